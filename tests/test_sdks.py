@@ -1,4 +1,4 @@
-"""`make sdks` reports what it cannot build, incomplete clients, and programs that report something wrong."""
+"""`make sdks` reports clients that it cannot build, that lack operations, or whose programs report wrong results."""
 
 import dataclasses
 import hashlib
@@ -32,8 +32,8 @@ OPERATIONS = {
 }
 
 
-def prints(text: str) -> tuple[str, ...]:
-    """Return a command that prints a text and fails."""
+def fails_with(text: str) -> tuple[str, ...]:
+    """Return a command that fails with a text on stderr."""
     return (sys.executable, "-c", f"import sys; sys.exit({text!r})")
 
 
@@ -50,7 +50,7 @@ def test_a_missing_program_is_named(tmp_path: Path) -> None:
         install(Workshop(directory=tmp_path), language)
 
 
-def test_a_project_is_made_anew_when_its_packages_change(tmp_path: Path) -> None:
+def test_a_project_is_installed_again_when_its_packages_change(tmp_path: Path) -> None:
     workshop = Workshop(directory=tmp_path)
     (workshop.project(PYTHON)).mkdir()
     (workshop.project(PYTHON) / "package-of-another-version").touch()
@@ -59,7 +59,7 @@ def test_a_project_is_made_anew_when_its_packages_change(tmp_path: Path) -> None
 
 
 def test_packages_that_cannot_be_fetched_are_skipped(tmp_path: Path) -> None:
-    language = dataclasses.replace(MADE_UP, install=(prints("no matching distribution"),))
+    language = dataclasses.replace(MADE_UP, install=(fails_with("no matching distribution"),))
     with pytest.raises(Skipped, match="no matching distribution"):
         install(Workshop(directory=tmp_path), language)
 
@@ -68,7 +68,7 @@ def test_packages_that_cannot_be_fetched_are_skipped(tmp_path: Path) -> None:
     "message", ["do not match the hashes", "npm error code EINTEGRITY", "verifying: checksum mismatch"]
 )
 def test_packages_that_differ_from_the_lock_file_are_a_failure(tmp_path: Path, message: str) -> None:
-    language = dataclasses.replace(MADE_UP, install=(prints(message),))
+    language = dataclasses.replace(MADE_UP, install=(fails_with(message),))
     with pytest.raises(Failed, match=message):
         install(Workshop(directory=tmp_path), language)
 
@@ -98,7 +98,7 @@ def test_packages_are_compared_with_their_checksums(
             check_packages(tmp_path, checksums)
 
 
-def test_what_is_skipped_is_printed(
+def test_skipped_clients_are_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     language = dataclasses.replace(LANGUAGES[0], programs=("no-such-compiler",))
@@ -181,7 +181,7 @@ REPORT: Mapping[str, Any] = {
 
 
 def answer(request: httpx2.Request) -> httpx2.Response:
-    """Answer as a gateway that stores what REPORT contains."""
+    """Answer a request like a gateway that stores what REPORT contains."""
     resource = request.url.path.rpartition("/")[2]
     items = {
         "jobs": list(ENDED.values()),
@@ -194,13 +194,13 @@ def answer(request: httpx2.Request) -> httpx2.Response:
     return httpx2.Response(200, json={"items": items[resource]})
 
 
-def found(report: Mapping[str, Any]) -> list[str]:
+def different_parts(report: Mapping[str, Any]) -> list[str]:
     with httpx2.Client(base_url="http://gateway", transport=httpx2.MockTransport(answer)) as http:
         return [line.partition(":")[0] for line in differences(report, Stored(http, "client"), {})]
 
 
 def test_a_correct_report_has_no_differences() -> None:
-    assert found(REPORT) == []
+    assert different_parts(REPORT) == []
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_a_correct_report_has_no_differences() -> None:
     ],
 )
 def test_a_wrong_report_is_found(part: str, value: object) -> None:
-    assert found({**REPORT, part: value}) == [part]
+    assert different_parts({**REPORT, part: value}) == [part]
 
 
 def test_the_manifests_have_every_kind_and_the_label_of_the_client() -> None:

@@ -38,6 +38,8 @@ def figure(run: Mapping[str, Any]) -> str:
 
 
 class _Scale:
+    """Converts a value to a coordinate, linearly."""
+
     def __init__(self, low: float, high: float, start: float, end: float) -> None:
         self._low, self._start = low, start
         self._unit = (end - start) / (high - low)
@@ -61,7 +63,7 @@ def _events(events: Iterable[Mapping[str, Any]], x: _Scale) -> list[str]:
 
 
 def _curves(samples: Sequence[Mapping[str, Any]], end: float, x: _Scale, y: _Scale) -> list[str]:
-    """A line for each job, from its first trainer on."""
+    """Return the line of each job, which begins at its first trainer, and its label."""
     parts = []
     for number, (job, colour) in enumerate(COLOURS.items()):
         there = [(sample["t"], sample["running"][job]) for sample in samples]
@@ -76,7 +78,7 @@ def _waits(runs: Sequence[Mapping[str, Any]], x: _Scale) -> list[str]:
 
 
 def _steps(points: Sequence[Point], end: float, x: _Scale, y: _Scale, lift: float = 0.0) -> str:
-    """A value holds until the next one."""
+    """Return the path of a step function: each value holds until the next point."""
     path, last = [], None
     for at, value in points:
         if value != last:

@@ -1,7 +1,7 @@
-"""`python -m tools.autoscaled_run`: three jobs share the embedded cluster; docs/figures/autoscaled-run.{json,svg}.
+"""`python -m tools.autoscaled_run`: records how the autoscaler resizes three jobs that share a cluster.
 
-The run uses a separate gateway (`jobgate dev`, one node of 8 CPUs, with the autoscaler) and reads its public API.
-`--draw` only draws the figure again from the JSON.
+It writes docs/figures/autoscaled-run.json, and draws docs/figures/autoscaled-run.svg from it. `--draw` only draws. The
+jobs run on a gateway of their own (`jobgate dev` with the autoscaler, on one node with 8 CPUs), whose API it reads.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ STORY: Mapping[int, tuple[str, str]] = {
 
 
 def training_job(name: str, least: int, most: int) -> dict[str, Any]:
-    """A TrainingJob with trainers of 0.5 CPU, a master of 1 CPU and a pserver of 0.1 CPU."""
+    """Return a TrainingJob with trainers of 0.5 CPU, a master of 1 CPU and a pserver of 0.1 CPU."""
 
     def role(least: int, most: int, cpu: str) -> dict[str, Any]:
         size = {"min-instance": least, "max-instance": most, "grace_period_seconds": 1}
@@ -61,7 +61,7 @@ def training_job(name: str, least: int, most: int) -> dict[str, Any]:
 
 
 def report() -> dict[str, Any]:
-    """A job of a fixed size with 1 CPU."""
+    """Return a job of a fixed size that requests 1 CPU."""
     container = {"name": "main", "image": "busybox", "command": ["sleep", "600"]}
     pod = {"containers": [container | {"resources": {"requests": {"cpu": "1"}}}], "terminationGracePeriodSeconds": 1}
     return {
@@ -74,7 +74,7 @@ def report() -> dict[str, Any]:
 
 @asynccontextmanager
 async def gateway(directory: Path) -> AsyncIterator[str]:
-    """The URL of a gateway with a cluster of one node."""
+    """Run a gateway with a cluster of one node during the block, and yield its URL."""
     async with embedded_cluster(directory / "cluster", arguments=("--nodes", "1", "--node-cpu", "8")) as kubeconfig:
         process = await asyncio.create_subprocess_exec(
             *(
@@ -107,7 +107,7 @@ async def _ready(process: asyncio.subprocess.Process) -> str:
 
 
 async def take(http: httpx2.AsyncClient) -> dict[str, Any]:
-    """Run the actions and record the sizes. Times are seconds since the start."""
+    """Run the actions of STORY, and return them with the sizes of the jobs. Times are seconds since the start."""
     loop = asyncio.get_running_loop()
     began, clock = loop.time(), SystemClock().now()
     events: list[dict[str, Any]] = []
@@ -140,7 +140,7 @@ async def _act(http: httpx2.AsyncClient, what: str, name: str) -> None:
 
 
 async def _running(http: httpx2.AsyncClient) -> dict[str, int]:
-    """The number of running trainers of each job."""
+    """Return the number of running trainers of each job."""
     found = {}
     for name in BOUNDS:
         answer = await http.get(f"{JOBS}/{name}/replicas")
@@ -150,7 +150,7 @@ async def _running(http: httpx2.AsyncClient) -> dict[str, int]:
 
 
 async def _runs(http: httpx2.AsyncClient, began: datetime) -> list[dict[str, Any]]:
-    """The runs of the autoscaler in order, with the fields that the figure shows."""
+    """Return the runs of the autoscaler from the oldest on, with the fields that the figure shows."""
     page = (await http.get("/api/v1/autoscaler", params={"pageSize": 100})).json()
     return [
         {

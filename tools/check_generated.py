@@ -42,7 +42,7 @@ def check_openapi() -> Iterator[str]:
 
 
 def check_client() -> Iterator[str]:
-    """Check the parts of the client that are generated from the document and from each other."""
+    """Check the generated modules of the client: its types, and the synchronous modules."""
     for path, text in (*client_types.generated(), *synchronous_client.generated()):
         if path.read_text(encoding="utf-8") != text:
             yield f"{path.relative_to(ROOT)} is not what its generator writes: run `make openapi`."

@@ -1,6 +1,6 @@
 """Generates `jobgate/client/types.py` from the OpenAPI document (`make openapi`).
 
-The text depends only on the document, so `make check` can compare.
+The output depends only on the document, so `make check` can compare it with the committed file.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""`make dist`: builds the source distribution, and the wheel from it, into dist.
+"""`make dist`: builds the source distribution and the wheel that are published, into the directory dist.
 
-A wheel that is built from the source distribution depends only on what the client needs (setup.py). One that is built
-from a checkout, as by `pip install .`, depends on what the server needs too.
+The published wheel requires only the packages of the client, because setup.py requires those of the server only in a
+checkout. Therefore the wheel is built from the source distribution, not from the checkout.
 """
 
 import subprocess
@@ -15,14 +15,14 @@ BUILD = "import sys; from setuptools import build_meta; print(getattr(build_meta
 
 
 def build(hook: str, source: Path, target: Path) -> Path:
-    """Run a hook of PEP 517 in the source directory, and return the file that it made."""
+    """Call a hook of the build backend (PEP 517) in the source directory, and return the path of the built file."""
     command = [sys.executable, "-W", "ignore", "-c", BUILD, hook, str(target)]
     ran = subprocess.run(command, cwd=source, stdout=subprocess.PIPE, text=True, check=True)
     return target / ran.stdout.splitlines()[-1]
 
 
 def build_distributions(target: Path, source: Path = ROOT) -> tuple[Path, Path]:
-    """Build the source distribution and the wheel; return their paths."""
+    """Build the source distribution, and the wheel from it. Return their paths."""
     archive = build("build_sdist", source, target)
     with tempfile.TemporaryDirectory() as scratch:
         with tarfile.open(archive) as packed:

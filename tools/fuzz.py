@@ -47,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _round(seed: int, jobs: str, paths: Sequence[str], seconds: float | None) -> int | None:
-    """The status of one run of pytest; None if the time limit stopped it."""
+    """Run the property tests once. Return the exit status of pytest, or None if the time limit stopped it."""
     print(f"seed {seed}", flush=True)
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "hypothesis", "-n", jobs, "--dist", "worksteal"]
     command += ["--hypothesis-profile=fuzz", f"--hypothesis-seed={seed}", *paths]

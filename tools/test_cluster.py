@@ -1,5 +1,7 @@
 """`make test-cluster`: runs the suites that need a cluster on a real control plane.
 
+It uses the first of these control planes that is available:
+
     JOBGATE_TEST_KUBECONFIG=<file>        that cluster, as an admin who can grant rights
     ../shared/k8s/controlplane exists     a new control plane on free ports, which is deleted afterwards
     neither                               a message, and exit status 0
@@ -39,7 +41,7 @@ NOTHING_RAN = 5  # pytest's status when all tests were deselected
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """Paths that run together, and the number of processes. `only` selects tests like the option -k of pytest."""
+    """Tests that one run of pytest executes, with `workers` processes. `only` is its option -k."""
 
     paths: tuple[str, ...]
     workers: int
@@ -74,7 +76,7 @@ class NotRunnable(Exception):  # noqa: N818 - a message for the person who start
 
 @contextmanager
 def own_control_plane(directory: Path) -> Iterator[ControlPlane]:
-    """Run a control plane during the block."""
+    """Run a new control plane during the block, and delete it afterwards."""
     port, etcd_port = _free_ports(3, 2)
     state = directory / "k8s"
     environment = os.environ | {"K8S_DIR": str(state), "K8S_PORT": str(port), "K8S_ETCD_PORT": str(etcd_port)}
@@ -104,7 +106,7 @@ def _start(environment: dict[str, str]) -> None:
 
 
 def _free_ports(*lengths: int) -> list[int]:
-    """The first port of a free range, for each length."""
+    """Return the first port of a free range of each of the lengths."""
     found: list[int] = []
     for length in lengths:
         with socket.socket() as probe:

@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 @dataclass(slots=True)
 class Results:
-    """The clients that passed all steps so far, and the others."""
+    """The clients, grouped by the result of their steps so far."""
 
     passed: list[Sdk] = field(default_factory=list)
     failed: list[Sdk] = field(default_factory=list)
@@ -59,7 +59,7 @@ def build_all(workshop: Workshop, sdks: Iterable[Sdk], results: Results) -> None
 
 
 def run_all(workshop: Workshop, results: Results) -> None:
-    """Run the scenario with each client that compiles, against one gateway."""
+    """Run the scenario with each client that was built. All use the same gateway."""
     with tempfile.TemporaryDirectory(prefix="jobgate-sdks-") as name, scenario.gateway(Path(name)) as url:
         for sdk in list(results.passed):
             started = time.monotonic()

@@ -25,16 +25,16 @@ IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
 
 class Skipped(Exception):  # noqa: N818 - a message for the person who started it
-    """A toolchain or a package is not available here. The message says which one."""
+    """A client cannot be built, because this machine lacks a program or a package. The message names it."""
 
 
 class Failed(Exception):  # noqa: N818 - as Skipped
-    """A client cannot be generated or compiled, or its scenario fails. The message contains the cause."""
+    """A step of `make sdks` failed, and not because this machine lacks something. The message contains the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workshop:
-    """A directory with the projects of all languages."""
+    """The directory in which `make sdks` builds: one subdirectory, called a project, for each language."""
 
     directory: Path
 
@@ -81,11 +81,11 @@ def _tail(*outputs: str) -> str:
 
 
 def install(workshop: Workshop, language: Language) -> None:
-    """Copy the project of a language and install its dependencies, unless they are those of the lock files.
+    """Copy the project of a language, and install its packages unless those of the current lock files are installed.
 
     Raises:
         Skipped: a program is missing, or a package cannot be fetched.
-        Failed: a package is not the one of the lock file.
+        Failed: a package differs from the one in the lock file.
     """
     require_programs(language.programs)
     for name in language.needs:
@@ -118,7 +118,7 @@ def require_programs(programs: Iterable[str]) -> None:
 
 
 def check_packages(project: Path, checksums: Path) -> None:
-    """Raise Failed if a package is not the one of the checksum file, which has the format of `sha256sum`."""
+    """Raise Failed unless the packages are exactly those of the checksum file, which has the format of `sha256sum`."""
     expected = {path: digest for digest, path in (line.split() for line in checksums.read_text().splitlines())}
     directories = {(project / path).parent for path in expected}
     found = {
@@ -142,7 +142,11 @@ def find_language(name: str) -> Language:
 
 
 def build(workshop: Workshop, sdk: Sdk) -> None:
-    """Generate a client and compile it with the program that uses it. Raise Failed if it is not complete."""
+    """Generate a client, and compile it with the program that uses it.
+
+    Raises:
+        Failed: a command fails, the generator prints an unexpected warning, or the client lacks an operation.
+    """
     generated = workshop.project(sdk.language) / sdk.generated
     _remove(generated)
     for command in sdk.generate:
@@ -170,7 +174,7 @@ def unexpected_warnings(sdk: Sdk, output: str) -> Iterator[str]:
 
 
 def missing_operations(document: dict[str, dict[str, dict[str, dict[str, str]]]], generated: Path) -> set[str]:
-    """Return the operations of the document that no file or identifier below `generated` is named after."""
+    """Return the ids of the operations for which the generated code has neither a file nor an identifier."""
     operations = {
         operation["operationId"]
         for item in document["paths"].values()
@@ -186,5 +190,5 @@ def missing_operations(document: dict[str, dict[str, dict[str, dict[str, str]]]]
 
 
 def _normalized(name: str) -> str:
-    """Return a name without the differences between `submit_job`, `submitJob` and `SubmitJob`."""
+    """Return a name in lower case without underscores, so that `submit_job` and `SubmitJob` are equal."""
     return name.replace("_", "").lower()

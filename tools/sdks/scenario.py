@@ -1,8 +1,8 @@
 """Runs the example program of a client against a gateway, and compares its report with what the gateway stores.
 
-A program gets a directory of manifests, and a selector for its own jobs. It submits each kind, follows the jobs, and
-prints a report as JSON. The comparison uses plain HTTP requests, so that a client that decodes an answer wrongly is
-detected.
+The program gets a directory of manifests, and a label selector for its own jobs. It submits a job of each kind, follows
+the jobs, and prints a report as JSON. The comparison reads the gateway with plain HTTP requests, so it detects a client
+that decodes an answer wrongly.
 """
 
 import json
@@ -34,7 +34,7 @@ PAGE_SIZE = 2  # of the programs, so that the four jobs need two pages
 
 @contextmanager
 def gateway(directory: Path) -> Iterator[str]:
-    """Run `jobgate dev` with its state in a directory, and yield its URL."""
+    """Run `jobgate dev` during the block, with its state below `directory`, and yield its URL."""
     command = (sys.executable, "-m", "app.cli", "dev", "--data-dir", str(directory / "state"), "--port", "0")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("JOBGATE_")}
     directory.chmod(0o755)  # PostgreSQL may have to run as another user
@@ -76,7 +76,7 @@ def run(workshop: Workshop, sdk: Sdk, url: str, directory: Path) -> None:
 
 
 def labelled_manifests(sdk: Sdk) -> dict[str, dict[str, Any]]:
-    """Return the manifests by name, with a label that tells the objects of this client from those of the others."""
+    """Return the example manifests by name, with the name of the client as a label, by which its objects are found."""
     manifests: dict[str, dict[str, Any]] = {
         path.stem: json.loads(path.read_text()) for path in MANIFESTS.glob("*.json")
     }
@@ -87,7 +87,7 @@ def labelled_manifests(sdk: Sdk) -> dict[str, dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What the gateway stores about the objects of one client."""
+    """Reads what the gateway stores about the objects of one client."""
 
     http: httpx2.Client
     client: str
@@ -105,7 +105,7 @@ class Stored:
 
 
 def differences(report: Mapping[str, Any], stored: Stored, invalid: Mapping[str, Any]) -> Iterator[str]:
-    """Return each part of the report that differs from what the gateway stores."""
+    """Yield a message for each part of the report that differs from what the gateway stores."""
     jobs = {job["kind"]: job for job in stored.objects("jobs")}
     if sorted(jobs) != sorted(JOB_KINDS):
         yield f"jobs: the gateway has {sorted(jobs)}"
@@ -126,8 +126,8 @@ def differences(report: Mapping[str, Any], stored: Stored, invalid: Mapping[str,
     for part, value in expected.items():
         if report.get(part) != value:
             yield f"{part}: the program reports {report.get(part)!r}, the gateway has {value!r}"
-    yield from _of_watch(report.get("watched", ()), {entry["phase"] for entry in history})
-    yield from _of_pages(report.get("pages", ()), [job["name"] for job in stored.objects("jobs")])
+    yield from _watch_differences(report.get("watched", ()), {entry["phase"] for entry in history})
+    yield from _page_differences(report.get("pages", ()), [job["name"] for job in stored.objects("jobs")])
 
 
 def _deleted_samples(stored: Stored) -> Iterator[dict[str, Any]]:
@@ -135,13 +135,13 @@ def _deleted_samples(stored: Stored) -> Iterator[dict[str, Any]]:
         yield from (item for item in stored.objects(resource) if item["deletedAt"] is not None)
 
 
-def _of_watch(watched: Sequence[str], phases: set[str]) -> Iterator[str]:
-    """Check the phases of a watched job: each event has the phase at the time of reading, so phases can be left out."""
+def _watch_differences(watched: Sequence[str], phases: set[str]) -> Iterator[str]:
+    """Yield a message unless the phases are those of a watched job. An event can be missing if the job changes fast."""
     if not watched or watched[-1] != "Succeeded" or not set(watched) <= phases:
         yield f"watched: the program reports {watched!r}, the phases of the job were {sorted(phases)}"
 
 
-def _of_pages(pages: Sequence[Sequence[str]], names: Sequence[str]) -> Iterator[str]:
+def _page_differences(pages: Sequence[Sequence[str]], names: Sequence[str]) -> Iterator[str]:
     sizes = [len(page) for page in pages]
     if [name for page in pages for name in page] != list(names) or max(sizes, default=0) != PAGE_SIZE:
         yield f"pages: the program reports {pages!r}, the gateway lists {names!r}"
