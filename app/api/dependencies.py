@@ -10,6 +10,7 @@ from app.api.broadcast import Broadcast
 from app.api.job_views import JobViewCache
 from app.api.parameters import check_namespace, refuse_unknown_query
 from app.api.shared_polls import SharedPolls
+from app.db.idempotency import KeyPlace
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.errors import NotFound, no_such
 from app.services.access import Principal, Verb, require
@@ -60,15 +61,17 @@ class Caller:
             raise NotFound("there is no such namespace")
         require(self.principal, verb, namespace)
 
-    async def require_submit(self, namespace: str) -> None:
+    async def require_submit(self, namespace: str, keys: Sequence[KeyPlace] = ()) -> None:
         """Raise an error unless the caller may submit objects to the namespace, and the cluster has it.
+
+        A request that was answered under one of these idempotency keys may be repeated without the namespace.
 
         Raises:
             InvalidParameter, Forbidden: as `require`.
             NotFound: as `require`, or the cluster has no such namespace.
         """
         self.require(Verb.SUBMIT, namespace)
-        await self.services.namespace_check.require(namespace)
+        await self.services.namespace_check.require(namespace, keys)
 
     def require_visible(self, namespace: str, what: str) -> None:
         """Raise NotFound unless the caller may see objects of the namespace. `what` names the resource of the object.

@@ -71,6 +71,11 @@ _READ: Final = """
 SELECT k.scope, k.key, k.fingerprint, k.job_uid AS uid, k.answer
 FROM unnest($1::text[], $2::text[]) AS w(scope, key) JOIN idempotency_keys AS k USING (scope, key)
 """
+_ANY_KNOWN: Final = """
+SELECT EXISTS (
+    SELECT FROM unnest($1::text[], $2::text[]) AS w(scope, key) JOIN idempotency_keys AS k USING (scope, key)
+)
+"""
 _GIVE_BACK: Final = (
     "DELETE FROM idempotency_keys USING unnest($1::text[], $2::text[]) AS w(s, k) WHERE scope = s AND key = k"
 )
@@ -101,6 +106,12 @@ async def claim(
         for row in await connection.fetch(_READ, *Columns.arguments(refused))
     }
     return {place: found.get(place) for place in refused}
+
+
+async def any_known(db: Database, places: Sequence[KeyPlace]) -> bool:
+    """Return whether a request with one of these keys has a stored answer."""
+    async with db.read() as connection:
+        return bool(await connection.fetchval(_ANY_KNOWN, *Columns.arguments(places)))
 
 
 async def give_back(connection: Connection, keys: Sequence[IdempotencyKey]) -> None:

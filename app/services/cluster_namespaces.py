@@ -1,11 +1,13 @@
 """Refuses new objects in namespaces that the cluster does not have."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Final
 
 from app.clock import Clock
-from app.db import cluster_namespaces
+from app.db import cluster_namespaces, idempotency
 from app.db.engine import Database
+from app.db.idempotency import KeyPlace
 from app.domain.errors import NotFound
 from app.services.freshness import FreshnessReader
 
@@ -13,6 +15,8 @@ _CACHE_SECONDS: Final = 5.0  # a namespace that was found is not read again for 
 _MAX_CACHED: Final = 4096
 # The controller learns of a new namespace a moment after its creation. A client may use it at once.
 _PATIENCE_SECONDS: Final = 2.0
+# The first pause between two polls. Each pause is twice as long as the one before, so that a request to a missing
+# namespace costs a few queries and not the CPU time of several submissions.
 _POLL_SECONDS: Final = 0.1
 
 
@@ -29,19 +33,25 @@ class NamespaceCheck:
         self._required = required
         self._accepted: dict[str, float] = {}
 
-    async def require(self, namespace: str) -> None:
-        """Require that the namespace exists.
+    async def require(self, namespace: str, keys: Sequence[KeyPlace] = ()) -> None:
+        """Require that the namespace exists, or that a request with one of these idempotency keys has a stored answer.
+
+        Such a request is a repetition. It gets its stored answer although the namespace has been deleted.
 
         Raises:
             NotFound: the cluster has no such namespace.
         """
         if not self._required or self._accepted.get(namespace, 0.0) > self._clock.monotonic():
             return
-        deadline = self._clock.monotonic() + _PATIENCE_SECONDS
+        deadline, pause = self._clock.monotonic() + _PATIENCE_SECONDS, _POLL_SECONDS
         while await self._is_missing(namespace):
-            if self._clock.monotonic() >= deadline:
+            if keys and await idempotency.any_known(self._db, keys):
+                return
+            left = deadline - self._clock.monotonic()
+            if left <= 0:
                 raise NotFound(f"the cluster has no namespace {namespace}: create it first")
-            await asyncio.sleep(_POLL_SECONDS)
+            await asyncio.sleep(min(pause, left))
+            pause *= 2
         if len(self._accepted) >= _MAX_CACHED:
             self._accepted.clear()
         self._accepted[namespace] = self._clock.monotonic() + _CACHE_SECONDS

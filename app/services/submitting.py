@@ -4,7 +4,6 @@ documents ─▶ each validated ─▶ no two need the same name ─▶ one comm
 """
 
 import asyncio
-import hashlib
 import random
 from abc import ABC, abstractmethod
 from collections import defaultdict
@@ -17,7 +16,7 @@ from uuid import UUID
 import msgspec
 
 from app.clock import Clock
-from app.db.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, Replayed
+from app.db.idempotency import KeyConflict, KeyInFlight, Replayed
 from app.db.jobs.submit import Answer, NameTaken
 from app.db.resources import Row
 from app.domain.errors import Conflict, DomainError, FieldError, Forbidden, InvalidManifest, Problems
@@ -27,6 +26,7 @@ from app.domain.policy.pod_policy import violation
 from app.domain.reservations.name_ranges import NameKind, NameRange, split
 from app.domain.reservations.pod_limits import OverLimit
 from app.offload import is_large, offloaded
+from app.services.request_keys import RequestKey
 
 Hint: TypeAlias = Callable[[], None]
 Join: TypeAlias = Callable[[Iterable[bytes]], bytes]
@@ -34,21 +34,6 @@ Join: TypeAlias = Callable[[Iterable[bytes]], bytes]
 _KEY_WAIT: Final = 10.0  # seconds to wait for another request with the same Idempotency-Key
 _KEY_POLL: Final = 0.05  # seconds between two tries
 _NAME_DRAWS: Final = 5  # a suffix has millions of values, so even a second draw is rare
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestKey:
-    """An Idempotency-Key of a request.
-
-    Args:
-        scope: the principal and the route. Keys of different scopes never conflict.
-        key: the value of the header.
-        fingerprint: the hash of the request, which tells a repetition from another request.
-    """
-
-    scope: str
-    key: str
-    fingerprint: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,11 +87,6 @@ class New(Protocol):
 
 _Prepared = TypeVar("_Prepared", bound=Prepared)
 _New = TypeVar("_New", bound=New)
-
-
-def fingerprint(body: object, query: Mapping[str, str]) -> str:
-    """Return a hash that two requests share if body and query mean the same, whatever the order of fields."""
-    return hashlib.sha256(msgspec.json.encode([body, query], order="deterministic")).hexdigest()
 
 
 class Submitter(ABC, Generic[_Prepared, _New, Row]):
@@ -261,8 +241,7 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
             news = list(attempt.news)
             if key is not None:
                 # The body is stored with the objects in one transaction, so a repetition gets the same bytes.
-                kept = IdempotencyKey(scope=key.scope, key=key.key, fingerprint=key.fingerprint, answer=attempt.body)
-                news[0] = replace(news[0], idempotency=kept)
+                news[0] = replace(news[0], idempotency=key.with_answer(attempt.body))
             refused = await self._past_same_key(partial(self.store, news))
             if not refused:
                 self._hint()

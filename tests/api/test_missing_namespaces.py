@@ -6,17 +6,19 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.db import cluster_namespaces, heartbeats, leases
+from app.db import cluster_namespaces, heartbeats
 from app.db.leases import Lease
+from app.domain.vocabulary import JobPhase
 from app.services import cluster_namespaces as service
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
+
+KEY = {"Idempotency-Key": "k1"}
 
 
 @pytest.fixture
 async def lease(gateway: Gateway) -> Lease:
     """The lease of a controller that has just had contact with the cluster."""
-    held = await leases.acquire(gateway.db, "controller", "a test", ttl=600)
-    assert held is not None
+    held = await gateway.lease()
     await beat(gateway, held, "Running")
     return held
 
@@ -50,6 +52,52 @@ async def test_a_missing_namespace_is_refused(
     assert (answer.status_code, answer.json()["code"]) == (404, "NotFound")
     assert answer.json()["detail"] == f"the cluster has no namespace {NAMESPACE}: create it first"
     assert (await gateway.client.get(jobs_path())).json()["items"] == []
+
+
+@pytest.mark.parametrize("path", [jobs_path(), jobs_path(NAMESPACE, "batch?atomic=true")])
+async def test_a_repeated_request_has_the_first_answer_after_its_namespace_is_deleted(
+    gateway: Gateway, lease: Lease, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(service, "_CACHE_SECONDS", 0.0)
+    first = await gateway.client.post(path, json=manifest(), headers=KEY)
+    assert first.is_success
+    await cluster_namespaces.store(gateway.db, lease, ["other"])
+    again = await gateway.client.post(path, json=manifest(), headers=KEY)
+    assert (again.status_code, again.content) == (200, first.content)
+    assert again.headers["idempotency-replayed"] == "true"
+    other = await gateway.client.post(path, json=manifest("other"), headers=KEY)
+    assert (other.status_code, other.json()["code"]) == (422, "IdempotencyKeyReused")
+    assert (await gateway.client.post(path, json=manifest(), headers={"Idempotency-Key": "new"})).status_code == 404
+
+
+async def test_a_repeated_batch_after_its_namespace_is_deleted_has_the_answers_of_the_stored_objects(
+    gateway: Gateway, lease: Lease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(service, "_CACHE_SECONDS", 0.0)
+    path = jobs_path(NAMESPACE, "batch")
+    body = {"apiVersion": "v1", "kind": "List", "items": [manifest("a"), manifest("a")]}
+    first = (await gateway.client.post(path, json=body, headers=KEY)).json()["items"]
+    assert [item["status"] for item in first] == [201, 409]
+    await cluster_namespaces.store(gateway.db, lease, ["other"])
+    again = (await gateway.client.post(path, json=body, headers=KEY)).json()["items"]
+    assert [item["status"] for item in again] == [200, 404]
+    assert again[0]["object"] == first[0]["object"]
+
+
+async def test_a_repeated_retry_has_the_first_answer_after_its_namespace_is_deleted(
+    gateway: Gateway, lease: Lease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(service, "_CACHE_SECONDS", 0.0)
+    await gateway.conclude((await gateway.submit())["uid"], {"phase": JobPhase.SUCCEEDED})
+    path = jobs_path(NAMESPACE, "hello", "retry")
+    first = await gateway.client.post(path, headers=KEY)
+    assert first.status_code == 201
+    await cluster_namespaces.store(gateway.db, lease, ["other"])
+    again = await gateway.client.post(path, headers=KEY)
+    assert (again.status_code, again.content) == (200, first.content)
 
 
 async def test_a_namespace_that_was_just_created_is_waited_for(

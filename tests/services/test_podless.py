@@ -27,7 +27,8 @@ from app.domain.kinds.posted_metadata import SUFFIX_LENGTH
 from app.domain.listing import Criteria
 from app.services.podless import PodlessEditor, PodlessReader, PodlessSubmitter
 from app.services.reading import Address
-from app.services.submitting import Created, RequestKey
+from app.services.request_keys import RequestKey
+from app.services.submitting import Created
 from tests.support.waiting import until
 
 TEAM = "team"

@@ -21,7 +21,7 @@ from app.domain.planning import Planner
 from app.domain.reservations.name_ranges import NameRange
 from app.domain.vocabulary import ReplicaPhase
 from app.services import submitting
-from app.services.submitting import RequestKey, fingerprint
+from app.services.request_keys import RequestKey, fingerprint
 from app.services.submitting_jobs import JobSubmitter
 from tests.support.gateway import manifest
 

@@ -12,7 +12,7 @@ from app.api.jobs import JOBS_RESOURCE
 from app.api.parameters import IdempotencyKeyHeader, Name, Namespace
 from app.api.rendering import job_bytes
 from app.api.routes.edits import EditCall, EditDep, changed_response, changed_responses
-from app.api.routes.submission import created_response, request_key
+from app.api.routes.submission import created_response, key_places, request_key
 from app.api.views import JobView
 from app.domain.dialects.spec_model import SpecModel
 from app.services.scaling import SizesWanted
@@ -126,7 +126,7 @@ async def retry_job(
     idempotency_key: IdempotencyKeyHeader = None,
 ) -> Response:
     """Submit the manifest of an ended job again as a new job, whose `retryOf` is the uid of the ended job."""
-    await caller.require_submit(namespace)
+    await caller.require_submit(namespace, key_places(caller, idempotency_key))
     options = await read_options(request, RetryOptions)
     # The fingerprint covers what the client sends. The manifest comes from the job.
     key = await request_key(caller, idempotency_key, {"name": options.name})

@@ -23,12 +23,15 @@ from app.api.rendering import list_bytes
 from app.api.resources import Resource
 from app.api.responses import NO_STORE
 from app.cancellation import TaskGroup
+from app.db.idempotency import KeyPlace
 from app.domain.cluster_check import ClusterCheck
 from app.domain.errors import DomainError
 from app.domain.plan import Manifest
 from app.offload import offloaded_if_large
+from app.services.access import Verb
 from app.services.manifests import Sampler
-from app.services.submitting import Created, CreatedTogether, RequestKey, fingerprint
+from app.services.request_keys import RequestKey, fingerprint
+from app.services.submitting import Created, CreatedTogether
 
 DryRunMode: TypeAlias = Literal["All", "Local"]
 
@@ -100,7 +103,7 @@ async def _dry_run(resource: Resource, caller: Caller, namespace: str, mode: Dry
 
 async def submit(resource: Resource, caller: Caller, namespace: str, idempotency_key: str | None) -> Response:
     """Store the objects of the request and answer once they are durable."""
-    await caller.require_submit(namespace)
+    await caller.require_submit(namespace, key_places(caller, idempotency_key))
     submitted = await read_submission(caller.request)
     key = await request_key(caller, idempotency_key, submitted)
     submitter, actor, administers = resource.submitter(caller.services), caller.name, caller.administers
@@ -174,15 +177,16 @@ def _add_batch(router: APIRouter, resource: Resource) -> None:
         With `atomic=true` all manifests are stored or none. If one is refused, the answer is a problem whose pointers
         begin with `/items/<index>`. A repeated request with the same Idempotency-Key repeats the whole answer.
         """
-        await caller.require_submit(namespace)
+        caller.require(Verb.SUBMIT, namespace)
         submitted = await read_submission(request)
         documents = [submitted] if isinstance(submitted, dict) else submitted
         if atomic:
             return await _submit_atomically(resource, caller, namespace, documents, idempotency_key)
+        keys = await _keys_of_items(caller, idempotency_key, documents)
+        await caller.require_submit(namespace, [key.place for key in keys if key is not None])
         tasks: list[asyncio.Task[bytes]] = []
         async with TaskGroup() as group:  # concurrent submissions share one commit
-            for place, document in enumerate(documents):
-                key = await _key_of_item(caller, idempotency_key, document, place)
+            for key, document in zip(keys, documents, strict=True):
                 tasks.append(group.create_task(_one_of_batch(resource, caller, namespace, document, key)))
                 await asyncio.sleep(0)  # plan one item in each iteration of the event loop, so that other requests run
         return Response(_items(task.result() for task in tasks), media_type=JSON, headers=NO_STORE)
@@ -192,6 +196,7 @@ async def _submit_atomically(
     resource: Resource, caller: Caller, namespace: str, documents: Sequence[Manifest], idempotency_key: str | None
 ) -> Response:
     """Store all documents or none, and answer with a batch."""
+    await caller.require_submit(namespace, key_places(caller, idempotency_key))
     created = await resource.submitter(caller.services).submit_together(
         documents,
         namespace,
@@ -204,10 +209,14 @@ async def _submit_atomically(
     return Response(created.body, media_type=JSON, headers=_headers(created))
 
 
-async def _key_of_item(caller: Caller, key: str | None, document: Manifest, place: int) -> RequestKey | None:
-    """Return the key of one item of a batch, so that each item has its own first answer."""
-    of_all = await request_key(caller, key, document)
-    return of_all and replace(of_all, scope=f"{of_all.scope} {place}")
+async def _keys_of_items(caller: Caller, key: str | None, documents: Sequence[Manifest]) -> list[RequestKey | None]:
+    """Return the key of each item of a batch, so that each item has its own first answer."""
+    keys = []
+    for place, document in enumerate(documents):
+        of_all = await request_key(caller, key, document)
+        keys.append(of_all and replace(of_all, scope=f"{of_all.scope} {place}"))
+        await asyncio.sleep(0)  # the fingerprints of a hundred manifests take so long that other requests must run
+    return keys
 
 
 async def _one_of_batch(
@@ -215,6 +224,8 @@ async def _one_of_batch(
 ) -> bytes:
     submitter = resource.submitter(caller.services)
     try:
+        # If the namespace is missing, a batch is accepted because of one stored answer. The other items have none.
+        await caller.require_submit(namespace, [] if key is None else [key.place])
         created = await submitter.submit(
             document,
             namespace,
@@ -243,10 +254,17 @@ async def request_key(caller: Caller, key: str | None, body: object) -> RequestK
     """Return the Idempotency-Key, if any, with its scope (token, method, path) and a fingerprint of the request."""
     if key is None:
         return None
-    request = caller.request
-    scope = f"{caller.principal.id} {request.method} {request.url.path}"
-    digest = await offloaded_if_large(body, fingerprint, body, dict(request.query_params))
-    return RequestKey(scope=scope, key=key, fingerprint=digest)
+    digest = await offloaded_if_large(body, fingerprint, body, dict(caller.request.query_params))
+    return RequestKey(scope=_scope(caller), key=key, fingerprint=digest)
+
+
+def key_places(caller: Caller, key: str | None) -> list[KeyPlace]:
+    """Return where the answer to a request with this Idempotency-Key is stored; nowhere without a key."""
+    return [] if key is None else [(_scope(caller), key)]
+
+
+def _scope(caller: Caller) -> str:
+    return f"{caller.principal.id} {caller.request.method} {caller.request.url.path}"
 
 
 def created_response(resource: Resource, created: Created, namespace: str) -> Response:
