@@ -17,7 +17,7 @@ class TaskPlanView(View):
 
 
 class PlanView(View):
-    """What a manifest means."""
+    """The tasks, pods, Services and deadlines of the job that a manifest describes."""
 
     tasks: list[TaskPlanView]
     pods: list[str]

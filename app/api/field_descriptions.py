@@ -152,6 +152,7 @@ _OF_ENTRIES: Final[Mapping[str, str]] = {
     "History.phase": "The phase since this entry.",
     "History.seq": "Number of the entry, from 1.",
     "WatchEvent.at": "When the change was stored.",
+    "WatchEvent.object": "The object at the time when the event is sent. It may be newer than the event.",
     "WatchEvent.type": "The change.",
 }
 

@@ -20,7 +20,7 @@ class FieldErrorView(_ProblemModel):
     code: str
     detail: str
     accepted: str | None = None
-    """What is accepted in place of the wrong value."""
+    """What is accepted in place of the wrong value; absent if that cannot be named."""
 
 
 class ProblemView(_ProblemModel):
@@ -33,7 +33,7 @@ class ProblemView(_ProblemModel):
     code: ProblemCode
     """A stable code for programs. `title` and `detail` are for people and may change."""
     errors: list[FieldErrorView] = Field(default=[])
-    """All errors of the request, at most 20."""
+    """The errors of single fields, at most 20; absent if there are none."""
 
 
 class ResourceBatchItemView(View):

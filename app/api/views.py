@@ -348,7 +348,6 @@ class ResourceWatchEventView(View):
     type: ChangeType
     at: datetime
     object: ResourceStatusView
-    """The object at the time when the event is sent. It may be newer than the event."""
 
 
 class WatchEventView(ResourceWatchEventView):

@@ -208,7 +208,7 @@ class RemovalStage(StrEnum):
 
 
 class SampleCache(Struct, frozen=True, kw_only=True, rename="camel"):
-    """How much of the set's data all its servers together have cached."""
+    """How much of a SampleSet's data is cached, summed over its runtime servers."""
 
     total_bytes: int
     cached_bytes: int
@@ -217,7 +217,7 @@ class SampleCache(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class SampleRuntime(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The runtime servers of the set."""
+    """How many runtime servers of a SampleSet are ready. A runtime server serves the cache of one partition."""
 
     ready: int
     wanted: int
@@ -713,7 +713,7 @@ class TaskPlan(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Plan(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a manifest means."""
+    """The tasks, pods, Services and deadlines of the job that a manifest describes."""
 
     tasks: list[TaskPlan]
     pods: list[str]

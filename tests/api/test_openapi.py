@@ -184,6 +184,16 @@ def test_every_schema_and_every_field_is_described(document: dict[str, Any]) -> 
     assert missing == [], "write a docstring, or a text in app/api/field_descriptions.py"
 
 
+def test_fields_that_are_described_as_null_are_nullable(document: dict[str, Any]) -> None:
+    wrong = []
+    for name, schema in document["components"]["schemas"].items():
+        for field, described in schema.get("properties", {}).items():
+            if re.search(r"\bnull\b", described["description"], re.IGNORECASE):
+                validator = jsonschema_rs.Draft202012Validator(described | {"components": document["components"]})
+                wrong += [] if validator.is_valid(None) else [f"{name}.{field}"]
+    assert wrong == []
+
+
 def test_every_description_of_a_field_is_used(document: dict[str, Any]) -> None:
     texts = {
         (name, field): described["description"]

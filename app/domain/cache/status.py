@@ -11,7 +11,7 @@ from app.domain.vocabulary import ConditionType
 
 
 class SampleCache(Figures):
-    """How much of the set's data all its servers together have cached."""
+    """How much of a SampleSet's data is cached, summed over its runtime servers."""
 
     total_bytes: int
     cached_bytes: int
@@ -23,7 +23,7 @@ class SampleCache(Figures):
 
 
 class SampleRuntime(Figures):
-    """The runtime servers of the set."""
+    """How many runtime servers of a SampleSet are ready. A runtime server serves the cache of one partition."""
 
     ready: int
     wanted: int
