@@ -110,8 +110,8 @@ async def embedded_cluster(data_dir: Path, *, arguments: tuple[str, ...] = ()) -
 async def _node_ready(kubeconfig: str) -> None:
     """Return when a node accepts pods.
 
-    Otherwise the status of the first jobs would begin with complaints about nodes, while the node registers. If that
-    takes too long, the gateway starts without a node; jobs then wait and say why.
+    Otherwise the first jobs would be pending until the node is registered, and their status would report missing nodes.
+    If that takes too long, the gateway starts without a node: jobs wait, and their status contains the reason.
     """
     api = await connect(kubeconfig=kubeconfig, context=None)
     try:

@@ -9,7 +9,7 @@ from typing import Final
 
 from app.bundled import bundled
 
-# The port that the commands of the client use unless they are told another one.
+# The server that the commands of the client use by default.
 DEFAULT_URL: Final = "http://127.0.0.1:8080"
 EXAMPLE: Final = "generic-job/flaky.yaml"
 

@@ -109,7 +109,7 @@ def _adapt(schema: Schema, name: str) -> None:
 
 
 def _children(schema: Schema) -> Iterator[tuple[str, Schema]]:
-    """Yield the schemas inside a schema, each with a suffix for its name."""
+    """Yield the schemas directly inside a schema. The suffix of each, after the schema's name, names it uniquely."""
     for name, child in schema.get("properties", {}).items():
         yield _pascal(name), child
     for key in ("items", "additionalProperties", "contentSchema"):
@@ -121,7 +121,7 @@ def _children(schema: Schema) -> Iterator[tuple[str, Schema]]:
 
 
 def _split_types(schema: Schema) -> None:
-    """Write a list of types as a union. Generators read a list only if its second type is null."""
+    """Replace `type: [integer, string]` by an `anyOf`. Client generators support only lists of one type and null."""
     if isinstance(types := schema.get("type"), list) and "null" not in types:
         del schema["type"]
         bounds = {key: schema.pop(key) for key in ("minimum", "maximum") if key in schema}
@@ -136,7 +136,10 @@ def _integer_format(schema: Schema) -> str:
 
 
 def _shorten_nullable(schema: Schema) -> None:
-    """Write a nullable value of a primitive type as a list of types instead of a union, which is a type of its own."""
+    """Replace `anyOf: [{type: string}, {type: null}]` by `type: [string, null]`, also for other primitive types.
+
+    Client generators declare a class for each `anyOf`.
+    """
     value = _value_or_null(schema)
     if value is not None and value.get("type") in _PRIMITIVES and "enum" not in value:
         del schema["anyOf"]

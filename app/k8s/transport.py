@@ -33,12 +33,12 @@ class ClusterCredentials(Protocol):
         ...
 
     async def renew(self) -> bool:
-        """Fetch new credentials after a refusal. Returns whether there are new ones."""
+        """Fetch new credentials after a 401 of the API server. Return whether they differ from the refused ones."""
         ...
 
 
 class Anonymous:
-    """No header: there are no credentials, or the TLS context has a client certificate."""
+    """Credentials without an Authorization header: the client is anonymous, or its TLS certificate identifies it."""
 
     async def authorization(self) -> str | None:
         return None

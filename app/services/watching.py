@@ -206,7 +206,7 @@ class Watcher:
         return self._closing
 
     def close(self) -> None:
-        """Wake all waiters, which then see `closing` and end: the process is stopping."""
+        """End all streams and long polls, because the process stops: wake them, and let `closing` return True."""
         self._closing = True
         self._wake_all()
 

@@ -72,12 +72,15 @@ def resolve(catalog: Catalog, method: str, path: str, *, watch: bool) -> Request
 
 
 def _rest(path: str) -> str:
-    """Return the raw path behind /api/v1/namespaces/<namespace>/pods/<name>/proxy/."""
+    """Return the path that the pod of a proxied request receives: the part after `…/pods/<name>/proxy/`, encoded."""
     return path.lstrip("/").split("/", 7)[7] if path.lstrip("/").count("/") >= 7 else ""
 
 
 def _proxied(method: str, namespace: str, named: str, rest: str) -> RequestInfo:
-    """Resolve a proxied request. `named` has the form `name`, `name:port` or `scheme:name:port`."""
+    """Resolve a request to the proxy subresource of a pod, which the API server forwards to a port of the pod.
+
+    `named` is the segment of the path with the name of the pod: `name`, `name:port` or `scheme:name:port`.
+    """
     words = named.split(":")
     scheme, name, port = (words if len(words) == 3 else ["", *words, ""])[:3]
     verb = _PROXY_VERBS.get(method)

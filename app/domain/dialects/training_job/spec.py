@@ -193,9 +193,10 @@ class TrainingJobSpec(PaddleModel):
 
 
 def with_defaults(spec: TrainingJobSpec) -> TrainingJobSpec:
-    """Return the spec with upstream's defaults for fields that are zero or empty.
+    """Return the spec with a default for each field that is zero or empty.
 
-    The default number of trainers is 1. Upstream has no default, and its jobs without trainers succeed at once.
+    The defaults are those of PaddlePaddle's controller. Only the number of trainers has another one, 1: that controller
+    has none, and its jobs without trainers succeed at once.
     """
     least = spec.trainer.min_instance or 1
     trainer = {"min_instance": least, "max_instance": spec.trainer.max_instance or least}
