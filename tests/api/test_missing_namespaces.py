@@ -76,8 +76,9 @@ async def test_a_repeated_batch_after_its_namespace_is_deleted_has_the_answers_o
 ) -> None:
     monkeypatch.setattr(service, "_PATIENCE_SECONDS", 0.0)
     monkeypatch.setattr(service, "_CACHE_SECONDS", 0.0)
+    await gateway.submit("taken")
     path = jobs_path(NAMESPACE, "batch")
-    body = {"apiVersion": "v1", "kind": "List", "items": [manifest("a"), manifest("a")]}
+    body = {"apiVersion": "v1", "kind": "List", "items": [manifest("free"), manifest("taken")]}
     first = (await gateway.client.post(path, json=body, headers=KEY)).json()["items"]
     assert [item["status"] for item in first] == [201, 409]
     await cluster_namespaces.store(gateway.db, lease, ["other"])
