@@ -6,7 +6,7 @@ unknown state is dropped, and the server ends its transaction.
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
@@ -200,11 +200,17 @@ async def _undo(connection: Connection, transaction: Any) -> None:
         async with asyncio.timeout(_RELEASE_SECONDS):
             await transaction.rollback()
     except Exception:  # noqa: BLE001  the error that led here is the one to report
-        connection.terminate()
+        _drop(connection)
     # A roll-back that was cancelled leaves the connection in an unknown state.
     except BaseException:
-        connection.terminate()
+        _drop(connection)
         raise
+
+
+def _drop(connection: Connection) -> None:
+    """Close a connection without waiting for the server, unless the server has closed it already."""
+    with suppress(asyncpg.InterfaceError):  # the pool has taken a closed connection back
+        connection.terminate()
 
 
 async def _keep(_: Connection) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 from uuid import uuid4
 
+import asyncpg
 import pytest
 
 from app.db import installation, leases, migrations, resources
@@ -43,29 +44,64 @@ async def test_every_connection_has_its_timeouts(database_url: str) -> None:
     await db.close()
 
 
-async def test_slow_stuck_and_crowded_are_told_apart_from_unstorable(database_url: str) -> None:
-    db = await Database.open(database_url, pool_size=2, timeouts=SHORT)
+async def test_a_slow_statement_is_unavailable(database_url: str) -> None:
+    db = await Database.open(database_url, timeouts=DatabaseTimeouts(statement=0.2))
     with pytest.raises(DatabaseUnavailable):
         async with db.read() as connection:
-            await connection.execute("SELECT pg_sleep(5)")
+            await connection.execute("SELECT pg_sleep(60)")
+    await db.close()
+
+
+async def test_a_value_that_does_not_fit_is_not_storable(db: Database) -> None:
     with pytest.raises(NotStorable):
         async with db.read() as connection:
             await connection.fetchval("SELECT $1::int", 2**40)
+
+
+async def test_a_locked_row_is_contended(database_url: str) -> None:
+    db = await Database.open(database_url, timeouts=DatabaseTimeouts(lock=0.1))
     await leases.acquire(db, "x", "holder", 60)
     async with db.begin() as holder:
         await holder.execute("SELECT 1 FROM leases FOR UPDATE")
         with pytest.raises(DatabaseContended):
             async with db.begin() as connection:
                 await connection.execute("SELECT 1 FROM leases FOR UPDATE")
-    async with db.read(), db.read():
+    await db.close()
+
+
+async def test_a_pool_without_a_free_connection_is_unavailable(database_url: str) -> None:
+    db = await Database.open(database_url, pool_size=1, timeouts=DatabaseTimeouts(acquire=0.1))
+    async with db.read():
         with pytest.raises(DatabaseUnavailable):
             async with db.read():
                 pass
+    await db.close()
+
+
+async def test_a_transaction_that_does_nothing_is_ended(database_url: str) -> None:
+    db = await Database.open(database_url, timeouts=DatabaseTimeouts(idle_in_transaction=0.2))
     with pytest.raises(DatabaseUnavailable):
         await forget_a_transaction(db)
     async with db.read() as connection:
         assert await connection.fetchval("SELECT 1") == 1
     await db.close()
+
+
+async def test_an_error_in_a_transaction_is_raised_also_if_the_server_has_ended_its_session(db: Database) -> None:
+    with pytest.raises(ZeroDivisionError):
+        await fail_without_a_session(db)
+    async with db.read() as connection:
+        assert await connection.fetchval("SELECT 1") == 1
+
+
+async def fail_without_a_session(db: Database) -> None:
+    async with db.begin() as connection:
+        pid = await connection.fetchval("SELECT pg_backend_pid()")
+        async with db.read() as other:
+            await other.execute("SELECT pg_terminate_backend($1)", pid)
+        with pytest.raises(asyncpg.PostgresError):
+            await connection.execute("SELECT 1")
+        raise ZeroDivisionError
 
 
 async def forget_a_transaction(db: Database) -> None:
