@@ -23,9 +23,11 @@ from jobgate.cli.options import (
     together,
 )
 from jobgate.cli.targets import JOBS, SAMPLE_SETS, TargetError, job_named, shown_name, target_named
-from jobgate.client import Client, ProblemError
+from jobgate.client import ProblemError
+from jobgate.client.synchronous.objects import Jobs
+from jobgate.client.types import Job
 
-Jobs = Annotated[list[str], typer.Argument(metavar="JOB…", help="Names of jobs.")]
+JobNames = Annotated[list[str], typer.Argument(metavar="JOB…", help="Names of jobs.")]
 
 
 def scale(
@@ -42,67 +44,59 @@ def scale(
 
     Examples: jobgate scale tour --task worker --replicas 4; jobgate scale sampleset/imagenet --replicas 3
     """
-
-    def apply(client: Client, resource: str, name: str) -> Any:
-        if resource == JOBS:
-            return client.jobs.scale(name, replicas, task=task, reason=reason)
-        if resource == SAMPLE_SETS:
-            return client.sample_sets.patch(name, {"spec": {"partitions": replicas}})
-        raise TargetError(f"scale {target}: accepted: a job or a SampleSet")
-
     with gateway(server, namespace, context) as client:
-        _each(client, [target], apply, output, f"scaled to {replicas}")
+
+        def scaled(resource: str, name: str) -> Any:
+            if resource == JOBS:
+                return client.jobs.scale(name, replicas, task=task, reason=reason)
+            if resource == SAMPLE_SETS:
+                return client.sample_sets.patch(name, {"spec": {"partitions": replicas}})
+            raise TargetError(f"scale {target}: accepted: a job or a SampleSet")
+
+        _each([target], scaled, output, f"scaled to {replicas}")
 
 
-def pause(
-    jobs: Jobs,
-    reason: Reason = None,
-    namespace: Namespace = None,
-    output: Format = Output.TEXT,
-    server: Server = None,
-    context: ContextName = None,
-) -> None:
+def _on_jobs(request: Callable[..., Job], text: str) -> Callable[..., None]:
+    """Return the command that sends a request about each of several jobs, such as `Jobs.pause`. `text` is its help."""
+    verb = request.__name__
+
+    def command(
+        jobs: JobNames,
+        reason: Reason = None,
+        namespace: Namespace = None,
+        output: Format = Output.TEXT,
+        server: Server = None,
+        context: ContextName = None,
+    ) -> None:
+        with gateway(server, namespace, context) as client:
+            names = [job_named(job, verb) for job in jobs]
+            _each(names, lambda _, name: request(client.jobs, name, reason=reason), output, f"{verb} requested")
+
+    command.__name__, command.__doc__ = verb, text
+    return command
+
+
+pause = _on_jobs(
+    Jobs.pause,
     """Stop the pods of jobs until they are resumed.
 
     Example: jobgate pause tour --reason "the night is for others"
-    """
-    with gateway(server, namespace, context) as client:
-        named = [job_named(job, "pause") for job in jobs]
-        _each(client, named, lambda c, _, name: c.jobs.pause(name, reason=reason), output, "pause requested")
-
-
-def resume(
-    jobs: Jobs,
-    reason: Reason = None,
-    namespace: Namespace = None,
-    output: Format = Output.TEXT,
-    server: Server = None,
-    context: ContextName = None,
-) -> None:
+    """,
+)
+resume = _on_jobs(
+    Jobs.resume,
     """Start the pods of paused jobs again.
 
     Example: jobgate resume tour
-    """
-    with gateway(server, namespace, context) as client:
-        named = [job_named(job, "resume") for job in jobs]
-        _each(client, named, lambda c, _, name: c.jobs.resume(name, reason=reason), output, "resume requested")
-
-
-def cancel(
-    jobs: Jobs,
-    reason: Reason = None,
-    namespace: Namespace = None,
-    output: Format = Output.TEXT,
-    server: Server = None,
-    context: ContextName = None,
-) -> None:
+    """,
+)
+cancel = _on_jobs(
+    Jobs.cancel,
     """End live jobs. Their records and logs stay.
 
     Example: jobgate cancel tour --reason "wrong data"
-    """
-    with gateway(server, namespace, context) as client:
-        named = [job_named(job, "cancel") for job in jobs]
-        _each(client, named, lambda c, _, name: c.jobs.cancel(name, reason=reason), output, "cancel requested")
+    """,
+)
 
 
 def retry(
@@ -119,14 +113,9 @@ def retry(
     Example: jobgate retry tour --name tour-2
     """
     with gateway(server, namespace, context) as client:
-        old = job_named(job, "retry")
-        _each(
-            client,
-            [old],
-            lambda c, _, ended: c.jobs.retry(ended, name=name, reason=reason),
-            output,
-            f"submitted as a retry of {old}",
-        )
+        ended = job_named(job, "retry")
+        done = f"submitted as a retry of {ended}"
+        _each([ended], lambda _, old: client.jobs.retry(old, name=name, reason=reason), output, done)
 
 
 def delete(
@@ -143,23 +132,24 @@ def delete(
 
     Example: jobgate delete tour sampleset/imagenet
     """
-
-    def apply(client: Client, resource: str, name: str) -> Any:
-        return resource_of(client, resource).delete(name, reason=reason)
-
     with gateway(server, namespace, context) as client:
-        _each(client, targets, apply, output, "deletion requested")
+
+        def deleted(resource: str, name: str) -> Any:
+            return resource_of(client, resource).delete(name, reason=reason)
+
+        _each(targets, deleted, output, "deletion requested")
 
 
-def _each(
-    client: Client, targets: Sequence[str], apply: Callable[[Client, str, str], Any], output: Output, done: str
-) -> None:
-    """Change each object and report it. A refused change does not prevent the others; the exit status is then 2."""
+def _each(targets: Sequence[str], change: Callable[[str, str], Any], output: Output, done: str) -> None:
+    """Change each object, which `change` gets as its resource and its name, and report it.
+
+    A refused change does not prevent the others; the exit status is then 2.
+    """
     results, refused = [], False
     for target in targets:
         resource, name = target_named(target)
         try:
-            item = apply(client, resource, name)
+            item = change(resource, name)
         except ProblemError as error:
             refused = True
             typer.echo(fault_text(error, about=target), err=True)
