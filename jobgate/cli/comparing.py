@@ -75,7 +75,8 @@ def _compared(client: Client, document: Document, editable: Mapping[str, Sequenc
     resource = resource_of(kind)
     objects = objects_of(client, resource)
     try:
-        new = objects.dry_run(document.text).manifest
+        # Only the completed manifest is compared, so the cluster need not check the objects.
+        new = objects.dry_run(document.text, mode="Local").manifest
     except ProblemError as error:
         typer.echo(fault_text(error, document), err=True)
         return None

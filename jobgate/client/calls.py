@@ -27,7 +27,18 @@ from jobgate.client.types import (
     SampleSetSummary,
     ScaleRecord,
 )
-from jobgate.client.wire import API, JSON, MERGE_PATCH, Call, Manifest, Page, QueryValue, manifest_content, query_of
+from jobgate.client.wire import (
+    API,
+    JSON,
+    MERGE_PATCH,
+    Call,
+    DryRunMode,
+    Manifest,
+    Page,
+    QueryValue,
+    manifest_content,
+    query_of,
+)
 
 Whole = TypeVar("Whole", bound=Job | SampleSet | SampleJob)
 State = TypeVar("State", bound=JobStatus | SampleSetStatus | SampleJobStatus)
@@ -129,12 +140,13 @@ class ResourceCalls(Generic[Whole, State, Summary, Draft]):
         headers = {"Content-Type": media_type, "Idempotency-Key": key}
         return Call(method="POST", path=self.collection(namespace), answer=self.whole, headers=headers, content=content)
 
-    def dry_run(self, manifest: Manifest, namespace: str | None = None) -> Call[Page[Draft]]:
+    def dry_run(self, manifest: Manifest, mode: DryRunMode, namespace: str | None = None) -> Call[Page[Draft]]:
         content, media_type = manifest_content(manifest)
         return Call(
             method="POST",
             path=f"{self.collection(namespace)}/dry-run",
             answer=Page[self.draft],  # type: ignore[name-defined]
+            query=query_of(dry_run=mode),
             headers={"Content-Type": media_type},
             content=content,
         )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -15,6 +15,8 @@ JSON: Final = "application/json"
 YAML: Final = "application/yaml"
 MERGE_PATCH: Final = "application/merge-patch+json"
 API: Final = "/api/v1"
+# Whether the cluster checks the objects of a dry run too, or only the gateway checks the manifest.
+DryRunMode = Literal["All", "Local"]
 # Text of a manifest in JSON or YAML, or its content.
 Manifest = str | bytes | Mapping[str, Any]
 # Values of query parameters; None is left out, and a sequence is repeated.

@@ -242,6 +242,7 @@ def test_diff(run: RunCommand, file: str, stored: Answer, spec: dict[str, Any], 
     assert result.exit_code == status, result.output
     assert [word for word in words if word not in result.output] == []
     assert [request.method for request in script.requests] == ["GET", "POST", "GET"]
+    assert script.requests[1].url.params["dryRun"] == "Local"
 
 
 def test_diff_of_a_refused_manifest(run: RunCommand, file: str) -> None:

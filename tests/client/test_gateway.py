@@ -60,7 +60,9 @@ async def test_the_synchronous_client_submits_edits_and_deletes(shared_gateway: 
             edited.labels["team"] = "speech"
             assert client.jobs.replace(edited, edited).labels == {"team": "speech"}
             assert [row.status.phase for row in client.jobs.summaries(name="edited")] == ["Queued"]
-            assert client.jobs.dry_run(manifest("planned")).plan.pods
+            planned = client.jobs.dry_run(manifest("planned"))
+            assert (bool(planned.plan.pods), planned.cluster is None) == (True, False)
+            assert client.jobs.dry_run(manifest("planned"), mode="Local").cluster is None
             assert client.jobs.delete("edited", reason="done").deleted_at is not None
             assert [job.uid for job in client.jobs.list(namespace="*", deleted=True, name="edited")] == [submitted.uid]
             assert client.version()

@@ -43,7 +43,7 @@ from jobgate.client.types import (
     SampleSetSummary,
     ScaleRecord,
 )
-from jobgate.client.wire import Call, Change, Manifest, Page, decode, query_of
+from jobgate.client.wire import Call, Change, DryRunMode, Manifest, Page, decode, query_of
 
 if TYPE_CHECKING:
     from jobgate.client.asynchronous.client import AsyncClient
@@ -88,9 +88,12 @@ class AsyncResource(Generic[Whole, State, Summary, Draft]):
         """
         return await self._client.send(self._calls.submit(manifest, key or str(uuid.uuid4()), namespace))
 
-    async def dry_run(self, manifest: Manifest, *, namespace: str | None = None) -> Draft:
-        """Return what the submission of one manifest would store and create, without storing anything."""
-        return (await self._client.send(self._calls.dry_run(manifest, namespace))).items[0]
+    async def dry_run(self, manifest: Manifest, *, mode: DryRunMode = "All", namespace: str | None = None) -> Draft:
+        """Return what the submission of one manifest would store and create, without storing anything.
+
+        With the mode `All`, the cluster checks the objects too, for at most 10 s. With `Local`, only the gateway does.
+        """
+        return (await self._client.send(self._calls.dry_run(manifest, mode, namespace))).items[0]
 
     async def get(self, ref: Ref, *, namespace: str | None = None) -> Whole:
         return await self._client.send(self._calls.get(ref, namespace))
