@@ -36,7 +36,7 @@ class Contexts(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class ContextError(ValueError):
-    """The gateway of a command cannot be determined: the file of contexts, a name or an address is wrong."""
+    """The gateway of a command cannot be determined: the file of contexts, a name, an address or a token is wrong."""
 
 
 def contexts_file(environment: Mapping[str, str]) -> Path:
@@ -51,18 +51,23 @@ def load(path: Path) -> Contexts:
         return msgspec.yaml.decode(path.read_bytes(), type=Contexts)
     except FileNotFoundError:
         return Contexts()
+    except OSError as error:
+        raise ContextError(f"{path}: {error.strerror}") from None
     except msgspec.MsgspecError as error:
         raise ContextError(f"{path} is not a file of contexts: {error}") from None
 
 
 def save(path: Path, contexts: Contexts) -> None:
     """Write the file so that only its user can read it: it contains tokens."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(msgspec.yaml.encode(contexts))
-    temporary.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f"{path.name}.{os.getpid()}")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(msgspec.yaml.encode(contexts))
+        temporary.replace(path)
+    except OSError as error:
+        raise ContextError(f"{path}: {error.strerror}") from None
 
 
 def resolved(
@@ -83,7 +88,7 @@ def resolved(
     token = environment.get(TOKEN) or (chosen.token if address == chosen.server.rstrip("/") else None)
     return Context(
         server=address,
-        token=token,
+        token=checked_token(token),
         namespace=namespace or environment.get(NAMESPACE) or chosen.namespace,
     )
 
@@ -102,6 +107,17 @@ def checked_address(server: str) -> str:
     if not is_url or any(character.isspace() for character in server):
         raise ContextError(f"the server {server} is no address; accepted: http://HOST:PORT or https://HOST")
     return server.rstrip("/")
+
+
+def checked_token(token: str | None) -> str | None:
+    """Return a token.
+
+    Raises:
+        ContextError: no header can contain it. The message does not show it.
+    """
+    if token and not (token.isascii() and token.isprintable() and " " not in token):
+        raise ContextError("the token is not valid; accepted: printable ASCII characters without spaces or line ends")
+    return token
 
 
 def with_context(contexts: Contexts, name: str, context: Context) -> Contexts:

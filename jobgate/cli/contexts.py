@@ -28,7 +28,8 @@ def login(
     with guarded():
         address = connection.checked_address(server)
         given = token or os.environ.get(connection.TOKEN) or typer.prompt("token", hide_input=True)
-        chosen = connection.Context(server=address, token=None if given == "-" else given, namespace=namespace)
+        checked = None if given == "-" else connection.checked_token(given)
+        chosen = connection.Context(server=address, token=checked, namespace=namespace)
         with connection.connect(chosen) as client:
             # The cheapest request that needs the token and the namespace.
             path = f"{wire.API}/namespaces/{namespace}/jobs"
@@ -63,7 +64,7 @@ def context(
         ["*" if known == saved.current else "", known, one.server, one.namespace, "yes" if one.token else "no"]
         for known, one in sorted(saved.contexts.items())
     ]
-    if output in {Output.JSON, Output.YAML}:
+    if output in STRUCTURED:
         shown = {known: {"server": one.server, "namespace": one.namespace} for known, one in saved.contexts.items()}
         typer.echo(printed({"current": saved.current, "contexts": shown}, output))
     elif rows:

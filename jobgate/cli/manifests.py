@@ -35,6 +35,8 @@ class Document:
             if "'\\t'" in problem:
                 problem = "the line begins with a tab; accepted: spaces"
             raise ManifestError(f"{self.source}:{line}: {problem}") from None
+        except ValueError as error:  # such as a date that does not exist
+            raise ManifestError(f"{self.source}:{self.first_line}: {error}") from None
 
     def line_of(self, pointer: str) -> int | None:
         """Return the line of a field, or of its nearest ancestor that the document has."""
@@ -69,18 +71,27 @@ def changed(document: Document, name: str | None, settings: Sequence[str]) -> Do
         raise ManifestError(f"{document.source}: it is no manifest, which is a mapping")
     pairs = [setting.partition("=") for setting in settings]
     if name is not None:
-        content.get("metadata", {}).pop("generateName", None)
+        content["metadata"] = content.get("metadata") or {}
+        if isinstance(content["metadata"], dict):
+            content["metadata"].pop("generateName", None)
         pairs.append(("metadata.name", "=", name))
     for path, equals, value in pairs:
         if not equals:
             raise ManifestError(f"--set {path}: it has no value; accepted: path=value, as spec.replicas=2")
-        _set(content, path, name if path == "metadata.name" and value == name else yaml.safe_load(value))
+        _set(content, path, name if path == "metadata.name" and value == name else _value(path, value))
     return Document(
         source=document.source,
         text=yaml.safe_dump(content, sort_keys=False),
         first_line=document.first_line,
         is_changed=True,
     )
+
+
+def _value(path: str, text: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError):
+        raise ManifestError(f"--set {path}: {text} is not YAML; accepted: a value, such as 2, true or [a, b]") from None
 
 
 def _set(content: Any, path: str, value: Any) -> None:

@@ -58,6 +58,21 @@ def test_contexts_are_saved_for_their_user_alone(tmp_path: Path) -> None:
         load(path)
 
 
+def test_a_file_of_contexts_that_cannot_be_read_or_written_is_explained(tmp_path: Path) -> None:
+    with pytest.raises(ContextError, match=f"{tmp_path}: Is a directory"):
+        load(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ContextError, match=r"file/config.yaml: "):
+        save(tmp_path / "file" / "config.yaml", SAVED)
+
+
+@pytest.mark.parametrize("token", ["jg_ä", "jg_1\n", "jg 1", "jg_\x1b"])
+def test_a_token_that_no_header_can_have_is_refused_without_showing_it(token: str) -> None:
+    with pytest.raises(ContextError, match="printable ASCII") as refused:
+        resolved(Contexts(), {"JOBGATE_TOKEN": token})
+    assert token not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("environment", "expected"),
     [

@@ -53,6 +53,12 @@ def test_a_pointer_has_the_line_of_the_field_or_of_its_nearest_ancestor(pointer:
     assert document.line_of(pointer) == line + before.count("\n")
 
 
+@pytest.mark.parametrize("metadata", ["", "metadata:\n", "metadata: {generateName: tour-}\n"])
+def test_a_name_replaces_what_the_metadata_has(metadata: str) -> None:
+    (document,) = documents("f", f"kind: GenericJob\n{metadata}")
+    assert yaml.safe_load(changed(document, "other", ()).text)["metadata"] == {"name": "other"}
+
+
 def test_a_changed_document_has_no_lines() -> None:
     (document,) = documents("f", TEXT)
     assert changed(document, "other", ()).line_of("/metadata/name") is None
@@ -84,6 +90,8 @@ def test_values_are_set(name: str | None, settings: list[str], path: list[str | 
         ("spec.replicaSpecs.2.replicas=1", "accepted: 0 to 1"),
         ("spec.replicaSpecs.worker.replicas=1", "worker is no index"),
         ("kind.name=1", "kind is a value"),
+        ("spec.replicas=[1", "is not YAML"),
+        ("spec.start=2026-02-30", "is not YAML"),
     ],
 )
 def test_a_value_that_cannot_be_set_is_explained(setting: str, words: str) -> None:
@@ -95,3 +103,5 @@ def test_a_value_that_cannot_be_set_is_explained(setting: str, words: str) -> No
 def test_text_that_is_not_yaml_is_refused_with_its_line() -> None:
     with pytest.raises(ManifestError, match=r"^f:11: "):
         _ = Document(source="f", text="a: 1\nb: [\n", first_line=9).content
+    with pytest.raises(ManifestError, match=r"^f:9: day is out of range for month"):
+        _ = Document(source="f", text="a: 2026-02-30\n", first_line=9).content
