@@ -10,7 +10,7 @@ from jobgate.cli.differences import difference, manifest_of, refused
 from jobgate.cli.exits import Exit
 from jobgate.cli.faults import fault_text
 from jobgate.cli.files import read
-from jobgate.cli.manifests import Document, kind_of
+from jobgate.cli.manifests import Document
 from jobgate.cli.options import STRUCTURED, ContextName, Format, Namespace, Output, Server, gateway, printed, together
 from jobgate.cli.options import resource_of as objects_of
 from jobgate.cli.targets import resource_of, shown_name
@@ -71,7 +71,7 @@ class _Compared:
 
 def _compared(client: Client, document: Document, editable: Mapping[str, Sequence[str]]) -> _Compared | None:
     """Return the differences of one manifest. Print why and return None if the gateway refuses it."""
-    kind = kind_of(document.content)
+    kind = document.kind
     resource = resource_of(kind)
     objects = objects_of(client, resource)
     try:
@@ -91,7 +91,7 @@ def _compared(client: Client, document: Document, editable: Mapping[str, Sequenc
         name=shown_name(resource, name or "(generated)"),
         diff=difference(old, new, document.source),
         gone=gone,
-        refused=() if gone else refused(old, new, editable.get(str(kind), ())),
+        refused=() if gone else refused(old, new, editable.get(kind or "", ())),
     )
 
 

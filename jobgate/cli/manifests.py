@@ -1,11 +1,13 @@
 """Manifests of `-f`: their documents, the changes of `--name` and `--set`, and the lines of their fields. Pure."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import yaml
+
+from jobgate.cli.verbatim_yaml import compose, field, is_null, serialize, string, with_field, without_field
 
 _SEPARATOR: Final = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 SUFFIXES: Final = (".yaml", ".yml", ".json")
@@ -25,9 +27,9 @@ class Document:
     is_changed: bool = False
 
     @property
-    def content(self) -> Any:
+    def root(self) -> yaml.Node:
         try:
-            return yaml.safe_load(self.text)
+            return compose(self.text)
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
             line = self.first_line + mark.line if mark else self.first_line
@@ -35,18 +37,22 @@ class Document:
             if "'\\t'" in problem:
                 problem = "the line begins with a tab; accepted: spaces"
             raise ManifestError(f"{self.source}:{line}: {problem}") from None
-        except ValueError as error:  # such as a date that does not exist
-            raise ManifestError(f"{self.source}:{self.first_line}: {error}") from None
+
+    @property
+    def kind(self) -> str | None:
+        root = self.root
+        found = field(root, "kind") if isinstance(root, yaml.MappingNode) else None
+        return found.value if isinstance(found, yaml.ScalarNode) else None
 
     def line_of(self, pointer: str) -> int | None:
         """Return the line of a field, or of its nearest ancestor that the document has."""
         if self.is_changed:
             return None
         try:
-            node = yaml.compose(self.text, Loader=yaml.SafeLoader)
-        except yaml.YAMLError:
+            root = self.root
+        except ManifestError:
             return None
-        return None if node is None else self.first_line + _line(node, _segments(pointer))
+        return self.first_line + _line(root, _segments(pointer))
 
 
 def documents(source: str, text: str) -> list[Document]:
@@ -63,58 +69,55 @@ def documents(source: str, text: str) -> list[Document]:
 
 
 def changed(document: Document, name: str | None, settings: Sequence[str]) -> Document:
-    """Return the document with another name and with the values of `--set`."""
+    """Return the document with another name and with the values of `--set`. All other scalars stay as written."""
     if name is None and not settings:
         return document
-    content = document.content
-    if not isinstance(content, dict):
+    root = document.root
+    if not isinstance(root, yaml.MappingNode):
         raise ManifestError(f"{document.source}: it is no manifest, which is a mapping")
-    pairs = [setting.partition("=") for setting in settings]
+    changes = [_change(setting) for setting in settings]
     if name is not None:
-        content["metadata"] = content.get("metadata") or {}
-        if isinstance(content["metadata"], dict):
-            content["metadata"].pop("generateName", None)
-        pairs.append(("metadata.name", "=", name))
-    for path, equals, value in pairs:
-        if not equals:
-            raise ManifestError(f"--set {path}: it has no value; accepted: path=value, as spec.replicas=2")
-        _set(content, path, name if path == "metadata.name" and value == name else _value(path, value))
-    return Document(
-        source=document.source,
-        text=yaml.safe_dump(content, sort_keys=False),
-        first_line=document.first_line,
-        is_changed=True,
-    )
+        metadata = field(root, "metadata")
+        if isinstance(metadata, yaml.MappingNode):
+            root = with_field(root, "metadata", without_field(metadata, "generateName"))
+        changes.append(("metadata.name", string(name)))
+    for path, value in changes:
+        root = _replaced(root, path, value)
+    return Document(source=document.source, text=serialize(root), first_line=document.first_line, is_changed=True)
 
 
-def _value(path: str, text: str) -> Any:
+def _change(setting: str) -> tuple[str, yaml.Node]:
+    """Return the path and the value of a `--set`."""
+    path, equals, text = setting.partition("=")
+    if not equals:
+        raise ManifestError(f"--set {path}: it has no value; accepted: path=value, as spec.replicas=2")
     try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError):
+        return path, compose(text)
+    except yaml.YAMLError:
         raise ManifestError(f"--set {path}: {text} is not YAML; accepted: a value, such as 2, true or [a, b]") from None
 
 
-def _set(content: Any, path: str, value: Any) -> None:
-    *parents, last = path.split(".")
-    for index, part in enumerate(parents):
-        content = _child(content, part, ".".join(parents[: index + 1]))
-    if isinstance(content, list):
-        content[_index(content, last, path)] = value
-    elif isinstance(content, dict):
-        content[last] = value
-    else:
-        raise ManifestError(f"--set {path}: {'.'.join(parents)} is a value, which has no fields")
+def _replaced(node: yaml.Node | None, path: str, value: yaml.Node, depth: int = 0) -> yaml.Node:
+    """Return a node with another value at a path, whose first `depth` parts lead to the node.
+
+    Nodes of the path are copied, because aliases of them keep their value.
+    """
+    parts = path.split(".")
+    if depth == len(parts):
+        return value
+    part = parts[depth]
+    if isinstance(node, yaml.SequenceNode):
+        index = _index(node.value, part, path)
+        new = _replaced(node.value[index], path, value, depth + 1)
+        return yaml.SequenceNode(node.tag, [*node.value[:index], new, *node.value[index + 1 :]])
+    if node is None or is_null(node):
+        node = yaml.MappingNode("tag:yaml.org,2002:map", [])
+    if isinstance(node, yaml.MappingNode):
+        return with_field(node, part, _replaced(field(node, part), path, value, depth + 1))
+    raise ManifestError(f"--set {path}: {'.'.join(parts[:depth])} is a value, which has no fields")
 
 
-def _child(content: Any, part: str, path: str) -> Any:
-    if isinstance(content, list):
-        return content[_index(content, part, path)]
-    if isinstance(content, dict):
-        return content.setdefault(part, {})
-    raise ManifestError(f"--set {path}: the part before {part} is a value, which has no fields")
-
-
-def _index(items: Sequence[Any], part: str, path: str) -> int:
+def _index(items: Sequence[yaml.Node], part: str, path: str) -> int:
     if not part.isdecimal() or int(part) >= len(items):
         accepted = f"0 to {len(items) - 1}" if items else "nothing, because the list is empty"
         raise ManifestError(f"--set {path}: {part} is no index of the list; accepted: {accepted}")
@@ -141,7 +144,3 @@ def _line(node: yaml.Node, segments: Sequence[str]) -> int:
             return line
         node = found
     return line
-
-
-def kind_of(content: Any) -> object:
-    return content.get("kind") if isinstance(content, Mapping) else None

@@ -13,7 +13,7 @@ from jobgate.cli.faults import fault_text
 from jobgate.cli.files import read
 from jobgate.cli.following import Followed, follow, shown
 from jobgate.cli.logs import follow_log
-from jobgate.cli.manifests import Document, kind_of
+from jobgate.cli.manifests import Document
 from jobgate.cli.options import (
     STRUCTURED,
     ContextName,
@@ -94,7 +94,7 @@ class _Sent:
 
 def _send(client: Client, document: Document, output: Output, *, dry_run: bool) -> _Sent:
     """Submit a manifest, and print a line about it unless the output is for programs."""
-    resource = resource_of_kind(kind_of(document.content))
+    resource = resource_of_kind(document.kind)
     objects = resource_of(client, resource)
     try:
         if dry_run:

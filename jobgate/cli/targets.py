@@ -63,9 +63,9 @@ def job_named(text: str, verb: str) -> str:
     return name
 
 
-def resource_of(kind: object) -> str:
+def resource_of(kind: str | None) -> str:
     """Return the resource of a manifest. The gateway explains the kinds that it does not know."""
-    return {"SampleSet": SAMPLE_SETS, "SampleJob": SAMPLE_JOBS}.get(str(kind), JOBS)
+    return {"SampleSet": SAMPLE_SETS, "SampleJob": SAMPLE_JOBS}.get(kind or "", JOBS)
 
 
 def shown_name(resource: str, name: str) -> str:

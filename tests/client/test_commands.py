@@ -78,8 +78,8 @@ def test_standard_input_is_submitted_with_changes(run: RunCommand) -> None:
         stdin=MANIFEST,
     )
     assert result.stdout == "second\n"
-    assert b"name: second" in script.requests[0].content
-    assert b"replica: 3" in script.requests[0].content
+    assert b'"name": "second"' in script.requests[0].content
+    assert b'"replica": 3' in script.requests[0].content
 
 
 def test_the_manifests_of_a_directory_go_to_their_resources(run: RunCommand, tmp_path: Path) -> None:
