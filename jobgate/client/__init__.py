@@ -28,10 +28,11 @@ from jobgate.client.errors import (
 from jobgate.client.phases import Ending, Goal, ending_of
 from jobgate.client.retries import RetryPolicy
 from jobgate.client.synchronous.client import Client
-from jobgate.client.wire import Change, Manifest, Page
+from jobgate.client.wire import BatchItem, Change, Manifest, Manifests, Page
 
 __all__ = [
     "AsyncClient",
+    "BatchItem",
     "Change",
     "Client",
     "ConflictError",
@@ -41,6 +42,7 @@ __all__ = [
     "InvalidRequestError",
     "JobgateError",
     "Manifest",
+    "Manifests",
     "NotFoundError",
     "OverloadedError",
     "Page",

@@ -31,12 +31,15 @@ from jobgate.client.wire import (
     API,
     JSON,
     MERGE_PATCH,
+    BatchItem,
     Call,
     DryRunMode,
     Manifest,
+    Manifests,
     Page,
     QueryValue,
     manifest_content,
+    manifests_content,
     query_of,
 )
 
@@ -139,6 +142,19 @@ class ResourceCalls(Generic[Whole, State, Summary, Draft]):
         content, media_type = manifest_content(manifest)
         headers = {"Content-Type": media_type, "Idempotency-Key": key}
         return Call(method="POST", path=self.collection(namespace), answer=self.whole, headers=headers, content=content)
+
+    def submit_batch(
+        self, manifests: Manifests, key: str, namespace: str | None = None, *, atomic: bool
+    ) -> Call[Page[BatchItem[Whole]]]:
+        content, media_type = manifests_content(manifests)
+        return Call(
+            method="POST",
+            path=f"{self.collection(namespace)}/batch",
+            answer=Page[BatchItem[self.whole]],  # type: ignore[name-defined]
+            query=query_of(atomic=atomic),
+            headers={"Content-Type": media_type, "Idempotency-Key": key},
+            content=content,
+        )
 
     def dry_run(self, manifest: Manifest, mode: DryRunMode, namespace: str | None = None) -> Call[Page[Draft]]:
         content, media_type = manifest_content(manifest)

@@ -8,6 +8,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 import msgspec
 
 from jobgate.client.errors import UnreadableAnswerError
+from jobgate.client.types import Problem
 
 T = TypeVar("T")
 
@@ -19,6 +20,8 @@ API: Final = "/api/v1"
 DryRunMode = Literal["All", "Local"]
 # Text of a manifest in JSON or YAML, or its content.
 Manifest = str | bytes | Mapping[str, Any]
+# Text of several manifests (YAML documents, or a List), or the content of each.
+Manifests = str | bytes | Sequence[Mapping[str, Any]]
 # Values of query parameters; None is left out, and a sequence is repeated.
 QueryValue = str | int | bool | datetime | Sequence[str] | None
 
@@ -28,6 +31,17 @@ class Page(msgspec.Struct, Generic[T], frozen=True, kw_only=True, rename="camel"
 
     items: list[T]
     next_page_token: str | None = None
+
+
+class BatchItem(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+    """The result of one manifest of several: the stored object, or the problem.
+
+    `status` is the status that the answer to a submission of only this manifest would have had.
+    """
+
+    status: int
+    object: T | None
+    problem: Problem | None
 
 
 class Change(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
@@ -79,6 +93,13 @@ def manifest_content(manifest: Manifest | msgspec.Struct) -> tuple[bytes, str]:
         return msgspec.json.encode(manifest), JSON
     content = manifest.encode() if isinstance(manifest, str) else manifest
     return content, JSON if content.lstrip()[:1] in {b"{", b"["} else YAML
+
+
+def manifests_content(manifests: Manifests) -> tuple[bytes, str]:
+    """Return the body of several manifests and its media type."""
+    if isinstance(manifests, str | bytes):
+        return manifest_content(manifests)
+    return manifest_content({"apiVersion": "v1", "kind": "List", "items": manifests})
 
 
 def decode(body: bytes, answer: type[T]) -> T:

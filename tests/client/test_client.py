@@ -84,6 +84,52 @@ async def test_text_of_a_manifest_is_sent_unchanged(run: Run) -> None:
     assert script.requests[0].url.raw_path == b"/api/v1/namespaces/a%20b/jobs"
 
 
+TWO: Any = [{"kind": "GenericJob", "metadata": {"name": name}} for name in ("tour", "again")]
+TWO_TEXT = "# mine\nkind: GenericJob\n---\nkind: GenericJob\n"
+STORED = {"status": 201, "object": job(), "problem": None}
+
+
+@pytest.mark.parametrize(
+    ("manifests", "media_type", "content"),
+    [
+        (TWO, "application/json", msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": TWO})),
+        (TWO_TEXT, "application/yaml", TWO_TEXT.encode()),
+    ],
+    ids=["contents", "text"],
+)
+async def test_a_batch_has_a_result_for_each_manifest(
+    run: Run, manifests: Any, media_type: str, content: bytes
+) -> None:
+    fault = {"type": "urn:NameTaken", "title": "", "status": 409, "detail": "it is taken", "code": "NameTaken"}
+    (stored, refused), script = await run(
+        lambda client: client.jobs.submit_batch(manifests),
+        httpx2.ReadError("lost"),
+        ok({"items": [STORED, {"status": 409, "object": None, "problem": fault}]}),
+    )
+    assert (stored.status, stored.object.name, stored.problem) == (201, "tour", None)
+    assert (refused.status, refused.object, refused.problem.code) == (409, None, "NameTaken")
+    first, second = script.requests
+    assert (first.method, str(first.url)) == ("POST", "http://gateway/api/v1/namespaces/team/jobs/batch?atomic=false")
+    assert (first.content, first.headers["Content-Type"]) == (content, media_type)
+    assert first.headers["Idempotency-Key"] == second.headers["Idempotency-Key"]
+
+
+async def test_an_atomic_batch_is_refused_as_a_whole(run: Run) -> None:
+    fault = {"pointer": "/items/1/spec", "code": "Required", "detail": "the field is missing"}
+    with pytest.raises(InvalidRequestError, match="/items/1/spec"):
+        await run(lambda client: client.jobs.submit_batch(TWO, atomic=True), problem(422, "InvalidManifest", fault))
+    _, script = await run(
+        lambda client: client.sample_sets.submit_batch(TWO, atomic=True, namespace="other", key="once"),
+        ok({"items": []}),
+    )
+    (request,) = script.requests
+    assert (request.url.path, dict(request.url.params)) == (
+        "/api/v1/namespaces/other/samplesets/batch",
+        {"atomic": "true"},
+    )
+    assert request.headers["Idempotency-Key"] == "once"
+
+
 async def test_a_cancel_is_not_repeated_when_its_answer_is_lost(run: Run) -> None:
     with pytest.raises(UnreachableError):
         await run(lambda client: client.jobs.cancel("tour", reason="enough"), httpx2.ReadError("lost"))

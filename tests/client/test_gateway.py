@@ -63,6 +63,13 @@ async def test_the_synchronous_client_submits_edits_and_deletes(shared_gateway: 
             planned = client.jobs.dry_run(manifest("planned"))
             assert (bool(planned.plan.pods), planned.cluster is None) == (True, False)
             assert client.jobs.dry_run(manifest("planned"), mode="Local").cluster is None
+            together = client.jobs.submit_batch([manifest("first"), manifest("second")], atomic=True)
+            assert [item.object.name for item in together if item.object] == ["first", "second"]
+            each = client.jobs.submit_batch([manifest("first"), manifest("third")])
+            assert [(item.status, item.problem and item.problem.code) for item in each] == [
+                (409, "NameTaken"),
+                (201, None),
+            ]
             assert client.jobs.delete("edited", reason="done").deleted_at is not None
             assert [job.uid for job in client.jobs.list(namespace="*", deleted=True, name="edited")] == [submitted.uid]
             assert client.version()

@@ -43,7 +43,7 @@ from jobgate.client.types import (
     SampleSetSummary,
     ScaleRecord,
 )
-from jobgate.client.wire import Call, Change, DryRunMode, Manifest, Page, decode, query_of
+from jobgate.client.wire import BatchItem, Call, Change, DryRunMode, Manifest, Manifests, Page, decode, query_of
 
 if TYPE_CHECKING:
     from jobgate.client.asynchronous.client import AsyncClient
@@ -87,6 +87,17 @@ class AsyncResource(Generic[Whole, State, Summary, Draft]):
         The Idempotency-Key makes repetitions safe. Give `key` to make them safe across processes as well.
         """
         return await self._client.send(self._calls.submit(manifest, key or str(uuid.uuid4()), namespace))
+
+    async def submit_batch(
+        self, manifests: Manifests, *, atomic: bool = False, namespace: str | None = None, key: str | None = None
+    ) -> Sequence[BatchItem[Whole]]:
+        """Submit up to 100 manifests in one request, and return their results in the same order.
+
+        Each manifest is stored or refused on its own. With `atomic`, all are stored or none, and a refusal raises one
+        `ProblemError`, whose pointers begin with `/items/<index>`. `key` has the same meaning as for `submit`.
+        """
+        call = self._calls.submit_batch(manifests, key or str(uuid.uuid4()), namespace, atomic=atomic)
+        return (await self._client.send(call)).items
 
     async def dry_run(self, manifest: Manifest, *, mode: DryRunMode = "All", namespace: str | None = None) -> Draft:
         """Return what the submission of one manifest would store and create, without storing anything.
