@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from jobgate.cli.arguments import JobName, JobNames, Target, Targets
 from jobgate.cli.exits import Exit
 from jobgate.cli.faults import fault_text
 from jobgate.cli.options import (
@@ -15,8 +16,6 @@ from jobgate.cli.options import (
     Output,
     Reason,
     Server,
-    Target,
-    Targets,
     gateway,
     printed,
     resource_of,
@@ -26,8 +25,6 @@ from jobgate.cli.targets import JOBS, SAMPLE_SETS, TargetError, job_named, shown
 from jobgate.client import ProblemError
 from jobgate.client.synchronous.objects import Jobs
 from jobgate.client.types import Job
-
-JobNames = Annotated[list[str], typer.Argument(metavar="JOB…", help="Names of jobs.")]
 
 
 def scale(
@@ -100,7 +97,7 @@ cancel = _on_jobs(
 
 
 def retry(
-    job: Annotated[str, typer.Argument(metavar="JOB", help="A job that has ended.")],
+    job: JobName,
     name: Annotated[str | None, typer.Option("--name", help="Name of the new job.", show_default=False)] = None,
     reason: Reason = None,
     namespace: Namespace = None,

@@ -1,4 +1,4 @@
-"""The command `completion`, and the completion of names in the shell."""
+"""The command `completion`, which prints completion scripts."""
 
 from enum import StrEnum
 from typing import Annotated, Final

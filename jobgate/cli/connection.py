@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from jobgate.client import AsyncClient, Client
+from jobgate.client import AsyncClient, Client, RetryPolicy
 
 DEFAULT_SERVER: Final = "http://127.0.0.1:8080"
 # The environment variables of the client. None of them is a setting of the gateway.
@@ -136,8 +136,8 @@ def chosen_context(contexts: Contexts, name: str | None, namespace: str | None) 
     return with_context(contexts, chosen, new)
 
 
-def connect(context: Context) -> Client:
-    return Client(context.server, token=context.token, namespace=context.namespace)
+def connect(context: Context, retries: RetryPolicy | None = None) -> Client:
+    return Client(context.server, token=context.token, namespace=context.namespace, retries=retries)
 
 
 def connect_async(context: Context) -> AsyncClient:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from jobgate.cli.arguments import FieldPath
 from jobgate.cli.options import STRUCTURED, ContextName, Format, Output, Server, gateway, printed
 from jobgate.cli.schemas import KindSchema, explanation
 from jobgate.cli.tables import table
@@ -24,7 +25,7 @@ def kinds(output: Format = Output.TEXT, server: Server = None, context: ContextN
 
 
 def explain(
-    field: Annotated[str, typer.Argument(metavar="KIND[.FIELD…]", help="A kind, or a field of its manifests.")],
+    field: FieldPath,
     recursive: Annotated[bool, typer.Option("--recursive", "-r", help="All fields below it, without texts.")] = False,
     output: Format = Output.TEXT,
     server: Server = None,

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from jobgate.cli.arguments import JobName
 from jobgate.cli.durations import seconds
 from jobgate.cli.log_lines import Source, colour, parsed, prefix
 from jobgate.cli.log_streams import LogFollower, Wanted
@@ -33,7 +34,7 @@ _MOST: Final = 40
 
 
 def logs(  # noqa: PLR0913, PLR0917 - one argument for each option
-    name: Annotated[str, typer.Argument(metavar="JOB", help="A job.")],
+    name: JobName,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Print lines as they arrive, until it ends.")] = False,
     every: Annotated[bool, typer.Option("-a", "--all", help="Of all replicas, with prefixes.")] = False,
     task: Annotated[str | None, typer.Option(help="Task.", show_default=False)] = None,

@@ -41,11 +41,9 @@ Format = Annotated[
     Output,
     typer.Option("-o", "--output", metavar="FORMAT", help=f"One of {', '.join(Output)}.", show_default=False),
 ]
-Targets = Annotated[list[str], typer.Argument(metavar="NAME…", help="Jobs, or KIND/NAME, such as sampleset/imagenet.")]
 Timeout = Annotated[
     float | None, typer.Option(parser=seconds, metavar="DURATION", help="Such as 90 or 10m.", show_default=False)
 ]
-Target = Annotated[str, typer.Argument(metavar="NAME", help="A job, or KIND/NAME, such as sampleset/imagenet.")]
 Reason = Annotated[str | None, typer.Option("--reason", help="Text for the history.", show_default=False)]
 
 
@@ -53,7 +51,7 @@ Reason = Annotated[str | None, typer.Option("--reason", help="Text for the histo
 def gateway(server: str | None, namespace: str | None, context: str | None) -> Iterator[Client]:
     """Connect to the gateway of a command, and report errors as `guarded` does."""
     with guarded():
-        chosen = _chosen(server, namespace, context)
+        chosen = context_of(server, namespace, context)
         with _located(chosen), connection.connect(chosen) as client:
             yield client
 
@@ -68,7 +66,7 @@ def run_async(
             await work(client)
 
     with guarded():
-        chosen = _chosen(server, namespace, context)
+        chosen = context_of(server, namespace, context)
         try:
             with _located(chosen):
                 asyncio.run(main(chosen))
@@ -79,7 +77,8 @@ def run_async(
             raise error from None
 
 
-def _chosen(server: str | None, namespace: str | None, context: str | None) -> connection.Context:
+def context_of(server: str | None, namespace: str | None, context: str | None) -> connection.Context:
+    """Return the gateway that the options of a command, the environment and the file of contexts select."""
     contexts = connection.load(connection.contexts_file(os.environ))
     return connection.resolved(contexts, os.environ, server=server, namespace=namespace, context=context)
 

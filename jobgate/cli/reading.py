@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from jobgate.cli import tables
+from jobgate.cli.arguments import ListedKind, Target
 from jobgate.cli.exits import Exit
 from jobgate.cli.following import now
 from jobgate.cli.options import (
@@ -17,7 +18,6 @@ from jobgate.cli.options import (
     Namespace,
     Output,
     Server,
-    Target,
     gateway,
     one_of_many,
     printed,
@@ -32,7 +32,7 @@ _LAST = 12  # rows of the history and of the events that `describe` shows
 
 
 def list_(  # noqa: PLR0913, PLR0917 - one argument for each option
-    kind: Annotated[str, typer.Argument(help="jobs, or a kind or short name such as sampleset or tj.")] = "jobs",
+    kind: ListedKind = "jobs",
     namespace: Namespace = None,
     all_namespaces: Annotated[bool, typer.Option("-A", "--all-namespaces", help="In all namespaces.")] = False,
     selector: Annotated[str | None, typer.Option("-l", "--selector", help="Labels, as in kubectl.")] = None,

@@ -17,15 +17,17 @@ class KindName:
 
 
 # Plural, singular and short names, as kubectl accepts them for a resource.
-_NAMES: Final = {
-    **dict.fromkeys(("jobs", "job"), KindName(JOBS)),
-    **dict.fromkeys(("genericjobs", "genericjob", "gj"), KindName(JOBS, "GenericJob")),
-    **dict.fromkeys(("trainingjobs", "trainingjob", "tj"), KindName(JOBS, "TrainingJob")),
-    **dict.fromkeys(("mxjobs", "mxjob", "mx"), KindName(JOBS, "MxJob")),
-    **dict.fromkeys(("dijobs", "dijob", "di"), KindName(JOBS, "DIJob")),
-    **dict.fromkeys(("samplesets", "sampleset", "ss"), KindName(SAMPLE_SETS)),
-    **dict.fromkeys(("samplejobs", "samplejob", "sj"), KindName(SAMPLE_JOBS)),
+_KINDS: Final = {
+    KindName(JOBS): ("jobs", "job"),
+    KindName(JOBS, "GenericJob"): ("genericjobs", "genericjob", "gj"),
+    KindName(JOBS, "TrainingJob"): ("trainingjobs", "trainingjob", "tj"),
+    KindName(JOBS, "MxJob"): ("mxjobs", "mxjob", "mx"),
+    KindName(JOBS, "DIJob"): ("dijobs", "dijob", "di"),
+    KindName(SAMPLE_SETS): ("samplesets", "sampleset", "ss"),
+    KindName(SAMPLE_JOBS): ("samplejobs", "samplejob", "sj"),
 }
+_NAMES: Final = {name: kind for kind, names in _KINDS.items() for name in names}
+PLURALS: Final = tuple(plural for plural, *_ in _KINDS.values())
 ACCEPTED: Final = (
     "jobs, genericjobs (gj), trainingjobs (tj), mxjobs (mx), dijobs (di), samplesets (ss), samplejobs (sj)"
 )

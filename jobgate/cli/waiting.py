@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from jobgate.cli.arguments import Target
 from jobgate.cli.following import Followed, follow, shown
 from jobgate.cli.options import (
     STRUCTURED,
@@ -12,7 +13,6 @@ from jobgate.cli.options import (
     Namespace,
     Output,
     Server,
-    Target,
     Timeout,
     gateway,
     printed,

@@ -1,7 +1,8 @@
 """Fixtures of the tests of the client."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 import pytest_asyncio
@@ -9,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from jobgate.cli import connection
 from jobgate.cli.commands import app
-from jobgate.client import Client
+from jobgate.client import Client, RetryPolicy
 from tests.client.scripted import Answer, RunCommand, Script
 from tests.support.gateway import Gateway, running_gateway
 from tests.support.postgres import fresh_database
@@ -26,18 +27,30 @@ async def shared_gateway(postgres_server_url: str, database_template: str) -> As
 def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> RunCommand:
     """Run a command on a script: `run(["list"], *answers)`."""
 
-    def invoke(arguments: list[str], *answers: Answer, stdin: str | None = None) -> tuple[Result, Script]:
+    def invoke(
+        arguments: list[str],
+        *answers: Answer,
+        stdin: str | None = None,
+        variables: Mapping[str, str] = MappingProxyType({}),
+    ) -> tuple[Result, Script]:
         script = Script(*answers)
 
-        def connect(context: connection.Context) -> Client:
-            return Client(context.server, token=context.token, namespace=context.namespace, transport=script.transport)
+        def connect(context: connection.Context, retries: RetryPolicy | None = None) -> Client:
+            return Client(
+                context.server,
+                token=context.token,
+                namespace=context.namespace,
+                retries=retries,
+                transport=script.transport,
+            )
 
         monkeypatch.setattr(connection, "connect", connect)
         environment = dict.fromkeys(connection.VARIABLES) | {
             "JOBGATE_CONFIG": str(tmp_path / "none.yaml"),
             "JOBGATE_NAMESPACE": "team",
             "JOBGATE_TOKEN": "t",
+            **variables,
         }
-        return CliRunner().invoke(app, arguments, input=stdin, env=environment), script
+        return CliRunner().invoke(app, arguments, input=stdin, env=environment, prog_name="jobgate"), script
 
     return invoke
