@@ -21,13 +21,14 @@ from tests.support.openapi import operations
 
 SECONDS = 3000.0  # generous: two minutes of computing on a busy machine
 PROGRAM = "JOBGATE_TEST_SCHEMATHESIS"  # the path of the program
+OPTIONS = "JOBGATE_TEST_SCHEMATHESIS_OPTIONS"  # of the program, which override those of schemathesis.toml
 CONFIGURATION = Path(__file__).parent / "schemathesis.toml"
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(SECONDS + 600)]
 
 
-def generatable() -> dict[str, Any]:
-    """Return the document without the parameter `pageToken`, because only an answer contains a valid page token."""
+def document_for_generation() -> dict[str, Any]:
+    """Return the OpenAPI document without the parameter `pageToken`, whose values Schemathesis cannot generate."""
     document: dict[str, Any] = create_app().openapi()
     for _, _, operation in operations(document):
         parameters = operation.get("parameters", [])
@@ -48,12 +49,10 @@ async def create_token(database_url: str) -> str:
 async def run(url: str, token: str, directory: Path) -> tuple[int | None, str]:
     """Run Schemathesis against a gateway, and return its exit status and its output."""
     document = directory / "openapi.json"
-    document.write_text(json.dumps(generatable()))
-    command = (os.environ[PROGRAM], "--no-color", "--config-file", str(CONFIGURATION), "run", str(document))
+    document.write_text(json.dumps(document_for_generation()))
     process = await asyncio.create_subprocess_exec(
-        *command,
-        "--url",
-        url,
+        *(os.environ[PROGRAM], "--no-color", "--config-file", str(CONFIGURATION), "run", str(document), "--url", url),
+        *os.environ.get(OPTIONS, "").split(),
         cwd=directory,
         env=os.environ | {"JOBGATE_TOKEN": token},
         stdout=asyncio.subprocess.PIPE,
