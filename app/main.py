@@ -71,7 +71,7 @@ def _routers() -> Iterator[APIRouter]:
 
 def create_app(
     services: Services | None = None, settings: HttpSettings | None = None, *, serves_jobs: bool = True
-) -> FastAPI:
+) -> DocumentedApp:
     """Return the application. Without services, it serves only its OpenAPI document.
 
     The caller runs `services.run()` in its TaskGroup, beside the server. A process with the role controller passes

@@ -1,6 +1,7 @@
 """Completes the OpenAPI document that FastAPI derives from the routes: request bodies, answers, schema names."""
 
 import json
+import threading
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -103,6 +104,8 @@ class DocumentedApp(FastAPI):
         super().__init__(**given)
         self._resources = resources
         self._bytes: bytes | None = None  # encoded at the first request
+        # FastAPI's generator of the document must not run in two threads: it changes the filters of `warnings`.
+        self._encoding = threading.Lock()
 
     @override
     def openapi(self) -> dict[str, Any]:
@@ -112,9 +115,10 @@ class DocumentedApp(FastAPI):
 
     def document_bytes(self) -> bytes:
         """Return the document as the gateway serves it. The first call takes about a second of CPU time."""
-        if self._bytes is None:
-            self._bytes = msgspec.json.encode(self.openapi())
-        return self._bytes
+        with self._encoding:
+            if self._bytes is None:
+                self._bytes = msgspec.json.encode(self.openapi())
+            return self._bytes
 
 
 def text(app: FastAPI) -> str:

@@ -2,7 +2,9 @@
 
 import json
 import re
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +184,26 @@ def test_every_schema_and_every_field_is_described(document: dict[str, Any]) -> 
         if not described.get("description")
     ]
     assert missing == [], "write a docstring, or a text in app/api/field_descriptions.py"
+
+
+def test_the_first_requests_compute_the_document_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = create_app()
+    computed: list[None] = []
+    together = threading.Barrier(4)
+    openapi_of = app.openapi
+
+    def counted() -> dict[str, Any]:
+        computed.append(None)
+        return openapi_of()
+
+    def requested() -> bytes:
+        together.wait()
+        return app.document_bytes()
+
+    monkeypatch.setattr(app, "openapi", counted)
+    with ThreadPoolExecutor(4) as threads:
+        answers = {request.result() for request in [threads.submit(requested) for _ in range(4)]}
+    assert (len(computed), len(answers)) == (1, 1)
 
 
 def test_fields_that_are_described_as_null_are_nullable(document: dict[str, Any]) -> None:
