@@ -1,8 +1,8 @@
 """`python -m bench`: measures all figures in one run of a few minutes. The exit status is 0, whatever the figures are.
 
 `python -m bench cache` compares the cache runtime with the bare `juicefs` command, `python -m bench memory` measures
-the peak memory with many planned replicas, and `python -m bench follow` the polls of a client beside thousands of
-streams and long polls.
+the peak memory with many planned replicas, `python -m bench follow` the polls of a client beside thousands of streams
+and long polls, and `python -m bench stages` the CPU time of a submission without HTTP and the database.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench import cache, follow, memory
+from bench import cache, follow, memory, stages
 from bench.client import LoadClient, MeasurementFailed, NoCompiler
 from bench.gateway import durability
 from bench.kubernetes import SCRIPT, ControlPlane, Unavailable, control_plane
@@ -97,6 +97,8 @@ if __name__ == "__main__":
         memory.main(sys.argv[2:])
     elif sys.argv[1:2] == ["follow"]:
         follow.main(sys.argv[2:])
+    elif sys.argv[1:2] == ["stages"]:
+        stages.main(sys.argv[2:])
     else:
         asyncio.run(main())
     sys.exit(0)
