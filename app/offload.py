@@ -12,6 +12,7 @@ _THREADS: Final = 2
 # Validation takes about 10 microseconds per value, so a smaller document takes less than 20 ms.
 _SMALL: Final = 2000
 _LONG_TEXT: Final = 256  # characters of a text that cost as much as one value
+_LISTS: Final = (list, tuple)
 _threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="offloaded")
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -34,15 +35,18 @@ async def offloaded_if_large(value: object, compute: Callable[_P, _T], /, *args:
 
 def is_large(value: object) -> bool:
     """Return whether a decoded document has so many values or such long texts that work on it blocks the event loop."""
-    left, stack = _SMALL, [value]
-    while stack and left > 0:
-        value = stack.pop()
-        left -= 1
-        if isinstance(value, dict):
-            left -= sum(map(len, value)) // _LONG_TEXT  # JSON: every key is a string
-            stack += value.values()
-        elif isinstance(value, list | tuple):
-            stack += value[:_SMALL]
-        elif isinstance(value, str):
-            left -= len(value) // _LONG_TEXT
-    return left <= 0
+    values, texts = [value], 0
+    # Every submission is counted, so the loop is short: it also reads the values that it appends.
+    for one in values:
+        if isinstance(one, dict):
+            values += one.values()
+            texts += sum(map(len, one)) // _LONG_TEXT  # JSON: every key is a string
+        elif isinstance(one, _LISTS):
+            values += one
+        elif isinstance(one, str):
+            texts += len(one) // _LONG_TEXT
+        else:
+            continue
+        if len(values) + texts >= _SMALL:
+            return True
+    return False

@@ -130,9 +130,9 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
     def remedy(self, taken: NameTaken) -> str:
         """Return what a client can do about a taken name, for the `accepted` field of the error."""
 
-    def is_slow(self, new: _New) -> bool:
+    def is_slow(self, prepared: _Prepared) -> bool:
         """Whether rendering takes so long that it must run in a thread."""
-        return is_large(new.manifest)
+        return is_large(prepared.manifest)
 
     def check_total(self, prepared: Sequence[_Prepared], count: int) -> None:
         """Raise InvalidManifest if the objects prepared so far, of `count`, exceed a limit for one request."""
@@ -168,7 +168,7 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
             prepared = await self.prepare(document, namespace, administers=administers)
             new = self.new(prepared, actor, retry_of)
             row = self.as_stored(new)
-            body = await offloaded(render, row) if self.is_slow(new) else render(row)
+            body = await offloaded(render, row) if self.is_slow(prepared) else render(row)
             return _Attempt(prepared=[prepared], news=[new], body=body)
 
         attempt, refused = await self._stored(build, key)

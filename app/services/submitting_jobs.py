@@ -3,6 +3,7 @@
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -19,7 +20,7 @@ from app.domain.planning import Draft, Planner
 from app.domain.reservations.name_ranges import NameRange
 from app.domain.status.records import JobPendingReason, JobStatus
 from app.domain.vocabulary import PendingCode, ReplicaPhase
-from app.offload import is_large, offloaded_if_large
+from app.offload import is_large, offloaded
 from app.services.submitting import Hint, Submitter
 
 # Replicas. Larger jobs are rendered in a thread, so that other requests do not wait for their native status.
@@ -28,11 +29,12 @@ LARGE_JOB: Final = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedJob:
-    """A valid document with its plan."""
+    """A valid document with its plan. `is_large` says that the document is too large for the event loop."""
 
     draft: Draft
     uid: UUID
     plan: JobPlan
+    is_large: bool
 
     @property
     def manifest(self) -> Manifest:
@@ -63,12 +65,15 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
 
     @override
     async def prepare(self, document: Manifest, namespace: str, *, administers: bool = False) -> PreparedJob:
-        return await offloaded_if_large(document, self._prepare, document, namespace, administers=administers)
+        large = is_large(document)
+        prepare = partial(self._prepare, document, namespace, administers=administers, large=large)
+        return await offloaded(prepare) if large else prepare()
 
-    def _prepare(self, document: Manifest, namespace: str, *, administers: bool) -> PreparedJob:
+    def _prepare(self, document: Manifest, namespace: str, *, administers: bool, large: bool) -> PreparedJob:
         draft = self._planner.draft(document, namespace, self.suffix, administers=administers)
         uid = self.draw_uid()
-        return PreparedJob(draft=draft, uid=uid, plan=self._planner.checked_plan(draft.accepted, str(uid)))
+        plan = self._planner.checked_plan(draft.accepted, str(uid))
+        return PreparedJob(draft=draft, uid=uid, plan=plan, is_large=large)
 
     @override
     def new(self, prepared: PreparedJob, actor: str, retry_of: UUID | None = None) -> NewJob:
@@ -119,8 +124,8 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
         )
 
     @override
-    def is_slow(self, new: NewJob) -> bool:
-        return sum(new.status.aggregate.values()) > LARGE_JOB or is_large(new.manifest)
+    def is_slow(self, prepared: PreparedJob) -> bool:
+        return prepared.is_large or len(prepared.plan.replicas) > LARGE_JOB
 
     @override
     async def store(self, news: Sequence[NewJob]) -> Mapping[int, Answer]:

@@ -28,7 +28,7 @@ ADDRESS = "10.0.0.7"  # of the platform: no client may read it
 def prepared(name: str = "train", replicas: int = 2) -> PreparedJob:
     planner, uid = Planner(installation="one"), UUID(int=1)
     draft = planner.draft(manifest(name, replicas=replicas), "team", lambda: "abcde", administers=False)
-    return PreparedJob(draft=draft, uid=uid, plan=planner.checked_plan(draft.accepted, str(uid)))
+    return PreparedJob(draft=draft, uid=uid, plan=planner.checked_plan(draft.accepted, str(uid)), is_large=False)
 
 
 def refusal(status: int, reason: str, message: str, **headers: str) -> web.Response:
