@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from app.domain.checked_values import CheckedValues, digest_of
 from app.domain.errors import FieldError, Forbidden, Problems
 from app.domain.policy.own import service_account
 from app.domain.policy.table import SERVICE_ACCOUNT, Level, checks_of
@@ -30,6 +31,11 @@ class PodPolicy:
     def checks(self) -> dict[str, Check]:
         enforced = checks_of(self.level) | {SERVICE_ACCOUNT: service_account(self.service_accounts)}
         return {name: check for name, check in enforced.items() if name not in self.allow}
+
+    @cached_property
+    def _compliant(self) -> CheckedValues:
+        """The templates, each with its exempt controls, that do not violate this policy."""
+        return CheckedValues()
 
     def violations(
         self, templates: Iterable[DeclaredTemplate], exempt: frozenset[str] = frozenset()
@@ -60,10 +66,18 @@ class PodPolicy:
         Raises:
             Forbidden: the error has every new violation.
         """
-        problems = Problems()
+        digests = [digest_of([declared.template, *sorted(exempt)]) for declared in templates]
+        if all(digest in self._compliant for digest in digests):
+            return
+        found = list(self.violations(templates, exempt))
+        if not found:
+            for digest in digests:
+                self._compliant.add(digest)
+            return
         # Exemptions do not apply here: what the stored job already does, with or without one, blocks no edit of it.
         old = {(error.code, error.pointer) for error in self.violations(before)} if before else set()
-        problems.extend(e for e in self.violations(templates, exempt) if (e.code, e.pointer) not in old)
+        problems = Problems()
+        problems.extend(error for error in found if (error.code, error.pointer) not in old)
         if problems:
             raise violation("the pod policy does not allow this", problems)
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.domain import pod_template
 from app.domain.errors import MAX_ERRORS, FieldError, Problems
 from app.domain.pod_template import validate_pod_template
 from tests.support.json_values import JSON_VALUES, UNHURRIED
@@ -253,6 +254,37 @@ def test_no_template_breaks_the_check(template: Any) -> None:
     for candidate in (template, {"spec": template}, {"metadata": template, "spec": {"containers": [template]}}):
         for error in errors_of(candidate):
             json.dumps([error.pointer, error.detail, error.accepted]).encode()
+
+
+@UNHURRIED
+@given(st.sampled_from([*container(), "env", "ports", "resources", "securityContext"]), JSON_VALUES)
+def test_a_template_that_was_checked_before_has_the_same_errors(field: str, value: Any) -> None:
+    template = pod(container(**{field: value}))
+    unknown = Problems()
+    pod_template._check(template, "", unknown)
+    assert [errors_of(template), errors_of(template)] == [list(unknown.errors)] * 2
+
+
+def test_a_template_is_checked_once_and_its_errors_have_the_pointers_of_each_document(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    valid, wrong = pod(container(image="checked-once")), pod(container(image=""))
+    assert [errors_of(valid), errors_of(valid)] == [[], []]
+    for at in ("/spec/a", "/spec/b"):
+        problems = Problems()
+        validate_pod_template(wrong, at, problems)
+        assert [error.pointer for error in problems.errors] == [f"{at}/spec/containers/0/image"]
+    monkeypatch.setattr(pod_template, "_check", None)  # a second check fails
+    assert errors_of(valid) == []
+
+
+def test_a_template_that_is_not_checked_completely_is_checked_again() -> None:
+    full = Problems()
+    for number in range(MAX_ERRORS):
+        full.add(f"/{number}", "Invalid", "another error")
+    wrong = pod(container(image=""))
+    validate_pod_template(wrong, "", full)
+    assert [error.pointer for error in errors_of(wrong)] == ["/spec/containers/0/image"]
 
 
 def test_the_schema_is_closed_everywhere() -> None:

@@ -135,6 +135,28 @@ def test_every_violation_is_reported_once_at_its_field() -> None:
     ]
 
 
+def test_a_template_that_complied_before_is_refused_by_another_policy_and_without_its_exemption() -> None:
+    escalates = "/spec/containers/0/securityContext/allowPrivilegeEscalation"  # only the restricted level refuses it
+    template = PodCase(fields={"/spec/hostNetwork": True, escalates: True}).template()
+    policy, exempt = PodPolicy(), frozenset({"HostNetwork"})
+    for _ in range(2):
+        policy.refuse_violations(declared(template), exempt=exempt)
+        with pytest.raises(Forbidden):
+            policy.refuse_violations(declared(template))
+        # The stored template may keep its violation, which does not make it compliant.
+        policy.refuse_violations(declared(template), before=declared(template))
+    with pytest.raises(Forbidden):
+        PodPolicy(level=Level.RESTRICTED).refuse_violations(declared(template), exempt=exempt)
+    PodPolicy(level=Level.PRIVILEGED).refuse_violations(declared(template))
+
+
+def test_a_compliant_template_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy, template = PodPolicy(), PodCase(fields={}).template()
+    policy.refuse_violations(declared(template))
+    monkeypatch.setattr(PodPolicy, "violations", None)  # a second check fails
+    policy.refuse_violations(declared(template) * 2)
+
+
 def test_an_edit_may_keep_stored_violations() -> None:
     stored = PodCase(fields={"/spec/hostNetwork": True}).template()
     more = PodCase(fields={"/spec/hostNetwork": True, "/spec/hostPID": True}).template()

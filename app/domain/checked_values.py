@@ -1,0 +1,41 @@
+"""Remembers JSON values that passed a check, so that equal values need not be checked again."""
+
+import hashlib
+from typing import Final
+
+import msgspec
+
+from app.domain.sized_cache import SizedCache
+
+_MAX_BYTES: Final = 1024 * 1024  # about four thousand values
+_ENTRY_BYTES: Final = 256  # a digest and its place in the cache
+
+
+class CheckedValues:
+    """The digests of the values that passed one check most recently, within a limit of memory.
+
+    The result of the check must depend on these values alone. Only values without an error are remembered: an error has
+    a pointer into the document of its request. A digest of 256 bits cannot be forged, so that the check of a security
+    policy may rely on it. The class is thread-safe.
+    """
+
+    def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
+        self._digests: SizedCache[bytes, bytes] = SizedCache(max_bytes)
+
+    def __contains__(self, digest: bytes | None) -> bool:
+        return digest is not None and self._digests.get(digest) is not None
+
+    def add(self, digest: bytes | None) -> None:
+        if digest is not None:
+            self._digests.put(digest, digest, _ENTRY_BYTES)
+
+
+def digest_of(value: object) -> bytes | None:
+    """Return a digest that no two different JSON values share; None for a value that is too deep to be encoded.
+
+    Objects whose fields have another order are different values.
+    """
+    try:
+        return hashlib.sha256(msgspec.json.encode(value)).digest()
+    except (ValueError, OverflowError, RecursionError):
+        return None
