@@ -7,10 +7,11 @@ Pydantic models declare the shape and the defaults of a spec and generate its JS
 import types
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import Annotated, Any, Final, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Self, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
+from typing_extensions import override
 
 from app.domain.errors import Problems, pointer_to, shorten
 
@@ -42,6 +43,11 @@ class SpecModel(BaseModel):
         populate_by_name=True,
         use_attribute_docstrings=True,
     )
+
+    @override
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        """Return the model itself. Pydantic copies the default of a field for each spec, and models are immutable."""
+        return self
 
     @model_validator(mode="before")
     @classmethod

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from app.domain.dialects.base import Limits, Site
+from app.domain.dialects.generic_job.spec import GenericJobSpec
 from app.domain.dialects.registry import find
 from app.domain.manifests.rendered import objects_of, pod_bytes
 from app.domain.plan import JobIdentity, JobPlan, Manifest
@@ -39,6 +40,12 @@ def plan_of(manifest: Manifest, *, resumed: bool = False, site: Site = SITE) -> 
     dialect = find(manifest["apiVersion"], manifest["kind"])
     accepted = dialect.accept(manifest, Limits(), GIVEN).manifest
     return dialect.plan(dialect.read(accepted), identity(accepted), resumed=resumed, site=site)
+
+
+def test_specs_share_their_default_models() -> None:
+    spec = load("simple")["spec"]
+    one, other = GenericJobSpec.model_validate(spec), GenericJobSpec.model_validate(spec)
+    assert one.run_mode is other.run_mode
 
 
 @pytest.mark.parametrize("case", CASES)
