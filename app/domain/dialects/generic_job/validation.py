@@ -182,10 +182,9 @@ def _check_size(
 ) -> None:
     """Check the pod of the last rank, which is the largest of its type."""
     # resumeSpecs can make the pods of a resumed job larger.
-    for resumed in (False, True):
+    for resumed in (False, True) if spec.run_mode.pause.resume_specs else (False,):
         template = template_in_mode(spec, replica, resumed=resumed)
-        common = with_variables(template["spec"], scope, replica.type, None)
-        last = with_variables(common, scope, replica.type, max(replica.replicas, 1) - 1)
+        last = with_variables(template["spec"], scope, replica.type, max(replica.replicas, 1) - 1)
         size = len(msgspec.json.encode({**template, "spec": last})) + _POD_OVERHEAD
         if size > limits.max_rendered_pod_bytes:
             accepted = f"{limits.max_rendered_pod_bytes} bytes or fewer, with variables filled in"
