@@ -12,7 +12,7 @@ from app.domain.dialects.generic_job.spec import GenericJobSpec
 from app.domain.plan import Rank
 from app.domain.status.failures import cause_of
 from app.domain.status.observed import ObservedContainer
-from app.domain.status.records import Condition, JobStatus, Replica
+from app.domain.status.records import JobStatus, Replica
 from app.domain.vocabulary import ConditionType, JobPhase, Reason, ReplicaPhase
 
 NO_REASON: Final = "-"
@@ -45,11 +45,12 @@ _RULE: Final = re.compile(r"(success|failure)Rules\[([0-9]+)\]")
 
 def native_status(spec: GenericJobSpec, job: str, facts: StatusFacts) -> dict[str, Any]:
     replicas = {replica.key: replica for replica in facts.replicas}
+    submitted = _time(facts.created_at)
     return {
         "tasks": [_task(job, item.type, item.replicas, replicas) for item in spec.replica_specs],
         "phase": native_phase(facts.status),
         "aggregate": {phase.counter: facts.status.aggregate.get(phase, 0) for phase in ReplicaPhase},
-        "conditions": [_condition(spec, kind, facts) for kind in _CONDITIONS],
+        "conditions": [_condition(spec, kind, facts, submitted) for kind in _CONDITIONS],
     }
 
 
@@ -88,8 +89,11 @@ def _container(container: ObservedContainer) -> dict[str, Any]:
     return shown
 
 
-def _condition(spec: GenericJobSpec, kind: ConditionType, facts: StatusFacts) -> dict[str, Any]:
-    """Return a condition. A condition that was never True has the status False and, as in upstream, the reason "-"."""
+def _condition(spec: GenericJobSpec, kind: ConditionType, facts: StatusFacts, submitted: str) -> dict[str, Any]:
+    """Return a condition. A condition that was never True has the status False and, as in upstream, the reason "-".
+
+    Its time is that of the submission, `submitted`.
+    """
     found = next((condition for condition in facts.status.conditions if condition.type == kind), None)
     status, reason, message = "False", NO_REASON, ""
     if found is not None:
@@ -103,7 +107,7 @@ def _condition(spec: GenericJobSpec, kind: ConditionType, facts: StatusFacts) ->
         "status": status,
         "reason": reason,
         "message": message,
-        "lastTransitionTime": _time(found, facts),
+        "lastTransitionTime": _time(found.last_transition_at) if found else submitted,
     }
 
 
@@ -137,6 +141,5 @@ def _message(spec: GenericJobSpec, status: JobStatus, *, succeeded: bool) -> str
     return f"The job is {outcome} with rule: {{ {rule} }} ({found[0]}){cause}"
 
 
-def _time(condition: Condition | None, facts: StatusFacts) -> str:
-    at: datetime = condition.last_transition_at if condition else facts.created_at
+def _time(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
