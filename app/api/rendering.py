@@ -7,6 +7,7 @@ import msgspec
 
 from app.api.dry_run_views import ClusterCheckView, PlanView, TaskPlanView
 from app.api.responses import json_bytes
+from app.api.structs import struct_of
 from app.api.summary_views import JobSummaryView, ListView
 from app.api.views import (
     AggregateView,
@@ -21,6 +22,7 @@ from app.api.views import (
     ReplicaView,
     StatusView,
     TaskScalingView,
+    View,
 )
 from app.db.history import HistoryRow
 from app.db.jobs.rows import JobRow, JobSummary
@@ -29,26 +31,34 @@ from app.domain.cluster_check import ClusterCheck
 from app.domain.dialects.base import Scaling, StatusFacts
 from app.domain.planning import Planner
 from app.domain.status.records import Condition, JobStatus, ReplicaFailure
+from app.domain.vocabulary import ReplicaPhase
 from app.services.reading import RelatedRows, ReplicaHistory, ResourceEvent
 from app.services.submitting_jobs import PreparedJob
 
 _NO_RELATED_ROWS: Final = RelatedRows()
+_JOB: Final = struct_of(JobView)
+_STATUS: Final = struct_of(StatusView)
 
 
 def job_bytes(planner: Planner, job: JobRow, related: RelatedRows = _NO_RELATED_ROWS) -> bytes:
-    """Return the whole view of a job. The native status is derived from the related rows. A new job has none."""
+    """Return the JSON of a JobView. The native status is derived from the related rows. A new job has none."""
     accepted = planner.read(job.manifest, job.uid, job.generation)
     dialect = accepted.dialect
-    view = JobView(
+    view = _JOB(
         **identity(job),
         **as_submitted(job),
         retry_of=job.retry_of,
-        scaling=_scaling(dialect.scaling(accepted)),
-        status=_status(job.status),
+        scaling={task: _encoded(view) for task, view in _scaling(dialect.scaling(accepted)).items()},
+        status=_status_struct(job.status),
         native_status=dialect.native_status(accepted, _status_facts(job, related)),
-        conditions=[condition_view(condition) for condition in job.status.conditions],
+        conditions=[_encoded(condition_view(condition)) for condition in job.status.conditions],
     )
-    return json_bytes(view)
+    return msgspec.json.encode(view)
+
+
+def _encoded(view: View) -> msgspec.Raw:
+    """Return a view as a part of an object that msgspec encodes."""
+    return msgspec.Raw(json_bytes(view))
 
 
 def identity(row: JobSummary | SampleRow) -> dict[str, Any]:
@@ -181,17 +191,39 @@ def _scaling(scaling: Scaling | None) -> dict[str, TaskScalingView]:
 
 def _status(status: JobStatus) -> StatusView:
     return StatusView(
-        phase=status.phase,
-        reason=status.reason,
-        message=status.message,
-        aggregate=AggregateView(**{phase.counter: count for phase, count in status.aggregate.items()}),
+        **_plain_status(status),
+        aggregate=AggregateView(**_aggregate(status)),
         pending_reasons=[PendingReasonView.of(reason) for reason in status.pending_reasons],
         first_failure=_first_failure(status.first_failure),
-        observed_generation=status.observed_generation,
-        started_at=status.started_at,
-        finished_at=status.finished_at,
-        observed_at=status.observed_at,
     )
+
+
+def _status_struct(status: JobStatus) -> Any:
+    """Return what `_status` returns as a struct. The fields of pending reasons have the same names in all formats."""
+    failure = _first_failure(status.first_failure)
+    return _STATUS(
+        **_plain_status(status),
+        aggregate=_aggregate(status),
+        pending_reasons=status.pending_reasons,
+        first_failure=failure and _encoded(failure),
+    )
+
+
+def _plain_status(status: JobStatus) -> dict[str, Any]:
+    """Return the fields of a status that are no objects."""
+    return {
+        "phase": status.phase,
+        "reason": status.reason,
+        "message": status.message,
+        "observed_generation": status.observed_generation,
+        "started_at": status.started_at,
+        "finished_at": status.finished_at,
+        "observed_at": status.observed_at,
+    }
+
+
+def _aggregate(status: JobStatus) -> dict[str, int]:
+    return {phase.counter: status.aggregate.get(phase, 0) for phase in ReplicaPhase}
 
 
 def _first_failure(failure: ReplicaFailure | None) -> FirstFailureView | None:

@@ -1,20 +1,72 @@
 """Views that are filled from a record by field name."""
 
-from dataclasses import fields
+import random
+from dataclasses import fields, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
+from uuid import UUID
 
 import pytest
 
-from app.api.rendering import replica_view
-from app.api.views import AttemptView, ContainerView, PendingReasonView, ScaleRecordView, View
+from app.api.rendering import job_bytes, replica_view
+from app.api.responses import json_bytes
+from app.api.views import AttemptView, ContainerView, JobView, PendingReasonView, ScaleRecordView, View
+from app.clock import SystemClock
+from app.db.jobs.group_commit import GroupCommit
 from app.db.jobs.replicas import StoredReplica
+from app.db.jobs.rows import JobRow
+from app.domain.dialects.envelope import as_posted
+from app.domain.dialects.registry import DIALECTS
 from app.domain.plan import Rank
+from app.domain.planning import Planner
 from app.domain.status.observed import ObservedContainer
-from app.domain.status.records import Attempt, JobPendingReason, Replica, ScaleRecord
+from app.domain.status.records import Attempt, Condition, JobPendingReason, Replica, ReplicaFailure, ScaleRecord
+from app.domain.vocabulary import ConditionType, JobPhase, Outcome
 from app.services.reading import ReplicaHistory
+from app.services.submitting_jobs import JobSubmitter
+from tests.support.every_kind import example
+from tests.support.kind_jobs import JOBS, accepted
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
+PLANNER = Planner(installation="i")
+
+
+def posted(job: str) -> dict[str, Any]:
+    return as_posted(accepted(job))
+
+
+async def new_row(document: dict[str, Any]) -> JobRow:
+    """The row of a new job, as the database would store it."""
+    no_commit = cast(GroupCommit, None)
+    submitter = JobSubmitter(no_commit, PLANNER, SystemClock(), lambda: None, random.Random(7))
+    metadata = {"name": "one", "labels": {"team": "a"}, "annotations": {"note": 'tab\t quote" \u2028 ü 😀 \x7f'}}
+    prepared = await submitter.prepare({**document, "metadata": metadata}, "team", administers=True)
+    return submitter.as_stored(submitter.new(prepared, "me"))
+
+
+def a_failed_status(row: JobRow) -> JobRow:
+    """The row with a value in each optional field that the view of a job shows."""
+    later = AT.replace(microsecond=120_000)
+    failure = ReplicaFailure(
+        key=Rank("worker", 0), attempt=1, outcome=Outcome.FAILED, exit_code=3, message="m", last_lines=("a", "b"), at=AT
+    )
+    condition = Condition(
+        type=ConditionType.FAILED,
+        status="True",
+        reason="R",
+        message="m",
+        last_transition_at=later,
+        observed_generation=2,
+    )
+    status = replace(
+        row.status,
+        phase=JobPhase.FAILED,
+        started_at=AT,
+        finished_at=later,
+        conditions=(condition,),
+        first_failure=failure,
+    )
+    return replace(row, status=status, deleted_at=later, retry_of=UUID(int=7))
 
 
 @pytest.mark.parametrize(
@@ -46,3 +98,12 @@ def test_attempts_keep_their_containers() -> None:
     view = replica_view(ReplicaHistory(stored=StoredReplica(replica=replica, pod_name="x"), ended=()))
     (shown,) = view.attempts
     assert (shown.pod_uid, shown.pod_ip, shown.containers[0].exit_code) == ("p", "10.0.0.1", 3)
+
+
+@pytest.mark.parametrize("document", [*(example(d.kind) for d in dict.fromkeys(DIALECTS.values())), *map(posted, JOBS)])
+async def test_the_bytes_of_a_job_are_those_of_its_model(document: dict[str, Any]) -> None:
+    row = await new_row(document)
+    for shown in (row, a_failed_status(row)):
+        body = job_bytes(PLANNER, shown)
+        # The model refuses missing and unknown fields, and encodes its fields in their order.
+        assert json_bytes(JobView.model_validate_json(body)) == body
