@@ -1,19 +1,19 @@
 """Connects to the cluster of a kubeconfig, or to the cluster of the surrounding pod.
 
-kubernetes_asyncio reads the files, merges them, runs exec plugins and refreshes tokens. Importing it takes seconds
-and tens of megabytes, so that is done when a cluster is wanted, and off the event loop.
+kubernetes_asyncio reads the files, merges them, runs exec plugins and refreshes tokens. It is loaded when a cluster is
+wanted, and off the event loop.
 """
 
 import asyncio
 import os
 import ssl
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
 from app.clock import Clock, SystemClock
 from app.k8s.api import KubeApi
+from app.k8s.configuration_library import configuration_library, new_configuration
 from app.k8s.errors import ClusterNotConfigured, KubeUnauthorized
 from app.k8s.transport import Anonymous, ClusterCredentials, ClusterEndpoint, TransportLimits
 
@@ -42,8 +42,8 @@ async def load_endpoint(*, kubeconfig: str | None, context: str | None, clock: C
             f"no cluster is configured: no kubeconfig was given, $KUBECONFIG is not set, {DEFAULT_KUBECONFIG} does "
             f"not exist, and ${IN_CLUSTER} is not set, as it would be inside a pod"
         )
-    config = await asyncio.to_thread(import_module, "kubernetes_asyncio.config")
-    configuration = import_module("kubernetes_asyncio.client").Configuration()
+    config = await asyncio.to_thread(configuration_library)
+    configuration = new_configuration()
     where = paths or "the service account of this pod"
     try:
         if paths is None:
