@@ -5,6 +5,7 @@ import errno
 import socket
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 import structlog
@@ -13,6 +14,7 @@ from app.http_server.error_answers import ErrorAnswer, RefusalReason
 from app.http_server.limits import ServerLimits, connection_to_displace, overdue
 from app.http_server.metrics import CONNECTIONS, REFUSALS
 from app.http_server.protocol import GuardedProtocol
+from app.http_server.sharing import ConnectionShare
 
 log = structlog.get_logger()
 
@@ -21,6 +23,10 @@ BACKLOG: Final = 1024  # connections that the kernel queues until they are accep
 _ACCEPTED_AT_ONCE: Final = 16
 # Errors of accept() that persist until a descriptor or kernel memory is free. All others concern a single client.
 _NO_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+# Time for another process to accept: its event loop answers a few requests in between.
+_YIELD_SECONDS: Final = 0.002
+# The next ones are accepted without a pause, so that a process that is frozen does not slow the others down much.
+_ACCEPTED_PER_YIELD: Final = 2
 _BACK_OFF: Final = 1.0  # seconds without accepting when the process has no file descriptor left
 _LOG_PERIOD: Final = 60.0  # seconds between two lines about the same problem
 # A timeout is enforced at most a quarter of the shortest timeout late, and never more than a second late.
@@ -51,10 +57,20 @@ class LogThrottle:
 
 
 class ConnectionAcceptor:
-    """Accepts connections on a bound socket until `close`. Open connections outlive `close`."""
+    """Accepts connections on a bound socket until `close`. Open connections outlive `close`.
 
-    def __init__(self, listening: socket.socket, limits: ServerLimits, factory: ConnectionFactory) -> None:
+    `share` is given if other processes accept on the same socket.
+    """
+
+    def __init__(
+        self,
+        listening: socket.socket,
+        limits: ServerLimits,
+        factory: ConnectionFactory,
+        share: ConnectionShare | None = None,
+    ) -> None:
         self._listening = listening
+        self._share = share
         self._limits = limits
         self._factory = factory
         self._connections: set[GuardedProtocol] = set()
@@ -64,19 +80,36 @@ class ConnectionAcceptor:
         self._no_resources, self._refusing = LogThrottle(), LogThrottle()
         self._search_after = float("-inf")
         self._last_requests = False
+        self._empty = asyncio.Event()
 
     async def run(self) -> None:
         """Accept connections until `close`, and close overdue connections until cancelled."""
         self._listening.settimeout(0)
         self._listening.listen(BACKLOG)
+        self._publish()
         async with asyncio.TaskGroup() as group:
             self._accepting = group.create_task(self._accept(group))
             group.create_task(self._close_overdue())
 
     def close(self) -> None:
-        """Stop accepting connections."""
-        if self._accepting is not None:
-            self._accepting.cancel()
+        """Stop accepting connections, and close the socket: connections wait in its queue if another process has it."""
+        if self._accepting is None or self._listening.fileno() < 0:
+            return
+        self._accepting.cancel()
+        # Now, because the cancelled task runs after the socket is closed.
+        asyncio.get_running_loop().remove_reader(self._listening)
+        self._listening.close()
+        if self._share is not None:
+            self._share.withdraw()
+            self._share = None  # connections that end later must not publish the share again
+
+    async def wait_empty(self, seconds: float) -> None:
+        """Return once no connection is open, at the latest after `seconds`."""
+        if self._connections:
+            self._empty.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._empty.wait()
 
     async def wait_closed(self) -> None:
         """Return at once, because uvicorn itself waits for open connections."""
@@ -90,18 +123,40 @@ class ConnectionAcceptor:
                 connection.cycle.keep_alive = False
 
     async def _accept(self, group: asyncio.TaskGroup) -> None:
-        loop = asyncio.get_running_loop()
-        at_once = 0
+        accepted = 0
         while True:
+            if accepted % _ACCEPTED_PER_YIELD == 0 and self._share is not None and self._share.another_holds_fewer():
+                await asyncio.sleep(_YIELD_SECONDS)
             try:
-                client, address = await loop.sock_accept(self._listening)
+                # Not `loop.sock_accept`: cancelled after the accept, it would lose the connection.
+                client, address = self._listening.accept()
+            except BlockingIOError:
+                await self._readable()
+                accepted = 0
+                continue
             except OSError as error:
                 await self._pause_after(error)
                 continue
+            client.settimeout(0)
             self._admit(group, client, str(address[0]))
-            at_once += 1
-            if at_once % _ACCEPTED_AT_ONCE == 0:
+            accepted += 1
+            if accepted % _ACCEPTED_AT_ONCE == 0:
                 await asyncio.sleep(0)
+
+    async def _readable(self) -> None:
+        """Wait until a connection can be accepted. Another process may accept it first."""
+        loop = asyncio.get_running_loop()
+        readable = loop.create_future()
+        loop.add_reader(self._listening, lambda: readable.done() or readable.set_result(None))
+        try:
+            await readable
+        finally:
+            if self._listening.fileno() >= 0:  # else `close` has removed it
+                loop.remove_reader(self._listening)
+
+    def _publish(self) -> None:
+        if self._share is not None:
+            self._share.publish(self._held.total())
 
     async def _pause_after(self, error: OSError) -> None:
         if error.errno not in _NO_RESOURCES:
@@ -125,6 +180,7 @@ class ConnectionAcceptor:
         # Count before the task runs: the next accept must already see this connection.
         self._held[address] += 1
         CONNECTIONS.inc()
+        self._publish()
         group.create_task(self._connect(client, address))
 
     async def _connect(self, client: socket.socket, address: str) -> None:
@@ -146,6 +202,9 @@ class ConnectionAcceptor:
         if not self._held[connection.address]:
             del self._held[connection.address]
         CONNECTIONS.dec()
+        self._publish()
+        if not self._connections:
+            self._empty.set()
 
     def _make_room(self, address: str | None) -> bool:
         """Close one connection on which no request is in progress. Return whether there was one."""

@@ -13,19 +13,29 @@ from typing_extensions import override
 from app.http_server.acceptor import ConnectionAcceptor
 from app.http_server.limits import RESERVED_DESCRIPTORS, ServerLimits
 from app.http_server.protocol import GuardedProtocol
+from app.http_server.sharing import ConnectionShare
 
 log = structlog.get_logger()
+
+# Seconds in which a client that has just connected to a drained process sends its request.
+_LAST_REQUESTS = 1.0
 
 
 class Server(uvicorn.Server):
     """uvicorn's server with limits on connections. Signal handling is left to the caller.
 
-    The event `accepts` is set once connections are accepted.
+    The event `accepts` is set once connections are accepted. `share` is given if other processes accept on the socket.
     """
 
-    def __init__(self, config: uvicorn.Config, listening: socket.socket, limits: ServerLimits) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        listening: socket.socket,
+        limits: ServerLimits,
+        share: ConnectionShare | None = None,
+    ) -> None:
         super().__init__(config)
-        self.acceptor = ConnectionAcceptor(listening, limits, self._connection)
+        self.acceptor = ConnectionAcceptor(listening, limits, self._connection, share)
         self.accepts = asyncio.Event()
         self._limits = limits
         self._listening = listening
@@ -87,6 +97,39 @@ async def serve(
         stopping.cancel()
         server.acceptor.expect_last_requests()
         await asyncio.wait({serving}, timeout=drain_seconds)
+        on_close()
+        server.should_exit = True
+
+
+async def serve_beside_others(
+    server: Server,
+    drain: asyncio.Event,
+    stop: asyncio.Event,
+    *,
+    drain_seconds: float,
+    on_ready: Callable[[], None],
+    on_close: Callable[[], None],
+) -> None:
+    """Serve on a socket on which other processes accept too, until `stop`.
+
+    From `drain` on, each answer closes its connection. On `stop`, the others take all new connections, and this process
+    completes its open ones: within `drain_seconds`, or soon if it was drained before. `on_close` is as for `serve`.
+    """
+    async with asyncio.TaskGroup() as group:
+        serving = group.create_task(server.run_until_exit())
+        await server.accepts.wait()
+        on_ready()
+        stopping = group.create_task(stop.wait())
+        draining = group.create_task(drain.wait())
+        await asyncio.wait({serving, draining, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        server.acceptor.expect_last_requests()
+        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        draining.cancel()
+        server.acceptor.close()
+        # A stop without a drain is a rolling restart: idle clients still expect their connections to work.
+        patience = min(_LAST_REQUESTS, drain_seconds) if drain.is_set() else max(_LAST_REQUESTS, drain_seconds)
+        await server.acceptor.wait_empty(patience)
         on_close()
         server.should_exit = True
 
