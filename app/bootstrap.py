@@ -5,11 +5,9 @@ settings -> database, cluster -> services -> HTTP        (role api, all)
 """
 
 import asyncio
-import contextlib
-import ipaddress
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -35,11 +33,12 @@ from app.k8s.errors import ClusterNotConfigured
 from app.loops.cache.runtime_servers import PodAccess, PodAddressAccess, PodProxyAccess, RuntimeServers
 from app.loops.context import ControllerContext
 from app.loops.controller import Controller
+from app.loops.leadership.controller_state import ControllerCondition
 from app.loops.leadership.lease import Leadership, lease_timeouts
 from app.loops.maintenance.uninstall import uninstall as remove_everything
 from app.loops.supervisor import Loop, Supervisor
 from app.main import create_app
-from app.readiness import Readiness
+from app.readiness import Condition, Readiness, StoredController
 from app.services.access import Access, OpenAccess, TokenAccess
 from app.services.cluster_dry_run import ClusterChecker, ClusterDryRun, NoCluster
 from app.services.gateway import Check, Services
@@ -51,6 +50,10 @@ log = structlog.get_logger()
 
 GRACEFUL_SHUTDOWN = 5  # seconds for open requests to end; streams end at once
 FEED_POLL = 1.0  # seconds; polling finds what a lost notification announced
+
+
+# Serves requests, or waits, while the loops of the process run. The process ends when it returns.
+Front = Callable[[Services], Awaitable[None]]
 
 
 class NotConfigured(Exception):  # noqa: N818 - a message for the operator
@@ -81,24 +84,39 @@ async def serve(
     Raises:
         NotConfigured: a setting is missing or forbidden.
     """
-    faultpoints.arm(os.environ)
-    _refuse_open_access_to_others(settings)
+    refuse_open_access_to_others(settings)
     with listening_socket(settings.host, settings.port) as listening:
-        await _serve_on(listening, with_server_url(settings, listening), on_ready=on_ready, stop=stop, migrate=migrate)
+        settings = with_server_url(settings, listening)
+        await run_role(
+            settings,
+            lambda services: _serve_http(listening, settings, services, on_ready, stop),
+            unready=stop,
+            migrate=migrate,
+        )
 
 
-async def _serve_on(
-    listening: socket.socket,
+async def run_role(
     settings: Settings,
+    front: Front,
     *,
-    on_ready: Callable[[str], None],
-    stop: asyncio.Event,
-    migrate: bool,
+    unready: asyncio.Event,
+    migrate: bool = False,
+    controller_beside: bool = False,
 ) -> None:
+    """Open the connections and run the loops of the role of the settings, until `front` returns.
+
+    `/readyz` is not ready once `unready` is set. With `controller_beside`, it also reports the controller of another
+    process, from what that stores in Postgres.
+
+    Raises:
+        NotConfigured: a setting is missing or forbidden.
+    """
+    faultpoints.arm(os.environ)
     async with connections(settings, migrate=migrate) as opened:
         planner = _planner(settings, opened)
         controller = _controller(settings, opened, planner) if settings.role != "api" else None
-        services = _services(settings, opened, planner, controller, stop)
+        condition = _condition(settings, opened, controller, beside=controller_beside)
+        services = _services(settings, opened, planner, condition, unready)
         loops: dict[str, Loop] = {
             "notifications": opened.listener.run,
             "notifier": opened.notifier.run,
@@ -114,7 +132,7 @@ async def _serve_on(
         with watchdog.running():
             async with asyncio.TaskGroup() as group:
                 supervisor = group.create_task(Supervisor(loops, opened.clock).run())
-                await _serve_http(listening, settings, services, on_ready, stop)
+                await front(services)
                 supervisor.cancel()
 
 
@@ -273,8 +291,24 @@ def _controller(settings: Settings, opened: Connections, planner: Planner) -> Co
     )
 
 
+def _condition(
+    settings: Settings, opened: Connections, controller: Controller | None, *, beside: bool
+) -> Condition | None:
+    if controller is None:
+        return StoredController(opened.db, opened.clock, settings.lease_seconds).condition if beside else None
+
+    async def own() -> ControllerCondition:
+        return controller.condition()
+
+    return own
+
+
 def _services(
-    settings: Settings, opened: Connections, planner: Planner, controller: Controller | None, stop: asyncio.Event
+    settings: Settings,
+    opened: Connections,
+    planner: Planner,
+    condition: Condition | None,
+    unready: asyncio.Event,
 ) -> Services:
     def intent_hint() -> None:
         opened.notifier.hint(INTENT)
@@ -284,11 +318,11 @@ def _services(
         with opened.listener.subscribe(FEED) as hints:
             await hints.wait(FEED_POLL)
 
-    ready = Readiness(opened.db, opened.clock, controller.condition if controller is not None else None)
+    ready = Readiness(opened.db, opened.clock, condition)
 
     async def readiness() -> Sequence[Check]:
         stopping = Check(name="shutdown", ok=False, detail="this process is about to stop")
-        return [*([stopping] if stop.is_set() else ()), *await ready()]
+        return [*([stopping] if unready.is_set() else ()), *await ready()]
 
     return Services(
         db=opened.db,
@@ -321,20 +355,12 @@ def _access(settings: Settings, opened: Connections) -> Access:
     return OpenAccess() if settings.open_access else TokenAccess(opened.db, opened.clock)
 
 
-def _refuse_open_access_to_others(settings: Settings) -> None:
-    if settings.open_access and not _is_loopback(settings.host):
+def refuse_open_access_to_others(settings: Settings) -> None:
+    if settings.open_access and not settings.serves_loopback():
         raise NotConfigured(
             f"{ENV_PREFIX}OPEN_ACCESS serves every caller as an admin, so it is allowed only on a loopback address, "
             f"not on {settings.host}: serve on 127.0.0.1, or create tokens with `jobgate token create`"
         )
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    with contextlib.suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return False
 
 
 async def _serve_http(

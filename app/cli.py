@@ -5,7 +5,6 @@ commands that embed a cluster or a database need the packages of the extra `embe
 """
 
 import asyncio
-import gc
 import json
 import os
 import sys
@@ -103,11 +102,7 @@ def _run(work: Stoppable, *, shutdown_timeout: float | None = None) -> None:
 
     An error that an operator can fix is printed without a traceback; the status is then 2.
     """
-    from app import bootstrap
-    from app.db.errors import DatabaseUnavailable, LeaseLost
-    from app.dev import NotStarted
-    from app.embedded_postgres.binaries import EmbeddedPostgresError
-    from app.k8s.errors import KubeError
+    from app.running import exit_status
     from app.shutdown import stop_on_signals
 
     async def main() -> int:
@@ -115,22 +110,7 @@ def _run(work: Stoppable, *, shutdown_timeout: float | None = None) -> None:
         with stop_on_signals(stop, limit=shutdown_timeout):
             return await work(stop) or 0
 
-    try:
-        code = asyncio.run(main())
-    except* (
-        bootstrap.NotConfigured,
-        NotStarted,
-        EmbeddedPostgresError,
-        DatabaseUnavailable,
-        KubeError,
-        LeaseLost,
-    ) as group:
-        error: BaseException = group
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        typer.echo(f"jobgate: {error}", err=True)
-        code = 2
-    raise typer.Exit(code)
+    raise typer.Exit(exit_status(lambda: asyncio.run(main())))
 
 
 def _print_ready(url: str) -> None:
@@ -150,11 +130,19 @@ def serve(
     host: Annotated[str | None, typer.Option(help="address to serve on")] = None,
     port: Annotated[int | None, typer.Option(help="port to serve on; 0 chooses a free port")] = None,
     role: Annotated[str | None, typer.Option(help="role of this process: api, controller or all")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="number of API processes; by default one for each core, at most 4")
+    ] = None,
 ) -> None:
     """Serve with an existing PostgreSQL and an existing cluster."""
+    settings = _settings(host=host, port=port, role=role, workers=workers)
+    if settings.role != "controller" and settings.api_workers() > 1:
+        from app import supervised
+        from app.running import exit_status
+
+        raise typer.Exit(exit_status(lambda: supervised.serve(settings, on_ready=_print_ready)))
     from app import bootstrap
 
-    settings = _settings(host=host, port=port, role=role)
     _run(
         lambda stop: bootstrap.serve(settings, on_ready=_serve_ready, stop=stop),
         shutdown_timeout=settings.shutdown_timeout,
@@ -162,10 +150,9 @@ def serve(
 
 
 def _serve_ready(url: str) -> None:
-    """Exclude the objects of start-up from garbage collection, because they live until the end of the process."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 50)  # a request makes thousands of objects and few cycles
+    from app.running import keep_start_up_objects
+
+    keep_start_up_objects()
     _print_ready(url)
 
 

@@ -70,7 +70,11 @@ def _routers() -> Iterator[APIRouter]:
 
 
 def create_app(
-    services: Services | None = None, settings: HttpSettings | None = None, *, serves_jobs: bool = True
+    services: Services | None = None,
+    settings: HttpSettings | None = None,
+    *,
+    serves_jobs: bool = True,
+    metrics: HttpMetrics | None = None,
 ) -> DocumentedApp:
     """Return the application. Without services, it serves only its OpenAPI document.
 
@@ -90,7 +94,7 @@ def create_app(
         redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
     )
-    app.state.metrics = HttpMetrics()
+    app.state.metrics = metrics or HttpMetrics()
     errors.install(app)
     if serves_jobs:
         for router in _routers():

@@ -1,26 +1,30 @@
 """The checks of /readyz: Postgres accepts writes, and the controller is healthy by the clock of its lease."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 
 from app.clock import Clock
+from app.db import heartbeats, leases
 from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
 from app.db.write_proof import prove_writable
 from app.loops.leadership.controller_state import ControllerCondition
+from app.loops.leadership.lease import LEASE_NAME
 from app.services.gateway import Check
 
 PROOF_EVERY = 2.0  # seconds that a result is cached; /readyz needs no token, so it must not load Postgres
 PROOF_WITHIN = 3.0  # seconds; a healthy server needs a few milliseconds
+Condition = Callable[[], Awaitable[ControllerCondition]]
 
 
 class Readiness:
-    """Returns the checks when called. `condition` is None in a process without a controller.
+    """Returns the checks when called. `condition` is that of the controller; None without a controller to report.
 
     A process stays ready while the Kubernetes API does not answer, because clients can still submit and read jobs.
     """
 
-    def __init__(self, db: Database, clock: Clock, condition: Callable[[], ControllerCondition] | None) -> None:
+    def __init__(self, db: Database, clock: Clock, condition: Condition | None) -> None:
         self._db = db
         self._clock = clock
         self._condition = condition
@@ -32,7 +36,7 @@ class Readiness:
         failure = await self._database_failure()
         checks = [Check(name="database", ok=not failure, detail=failure)]
         if self._condition is not None:
-            found = self._condition()
+            found = await self._condition()
             checks.append(Check(name="controller", ok=found.ok, detail=str(found)))
         return checks
 
@@ -49,3 +53,46 @@ class Readiness:
         except DatabaseUnavailable as error:
             return str(error)
         return ""
+
+
+class StoredController:
+    """Derives the condition of a controller in another process from what Postgres stores: its lease and its heartbeat.
+
+    `ttl` is the duration of a lease in seconds.
+    """
+
+    def __init__(self, db: Database, clock: Clock, ttl: float) -> None:
+        self._db = db
+        self._clock = clock
+        self._ttl = ttl
+        self._reading = asyncio.Lock()
+        self._read_at = float("-inf")
+        self._held_at = clock.monotonic()  # when the lease was last seen to be held, or this began
+        self._beat: heartbeats.Heartbeat | None = None
+
+    async def condition(self) -> ControllerCondition:
+        """Return the condition. It is not ok if no process has held the lease for the duration of a lease."""
+        async with self._reading:
+            if self._clock.monotonic() - self._read_at > PROOF_EVERY:
+                await self._read()
+        return stored_condition(self._beat, unheld=self._read_at - self._held_at, ttl=self._ttl)
+
+    async def _read(self) -> None:
+        # Without an answer, the last heartbeat stays, and the check of the database reports the cause.
+        with suppress(DatabaseUnavailable, TimeoutError):
+            async with asyncio.timeout(PROOF_WITHIN):
+                if await leases.is_held(self._db, LEASE_NAME):
+                    self._held_at = self._clock.monotonic()
+                self._beat = await heartbeats.read(self._db)
+        self._read_at = self._clock.monotonic()
+
+
+def stored_condition(beat: heartbeats.Heartbeat | None, *, unheld: float, ttl: float) -> ControllerCondition:
+    """Return the condition of a controller with this heartbeat, whose lease nobody has held for `unheld` seconds."""
+    if unheld > ttl:
+        message = f"no process has held the controller's lease for {unheld:.0f} s"
+        return ControllerCondition(ok=False, state="Waiting", message=message)
+    if beat is None:
+        return ControllerCondition(ok=True, state="Waiting", message="no controller has had contact with the cluster")
+    # As `controller_condition` judges its own process.
+    return ControllerCondition(ok=beat.state != "WrongCluster", state=beat.state, message=beat.message)

@@ -20,6 +20,7 @@ log = structlog.get_logger()
 
 EXIT_STATUS = 70  # EX_SOFTWARE of sysexits.h: a supervisor such as the kubelet restarts the process
 TICK = 0.25  # seconds between two checks
+PULSE = 1.0  # seconds between two signs of life of an event loop
 
 OverdueCheck = Callable[[], str | None]
 
@@ -92,6 +93,25 @@ class Watchdog:
             if what is not None:
                 log.critical("watchdog.exit", reason=what, grace=limit.grace, status=EXIT_STATUS)
                 self._end(EXIT_STATUS)
+
+
+class LoopPulse:
+    """Shows a watchdog whether the event loop still runs callbacks. Start it with `beat` in the loop."""
+
+    def __init__(self, clock: Clock, *, period: float = PULSE) -> None:
+        self._clock = clock
+        self._period = period
+        self._beaten_at = clock.monotonic()
+
+    def beat(self) -> None:
+        """Note that the loop runs, now and in every period."""
+        self._beaten_at = self._clock.monotonic()
+        asyncio.get_running_loop().call_later(self._period, self.beat)
+
+    def overdue(self) -> str | None:
+        """Return that the loop is blocked, or None. Every thread may call this."""
+        silent = self._clock.monotonic() - self._beaten_at
+        return "the event loop is blocked" if silent > 2 * self._period else None
 
 
 @contextmanager

@@ -69,6 +69,7 @@ async def gateway(
     environment |= {"JOBGATE_DATABASE_URL": url, "JOBGATE_LOG_LEVEL": "warning", "JOBGATE_LOG_FORMAT": "text"}
     # Without a controller no job ends, so the submissions of a run add up.
     environment |= {"JOBGATE_MAX_LIVE_PODS": "100000000", "JOBGATE_MAX_LIVE_PODS_PER_NAMESPACE": "100000000"}
+    environment |= {"JOBGATE_WORKERS": "1"}  # the figures are those of one process
     environment |= settings or {}
     if kubeconfig is not None:
         environment["JOBGATE_KUBECONFIG"] = str(kubeconfig)

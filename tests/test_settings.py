@@ -78,3 +78,27 @@ def test_the_default_pod_policy_is_baseline(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("JOBGATE_POD_POLICY_ALLOW", "HostNet")
     with pytest.raises(ValueError, match="there is no control HostNet; the controls are Annotations, AppArmor"):
         Settings()
+
+
+def test_the_limits_of_a_gateway_are_divided_among_its_workers() -> None:
+    given = Settings(max_open=5000, max_open_logs=50, database_pool_size=10, max_connections=6000, dry_run_rate=20.0)
+    share = given.share_of(4)
+    assert (share.long_requests().total, share.long_requests().per_token, share.long_requests().logs) == (1250, 625, 13)
+    assert (share.server_limits().max_connections, share.server_limits().max_connections_per_address) == (1500, 750)
+    assert (share.database_pool_size, share.dry_run_rate) == (3, 5.0)
+    assert share.http().max_bodies_bytes == 6 * 1024 * 1024
+    assert given.share_of(1) == given
+
+
+def test_a_share_is_never_too_small_to_work() -> None:
+    share = Settings(max_open=1, max_open_logs=1, database_pool_size=2, max_connections=8, dry_run_rate=0).share_of(64)
+    assert (share.max_open, share.max_open_logs, share.database_pool_size, share.max_connections) == (1, 1, 2, 8)
+    assert share.dry_run_rate == 0
+    assert share.http().max_bodies_bytes == share.max_body_bytes, "the largest body must be accepted"
+
+
+@pytest.mark.parametrize(
+    ("host", "only"), [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False)]
+)
+def test_which_addresses_are_loopback(host: str, *, only: bool) -> None:
+    assert Settings(host=host).serves_loopback() is only

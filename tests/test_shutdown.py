@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.shutdown import EXIT_STATUS, Watchdog
+from app.shutdown import EXIT_STATUS, LoopPulse, Watchdog
 from tests.k8s.support import ManualClock
+from tests.support.waiting import until
 
 READY = "ready\n"
 WITHIN = 120.0
@@ -83,3 +84,15 @@ def test_a_process_that_was_suspended_still_has_its_grace_period() -> None:
         for _ in range(20):
             clock.seconds += 3600.0
     assert statuses == []
+
+
+async def test_the_pulse_of_an_event_loop_stops_while_the_loop_is_blocked() -> None:
+    clock = ManualClock()
+    pulse = LoopPulse(clock, period=0.01)
+    clock.seconds += 1.0
+    assert pulse.overdue() == "the event loop is blocked", "the loop has not run yet"
+    pulse.beat()
+    assert pulse.overdue() is None
+    clock.seconds += 1.0
+    assert pulse.overdue() == "the event loop is blocked"
+    await until(lambda: pulse.overdue() is None, within=WITHIN)

@@ -1,6 +1,7 @@
 """Request metrics. They are labelled by route template, because raw paths would create a time series for each job."""
 
 import time
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from fastapi import Response
@@ -16,10 +17,18 @@ _NO_ROUTE: Final = "unmatched"
 _KNOWN_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
-class HttpMetrics:
-    """The time series of one application. The exposition adds those of prometheus_client's default registry."""
+# Gets the metrics of this process, and adds those of the processes that serve on the same socket.
+AddOthers = Callable[[str], Awaitable[str]]
 
-    def __init__(self) -> None:
+
+class HttpMetrics:
+    """The time series of one application. The exposition adds those of prometheus_client's default registry.
+
+    `add_others` is given if other processes serve on the same socket.
+    """
+
+    def __init__(self, add_others: AddOthers | None = None) -> None:
+        self._add_others = add_others
         self._registry = CollectorRegistry()
         self._seconds = Histogram(
             "jobgate_http_request_duration_seconds",
@@ -32,9 +41,15 @@ class HttpMetrics:
     def observe(self, method: str, route: str, status: int, seconds: float) -> None:
         self._seconds.labels(method, route, str(status)).observe(seconds)
 
-    def exposition(self) -> Response:
-        lines = generate_latest(self._registry) + generate_latest(REGISTRY)
-        return Response(lines, media_type=CONTENT_TYPE_LATEST)
+    def exposition(self) -> str:
+        """Return the metrics of this process."""
+        return (generate_latest(self._registry) + generate_latest(REGISTRY)).decode()
+
+    async def answer(self) -> Response:
+        text = self.exposition()
+        if self._add_others is not None:
+            text = await self._add_others(text)
+        return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 
 class RequestMetrics:

@@ -67,6 +67,12 @@ async def acquire(db: Database, name: str, holder: str, ttl: float) -> Lease | N
     return Lease(name=name, holder=holder, epoch=epoch, ttl=ttl)
 
 
+async def is_held(db: Database, name: str) -> bool:
+    """Return whether any process holds the lease now."""
+    async with db.read() as connection:
+        return await connection.fetchval(_FREE, name) is False
+
+
 async def renew(db: Database, lease: Lease) -> None:
     """Extend the lease by its `ttl`.
 

@@ -146,10 +146,10 @@ class ConnectionAcceptor:
     async def _readable(self) -> None:
         """Wait until a connection can be accepted. Another process may accept it first."""
         loop = asyncio.get_running_loop()
-        readable = loop.create_future()
-        loop.add_reader(self._listening, lambda: readable.done() or readable.set_result(None))
+        readable = asyncio.Event()
+        loop.add_reader(self._listening, readable.set)
         try:
-            await readable
+            await readable.wait()
         finally:
             if self._listening.fileno() >= 0:  # else `close` has removed it
                 loop.remove_reader(self._listening)

@@ -30,6 +30,18 @@ ENV_PREFIX = "JOBGATE_"
 # Absolute, without dot components, and without characters that need quoting.
 _DIRECTORY = r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$"
 
+# Limits that hold for all workers of a gateway together, and the least that one worker needs. Without a division, more
+# workers would need more memory and more connections to PostgreSQL than the operator has allowed.
+_DIVIDED = {
+    "database_pool_size": 2,
+    "max_bodies_bytes": 1024,
+    "max_open": 1,
+    "max_open_per_token": 1,
+    "max_open_logs": 1,
+    "max_connections": 8,
+    "max_connections_per_address": 1,
+}
+
 
 class Settings(ServingSettings):
     """The settings of one process. Times are in seconds and sizes in bytes, unless a description says otherwise."""
@@ -252,6 +264,11 @@ class Settings(ServingSettings):
                 variable = f"{ENV_PREFIX}{setting.upper()}"
                 raise ValueError(f"{variable} names {', '.join(wrong)}; the namespaces {reserved} are never served")
         return self
+
+    def share_of(self, workers: int) -> Self:
+        """Return the settings of one worker of this many: limits of the whole gateway are divided among them."""
+        shares = {name: max(least, -(-getattr(self, name) // workers)) for name, least in _DIVIDED.items()}
+        return self.model_copy(update={**shares, "dry_run_rate": self.dry_run_rate / workers})
 
     def served_namespaces(self) -> NamespaceSet:
         """Return the namespaces that jobgate serves. A token can restrict its caller further."""

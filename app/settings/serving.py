@@ -1,5 +1,6 @@
 """Settings of the HTTP server: addresses, limits on bodies, connections and open answers, and shutdown."""
 
+import ipaddress
 from typing import Annotated, TypeAlias
 from urllib.parse import urlsplit
 
@@ -10,6 +11,7 @@ from app.api.browsers import LOOPBACK_HOSTS
 from app.api.settings import HttpSettings
 from app.http_server.limits import ServerLimits
 from app.services.long_requests import LongRequestLimits
+from app.workers.cores import default_workers
 
 
 def _split(value: object) -> object:
@@ -26,6 +28,15 @@ class ServingSettings(BaseSettings):
 
     host: Annotated[str, Field(description="address to serve on")] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535, description="port to serve on; 0 chooses a free port")] = 8080
+    workers: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=64,
+            description="API processes on one socket; by default the number of cores, at most 4. From 2 on, the "
+            "controller has its own process",
+        ),
+    ] = None
     server_url: Annotated[
         str | None,
         Field(description="URL at which pods reach this gateway; by default the address of this process"),
@@ -115,6 +126,16 @@ class ServingSettings(BaseSettings):
             description="time after SIGTERM in which it serves but is not ready, so that load balancers learn of it",
         ),
     ] = 5.0
+
+    def api_workers(self) -> int:
+        return self.workers or default_workers()
+
+    def serves_loopback(self) -> bool:
+        """Return whether the address can be reached from this machine only."""
+        try:
+            return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
 
     def long_requests(self) -> LongRequestLimits:
         return LongRequestLimits(total=self.max_open, per_token=self.max_open_per_token, logs=self.max_open_logs)

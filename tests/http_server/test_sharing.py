@@ -11,8 +11,9 @@ from app.http_server.limits import ServerLimits
 from app.http_server.server import Server, serve_beside_others, uvicorn_config
 from app.http_server.sharing import ConnectionTable
 from app.http_server.sockets import bind
-from tests.http_server.test_connections import App, Receive, Scope, Send, answer, echo_path, until
+from tests.http_server.test_connections import App, Receive, Scope, Send, answer, echo_path
 from tests.support.raw_http import PATIENCE, Connection, request
+from tests.support.waiting import until
 
 
 def test_a_process_knows_whether_another_one_holds_fewer_connections() -> None:
@@ -110,11 +111,11 @@ async def test_a_server_that_stops_completes_its_requests_and_leaves_the_others_
         if drained:
             stopping.drain.set()
         stopping.stop.set()
-        await until(lambda: stopping.server.acceptor._listening.fileno() < 0)
+        await until(lambda: stopping.server.acceptor._listening.fileno() < 0, within=PATIENCE)
         before = other.held()
         await opened(stack, listening, 4)
         assert other.held() == before + 4
         release.set()
         for connection in connections:
             assert await connection.answer() == (200, b"done")
-        await until(lambda: not stopping.held())
+        await until(lambda: not stopping.held(), within=PATIENCE)

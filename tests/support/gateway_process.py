@@ -43,6 +43,8 @@ QUICK = {
     "JOBGATE_CACHE_ROOTS": ",".join(ANY_CACHE_ROOTS),
     "JOBGATE_LOG_FORMAT": "text",
     "JOBGATE_DRAIN_SECONDS": "0",
+    # The tests kill and freeze the process that serves; tests/crash/test_workers.py does so with several.
+    "JOBGATE_WORKERS": "1",
 }
 # For tests that do not kill the gateway: it keeps its lease even if an overloaded machine stops it for seconds.
 STEADY = {"JOBGATE_LEASE_SECONDS": "15", "JOBGATE_REQUEST_TIMEOUT": "3"}
@@ -50,10 +52,8 @@ STEADY = {"JOBGATE_LEASE_SECONDS": "15", "JOBGATE_REQUEST_TIMEOUT": "3"}
 
 # Forking the test process itself would copy its threads and event loop in an undefined state.
 _context = multiprocessing.get_context("forkserver")
-# kubernetes_asyncio has 900 modules, which a gateway imports when it connects to the cluster.
-_KUBERNETES = ("kubernetes_asyncio.client", "kubernetes_asyncio.config")
 _context.set_forkserver_preload(
-    ["__main__", "app.cli", "app.bootstrap", "app.dev", *_KUBERNETES, "tests.support.gateway_preload"]
+    ["__main__", "app.cli", "app.bootstrap", "app.dev", "app.supervised", "tests.support.gateway_preload"]
 )
 
 
@@ -95,6 +95,10 @@ class GatewayProcess:
         assert self._process is not None
         assert self._process.pid is not None
         return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.exitcode is None
 
     def launch(self, environment: Mapping[str, str] | None = None) -> None:
         """Start the process without waiting. With a fault point, it may die before it serves."""

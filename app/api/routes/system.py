@@ -86,4 +86,4 @@ async def readyz(
 async def metrics(request: Request) -> Response:
     """Return metrics in the exposition format of Prometheus."""
     http_metrics: HttpMetrics = request.app.state.metrics
-    return http_metrics.exposition()
+    return await http_metrics.answer()

@@ -1,0 +1,40 @@
+"""How a process of the server begins and ends: garbage collection after the start, and the exit status of its work."""
+
+import gc
+import sys
+from collections.abc import Callable
+from typing import Final
+
+from app import bootstrap
+from app.db.errors import DatabaseUnavailable, LeaseLost
+from app.dev import NotStarted
+from app.embedded_postgres.binaries import EmbeddedPostgresError
+from app.k8s.errors import KubeError
+
+_NOT_POSSIBLE: Final = 2  # as of a command with wrong arguments
+
+
+def exit_status(work: Callable[[], int]) -> int:
+    """Return the exit status of the work. An error that an operator can fix is printed without a traceback: 2."""
+    try:
+        return work()
+    except* (
+        bootstrap.NotConfigured,
+        NotStarted,
+        EmbeddedPostgresError,
+        DatabaseUnavailable,
+        KubeError,
+        LeaseLost,
+    ) as group:
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        sys.stderr.write(f"jobgate: {error}\n")
+    return _NOT_POSSIBLE
+
+
+def keep_start_up_objects() -> None:
+    """Exclude the objects of start-up from garbage collection, because they live until the end of the process."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)  # a request makes thousands of objects and few cycles

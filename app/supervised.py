@@ -1,0 +1,142 @@
+"""The composition of `jobgate serve --workers N`: what the supervisor shares with its processes, and what they run."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+import structlog
+
+from app import bootstrap
+from app.api.metrics import HttpMetrics
+from app.clock import SystemClock
+from app.http_server import server as http_server
+from app.http_server import stalls
+from app.http_server.acceptor import BACKLOG
+from app.http_server.sharing import ConnectionTable
+from app.http_server.sockets import url_of
+from app.k8s.configuration_library import configuration_library
+from app.main import create_app
+from app.running import exit_status, keep_start_up_objects
+from app.services.gateway import Services
+from app.settings import Settings
+from app.shutdown import LoopPulse, Watchdog
+from app.workers.fleet import FleetTimes
+from app.workers.link import SupervisorLink
+from app.workers.metrics import MetricsExchange
+from app.workers.supervisor import ProcessSupervisor
+
+_CONTROLLER: Final = "controller"
+# Seconds after which a process whose event loop is blocked exits and is started again, because a liveness probe reaches
+# another worker. Callbacks take less than a second of CPU time, which is much longer only on an overloaded machine.
+_BLOCKED: Final = 120.0
+
+
+def serve(settings: Settings, *, on_ready: Callable[[str], None]) -> int:
+    """Run the workers, and the controller if it belongs to the role, until a signal; return the exit status.
+
+    Raises:
+        NotConfigured: a setting is missing or forbidden.
+    """
+    bootstrap.refuse_open_access_to_others(settings)
+    names = _names(settings)
+    with bootstrap.listening_socket(settings.host, settings.port) as listening, MetricsExchange(names) as exchange:
+        # Now, so that connections wait in the queue while no worker accepts.
+        listening.listen(BACKLOG)
+        processes = _Processes(bootstrap.with_server_url(settings, listening), listening, exchange)
+        _prepare_fork()
+        supervisor = ProcessSupervisor(
+            names,
+            processes.run,
+            workers=processes.workers,
+            times=FleetTimes(drain=settings.drain_seconds, shutdown=settings.shutdown_timeout),
+            clock=SystemClock(),
+            on_started=lambda: on_ready(url_of(listening)),
+            on_ended=processes.ended,
+        )
+        return supervisor.run()
+
+
+def _names(settings: Settings) -> list[str]:
+    workers = [f"worker-{number}" for number in range(settings.api_workers())]
+    return [*workers, _CONTROLLER] if settings.role == "all" else workers
+
+
+def _prepare_fork() -> None:
+    """Load now what every process needs, so that they share the memory and need not load it again."""
+    create_app()  # fills the caches of models and types
+    configuration_library()
+    keep_start_up_objects()
+
+
+class _Processes:
+    """What the processes share, and the work of each."""
+
+    def __init__(self, settings: Settings, listening: socket.socket, metrics: MetricsExchange) -> None:
+        self.workers = settings.api_workers()
+        self._has_controller = settings.role == "all"
+        self._settings = settings.share_of(self.workers)
+        self._listening = listening
+        self._table = ConnectionTable(self.workers)
+        self._metrics = metrics
+
+    def ended(self, process: int) -> None:
+        """Note that a process has ended, so that the others do not wait for it to accept connections."""
+        if process < self.workers:
+            self._table.withdraw(process)
+
+    def run(self, process: int, link: SupervisorLink) -> int:
+        """Do the work of a forked process, and return its exit status."""
+        structlog.contextvars.bind_contextvars(process=link.name)
+        clock = SystemClock()
+        watchdog, pulse = Watchdog(clock), LoopPulse(clock)
+        watchdog.limit(link.orphaned, self._settings.shutdown_timeout)
+        watchdog.limit(pulse.overdue, _BLOCKED)
+        watchdog.start()
+        return exit_status(lambda: asyncio.run(self._main(process, link, pulse)))
+
+    async def _main(self, process: int, link: SupervisorLink, pulse: LoopPulse) -> int:
+        pulse.beat()
+        with link.obeyed():
+            await (self._work(process, link) if process < self.workers else self._control(link))
+        return 0
+
+    async def _work(self, process: int, link: SupervisorLink) -> None:
+        """Serve the API until the supervisor stops this process."""
+        settings = self._settings.model_copy(update={"role": "api"})
+        metrics = HttpMetrics(partial(self._metrics.collect, link.name))
+
+        async def front(services: Services) -> None:
+            app = create_app(services, settings.http(), metrics=metrics)
+            config = http_server.uvicorn_config(app, graceful_seconds=bootstrap.GRACEFUL_SHUTDOWN)
+            limits = http_server.with_descriptors_for(settings.server_limits())
+            share = self._table.share_of(process)
+            async with self._metrics.served(link.name, metrics.exposition):
+                with stalls.watched(settings.max_stall):
+                    await http_server.serve_beside_others(
+                        http_server.Server(config, self._listening, limits, share),
+                        link.drain,
+                        link.stop,
+                        drain_seconds=settings.drain_seconds,
+                        on_ready=partial(_report_ready, link),
+                        on_close=services.close,
+                    )
+
+        await bootstrap.run_role(settings, front, unready=link.drain, controller_beside=self._has_controller)
+
+    async def _control(self, link: SupervisorLink) -> None:
+        """Run the controller until the supervisor stops this process. It serves only its metrics, to the workers."""
+        self._listening.close()
+
+        async def front(_: Services) -> None:
+            async with self._metrics.served(link.name, HttpMetrics().exposition):
+                _report_ready(link)
+                await link.stop.wait()
+
+        await bootstrap.run_role(self._settings.model_copy(update={"role": "controller"}), front, unready=link.stop)
+
+
+def _report_ready(link: SupervisorLink) -> None:
+    keep_start_up_objects()
+    link.report_ready()

@@ -1,0 +1,95 @@
+"""Collects the metrics of all processes of a supervisor, so that any worker can answer /metrics for all of them.
+
+Each process listens on an internal socket, which the supervisor has bound before it forked, and answers each
+connection with its own metrics. Clients of the shared socket reach a random worker, so without this the counters would
+jump from one scrape to the next.
+"""
+
+import asyncio
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Final, Self
+
+import structlog
+
+from app.workers.exposition import combined
+
+log = structlog.get_logger()
+
+_WITHIN: Final = 1.0  # seconds for all other processes; one that is frozen or restarting is left out
+_MOST_BYTES: Final = 16 * 1024 * 1024  # of one process; 1000 time series take about 100 KiB
+
+
+class MetricsExchange:
+    """The internal sockets of all processes, by name. Create it before the fork."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._sockets = {name: _internal_socket() for name in names}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for listening in self._sockets.values():
+            listening.close()
+
+    @asynccontextmanager
+    async def served(self, name: str, own: Callable[[], str]) -> AsyncIterator[None]:
+        """Answer each connection to the socket of process `name` with its own metrics, during the block."""
+
+        async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            with suppress(OSError):
+                writer.write(own().encode())
+                await writer.drain()
+                writer.close()
+                await writer.wait_closed()
+
+        server = await asyncio.start_server(answer, sock=self._sockets[name].dup())
+        try:
+            yield
+        finally:
+            server.close()
+
+    async def collect(self, name: str, own: str) -> str:
+        """Return the metrics of all processes. `own` are those of process `name`, which calls this."""
+        others = [other for other in self._sockets if other != name]
+        texts = await asyncio.gather(*(self._read(other) for other in others))
+        found = {name: own} | {other: text for other, text in zip(others, texts, strict=True) if text}
+        return combined({each: found[each] for each in self._sockets if each in found})
+
+    async def _read(self, name: str) -> str:
+        """Return the metrics of another process; empty if it does not answer in time."""
+        try:
+            async with asyncio.timeout(_WITHIN):
+                return await self._received(name)
+        except (OSError, TimeoutError) as error:
+            log.info("metrics.process_missing", name=name, error=str(error) or "no answer in time")
+            return ""
+
+    async def _received(self, name: str) -> str:
+        bound = self._sockets[name]
+        with socket.socket(bound.family) as connection:
+            connection.settimeout(0)
+            loop = asyncio.get_running_loop()
+            await loop.sock_connect(connection, bound.getsockname())
+            received = bytearray()
+            while len(received) < _MOST_BYTES and (data := await loop.sock_recv(connection, 64 * 1024)):
+                received += data
+        return received.decode()
+
+
+def _internal_socket() -> socket.socket:
+    """Return a listening socket for processes of this machine.
+
+    On Linux it has an abstract name that the kernel chooses, so it needs neither a port nor a writable directory.
+    """
+    if sys.platform == "linux":
+        listening = socket.socket(socket.AF_UNIX)
+        listening.bind("")
+    else:
+        listening = socket.socket(socket.AF_INET)
+        listening.bind(("127.0.0.1", 0))
+    listening.listen()
+    return listening
