@@ -3,6 +3,8 @@
 A lost or duplicated job may appear only once in many runs, so a second run of a crash test proves nothing.
 """
 
+from pathlib import Path
+
 import pytest
 
 
@@ -27,4 +29,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 def _cause(report: pytest.TestReport) -> str:
     crash = getattr(report.longrepr, "reprcrash", None)
-    return str(getattr(crash, "message", "")).strip().partition("\n")[0]
+    if crash is None:
+        return ""
+    return f"{Path(crash.path).name}:{crash.lineno}: {crash.message.strip().partition(chr(10))[0]}"

@@ -26,6 +26,8 @@ from app.loops.cache.runtime_servers import (
 )
 
 R = ServerJobState
+SLOW = 5.0  # an answer after so many seconds; every other answer comes at once
+PATIENCE = 60.0  # seconds for these on a busy machine
 PROXY = "/api/v1/namespaces/team/pods/s-runtime-1:7716/proxy"
 SERVER = RuntimeServer(index=1, namespace="team", pod="s-runtime-1", node="n1", address="127.0.0.1", token="t0k3n")
 
@@ -79,7 +81,7 @@ async def servers(
     else:
         access = PodAddressAccess()
         monkeypatch.setattr(runtime_servers, "PORT", port)
-    yield RuntimeServers(access, timeout=0.5)
+    yield RuntimeServers(access, timeout=PATIENCE)
     await access.close()
     await api.close()
     await runner.cleanup()
@@ -104,7 +106,7 @@ ANSWERS: list[tuple[dict[str, Any], ServerJobState, str]] = [
     ({RESULT: 401}, R.UNKNOWN, ""),
     ({RESULT: 302}, R.UNKNOWN, ""),
     ({OPTIONS: 503}, R.UNKNOWN, ""),
-    ({RESULT: 5.0}, R.UNKNOWN, ""),
+    ({RESULT: SLOW}, R.UNKNOWN, ""),
     ({RESULT: b'{"status": "fail", "message": "' + b"x" * 2**21 + b'"}'}, R.UNKNOWN, ""),
 ]
 
@@ -114,6 +116,7 @@ async def test_the_state_of_a_job_on_a_server(
     servers: RuntimeServers, world: World, answers: dict[str, Any], expected: ServerJobState, message: str
 ) -> None:
     world.answers = answers
+    servers.timeout = SLOW / 10 if SLOW in answers.values() else PATIENCE
     found = await servers.answers([SERVER], JobType.WARMUP, "j")
     assert found == (ServerAnswer(index=1, status=expected, message=message),)
     assert {token for _, _, token, _ in world.seen} == {"t0k3n"}
@@ -131,7 +134,7 @@ async def test_a_missing_pod_is_not_a_server_without_the_job(world: World, serve
 
 
 async def test_a_pod_without_an_address_does_not_answer() -> None:
-    servers = RuntimeServers(PodAddressAccess(), timeout=0.5)
+    servers = RuntimeServers(PodAddressAccess(), timeout=PATIENCE)
     found = await servers.answers([replace(SERVER, address="")], JobType.WARMUP, "j")
     assert found[0].status is R.UNKNOWN
 
@@ -147,13 +150,14 @@ REPORTED: list[tuple[Any, Callable[[ServerReport | None], bool]]] = [
     (404, lambda found: found is None),
     (500, lambda found: found is None),
     (b"[]", lambda found: found is None),
-    (5.0, lambda found: found is None),
+    (SLOW, lambda found: found is None),
 ]
 
 
 @pytest.mark.parametrize(("answer", "holds"), REPORTED)
 async def test_the_cache_report_of_a_server(servers: RuntimeServers, world: World, answer: Any, holds: Any) -> None:
     world.answers = {"GET /cacheStatus/cacheInfo.json": answer}
+    servers.timeout = SLOW / 10 if answer == SLOW else PATIENCE
     (found,) = await servers.reports([SERVER])
     assert holds(found)
 
@@ -168,9 +172,10 @@ async def test_a_job_is_posted_once(servers: RuntimeServers, world: World) -> No
     assert world.seen[-1][0] == "GET"
 
 
-@pytest.mark.parametrize("answer", [400, 401, 409, 500, 5.0, status(503, "ServiceUnavailable")])
+@pytest.mark.parametrize("answer", [400, 401, 409, 500, SLOW, status(503, "ServiceUnavailable")])
 async def test_a_refused_post_is_reported_without_its_body(servers: RuntimeServers, world: World, answer: Any) -> None:
     world.answers = {"POST /upload/syncOptions": answer, "POST /upload/clearOptions?terminate=true": answer}
+    servers.timeout = SLOW / 10 if answer == SLOW else PATIENCE
     with pytest.raises(NoAnswer) as failure:
         await servers.post(SERVER, JobType.SYNC, "j", b'{"source": "s3://ak:sk@b"}')
     assert "sk@" not in str(failure.value)
