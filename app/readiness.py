@@ -88,7 +88,13 @@ class StoredController:
 
 
 def stored_condition(beat: heartbeats.Heartbeat | None, *, unheld: float, ttl: float) -> ControllerCondition:
-    """Return the condition of a controller with this heartbeat, whose lease nobody has held for `unheld` seconds."""
+    """Return the condition of the controller that stored this heartbeat.
+
+    Args:
+        beat: None if no controller has had contact with the cluster.
+        unheld: seconds in which no process held the lease of the controller.
+        ttl: duration of a lease in seconds. If nobody holds the lease for longer, no controller works.
+    """
     if unheld > ttl:
         message = f"no process has held the controller's lease for {unheld:.0f} s"
         return ControllerCondition(ok=False, state="Waiting", message=message)

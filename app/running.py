@@ -15,7 +15,7 @@ _NOT_POSSIBLE: Final = 2  # as of a command with wrong arguments
 
 
 def exit_status(work: Callable[[], int]) -> int:
-    """Return the exit status of the work. An error that an operator can fix is printed without a traceback: 2."""
+    """Do the work, and return its exit status: 2 after an error that an operator can fix, which it prints."""
     try:
         return work()
     except* (

@@ -41,7 +41,7 @@ NOTHING_RAN = 5  # pytest's status when all tests were deselected
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """Tests that one run of pytest executes, with `workers` processes. `only` is its option -k."""
+    """Tests for one run of pytest, in `workers` parallel processes. `only` is an expression for its option -k."""
 
     paths: tuple[str, ...]
     workers: int

@@ -155,7 +155,7 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
         retry_of: UUID | None = None,
         administers: bool = False,
     ) -> Created:
-        """Store the object, and return the answer that `render` makes of its row.
+        """Store the object, and return the response body that `render` makes from its database row.
 
         A repeated request (same key and fingerprint) gets the stored answer to the first one.
 

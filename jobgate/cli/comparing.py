@@ -96,7 +96,7 @@ def _compared(client: Client, document: Document, editable: Mapping[str, Sequenc
 
 
 def _gone(stored: Any) -> str:
-    """Return why the object cannot be edited at all, so that its name is free for a new one."""
+    """Return why no edit is possible: the object does not exist, was deleted or has ended. Otherwise, return ""."""
     if stored is None:
         return "does not exist"
     if stored.deleted_at is not None:

@@ -36,7 +36,7 @@ class Contexts(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class ContextError(ValueError):
-    """The gateway of a command cannot be determined: the file of contexts, a name, an address or a token is wrong."""
+    """The file of contexts, the name of a context, an address or a token is invalid, so a command has no gateway."""
 
 
 def contexts_file(environment: Mapping[str, str]) -> Path:
@@ -94,10 +94,10 @@ def resolved(
 
 
 def checked_address(server: str) -> str:
-    """Return the address of a gateway.
+    """Return the address of a gateway without a slash at its end.
 
     Raises:
-        ContextError: it is no URL that a request can be sent to.
+        ContextError: it is not an HTTP URL with a host.
     """
     try:
         parts = urlsplit(server)
@@ -110,10 +110,10 @@ def checked_address(server: str) -> str:
 
 
 def checked_token(token: str | None) -> str | None:
-    """Return a token.
+    """Return the token, after checking that an HTTP header can contain it.
 
     Raises:
-        ContextError: no header can contain it. The message does not show it.
+        ContextError: a header cannot contain it. The message does not show it.
     """
     if token and not (token.isascii() and token.isprintable() and " " not in token):
         raise ContextError("the token is not valid; accepted: printable ASCII characters without spaces or line ends")

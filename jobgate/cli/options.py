@@ -85,7 +85,7 @@ def context_of(server: str | None, namespace: str | None, context: str | None) -
 
 @contextmanager
 def _located(chosen: connection.Context) -> Iterator[None]:
-    """Say where an object was not found."""
+    """Add the namespace and the gateway to the error if an object is not found."""
     try:
         yield
     except NotFoundError as error:

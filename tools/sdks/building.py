@@ -70,7 +70,7 @@ class Workshop:
 
 
 def _environment() -> dict[str, str]:
-    """Return the variables for a command: those of this process, without the settings of a gateway or of Python."""
+    """Return the environment variables for a command: those of this process, except settings of jobgate and Python."""
     return {
         name: value for name, value in os.environ.items() if not name.startswith(("JOBGATE_", "PYTHON", "VIRTUAL_ENV"))
     }

@@ -121,7 +121,7 @@ class Resource(Generic[Whole, State, Summary, Draft]):
             yield item
 
     def summaries(self, *, namespace: str | None = None, **filters: Unpack[Filters]) -> Iterator[Summary]:
-        """Yield what a table shows of the objects that `list` yields: about 1 kB of each, without manifests."""
+        """Yield the objects that `list` yields, but only the fields that a table shows: about 1 kB for each object."""
         for item in self._rows(self._calls.summaries(namespace, filters)):
             yield item
 
