@@ -40,7 +40,8 @@ class Member:
         self.drain, self.stop, self.ready = asyncio.Event(), asyncio.Event(), asyncio.Event()
         config = uvicorn_config(app, graceful_seconds=5)
         # As after a fork, each has a descriptor of the same socket.
-        self.server = Server(config, listening.dup(), ServerLimits(), table.share_of(number))
+        self.share = table.share_of(number)
+        self.server = Server(config, listening.dup(), ServerLimits(), self.share)
         self.held = lambda: len(self.server.acceptor._connections)
 
     async def serve(self) -> None:
@@ -114,8 +115,10 @@ async def test_a_server_that_stops_completes_its_requests_and_leaves_the_others_
         await until(lambda: stopping.server.acceptor._listening.fileno() < 0, within=PATIENCE)
         before = other.held()
         await opened(stack, listening, 4)
-        assert other.held() == before + 4
+        assert other.held() == before + 4 > stopping.held()
+        assert not other.share.another_holds_fewer(), "it must not wait for a process that does not accept"
         release.set()
         for connection in connections:
             assert await connection.answer() == (200, b"done")
         await until(lambda: not stopping.held(), within=PATIENCE)
+        assert not other.share.another_holds_fewer()

@@ -125,6 +125,17 @@ def test_the_processes_stop_when_the_supervisor_is_killed() -> None:
         assert sorted(run.rest()) == ["controller stops", "worker-0 stops", "worker-1 stops"]
 
 
+def test_a_frozen_process_does_not_hide_the_end_of_the_supervisor_from_the_others() -> None:
+    with supervised() as run:
+        last = pids(run.lines(4))["worker-1"]  # forked last, so it could have inherited the connections of the others
+        os.kill(last, signal.SIGSTOP)
+        try:
+            run.process.kill()
+            assert sorted(run.lines(2)) == ["controller stops", "worker-0 stops"]
+        finally:
+            os.kill(last, signal.SIGKILL)
+
+
 def test_a_second_signal_kills_all_processes() -> None:
     with supervised() as run:
         stopped = pids(run.lines(4))
