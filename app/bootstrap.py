@@ -340,6 +340,7 @@ def _services(
         stale_after=timedelta(seconds=settings.stale_after),
         cache_limits=settings.cache_limits(),
         long_request_limits=settings.long_requests(),
+        max_waiting_submissions=settings.max_waiting_submissions,
     )
 
 

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from fastapi import Request
 
 from app.domain.decoding import JsonValue, decode_json, decode_yaml, lists
 from app.domain.dialects.spec_model import SpecModel, read_spec
 from app.domain.errors import FieldError, InvalidManifest, MalformedDocument, Problems, UnsupportedMediaType
+from app.domain.plan import Manifest
 from app.offload import offloaded, offloaded_if_large
 
 JSON: Final = "application/json"
@@ -46,7 +47,11 @@ async def read_manifest(request: Request) -> dict[str, Any]:
     return _require_object(documents[0])
 
 
-async def read_submission(request: Request) -> dict[str, Any] | list[dict[str, Any]]:
+Submission: TypeAlias = Manifest | list[Manifest]
+"""One manifest, or several that are stored together."""
+
+
+async def read_submission(request: Request) -> Submission:
     """Return one manifest, or the manifests of a List or of several YAML documents.
 
     Raises:

@@ -1,6 +1,7 @@
 """Dependencies of the route handlers: the services, the authenticated caller, and what the caller may access."""
 
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -72,6 +73,16 @@ class Caller:
         """
         self.require(Verb.SUBMIT, namespace)
         await self.services.namespace_check.require(namespace, keys)
+
+    def turn_to_submit(self) -> AbstractAsyncContextManager[None]:
+        """Return a context that waits until it is the turn of this token to submit an object.
+
+        Enter it when the body has been read, so that a slow client keeps no turn.
+
+        Raises:
+            Overloaded: too many submissions wait. Nothing was stored.
+        """
+        return self.services.submission_turns.turn(self.principal.id)
 
     def require_visible(self, namespace: str, what: str) -> None:
         """Raise NotFound unless the caller may see objects of the namespace. `what` names the resource of the object.

@@ -45,6 +45,7 @@ PROBLEM_CODES: Final = (
     "NotFinished",
     "NotFound",
     "NotStorable",
+    "Overloaded",
     "PauseNotSupported",
     "PodPolicy",
     "PreconditionFailed",

@@ -19,6 +19,7 @@ from app.api.conditional import unchanged
 from app.api.render_cache import RenderCache
 from app.clock import Clock
 from app.domain.listing import Criteria, Extent, ListItem, concerns
+from app.services.turns import Turns
 from app.services.watching import Follower, Interest, Position, Waiter, Watcher
 
 # Seconds between two reads of the same list, however much changes in it.
@@ -28,6 +29,8 @@ _COALESCED: Final = 0.05
 # Reads at once: few, so that most connections of the database pool remain for other requests.
 _LISTS_AT_ONCE: Final = 2
 _OBJECTS_AT_ONCE: Final = 4
+# Polls that wait for their turn to read. Requests share polls and their number is limited, so this is not reached.
+_MAX_WAITING: Final = 10_000
 # Polls without a waiting request that are kept: clients that were answered return with the new tag.
 _MAX_IDLE: Final = 256
 _BODY_BYTES: Final = 64 * 1024 * 1024
@@ -60,10 +63,11 @@ class PollResult:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Poll:
     """A key and how to read the current state. With `criteria` it concerns a list, otherwise the one object of the
-    interest.
+    interest. Polls read in turns by token; requests with the same key read under the token of the first one.
     """
 
     key: Hashable
+    token: str
     interest: Interest
     read: Callable[[], Awaitable[Snapshot]]
     criteria: Criteria | None = None
@@ -137,7 +141,7 @@ class SharedPoll(Follower):
         async with self._one_at_a_time:
             if self._finished >= wanted and self.last is not None:
                 return self.last
-            async with self._polls.turn(self._poll):
+            async with self._polls.turns(self._poll).turn(self._poll.token):
                 return await self._read(if_none_match)
 
     async def _read(self, if_none_match: str) -> PollResult:
@@ -183,11 +187,12 @@ class SharedPolls:
         self.bodies: RenderCache[_Body] = RenderCache(_BODY_BYTES)
         self._polls: dict[Hashable, SharedPoll] = {}
         self._idle: OrderedDict[Hashable, None] = OrderedDict()
-        self._turns = {True: asyncio.Semaphore(_LISTS_AT_ONCE), False: asyncio.Semaphore(_OBJECTS_AT_ONCE)}
+        self._lists = Turns("long polls of lists", at_once=_LISTS_AT_ONCE, max_waiting=_MAX_WAITING)
+        self._objects = Turns("long polls of objects", at_once=_OBJECTS_AT_ONCE, max_waiting=_MAX_WAITING)
 
-    def turn(self, poll: Poll) -> asyncio.Semaphore:
-        """Return the semaphore that bounds how many polls of this sort read at once."""
-        return self._turns[poll.criteria is not None]
+    def turns(self, poll: Poll) -> Turns:
+        """Return what bounds how many polls of this sort read at once."""
+        return self._objects if poll.criteria is None else self._lists
 
     @contextmanager
     def joined(self, poll: Poll) -> Iterator[tuple[SharedPoll, Waiter]]:

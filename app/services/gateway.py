@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from app.cancellation import TaskGroup
 from app.clock import Clock
@@ -29,7 +29,14 @@ from app.services.podless import PodlessEditor, PodlessReader, PodlessSubmitter
 from app.services.reading import JobReader
 from app.services.submitting import Hint
 from app.services.submitting_jobs import JobSubmitter
+from app.services.turns import Turns
 from app.services.watching import FeedHint, Watcher
+
+# Submissions that are validated and stored at once: enough for large commits, and few enough that a submission is
+# answered within a fraction of a second when its turn has come.
+_SUBMISSIONS_AT_ONCE: Final = 128
+# Seconds after which a client hears that the process is overloaded, or that the database stores nothing.
+_SUBMISSION_WAIT: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +78,7 @@ class Services:
             an idle cluster is silent.
         cache_limits: limits of SampleSets, without a namespace.
         long_request_limits: limits of streams, long polls and logs.
+        max_waiting_submissions: most submissions that wait for their turn; further ones are refused.
         randomness: draws uids and the suffixes of generated names.
     """
 
@@ -89,10 +97,12 @@ class Services:
     stale_after: timedelta = timedelta(seconds=30)
     cache_limits: CacheLimits = field(default_factory=partial(CacheLimits, namespace=""))
     long_request_limits: LongRequestLimits = field(default_factory=LongRequestLimits)
+    max_waiting_submissions: int = 1000
     randomness: random.Random = field(default_factory=random.SystemRandom)
 
     reading: JobReader = field(init=False)
     submitter: JobSubmitter = field(init=False)
+    submission_turns: Turns = field(init=False)
     control: JobControl = field(init=False)
     podless: Mapping[str, PodlessServices] = field(init=False)
     di_server: DiServer = field(init=False)
@@ -108,6 +118,12 @@ class Services:
         self._commit = GroupCommit(self.db, self.planner.limits.pods)
         self.reading = JobReader(self.db, self.planner)
         self.submitter = JobSubmitter(self._commit, self.planner, self.clock, self.intent_hint, self.randomness)
+        self.submission_turns = Turns(
+            "submissions",
+            at_once=_SUBMISSIONS_AT_ONCE,
+            max_waiting=self.max_waiting_submissions,
+            max_seconds=_SUBMISSION_WAIT,
+        )
         self.control = JobControl(self.db, self.planner, self.clock, self.intent_hint)
         self.podless = {kind.resource: self._podless_services(kind) for kind in PODLESS_KINDS.values()}
         self.di_server = DiServer(self.db, self.control, self.installation_key)

@@ -38,6 +38,7 @@ _DIVIDED = {
     "max_open": 1,
     "max_open_per_token": 1,
     "max_open_logs": 1,
+    "max_waiting_submissions": 1,
     "max_connections": 8,
     "max_connections_per_address": 1,
 }

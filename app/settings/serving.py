@@ -79,6 +79,14 @@ class ServingSettings(BaseSettings):
         int,
         Field(ge=1, description="most of these that are logs: each uses one of the 100 connections to the API server"),
     ] = 50
+    max_waiting_submissions: Annotated[
+        int,
+        Field(
+            ge=1,
+            description="most submissions that wait for their turn: what a process stores in a few seconds. When more "
+            "arrive, the newest one of the token with the most waiting ones is refused",
+        ),
+    ] = 1000
     dry_run_rate: Annotated[
         float,
         Field(

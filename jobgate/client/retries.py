@@ -9,6 +9,8 @@ _FIRST_DELAY: Final = 0.25
 _MAX_DELAY: Final = 10.0
 # A gateway that asks for more than this is treated as unavailable.
 _MAX_RETRY_AFTER: Final = 60.0
+# Codes of problems that a gateway answers before it begins with the request.
+_NOT_BEGUN: Final = frozenset({"KeyInFlight", "Overloaded", "TooManyBodies", "TooManyConnections"})
 
 
 class Failure(Enum):
@@ -39,7 +41,7 @@ class RetryPolicy:
 
 def failure_of(status: int, code: str) -> Failure | None:
     """Return the failure of an error answer that a repetition may avoid, otherwise None."""
-    if status == 429 or (status == 409 and code == "KeyInFlight"):
+    if status == 429 or code in _NOT_BEGUN:
         return Failure.REFUSED
     return Failure.UNKNOWN if status in {502, 503, 504} else None
 

@@ -624,6 +624,7 @@ class ProblemCode(StrEnum):
     NOT_FINISHED = "NotFinished"
     NOT_FOUND = "NotFound"
     NOT_STORABLE = "NotStorable"
+    OVERLOADED = "Overloaded"
     PAUSE_NOT_SUPPORTED = "PauseNotSupported"
     POD_POLICY = "PodPolicy"
     PRECONDITION_FAILED = "PreconditionFailed"

@@ -16,16 +16,19 @@ from app.api.jobs import JOBS_RESOURCE
 from app.api.render_cache import RenderCache
 from app.api.rendering import status_view
 from app.api.routes.watch import event_loader
-from app.api.shared_polls import SharedPolls
+from app.api.shared_polls import Poll, SharedPolls, Snapshot
 from app.api.streaming import EventStream
 from app.api.views import JobStatusView
+from app.cancellation import TaskGroup
 from app.db.jobs.rows import JobSummary
 from app.domain.access.namespaces import NamespaceSet
+from app.domain.listing import Criteria
 from app.domain.vocabulary import JobPhase
 from app.services import watching
 from app.services.watching import Interest, Waiter, Waker
 from tests.api.test_watch import Event, stream, take
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, until_followed, until_open
+from tests.support.waiting import until
 
 STREAMS = 30
 
@@ -182,6 +185,34 @@ async def test_waiters_are_woken_a_few_at_a_time() -> None:
         running.cancel()
     assert most <= watching._WOKEN_AT_ONCE
     assert sorted(woken) == list(range(100))
+
+
+async def test_tokens_take_turns_to_read_lists(gateway: Gateway) -> None:
+    """A token whose many long polls read after a change delays another one by the reads in progress."""
+    polls = SharedPolls(gateway.services.watcher, gateway.services.clock)
+    may_read = asyncio.Event()
+    read: list[str] = []
+
+    async def poll(token: str, number: int) -> None:
+        async def one_read() -> Snapshot:
+            read.append(token)
+            await may_read.wait()
+            return Snapshot(tag='"tag"', render=lambda: pytest.fail("no request needs a body"))
+
+        interest = Interest(resources=frozenset({"jobs"}))
+        of_token = Poll(key=(token, number), token=token, interest=interest, read=one_read, criteria=Criteria())
+        with polls.joined(of_token) as (shared, _):
+            await shared.current('"tag"')
+
+    async with TaskGroup() as group:
+        for number in range(10):
+            group.create_task(poll("many", number))
+        await until(lambda: read == ["many"] * shared_polls._LISTS_AT_ONCE, what="the first polls read")
+        group.create_task(poll("one", 0))
+        await asyncio.sleep(0)
+        may_read.set()
+    assert len(read) == 11
+    assert read.index("one") <= shared_polls._LISTS_AT_ONCE + 1
 
 
 async def events_of(gateway: Gateway) -> AsyncIterator[bytes]:

@@ -11,6 +11,9 @@ POLICY = RetryPolicy(attempts=3)
     ("status", "code", "expected"),
     [
         (429, "TooManyOpen", Failure.REFUSED),
+        (503, "Overloaded", Failure.REFUSED),
+        (503, "TooManyBodies", Failure.REFUSED),
+        (503, "TooManyConnections", Failure.REFUSED),
         (409, "KeyInFlight", Failure.REFUSED),
         (409, "NameTaken", None),
         (503, "Unavailable", Failure.UNKNOWN),

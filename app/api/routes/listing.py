@@ -230,6 +230,7 @@ async def _list(resource: Resource, caller: Caller, query: ListQuery, options: P
     poll = Poll(
         # The visible namespaces are part of the key, so callers with different access never share a result.
         key=(resource.name, query.digest, where.namespaces, query.size, query.after, query.is_summary),
+        token=caller.principal.id,
         interest=Interest(namespaces=where.namespaces, resources=frozenset({resource.name})),
         read=read,
         criteria=where,

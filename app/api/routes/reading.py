@@ -125,6 +125,7 @@ async def poll(target: Target, representation: Representation, options: PollOpti
         long_poll = Poll(
             # With the uid, because a name may pass to a new object.
             key=(resource.name, representation, target.address, rendered.uid),
+            token=caller.principal.id,
             interest=Interest(job_uid=rendered.uid, resources=frozenset({resource.name})),
             read=partial(_snapshot, target, representation),
         )

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.api.bodies import JSON, read_submission
+from app.api.bodies import JSON, Submission, read_submission
 from app.api.conditional import whole_tag
 from app.api.dependencies import Caller, CallerDep
 from app.api.errors import problem_of
@@ -105,6 +105,13 @@ async def submit(resource: Resource, caller: Caller, namespace: str, idempotency
     """Store the objects of the request and answer once they are durable."""
     await caller.require_submit(namespace, key_places(caller, idempotency_key))
     submitted = await read_submission(caller.request)
+    async with caller.turn_to_submit():
+        return await _store(resource, caller, namespace, submitted, idempotency_key)
+
+
+async def _store(
+    resource: Resource, caller: Caller, namespace: str, submitted: Submission, idempotency_key: str | None
+) -> Response:
     key = await request_key(caller, idempotency_key, submitted)
     submitter, actor, administers = resource.submitter(caller.services), caller.name, caller.administers
     render = partial(resource.created_bytes, caller.services)
@@ -197,15 +204,16 @@ async def _submit_atomically(
 ) -> Response:
     """Store all documents or none, and answer with a batch."""
     await caller.require_submit(namespace, key_places(caller, idempotency_key))
-    created = await resource.submitter(caller.services).submit_together(
-        documents,
-        namespace,
-        actor=caller.name,
-        key=await request_key(caller, idempotency_key, documents),
-        render=partial(resource.created_bytes, caller.services),
-        join=lambda views: _items(_stored_item(201, view) for view in views),
-        administers=caller.administers,
-    )
+    async with caller.turn_to_submit():
+        created = await resource.submitter(caller.services).submit_together(
+            documents,
+            namespace,
+            actor=caller.name,
+            key=await request_key(caller, idempotency_key, documents),
+            render=partial(resource.created_bytes, caller.services),
+            join=lambda views: _items(_stored_item(201, view) for view in views),
+            administers=caller.administers,
+        )
     return Response(created.body, media_type=JSON, headers=_headers(created))
 
 
@@ -226,14 +234,15 @@ async def _one_of_batch(
     try:
         # If the namespace is missing, a batch is accepted because of one stored answer. The other items have none.
         await caller.require_submit(namespace, [] if key is None else [key.place])
-        created = await submitter.submit(
-            document,
-            namespace,
-            actor=caller.name,
-            key=key,
-            render=partial(resource.created_bytes, caller.services),
-            administers=caller.administers,
-        )
+        async with caller.turn_to_submit():
+            created = await submitter.submit(
+                document,
+                namespace,
+                actor=caller.name,
+                key=key,
+                render=partial(resource.created_bytes, caller.services),
+                administers=caller.administers,
+            )
     except DomainError as error:
         refusal = problem_of(error)
         return b'{"status":%d,"object":null,"problem":%b}' % (refusal.status_code, bytes(refusal.body))

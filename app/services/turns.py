@@ -1,0 +1,107 @@
+"""Turns of requests at work that one process can do only a little of at a time, shared fairly among tokens.
+
+    request ─▶ a turn is free: it runs
+            └▶ it waits ─▶ its turn comes ─▶ it runs
+                        └▶ no room is left ─▶ 503 Overloaded
+
+An overloaded process refuses what it cannot do in a few seconds, because a client that waits for minutes repeats its
+request, which adds to the load.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Hashable
+from contextlib import asynccontextmanager
+from typing import Final
+
+from prometheus_client import Counter, Gauge
+
+from app.domain.errors import Unavailable
+from app.domain.fair_queue import FairQueue
+
+_WAITING: Final = Gauge("jobgate_waiting_requests", "Requests that wait for their turn.", ("work",))
+_REFUSED: Final = Counter(
+    "jobgate_overload_refusals", "Requests refused because too many waited, or for too long.", ("work",)
+)
+
+
+class Overloaded(Unavailable):
+    """Too many requests wait for their turn. The request had no effect."""
+
+    default_code = "Overloaded"
+
+
+class Turns:
+    """Lets `at_once` requests run. Tokens that wait take turns, each with its oldest request.
+
+    At most `max_waiting` requests wait, each at most `max_seconds`. If more arrive, the newest request of a token with
+    the most waiting requests is refused. `work` names the work in metrics and errors, such as "submissions".
+    """
+
+    def __init__(self, work: str, *, at_once: int, max_waiting: int, max_seconds: float | None = None) -> None:
+        self._work = work
+        self._free = at_once
+        self._max_seconds = max_seconds
+        self._waiting: FairQueue[Hashable, asyncio.Future[None]] = FairQueue(max_waiting)
+        self._gauge = _WAITING.labels(work)
+        self._refused = _REFUSED.labels(work)
+
+    @property
+    def waiting(self) -> int:
+        """The number of requests that wait."""
+        return len(self._waiting)
+
+    @asynccontextmanager
+    async def turn(self, token: Hashable) -> AsyncIterator[None]:
+        """Run the block when it is the turn of this token.
+
+        Raises:
+            Overloaded: too many requests wait, or this one has waited for too long. The block did not start.
+        """
+        if self._free:
+            self._free -= 1
+        else:
+            await self._wait(token)
+        try:
+            yield
+        finally:
+            self._pass_on()
+
+    async def _wait(self, token: Hashable) -> None:
+        own = asyncio.get_running_loop().create_future()
+        dropped = self._waiting.push(token, own)
+        self._gauge.set(len(self._waiting))
+        if dropped is own:
+            raise self._overloaded()
+        if dropped is not None and not dropped.done():
+            dropped.set_exception(self._overloaded())
+        try:
+            async with asyncio.timeout(self._max_seconds):
+                await own
+        except TimeoutError:
+            self._leave(token, own)
+            raise self._overloaded() from None
+        except asyncio.CancelledError:
+            self._leave(token, own)
+            raise
+
+    def _leave(self, token: Hashable, own: asyncio.Future[None]) -> None:
+        """Remove a request that waits no longer."""
+        if not self._waiting.remove(token, own) and not own.cancelled() and own.exception() is None:
+            self._pass_on()  # its turn came at the same time
+        self._gauge.set(len(self._waiting))
+
+    def _pass_on(self) -> None:
+        """Give the turn of a request that has ended to the next one."""
+        while self._waiting:
+            following = self._waiting.pop()
+            # A request that was cancelled a moment ago is still in the queue.
+            if not following.done():
+                following.set_result(None)
+                break
+        else:
+            self._free += 1
+        self._gauge.set(len(self._waiting))
+
+    def _overloaded(self) -> Overloaded:
+        self._refused.inc()
+        return Overloaded(f"this process has too many waiting {self._work}: repeat the request later")
