@@ -18,8 +18,6 @@ from typer.core import TyperCommand
 from typing_extensions import override
 
 from app.domain.access.credentials import Role
-from app.domain.cache.specs.limits import ANY_CACHE_ROOTS
-from app.domain.policy import JOBGATE_CONTROLS, Level
 
 if TYPE_CHECKING:
     from app.db.engine import Database
@@ -194,22 +192,27 @@ def demo(
     _run(lambda stop: demonstration.run(settings, data_dir.resolve(), stop=stop, keep_serving=not exit_))
 
 
-# Only this process uses the database, so a short lease lets it restart fast after it was killed. There is no load
-# balancer to drain. Its own user submits all jobs, so it accepts every manifest of the kinds' upstream projects.
-DEV_DEFAULTS = {
-    "lease_seconds": 6.0,
-    "request_timeout": 2.5,
-    "drain_seconds": 0.0,
-    "pod_policy": Level.PRIVILEGED,
-    "pod_policy_allow": JOBGATE_CONTROLS,
-    "cache_roots": ANY_CACHE_ROOTS,
-}
+def dev_defaults() -> dict[str, Any]:
+    """Return the defaults of settings that differ for `dev` and `demo`."""
+    from app.domain.cache.specs.limits import ANY_CACHE_ROOTS
+    from app.domain.policy import JOBGATE_CONTROLS, Level
+
+    # Only this process uses the database, so a short lease lets it restart fast after it was killed. There is no load
+    # balancer to drain. Its own user submits all jobs, so it accepts every manifest of the kinds' upstream projects.
+    return {
+        "lease_seconds": 6.0,
+        "request_timeout": 2.5,
+        "drain_seconds": 0.0,
+        "pod_policy": Level.PRIVILEGED,
+        "pod_policy_allow": JOBGATE_CONTROLS,
+        "cache_roots": ANY_CACHE_ROOTS,
+    }
 
 
 def _dev_settings(**given: Any) -> "Settings":
     from app.settings import ENV_PREFIX
 
-    defaults = {name: value for name, value in DEV_DEFAULTS.items() if ENV_PREFIX + name.upper() not in os.environ}
+    defaults = {name: value for name, value in dev_defaults().items() if ENV_PREFIX + name.upper() not in os.environ}
     return _settings(host="127.0.0.1", role="all", open_access=True, log_format="text", **defaults, **given)
 
 

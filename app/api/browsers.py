@@ -20,7 +20,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.api.errors import problem
 from app.domain.errors import FieldError, shorten
 
-LOOPBACK_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _OTHER_ORIGINS: Final = frozenset({"cross-site", "same-site"})
 

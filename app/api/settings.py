@@ -1,6 +1,9 @@
 """The settings of the ASGI application."""
 
 from dataclasses import dataclass
+from typing import Final
+
+LOOPBACK_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

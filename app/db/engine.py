@@ -7,7 +7,6 @@ unknown state is dropped, and the server ends its transaction.
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
 import asyncpg
@@ -16,6 +15,7 @@ import structlog
 from typing_extensions import override
 
 from app.db.errors import translated
+from app.db.settings import DatabaseTimeouts
 
 log = structlog.get_logger()
 
@@ -28,36 +28,6 @@ _JSONB_VERSION = b"\x01"
 # Seconds. A server that is alive answers a roll-back, a CancelRequest or the end of a session within milliseconds.
 _RELEASE_SECONDS = 1.0
 _CLOSE_SECONDS = 2.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatabaseTimeouts:
-    """Limits in seconds. Without them, a frozen server would occupy a connection for ever.
-
-    The server enforces `statement`, `lock` and `idle_in_transaction`. The client drops a connection on which it
-    received no answer `silence` seconds after the end of `statement`.
-    """
-
-    connect: float = 10.0
-    acquire: float = 10.0
-    statement: float = 10.0
-    lock: float = 5.0
-    idle_in_transaction: float = 10.0
-    silence: float = 5.0
-
-    @classmethod
-    def of(cls, statement: float) -> Self:
-        """Derive all timeouts from the one of statements."""
-        # Shorter than the timeout of the statement, which would otherwise end every wait for a lock with its own error.
-        half = statement / 2
-        return cls(
-            connect=statement,
-            acquire=statement,
-            statement=statement,
-            lock=half,
-            idle_in_transaction=statement,
-            silence=half,
-        )
 
 
 def driver_url(url: str) -> str:

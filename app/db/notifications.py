@@ -14,8 +14,9 @@ from typing import Any
 import asyncpg
 
 from app.cancellation import rounds
-from app.db.engine import Database, DatabaseTimeouts, driver_url, session_settings
+from app.db.engine import Database, driver_url, session_settings
 from app.db.errors import DatabaseUnavailable, translated
+from app.db.settings import DatabaseTimeouts
 
 FEED = "feed"  # the publisher has numbered feed entries
 INTENT = "intent"  # a client has changed the intent of a job or sample

@@ -11,8 +11,7 @@ from app.domain.planning import Planner
 from app.domain.reconcile.timing import Timing
 from app.k8s.api import KubeApi
 from app.loops.cache.runtime_servers import RuntimeServers
-from app.loops.jobs.evidence import EvidenceSettings
-from app.loops.settings import ControllerSettings, SampleSettings
+from app.loops.settings import ControllerSettings, EvidenceSettings, SampleSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

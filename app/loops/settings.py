@@ -1,10 +1,21 @@
-"""Settings of the controller, of its autoscaler and of the data cache."""
+"""Settings of the controller, of its evidence, of its autoscaler and of the data cache."""
 
 from dataclasses import dataclass, field
 
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.cache.values import CacheSite
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceSettings:
+    """Settings of the evidence of ended attempts. `log_bytes` of each log are kept.
+
+    `deadline` is the seconds from the first try until the capture gives up.
+    """
+
+    log_bytes: int = 64 * 1024
+    deadline: float = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,9 +24,10 @@ from app.services.control import JobControl
 from app.services.di_server import DiServer
 from app.services.freshness import FreshnessReader
 from app.services.logs import LogReader, Logs
-from app.services.long_requests import LongRequestLimits, LongRequests
+from app.services.long_requests import LongRequests
 from app.services.podless import PodlessEditor, PodlessReader, PodlessSubmitter
 from app.services.reading import JobReader
+from app.services.settings import LongRequestLimits
 from app.services.submitting import Hint
 from app.services.submitting_jobs import JobSubmitter
 from app.services.turns import Turns

@@ -20,6 +20,7 @@ from app.clock import Clock
 from app.db.errors import DatabaseUnavailable
 from app.domain.errors import DomainError, Forbidden, TooManyRequests, Unauthenticated, Unavailable
 from app.services.access import Access, Principal
+from app.services.settings import LongRequestLimits
 
 # Seconds. A recheck that takes longer, such as while no database connection is free, counts as failed.
 _RECHECK_TIMEOUT: Final = 2.0
@@ -50,26 +51,6 @@ class EndReason(StrEnum):
 
 DENIED: Final = frozenset({EndReason.REVOKED, EndReason.CHANGED, EndReason.UNCONFIRMED})
 """The reasons that withdraw access: after them the client must receive no more data."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LongRequestLimits:
-    """Limits of one process.
-
-    Args:
-        total: most long-running requests.
-        per_token: most long-running requests of one token.
-        logs: most logs among them.
-        recheck: seconds between two checks of the tokens.
-        unconfirmed: seconds for which a successful check counts while Postgres does not answer. It is longer than a
-            failover of Postgres takes.
-    """
-
-    total: int = 5000
-    per_token: int = 2500
-    logs: int = 50
-    recheck: float = 3.0
-    unconfirmed: float = 15.0
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

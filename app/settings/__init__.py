@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
-from app.db.engine import DatabaseTimeouts
+from app.db.settings import DatabaseTimeouts
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.cache.specs.limits import DEFAULT_CACHE_ROOTS, CacheLimits
 from app.domain.cache.values import CACHE_MOUNT_PATH, DATA_MOUNT_PATH, CacheSite
@@ -22,8 +22,7 @@ from app.domain.policy import Level, PodPolicy
 from app.domain.policy.table import NAMES
 from app.domain.reconcile.timing import Timing
 from app.domain.reservations.pod_limits import PodLimits
-from app.loops.jobs.evidence import EvidenceSettings
-from app.loops.settings import AutoscalerSettings, ControllerSettings, SampleSettings
+from app.loops.settings import AutoscalerSettings, ControllerSettings, EvidenceSettings, SampleSettings
 from app.settings.serving import Names, ServingSettings
 
 ENV_PREFIX = "JOBGATE_"

@@ -7,10 +7,9 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Field
 from pydantic_settings import BaseSettings, NoDecode
 
-from app.api.browsers import LOOPBACK_HOSTS
-from app.api.settings import HttpSettings
+from app.api.settings import LOOPBACK_HOSTS, HttpSettings
 from app.http_server.limits import ServerLimits
-from app.services.long_requests import LongRequestLimits
+from app.services.settings import LongRequestLimits
 from app.workers.cores import default_workers
 
 

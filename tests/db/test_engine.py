@@ -7,10 +7,11 @@ from uuid import uuid4
 import pytest
 
 from app.db import installation, leases, migrations, resources
-from app.db.engine import Database, DatabaseTimeouts, driver_url
+from app.db.engine import Database, driver_url
 from app.db.errors import DatabaseContended, DatabaseUnavailable, LeaseLost, NotStorable
 from app.db.jobs.rows import STORED_JOBS
 from app.db.leases import Lease
+from app.db.settings import DatabaseTimeouts
 from app.embedded_postgres.server import EmbeddedPostgres
 from tests.db.factories import NOW, new_job, submitted
 from tests.support.waiting import until

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from app.db.engine import Database, DatabaseTimeouts
+from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
+from app.db.settings import DatabaseTimeouts
 from app.embedded_postgres.server import EmbeddedPostgres
 from tests.support.freezing import frozen
 from tests.support.postgres import FORGETFUL

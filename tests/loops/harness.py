@@ -34,13 +34,13 @@ from app.loops.context import ControllerContext
 from app.loops.jobs.actuator import Actuator
 from app.loops.jobs.creator import Creator, Work
 from app.loops.jobs.event_reader import EventReader
-from app.loops.jobs.evidence import EvidenceCapture, EvidenceSettings
+from app.loops.jobs.evidence import EvidenceCapture
 from app.loops.jobs.expectations import Expectations
 from app.loops.jobs.mirror import Mirror
 from app.loops.jobs.plan_cache import PlanCache
 from app.loops.jobs.reconciler import Reconciler
 from app.loops.leadership.lease import Leadership
-from app.loops.settings import ControllerSettings, SampleSettings
+from app.loops.settings import ControllerSettings, EvidenceSettings, SampleSettings
 from app.loops.workqueue import WorkQueue
 from tests.db.factories import new_job, stored, submitted
 from tests.loops.kubelet import Kubelet, a_kubelet

@@ -32,7 +32,7 @@ from app.main import create_app
 from app.services.access import Access, OpenAccess, TokenAccess
 from app.services.gateway import Check, Services
 from app.services.logs import LogReader
-from app.services.long_requests import LongRequestLimits
+from app.services.settings import LongRequestLimits
 from tests.support.waiting import until
 
 NAMESPACE = "team"

@@ -8,7 +8,6 @@ reason is stored.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -31,20 +30,13 @@ from app.k8s.events import newest_events
 from app.k8s.logs import read_log
 from app.loops.jobs.expectations import Expectations
 from app.loops.leadership.lease import Leadership
+from app.loops.settings import EvidenceSettings
 
 log = structlog.get_logger()
 
 CALL_TIMEOUT = 5.0  # seconds for the log of a container, and for a page of the Events of a pod
 TAIL_LINES = 5000  # read at most; of these the last bytes are kept
 MAX_EVENTS = 50
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceSettings:
-    """`log_bytes` of each log are kept. `deadline` is the seconds from the first try until the capture gives up."""
-
-    log_bytes: int = 64 * 1024
-    deadline: float = 60.0
 
 
 class EvidenceCapture:

@@ -15,9 +15,10 @@ import structlog
 from app.cancellation import rounds
 from app.clock import Clock
 from app.db import leases
-from app.db.engine import Database, DatabaseTimeouts
+from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable, LeaseLost
 from app.db.leases import Lease
+from app.db.settings import DatabaseTimeouts
 from app.faultpoints import FaultPoint, reached
 from app.loops.metrics import EPOCH, LEASE_REMAINING
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from app.cli import DEV_DEFAULTS
+from app.cli import dev_defaults
 from app.domain.dialects.registry import DIALECTS
 from app.domain.planning import Planner
 from app.domain.policy import Level, PodPolicy
@@ -29,7 +29,7 @@ def documents() -> dict[str, Any]:
 
 
 DOCUMENTS = documents()
-_DEV: dict[str, Any] = dict(DEV_DEFAULTS)
+_DEV: dict[str, Any] = dev_defaults()
 OF_DEVELOPMENT = Settings(**_DEV).policy()
 
 
