@@ -1,6 +1,7 @@
 """Builds the ASGI application: routes, middleware and error handlers around given services."""
 
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import version
 from typing import Final
 
@@ -42,6 +43,7 @@ from app.api.routes import (
 from app.api.settings import HttpSettings
 from app.api.shared_polls import SharedPolls
 from app.api.start_page import add_start_page
+from app.domain.kinds.base import PodlessKind
 from app.domain.kinds.registry import PODLESS_KINDS
 from app.offload import offloaded
 from app.services.gateway import Services
@@ -51,22 +53,43 @@ OPENAPI_PATH: Final = "/openapi.json"
 
 def resources() -> list[Resource]:
     """Every resource of the API."""
-    return [JOBS_RESOURCE, *(PodlessResource(kind) for kind in PODLESS_KINDS.values())]
+    return [JOBS_RESOURCE, *(_podless_resource(kind) for kind in PODLESS_KINDS.values())]
+
+
+@cache
+def _podless_resource(kind: PodlessKind) -> PodlessResource:
+    return PodlessResource(kind)
 
 
 def _routers() -> Iterator[APIRouter]:
     for resource in resources():
-        yield listing.router_of(resource)
-        yield submission.router_of(resource)
-        yield edits.router_of(resource)
-        yield watch.router_of(resource)
-        yield reading.router_of(resource)
-    yield actions.router
-    yield job_details.router()
-    yield logs.router()
-    yield dependents.router()
-    yield autoscaler.router
-    yield di_server.router
+        yield from _routers_of(resource)
+    yield from _job_routers()
+
+
+# Applications share the routers: they hold no state of an application, and FastAPI needs longer to build them than for
+# the rest of an application. `serve --workers` builds them before it forks.
+@cache
+def _routers_of(resource: Resource) -> tuple[APIRouter, ...]:
+    return (
+        listing.router_of(resource),
+        submission.router_of(resource),
+        edits.router_of(resource),
+        watch.router_of(resource),
+        reading.router_of(resource),
+    )
+
+
+@cache
+def _job_routers() -> tuple[APIRouter, ...]:
+    return (
+        actions.router,
+        job_details.router(),
+        logs.router(),
+        dependents.router(),
+        autoscaler.router,
+        di_server.router,
+    )
 
 
 def create_app(
