@@ -5,10 +5,11 @@ BIN := $(VENV)/bin
 ARGS ?=
 # Most tests wait rather than compute, so two cores are enough for six workers.
 JOBS ?= $(shell $(PYTHON) -c 'import os; print(max(6, os.cpu_count() or 6))')
+CHECKS := check-format check-lint check-types check-imports check-generated
 # Without cached bytecode, every worker compiles all tests, and every process that a test starts compiles the product.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo dev test fuzz test-cluster test-image test-openapi check format bench sdks dist lock openapi clean
+.PHONY: help setup demo dev test fuzz test-cluster test-image test-openapi check format bench sdks dist lock openapi clean $(CHECKS)
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -47,11 +48,24 @@ test-openapi: $(VENV)/.installed ## compare the answers of a gateway with the Op
 sdks: $(VENV)/.installed ## generate clients in four languages, compile them and run a scenario with each
 	@$(BIN)/python -m tools.sdks $(ARGS)
 
+# The checks run at once, because mypy takes longer than all others together and uses one core. Each prints its output
+# when it ends, where make can do so: macOS has GNU make 3.81. All of them run, even if one fails.
 check: $(VENV)/.installed ## check format, lint, types, import directions and generated files
+	@$(MAKE) --no-print-directory --keep-going --jobs $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) $(CHECKS)
+
+check-format:
 	$(BIN)/ruff format --check .
+
+check-lint:
 	$(BIN)/ruff check .
+
+check-types:
 	$(BIN)/mypy
+
+check-imports:
 	$(BIN)/lint-imports
+
+check-generated:
 	$(BIN)/python -m tools.check_generated
 
 format: $(VENV)/.installed ## format all files as `make check` requires
