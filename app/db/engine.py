@@ -137,23 +137,25 @@ class Database:
                 await self._give_back(connection)
 
     @asynccontextmanager
-    async def begin(self, **options: Any) -> AsyncIterator[Connection]:
-        """Yield a connection in a transaction. It commits at the end of the block and rolls back on an error."""
+    async def begin(self, start: str = "BEGIN") -> AsyncIterator[Connection]:
+        """Yield a connection in a transaction. It commits at the end of the block and rolls back on an error.
+
+        `start` begins the transaction. Further statements in it, without parameters, share its round trip.
+        """
         async with self.read() as connection:
-            transaction = connection.transaction(**options)
             try:
-                await transaction.start()
+                await connection.execute(start)
                 yield connection
-                await transaction.commit()
+                await connection.execute("COMMIT")
             # Also on cancellation: the connection must not return to the pool within the transaction.
             except BaseException:
-                await _undo(connection, transaction)
+                await _undo(connection)
                 raise
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Connection]:
         """Yield a connection in a read-only transaction whose statements see the same snapshot."""
-        async with self.begin(isolation="repeatable_read", readonly=True) as connection:
+        async with self.begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as connection:
             yield connection
 
     async def _give_back(self, connection: Connection) -> None:
@@ -164,11 +166,11 @@ class Database:
             log.info("database.connection_dropped", error=repr(error))
 
 
-async def _undo(connection: Connection, transaction: Any) -> None:
+async def _undo(connection: Connection) -> None:
     """Roll back. If that fails or takes too long, drop the connection; the server then rolls back."""
     try:
         async with asyncio.timeout(_RELEASE_SECONDS):
-            await transaction.rollback()
+            await connection.execute("ROLLBACK")
     except Exception:  # noqa: BLE001  the error that led here is the one to report
         _drop(connection)
     # A roll-back that was cancelled leaves the connection in an unknown state.

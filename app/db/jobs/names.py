@@ -17,18 +17,31 @@ from app.models.reservations import names as names_table
 
 Reservation: TypeAlias = tuple[UUID, str, NameRange]  # job, namespace, names
 
-# Rows `n` that share a name with a range `w`: rows that begin inside it, and rows that begin before and reach into it.
-_SHARING = """
-unnest($1::text[], $2::text[], $3::text[], $4::int[], $5::int[]) AS w(namespace, kind, stem, first, last)
+
+def _sharing(first: int = 1) -> str:
+    """SQL: rows `n` that share a name with a range `r`. The ranges are five parameters from number `first` on."""
+    types = ("text", "text", "text", "int", "int")
+    ranges = ", ".join(f"${first + place}::{kind}[]" for place, kind in enumerate(types))
+    # Rows that begin inside the range, and rows that begin before and reach into it.
+    return f"""
+unnest({ranges}) AS r(namespace, kind, stem, first, last)
 CROSS JOIN LATERAL (
     SELECT * FROM names
-    WHERE (namespace, kind, stem) = (w.namespace, w.kind, w.stem) AND number BETWEEN w.first AND w.last
+    WHERE (namespace, kind, stem) = (r.namespace, r.kind, r.stem) AND number BETWEEN r.first AND r.last
     UNION ALL
     SELECT * FROM names
-    WHERE (namespace, kind, stem) = (w.namespace, w.kind, w.stem) AND count > 1
-      AND number < w.first AND number + count > w.first
+    WHERE (namespace, kind, stem) = (r.namespace, r.kind, r.stem) AND count > 1
+      AND number < r.first AND number + count > r.first
 ) AS n
-"""
+"""  # noqa: S608  constants
+
+
+def in_the_way(first: int) -> str:
+    """SQL: whether `clear_the_way` has work for ranges, given by `range_columns` as parameters from `first` on."""
+    return f"EXISTS (SELECT FROM {_sharing(first)} WHERE n.released)"
+
+
+_SHARING: Final = _sharing()
 # Only a newer job can have taken over the name: an older one has released it.
 _TAKEN_OVER = f"""
 SELECT EXISTS (
@@ -89,7 +102,7 @@ class Holder:
 async def pod_is_taken_over(db: Database, namespace: str, name: str, uid: UUID) -> bool:
     """Whether a newer job uses the name of this pod, so that a pod of this name may not belong to this job."""
     async with db.read() as connection:
-        wanted = _columns([(namespace, NameRange(NameKind.POD, name))])
+        wanted = range_columns([(namespace, NameRange(NameKind.POD, name))])
         return bool(await connection.fetchval(_TAKEN_OVER, *wanted, uid))
 
 
@@ -116,7 +129,7 @@ async def holders(connection: Connection, wanted: Sequence[tuple[str, NameRange]
             job_uid=row["job_uid"],
             job_name=row["job_name"],
         )
-        for row in await connection.fetch(_HOLDERS, *_columns(wanted))
+        for row in await connection.fetch(_HOLDERS, *range_columns(wanted))
     ]
 
 
@@ -131,7 +144,7 @@ async def reserve_more(connection: Connection, uid: UUID, names: Sequence[NameRa
         lacking = without(names, await _own(connection, uid))
         if namespace is not None and lacking:
             await reserve(connection, [(uid, namespace, one) for one in lacking])
-        await connection.fetch(_LOCK_ALL, *_columns([(namespace, one) for one in names]), uid)
+        await connection.fetch(_LOCK_ALL, *range_columns([(namespace, one) for one in names]), uid)
 
 
 async def require_more(connection: Connection, uid: UUID, namespace: str, names: Sequence[NameRange]) -> None:
@@ -164,7 +177,7 @@ async def require_more(connection: Connection, uid: UUID, namespace: str, names:
 async def clear_the_way(connection: Connection, names: Sequence[tuple[str, NameRange]]) -> None:
     """Request the removal of finished jobs whose objects have one of these names, given as (namespace, range)."""
     if names:
-        removed = await connection.fetch(_CLEAR_THE_WAY, *_columns(names), REMOVE_REQUESTED, ACTOR_CONTROLLER)
+        removed = await connection.fetch(_CLEAR_THE_WAY, *range_columns(names), REMOVE_REQUESTED, ACTOR_CONTROLLER)
         await changes.announce(connection, changes.REMOVED, [tuple(row) for row in removed])
 
 
@@ -177,8 +190,8 @@ def _place(wanted: Reservation) -> tuple[str, str, str, int]:
     return (namespace, names.kind, *split(names.name))
 
 
-def _columns(wanted: Iterable[tuple[str, NameRange]]) -> list[list[Any]]:
-    """The parameters of `_SHARING`."""
+def range_columns(wanted: Iterable[tuple[str, NameRange]]) -> list[list[Any]]:
+    """Return ranges, given as pairs of namespace and range, as parameters. There is at least one."""
     rows = []
     for namespace, names in wanted:
         stem, first = split(names.name)

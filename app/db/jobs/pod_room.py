@@ -25,10 +25,11 @@ _MANY_ROWS: Final = 256
 
 _T = TypeVar("_T")
 
-# Each connection has its own backend, so concurrent transactions spread over the stripes.
-_TAKE_ONE = "SELECT pg_advisory_xact_lock($1::int, pg_backend_pid() % $2::int)"
+# Each connection has its own backend, so concurrent transactions spread over the stripes. These have no parameters, so
+# that they can follow BEGIN in one round trip.
+_TAKE_ONE: Final = f"SELECT pg_advisory_xact_lock({_LOCK}, pg_backend_pid() % {STRIPES})"
 # In ascending order, so that two transactions cannot deadlock.
-_TAKE_ALL = "SELECT pg_advisory_xact_lock($1::int, stripe) FROM generate_series(0, $2::int - 1) AS stripe"
+_TAKE_ALL: Final = f"SELECT pg_advisory_xact_lock({_LOCK}, stripe) FROM generate_series(0, {STRIPES - 1}) AS stripe"  # noqa: S608
 _PLANNED = """
 SELECT namespace, sum(pods)::bigint AS pods, count(*) AS entries FROM planned_pods
 WHERE namespace = ANY($1::text[]) GROUP BY namespace
@@ -82,10 +83,10 @@ async def _run(
     *,
     alone: bool,
 ) -> _T:
-    async with db.begin() as connection:
-        if not any(pods > 0 for pods in wanted.values()):
+    if not any(pods > 0 for pods in wanted.values()):
+        async with db.begin() as connection:
             return await work(connection, PodRoom(limits))
-        await connection.execute(_TAKE_ALL if alone else _TAKE_ONE, _LOCK, STRIPES)
+    async with db.begin(f"BEGIN; {_TAKE_ALL if alone else _TAKE_ONE}") as connection:
         room = await _read(connection, list(wanted), limits)
         if not alone and not room.is_far_from_full(wanted, STRIPES):
             # The lock is given up first: two transactions that hold one stripe each and wait for all would deadlock.
@@ -111,8 +112,7 @@ async def recount(db: Database) -> None:
     Raises:
         DatabaseContended: submissions hold the locks; the sums are unchanged.
     """
-    async with db.begin() as connection:
-        await connection.execute(_TAKE_ALL, _LOCK, STRIPES)
+    async with db.begin(f"BEGIN; {_TAKE_ALL}") as connection:
         await connection.execute(_RECOUNT)
 
 

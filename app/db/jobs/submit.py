@@ -1,7 +1,7 @@
 """Stores new jobs, several in one transaction, each with its own answer.
 
     room for pods ─▶ claim idempotency keys ─▶ reserve names ─▶ jobs, history, feed ─▶ request removal of old objects
-                     │ known: replay or conflict   │ taken, or no room: release the key
+                     │ known: replay or conflict   │ taken, or no room: release the key     if any have these names
 
 Unique indexes decide between concurrent transactions; no transaction reads first to decide. The second one waits for
 the commit of the first and then sees its result. Keys and names are inserted in sorted order, and rows of other jobs
@@ -21,7 +21,7 @@ from app.db.columns import Columns, columns, record_columns
 from app.db.engine import Connection, Database
 from app.db.errors import DatabaseContended
 from app.db.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, KeyPlace, Replayed, StoredAnswer
-from app.db.jobs.names import Holder, clear_the_way, holders, reserve
+from app.db.jobs.names import Holder, clear_the_way, holders, in_the_way, range_columns, reserve
 from app.db.jobs.pod_room import with_room
 from app.db.jobs.rows import STATUS, status_document
 from app.domain.plan import Manifest
@@ -79,7 +79,8 @@ Answer: TypeAlias = Submitted | NameTaken | OverLimit | Replayed | KeyConflict |
 _GIVE_NAMES_BACK = "DELETE FROM names WHERE job_uid = ANY($1::uuid[])"
 _NEW_JOB: Final = record_columns(jobs, NewJob, elsewhere=["names", "idempotency", "status", "pods"])
 _JOB: Final = _NEW_JOB + STATUS + columns(jobs, "status", "planned_pods")
-# One statement, because each costs a round trip. The feed entries are in the order of the request.
+# One statement, because each costs a round trip. The feed entries are in the order of the request. The result says
+# whether finished jobs have objects with these names. The names are reserved, so no further job can release one.
 _JOBS: Final = f"""
 WITH w AS (
     SELECT * FROM {_JOB.rows("w", place="place")}
@@ -91,9 +92,11 @@ WITH w AS (
 ), history AS (
     INSERT INTO status_history (job_uid, seq, at, phase, reason, message, actor)
     SELECT uid, 1, created_at, phase, reason, message, created_by FROM w
+), announced AS (
+    INSERT INTO job_events (at, type, namespace, job_uid, version)
+    SELECT clock_timestamp(), 'created', namespace, uid, 1 FROM w ORDER BY place
 )
-INSERT INTO job_events (at, type, namespace, job_uid, version)
-SELECT clock_timestamp(), 'created', namespace, uid, 1 FROM w ORDER BY place
+SELECT {in_the_way(len(_JOB.names) + 1)}
 """  # noqa: S608  constants
 _MANIFEST: Final = _JOB.names.index("manifest")
 # The holder of a name may release it before it is read. After this many attempts, report contention.
@@ -183,6 +186,7 @@ class _Batch:
         self._jobs = jobs
         self._names = [_names_of(job) for job in jobs]
         self._known: dict[KeyPlace, StoredAnswer] = {}
+        self._blocked_way = False
         self.answers: dict[int, Answer] = {}
 
     async def attempt(self, places: Sequence[int]) -> list[int]:
@@ -192,8 +196,10 @@ class _Batch:
         named, blocked = await self._reserve_names(claimed)
         winners = await self._with_room(named)
         if winners:
+            ranges = range_columns(self._ranges(winners))
             for rows in _portions([self._jobs[place] for place in winners]):
-                await self._connection.execute(_JOBS, *Columns.arguments(rows))
+                if await self._connection.fetchval(_JOBS, *Columns.arguments(rows), *ranges):
+                    self._blocked_way = True
         for place in winners:
             self._win(place)
         await self._name_the_holders(blocked)
@@ -281,9 +287,13 @@ class _Batch:
 
     async def clear_the_way(self) -> None:
         """Request the removal of finished jobs whose objects have names of the new jobs."""
-        new = [place for place, answer in self.answers.items() if isinstance(answer, Submitted)]
-        names = {(self._jobs[place].namespace, one) for place in new for one in self._names[place]}
-        await clear_the_way(self._connection, sorted(names))
+        if self._blocked_way:
+            new = [place for place, answer in self.answers.items() if isinstance(answer, Submitted)]
+            await clear_the_way(self._connection, self._ranges(new))
+
+    def _ranges(self, places: Sequence[int]) -> list[tuple[str, NameRange]]:
+        """Return the names of these jobs with their namespaces, each once and in order."""
+        return sorted({(self._jobs[place].namespace, one) for place in places for one in self._names[place]})
 
 
 def _names_of(job: NewJob) -> list[NameRange]:

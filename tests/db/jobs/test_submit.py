@@ -22,6 +22,9 @@ from app.domain.reservations.name_ranges import NameRange
 from app.domain.vocabulary import JobPhase
 from app.http_server.stalls import Stall, watched
 from tests.db.factories import NOW, later, move, names_held, new_job, stored, submitted
+from tests.support.waiting import until
+
+_OTHERS_WAIT = "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
 
 
 def key(name: str = "k", fingerprint: str = "f", answer: bytes = b"{}") -> IdempotencyKey:
@@ -148,6 +151,18 @@ async def test_a_new_job_requests_the_removal_of_finished_jobs_with_its_names(db
     assert await controller.persist(db, lease, []) == []
 
 
+async def test_a_job_that_ends_while_a_new_one_waits_for_its_name_is_removed(db: Database) -> None:
+    before, after = new_job("train"), new_job("train")
+    await submitted(db, before)
+    async with asyncio.TaskGroup() as tasks:
+        async with db.begin() as ending:
+            await ending.execute("UPDATE names SET released = true WHERE job_uid = $1", before.uid)
+            waiting = tasks.create_task(submit(db, [after]))
+            await until(lambda: ending.fetchval(_OTHERS_WAIT), what="the new job waits for the name")
+        assert await waiting == [Submitted(uid=after.uid)]
+    assert (await stored(db, before.uid)).intent.remove
+
+
 async def test_a_new_job_does_not_remove_finished_jobs_without_objects(db: Database, lease: Lease) -> None:
     (uid,) = await submitted(db, new_job())
     await move(db, lease, uid, JobPhase.FAILED, gone_at=NOW)
@@ -197,6 +212,19 @@ async def test_a_group_commit_stores_all_of_many_in_few_transactions(db: Databas
     async with db.read() as connection:
         assert await connection.fetchval("SELECT count(DISTINCT xmin::text) FROM jobs") < 20
         assert await connection.fetchval("SELECT count(*) FROM jobs") == 300
+
+
+async def test_a_transaction_takes_five_round_trips_whatever_its_number_of_jobs(database_url: str) -> None:
+    statements: list[str] = []
+    alone = await Database.open(database_url, pool_size=1)
+    # The driver reads the types of a statement when it prepares it.
+    await submitted(alone, new_job(pods=2))
+    async with alone.read() as connection:
+        connection.add_query_logger(lambda record: statements.append(record.query))
+    jobs = [new_job(f"job-{number}", pods=2) for number in range(20)]
+    assert await submit(alone, jobs) == [Submitted(uid=job.uid) for job in jobs]
+    await alone.close()
+    assert len(statements) == 5, statements
 
 
 async def test_random_concurrent_jobs_never_share_a_name(db: Database) -> None:
