@@ -1,4 +1,8 @@
-"""The publisher numbers feed entries soon after each commit. Every process has one; a lock lets one work at a time."""
+"""The publisher numbers feed entries soon after their commit. Every process has one; a lock lets one work at a time.
+
+A hint after a pause is served at once. The commits that follow within `interval` share the next transaction: a
+notification follows at most once in this time anyway (`app.db.notifications`), so readers get them no later.
+"""
 
 import asyncio
 
@@ -13,12 +17,18 @@ _TURN_SECONDS = 0.01
 
 
 class Publisher:
-    """Publishes after each hint, and every `poll` seconds for processes that died before they published."""
+    """Publishes after hints, and every `poll` seconds for processes that died before they published.
 
-    def __init__(self, db: Database, notifier: Notifier, *, poll: float = 1.0, batch: int = 1000) -> None:
+    It pauses for `interval` seconds after each publication.
+    """
+
+    def __init__(
+        self, db: Database, notifier: Notifier, *, poll: float = 1.0, interval: float = 0.02, batch: int = 1000
+    ) -> None:
         self._db = db
         self._notifier = notifier
         self._poll = poll
+        self._interval = interval
         self._batch = batch
         self._hinted = asyncio.Event()
 
@@ -35,6 +45,7 @@ class Publisher:
             except DatabaseUnavailable:
                 await asyncio.sleep(self._poll)  # the entries stay in the table until the database answers
                 continue
+            await asyncio.sleep(self._interval)
             try:
                 async with asyncio.timeout(self._poll):
                     await self._hinted.wait()

@@ -147,6 +147,29 @@ def test_a_reader_can_continue_only_within_the_bounds(epoch: int, after: int, *,
     assert Bounds(epoch=1, first=5, last=9).continues(epoch, after) is continues
 
 
+@pytest.mark.parametrize(("interval", "again"), [(3600.0, False), (0.0, True)])
+async def test_commits_during_the_pause_of_a_publisher_wait_for_its_end(
+    db: Database, monkeypatch: pytest.MonkeyPatch, interval: float, *, again: bool
+) -> None:
+    calls = 0
+
+    async def publish(*_: object) -> int:
+        nonlocal calls
+        calls += 1
+        publisher.hint()  # a commit that this publication does not see
+        return 0
+
+    monkeypatch.setattr(entries, "publish", publish)
+    publisher = Publisher(db, Notifier(db), poll=3600, interval=interval)
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(publisher.run())
+        for _ in range(100):
+            await asyncio.sleep(0)
+        running.cancel()
+    assert calls >= 1
+    assert (calls > 1) is again
+
+
 async def test_a_submission_reaches_a_listener_in_another_pool(db: Database, database_url: str) -> None:
     listener = Listener(database_url)
     notifier = Notifier(db)
