@@ -38,13 +38,13 @@ def is_large(value: object) -> bool:
     values, texts = [value], 0
     # Every submission is counted, so the loop is short: it also reads the values that it appends.
     for one in values:
-        if isinstance(one, dict):
+        if isinstance(one, str):  # first, because most values are texts
+            texts += len(one) // _LONG_TEXT
+        elif isinstance(one, dict):
             values += one.values()
             texts += sum(map(len, one)) // _LONG_TEXT  # JSON: every key is a string
         elif isinstance(one, _LISTS):
             values += one
-        elif isinstance(one, str):
-            texts += len(one) // _LONG_TEXT
         else:
             continue
         if len(values) + texts >= _SMALL:

@@ -31,7 +31,7 @@ from app.domain.cluster_check import ClusterCheck
 from app.domain.dialects.base import Scaling, StatusFacts
 from app.domain.planning import Planner
 from app.domain.status.records import Condition, JobStatus, ReplicaFailure
-from app.domain.vocabulary import ReplicaPhase
+from app.domain.vocabulary import COUNTERS
 from app.services.reading import RelatedRows, ReplicaHistory, ResourceEvent
 from app.services.submitting_jobs import PreparedJob
 
@@ -223,7 +223,7 @@ def _plain_status(status: JobStatus) -> dict[str, Any]:
 
 
 def _aggregate(status: JobStatus) -> dict[str, int]:
-    return {phase.counter: status.aggregate.get(phase, 0) for phase in ReplicaPhase}
+    return {counter: status.aggregate.get(phase, 0) for phase, counter in COUNTERS.items()}
 
 
 def _first_failure(failure: ReplicaFailure | None) -> FirstFailureView | None:

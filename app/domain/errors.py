@@ -27,7 +27,8 @@ class FieldError:
 def pointer_to(base: str, *steps: str | int) -> str:
     """Return a JSON pointer (RFC 6901) extended by steps: "/spec" with "a/b" and 0 becomes "/spec/a~1b/0"."""
     for step in steps:
-        if isinstance(step, str):
+        # Pointers are built before a check fails, mostly from names of fields, which need no change.
+        if isinstance(step, str) and not (step.isalnum() and len(step) <= _MAX_STEP):
             step = shorten(step, _MAX_STEP).replace("~", "~0").replace("/", "~1")  # noqa: PLW2901 - hot path
         base = f"{base}/{step}"
     return base

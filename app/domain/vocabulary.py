@@ -1,7 +1,7 @@
 """The enumerations that all layers share. Their values are stored as text, so another spelling needs a migration."""
 
 from enum import StrEnum
-from typing import Self
+from typing import Final, Self
 
 from typing_extensions import override
 
@@ -52,11 +52,6 @@ class ReplicaPhase(LegacySpelling):
     DELETED = "Deleted"  # stopped by pause, cancel or clean-up, or vanished for good
 
     @property
-    def counter(self) -> str:
-        """The name of the aggregate's field that counts replicas in this phase: `creating` for Creating."""
-        return self.value.lower()
-
-    @property
     def is_live(self) -> bool:
         return self in (
             ReplicaPhase.CREATING,
@@ -64,6 +59,10 @@ class ReplicaPhase(LegacySpelling):
             ReplicaPhase.RUNNING,
             ReplicaPhase.UNKNOWN,
         )
+
+
+COUNTERS: Final = {phase: phase.value.lower() for phase in ReplicaPhase}
+"""The name of the aggregate's field that counts replicas in each phase: `creating` for Creating."""
 
 
 class Outcome(LegacySpelling):

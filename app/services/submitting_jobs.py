@@ -25,6 +25,7 @@ from app.services.submitting import Hint, Submitter
 
 # Replicas. Larger jobs are rendered in a thread, so that other requests do not wait for their native status.
 LARGE_JOB: Final = 500
+_NO_REPLICAS: Final = dict.fromkeys(ReplicaPhase, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,5 +161,5 @@ def _first_status(plan: JobPlan) -> JobStatus:
         count=count,
     )
     # The aggregate adds up to the desired number of replicas from the beginning.
-    aggregate = dict.fromkeys(ReplicaPhase, 0) | {ReplicaPhase.CREATING: count}
+    aggregate = _NO_REPLICAS | {ReplicaPhase.CREATING: count}
     return JobStatus(aggregate=aggregate, pending_reasons=(waiting,))

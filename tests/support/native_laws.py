@@ -56,7 +56,7 @@ def _generic_job(world: KindWorld, native: Native) -> None:
     sizes = _sizes(world)
     assert {task["type"]: len(task["replicas"]) for task in native["tasks"]} == sizes
     aggregate = world.recorded.status.aggregate
-    assert native["aggregate"] == {phase.counter: aggregate.get(phase, 0) for phase in ReplicaPhase}
+    assert native["aggregate"] == {phase.lower(): aggregate.get(phase, 0) for phase in ReplicaPhase}
     held = {condition["type"] for condition in native["conditions"] if condition["status"] == "True"}
     assert len(native["conditions"]) == 6
     assert len(held & {"Completed", "Failed"}) == world.recorded.status.phase.is_terminal

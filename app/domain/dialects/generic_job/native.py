@@ -13,7 +13,7 @@ from app.domain.plan import Rank
 from app.domain.status.failures import cause_of
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import JobStatus, Replica
-from app.domain.vocabulary import ConditionType, JobPhase, Reason, ReplicaPhase
+from app.domain.vocabulary import COUNTERS, ConditionType, JobPhase, Reason
 
 NO_REASON: Final = "-"
 _PHASES: Final[Mapping[JobPhase, str]] = {
@@ -49,7 +49,7 @@ def native_status(spec: GenericJobSpec, job: str, facts: StatusFacts) -> dict[st
     return {
         "tasks": [_task(job, item.type, item.replicas, replicas) for item in spec.replica_specs],
         "phase": native_phase(facts.status),
-        "aggregate": {phase.counter: facts.status.aggregate.get(phase, 0) for phase in ReplicaPhase},
+        "aggregate": {counter: facts.status.aggregate.get(phase, 0) for phase, counter in COUNTERS.items()},
         "conditions": [_condition(spec, kind, facts, submitted) for kind in _CONDITIONS],
     }
 
