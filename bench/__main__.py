@@ -2,7 +2,8 @@
 
 `python -m bench cache` compares the cache runtime with the bare `juicefs` command, `python -m bench memory` measures
 the peak memory with many planned replicas, `python -m bench follow` the polls of a client beside thousands of streams
-and long polls, and `python -m bench stages` the CPU time of a submission without HTTP and the database.
+and long polls, `python -m bench stages` the CPU time of a submission without HTTP and the database, and
+`python -m bench submit` that of all processes.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench import cache, follow, memory, stages
+from bench import cache, follow, memory, stages, submit
 from bench.client import LoadClient, MeasurementFailed, NoCompiler
 from bench.gateway import durability
 from bench.kubernetes import SCRIPT, ControlPlane, Unavailable, control_plane
@@ -99,6 +100,8 @@ if __name__ == "__main__":
         follow.main(sys.argv[2:])
     elif sys.argv[1:2] == ["stages"]:
         stages.main(sys.argv[2:])
+    elif sys.argv[1:2] == ["submit"]:
+        submit.main(sys.argv[2:])
     else:
         asyncio.run(main())
     sys.exit(0)
