@@ -156,6 +156,17 @@ class KubeApi:
         timeout: float | None = None,  # noqa: ASYNC109 - see Transport.request
     ) -> Object:
         """Create an object in the namespace of its manifest. The server refuses unknown fields."""
+        return await self.create_as(manifest, OBJECT, dry_run=dry_run, timeout=timeout)
+
+    async def create_as(
+        self,
+        manifest: Mapping[str, Any],
+        codec: Codec[T],
+        *,
+        dry_run: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109 - see Transport.request
+    ) -> T:
+        """Do what `create` does, and decode the created object with the codec of its resource."""
         resource = resource_for(manifest["apiVersion"], manifest["kind"])
         params = _given({"fieldValidation": "Strict", "dryRun": "All" if dry_run else ""})
         answer = await self._transport.request(
@@ -165,7 +176,7 @@ class KubeApi:
             body=msgspec.json.encode(manifest),
             timeout=timeout,
         )
-        return OBJECT.decode(answer)
+        return codec.decode(answer)
 
     async def check_create(self, manifest: Mapping[str, Any]) -> list[str]:
         """Let the server check the creation of an object without creating it, and return its warnings.

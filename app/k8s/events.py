@@ -4,6 +4,7 @@ The API server lists Events by name and not by time. client-go ends the name of 
 occurrence, so the first page of a list has the oldest Events of an object.
 """
 
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 
 from app.domain.kubernetes.objects import Event
@@ -43,6 +44,34 @@ async def newest_events(
         if not token:
             break
     return newest
+
+
+async def newest_events_of(
+    api: KubeApi,
+    namespace: str,
+    uids: Collection[str],
+    *,
+    most: int,
+    timeout: float,  # noqa: ASYNC109 - see Transport.request
+) -> Mapping[str, list[Event]] | None:
+    """Return what `newest_events` returns for each of these objects, from one list of the Events of the namespace.
+
+    The API server reads all Events of the namespace from its database for every list, whatever the selector. Returns
+    None if the namespace has more Events than are read.
+    """
+    found: dict[str, list[Event]] = {uid: [] for uid in uids}
+    token = ""
+    for _ in range(MAX_PAGES):
+        page = await api.list_page(
+            EVENT, namespace, codec=EVENT_CODEC, limit=PAGE, continue_token=token, timeout=timeout
+        )
+        for event in page.items:
+            if (of_object := found.get(event.involved_object.uid)) is not None:
+                of_object.append(event)
+        token = page.continue_token
+        if not token:
+            return {uid: sorted(events, key=_last_seen)[-most:] for uid, events in found.items()}
+    return None
 
 
 def _last_seen(event: Event) -> datetime:

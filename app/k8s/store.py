@@ -42,6 +42,10 @@ class ReflectorStore(Generic[T]):
         """Return the objects with this value of the indexed label."""
         return [self._by_uid[uid] for uid in self._uids_by_label.get(value, ())]
 
+    def count(self, value: str) -> int:
+        """Return how many objects have this value of the indexed label."""
+        return len(self._uids_by_label.get(value, ()))
+
     def replaced(self, objects: Sequence[T]) -> None:
         before = self._by_uid
         changed = {self._value(obj) for obj in _difference(before, objects)}

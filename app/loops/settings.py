@@ -33,7 +33,9 @@ class AutoscalerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSettings:
-    """Settings of the controller; times are seconds. Changes of one job within `coalesce` share one reconcile."""
+    """Settings of the controller; times are seconds. `coalesce` is the least time between two reconciles of a
+    job that changes of its pods cause.
+    """
 
     namespaces: tuple[str, ...] = ()
     reserved_namespaces: tuple[str, ...] = ()
@@ -42,7 +44,7 @@ class ControllerSettings:
     # A fifth of the lease: four renewals may fail before it expires.
     lease_renew_every: float = 3.0
     request_timeout: float = 5.0
-    coalesce: float = 0.02
+    coalesce: float = 0.05
     # The longest delay of a change whose notification was lost.
     poll_every: float = 1.0
     # API processes read the heartbeat once a second.

@@ -24,8 +24,9 @@ from app.loops.jobs.creator import Creator
 from app.loops.jobs.event_reader import EventReader
 from app.loops.jobs.evidence import EvidenceCapture
 from app.loops.jobs.mirror import Mirror
+from app.loops.jobs.pacing import Pacing
 from app.loops.jobs.plan_cache import PlanCache
-from app.loops.jobs.reconciler import Reconciler
+from app.loops.jobs.reconciler import Hooks, Reconciler
 from app.loops.leadership.cluster_contact import ClusterContact
 from app.loops.leadership.controller_state import ControllerState
 from app.loops.leadership.identity import Identity
@@ -68,6 +69,7 @@ class Term:
             doubt=self._identity.doubt,
             on_change=self._changed,
         )
+        self._pacing = Pacing(clock, self._mirror.count, least=settings.coalesce)
         self._event_reader = EventReader(context.api, clock, self._queue.add_after)
         self._reconciler = self._wired_reconciler()
         self._janitor = Janitor(
@@ -109,7 +111,7 @@ class Term:
             creator,
             evidence,
             self._event_reader,
-            adopt=self._mirror.adopt,
+            self._mirror,
             verify=self._identity.verify,
             timeout=context.settings.request_timeout,
         )
@@ -122,7 +124,7 @@ class Term:
             actuator,
             plans,
             self._queue,
-            on_quiet=self._forget,
+            hooks=Hooks(begins=self._pacing.reconciled, quiet=self._forget),
         )
 
     async def run(self) -> None:
@@ -166,7 +168,7 @@ class Term:
             await pod_room.recount(self._context.db)
 
     def _changed(self, uid: str) -> None:
-        self._queue.add_after(uid, self._settings.coalesce)
+        self._queue.add_after(uid, self._pacing.delay(uid))
 
     def _enqueue(self, jobs: list[LiveJob]) -> None:
         for job in jobs:
@@ -175,6 +177,7 @@ class Term:
 
     def _forget(self, uid: str) -> None:
         self._namespaces.pop(uid, None)
+        self._pacing.forget(uid)
 
     async def _follow_intent(self) -> None:
         """Queue the jobs with new intents at every hint. A poll finds those whose hint was lost."""

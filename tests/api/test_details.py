@@ -71,7 +71,7 @@ async def job_with_attempts(gateway: Gateway) -> str:
             }
         ],
     )
-    assert await evidence.store(gateway.db, await gateway.lease(), UUID(uid), capture)
+    assert await evidence.store(gateway.db, await gateway.lease(), UUID(uid), [capture])
     return uid
 
 
@@ -199,7 +199,7 @@ async def test_pages_of_events_show_each_once_while_others_arrive(
     reasons = (waiting("no node"), waiting("no disk"), waiting("no port"))
     await gateway.conclude(uid, {"pending_reasons": reasons}, ended=ended)
     for capture in (captured(first, 1, "a", "b", "c"), captured(second, 1, "d"), captured(first, 2, "e", "f")):
-        assert await evidence.store(gateway.db, lease, UUID(uid), capture)
+        assert await evidence.store(gateway.db, lease, UUID(uid), [capture])
     everything = [item["message"] for item in (await get(gateway, "events"))["items"]]
     assert (sorted(everything[:3]), everything[3:]) == (["no disk", "no node", "no port"], [*"efabcd"])
     sizes: list[int] = []
@@ -221,7 +221,7 @@ async def test_pages_of_events_show_each_once_while_others_arrive(
         # The last reason becomes the first in the status, and another attempt is the newest.
         reasons = (replace(reasons[-1], count=number), *reasons[:-1])
         await gateway.conclude(uid, {"pending_reasons": reasons}, ended=[(first, replace(FAILED, number=number))])
-        assert await evidence.store(gateway.db, lease, UUID(uid), captured(first, number, f"late {number}"))
+        assert await evidence.store(gateway.db, lease, UUID(uid), [captured(first, number, f"late {number}")])
         page = await get(gateway, f"events?pageSize=2&pageToken={page['nextPageToken']}")
     assert [message for message in seen if not message.startswith("late")] == everything
     assert len(set(seen)) == len(seen)

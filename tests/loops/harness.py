@@ -38,7 +38,7 @@ from app.loops.jobs.evidence import EvidenceCapture
 from app.loops.jobs.expectations import Expectations
 from app.loops.jobs.mirror import Mirror
 from app.loops.jobs.plan_cache import PlanCache
-from app.loops.jobs.reconciler import Reconciler
+from app.loops.jobs.reconciler import Hooks, Reconciler
 from app.loops.leadership.lease import Leadership
 from app.loops.settings import ControllerSettings, EvidenceSettings, SampleSettings
 from app.loops.workqueue import WorkQueue
@@ -126,7 +126,7 @@ class Harness:
             self.actuator,
             self.plans,
             self.queue,
-            on_quiet=self.quiet.append,
+            hooks=Hooks(begins=lambda _uid: None, quiet=self.quiet.append),
         )
 
     async def work(
@@ -254,7 +254,14 @@ async def _assembled(api: KubeApi, db: Database, database_url: str, kubelet: Kub
     evidence = EvidenceCapture(api, db, leadership, clock, context.evidence, verify=verify)
     event_reader = EventReader(api, clock, queue.add_after)
     actuator = Actuator(
-        api, leadership, creator, evidence, event_reader, adopt=mirror.adopt, verify=verify, timeout=timeout
+        api,
+        leadership,
+        creator,
+        evidence,
+        event_reader,
+        mirror,
+        verify=verify,
+        timeout=timeout,
     )
     plans = PlanCache(context.planner, KEY)
     quiet: list[str] = []
@@ -270,7 +277,16 @@ async def _assembled(api: KubeApi, db: Database, database_url: str, kubelet: Kub
         creator=creator,
         evidence=evidence,
         actuator=actuator,
-        reconciler=Reconciler(context, leadership, mirror, creator, actuator, plans, queue, on_quiet=quiet.append),
+        reconciler=Reconciler(
+            context,
+            leadership,
+            mirror,
+            creator,
+            actuator,
+            plans,
+            queue,
+            hooks=Hooks(begins=lambda _uid: None, quiet=quiet.append),
+        ),
         plans=plans,
         verify_error=verify_error,
         quiet=quiet,

@@ -6,11 +6,14 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from app.db import leases
+from app.db.columns import Columns, columns
 from app.db.engine import Connection, Database
 from app.db.feed import changes
+from app.db.jobs.attempts import ATTEMPT_KEY
 from app.db.leases import Lease
 from app.domain.plan import Rank
 from app.domain.vocabulary import Evidence
+from app.models.replicas import attempt_events, attempt_logs, attempts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,23 +29,25 @@ _LOCK = """
 UPDATE jobs SET version = version + 1, status_version = status_version + 1
 WHERE uid = $1 RETURNING namespace, uid, version
 """
-_LOG = """
-INSERT INTO attempt_logs (job_uid, task, rank, attempt, container, tail, truncated)
-SELECT $1, $2, $3, $4, * FROM unnest($5::text[], $6::bytea[], $7::bool[])
+_LOG: Final = ATTEMPT_KEY + columns(attempt_logs, "container", "tail", "truncated")
+_LOGS: Final = f"""
+INSERT INTO attempt_logs ({_LOG}) SELECT {_LOG} FROM {_LOG.rows("w")}
 ON CONFLICT (job_uid, task, rank, attempt, container) DO UPDATE SET tail = excluded.tail, truncated = excluded.truncated
-"""
-_EVENTS = """
-INSERT INTO attempt_events (job_uid, task, rank, attempt, events) VALUES ($1, $2, $3, $4, $5)
+"""  # noqa: S608  constants
+_EVENT: Final = ATTEMPT_KEY + columns(attempt_events, "events")
+_EVENTS: Final = f"""
+INSERT INTO attempt_events ({_EVENT}) SELECT {_EVENT} FROM {_EVENT.rows("w")}
 ON CONFLICT (job_uid, task, rank, attempt) DO UPDATE SET events = excluded.events
-"""
-_ATTEMPT = """
-UPDATE attempts SET evidence = $5, evidence_reason = $6, last_lines = $7
-WHERE job_uid = $1 AND task = $2 AND rank = $3 AND attempt = $4
-"""
-_REPLICA = """
-UPDATE replicas SET evidence = $5, evidence_reason = $6, last_lines = $7
-WHERE job_uid = $1 AND task = $2 AND rank = $3 AND attempt = $4
-"""
+"""  # noqa: S608  constants
+_STATE: Final = columns(attempts, "evidence", "evidence_reason", "last_lines")
+# An attempt that has ended and is not replaced yet has a row in both tables.
+_STATES: Final = tuple(
+    f"""
+UPDATE {table} AS a SET {_STATE.assigned("w")} FROM {(ATTEMPT_KEY + _STATE).rows("w")}
+WHERE ({ATTEMPT_KEY.of("a")}) = ({ATTEMPT_KEY.of("w")})
+"""  # noqa: S608  constants
+    for table in ("attempts", "replicas")
+)
 _READ_LOG = """
 SELECT tail, truncated FROM attempt_logs
 WHERE job_uid = $1 AND task = $2 AND rank = $3 AND attempt = $4 AND container = $5
@@ -103,34 +108,41 @@ class Capture:
     last_lines: Sequence[str] | None = None
 
 
-async def store(db: Database, lease: Lease, uid: UUID, capture: Capture) -> bool:
-    """Store the evidence and its state in the attempt. Return False if the job no longer exists.
+async def store(db: Database, lease: Lease, uid: UUID, captures: Sequence[Capture]) -> bool:
+    """Store evidence of attempts of one job, and its state, in one transaction. Return False if the job does not exist.
 
     Raises:
         LeaseLost: another controller holds the lease; nothing was written.
+        NotStorable: a value cannot be stored, and nothing was written.
     """
     async with db.begin() as connection:
         await leases.fence(connection, lease)
         changed = await connection.fetchrow(_LOCK, uid)
         if changed is None:
             return False
-        await _write(connection, (uid, *capture.key, capture.attempt), capture)
+        await _write(connection, uid, captures)
         await changes.announce(connection, changes.STATUS, [tuple(changed)])
     return True
 
 
-async def _write(connection: Connection, key: tuple[UUID, str, int, int], capture: Capture) -> None:
-    if capture.logs:
-        tails = [log.tail for log in capture.logs.values()]
-        await connection.execute(
-            _LOG, *key, list(capture.logs), tails, [log.truncated for log in capture.logs.values()]
-        )
-    if capture.events:
-        await connection.execute(_EVENTS, *key, list(capture.events))
+async def _write(connection: Connection, uid: UUID, captures: Sequence[Capture]) -> None:
+    keyed = [((uid, *capture.key, capture.attempt), capture) for capture in captures]
+    logs = [
+        (*key, container, log.tail, log.truncated) for key, capture in keyed for container, log in capture.logs.items()
+    ]
+    events = [_EVENT.encoded((*key, list(capture.events))) for key, capture in keyed if capture.events]
+    states = [(*key, *_state(capture)) for key, capture in keyed]
+    if logs:
+        await connection.execute(_LOGS, *Columns.arguments(logs))
+    if events:
+        await connection.execute(_EVENTS, *Columns.arguments(events))
+    for statement in _STATES:
+        await connection.execute(statement, *Columns.arguments(states))
+
+
+def _state(capture: Capture) -> tuple[Any, ...]:
     lines = None if capture.last_lines is None else list(capture.last_lines)
-    # An attempt that has ended and is not replaced yet has a row in both tables.
-    for statement in (_ATTEMPT, _REPLICA):
-        await connection.execute(statement, *key, capture.state, capture.reason, lines)
+    return _STATE.encoded((capture.state, capture.reason, lines))
 
 
 async def log(db: Database, uid: UUID, key: Rank, attempt: int, container: str) -> Log | None:

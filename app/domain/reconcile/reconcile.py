@@ -41,8 +41,9 @@ from app.domain.vocabulary import (
     StopReason,
 )
 
-# Bounds the time of one reconcile, so that a job of ten thousand replicas does not delay all other jobs.
-PODS_PER_RECONCILE = 50
+# A reconcile compares all replicas of the job, so few actions would make the cost of a start or a deletion quadratic in
+# the number of replicas. The actuator bounds the time that the actions take.
+PODS_PER_RECONCILE = 1000
 # History rows about failed attempts of one job: enough to see how it failed, and little if 10 000 replicas crash again
 # and again. The replicas list all attempts.
 MAX_FAILURE_ROWS = 1000

@@ -4,8 +4,9 @@ Every action may be repeated. What the cluster answers is kept in the job's expe
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from enum import Enum, unique
 from functools import partial
 from typing import TypeAlias
 
@@ -41,7 +42,8 @@ from app.k8s.resources import CONFIG_MAP, POD, POD_GROUP, SERVICE, KubeResource
 from app.loops import metrics
 from app.loops.jobs.creator import Creator, Work
 from app.loops.jobs.event_reader import EventReader
-from app.loops.jobs.evidence import EvidenceCapture
+from app.loops.jobs.evidence import EvidenceCapture, PodEvents, groups
+from app.loops.jobs.mirror import Mirror
 from app.loops.leadership.lease import Leadership
 
 log = structlog.get_logger()
@@ -49,6 +51,45 @@ log = structlog.get_logger()
 Call: TypeAlias = Callable[[], Awaitable[bool]]
 
 CALLS_PER_JOB = 10  # at once, so that one large job leaves connections for the others
+# Seconds after which no further action of a decision begins. A cancel, or a pod that fails, is decided upon only after
+# the actions that have begun.
+SLICE = 2.0
+
+
+@unique
+class Performed(Enum):
+    """How the actions of a decision went."""
+
+    ALL = "all are done"
+    LEFT = "the slice ended before some began: reconcile again at once"
+    FAILED = "one failed: reconcile again later"
+
+
+class _Slice:
+    """Runs the calls that begin before its time is over, CALLS_PER_JOB at once, and keeps their common result."""
+
+    def __init__(self) -> None:
+        self._slots = asyncio.Semaphore(CALLS_PER_JOB)
+        self._over = asyncio.Event()
+        self.result = Performed.ALL
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Let no call begin after SLICE seconds in the block."""
+        timer = asyncio.get_running_loop().call_later(SLICE, self._over.set)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    async def run(self, call: Call, *, always: bool = False) -> None:
+        """Carry out the call. Only with `always` it begins even if the time is over."""
+        async with self._slots:
+            if self._over.is_set() and not always:
+                # A failure has a back-off, after which the actions that are left are computed again too.
+                self.result = Performed.LEFT if self.result is Performed.ALL else self.result
+            elif not await call():
+                self.result = Performed.FAILED
 
 
 class Actuator:
@@ -61,8 +102,8 @@ class Actuator:
         creator: Creator,
         evidence: EvidenceCapture,
         event_reader: EventReader,
+        mirror: Mirror,
         *,
-        adopt: Callable[[Pod], None],
         verify: Callable[[], Awaitable[None]],
         timeout: float,
     ) -> None:
@@ -71,12 +112,12 @@ class Actuator:
         self._creator = creator
         self._evidence = evidence
         self._event_reader = event_reader
-        self._adopt = adopt
+        self._mirror = mirror
         self._verify = verify
         self._timeout = timeout
 
-    async def perform(self, work: Work) -> bool:
-        """Carry out the actions. Returns False if one failed and should be tried again later."""
+    async def perform(self, work: Work) -> Performed:
+        """Carry out the actions that begin within SLICE seconds."""
         actions = list(work.actions)
         anchor: str | None = None
         if any(isinstance(action, EnsureObjects) for action in actions):
@@ -84,21 +125,27 @@ class Actuator:
             if anchor is None:
                 # Without the anchor, a pod would have no owner. The expectations hold the time of its next try.
                 actions = [action for action in actions if not isinstance(action, (CreatePod, WriteHosts))]
+        begun = _Slice()
         # The list of hosts is written before the pods are created, so that a new pod finds itself in the list.
         write_hosts = partial(self._creator.write_hosts, work)
-        results = [await self._try(action, write_hosts) for action in actions if isinstance(action, WriteHosts)]
-        slots = asyncio.Semaphore(CALLS_PER_JOB)
+        for action in actions:
+            if isinstance(action, WriteHosts):
+                await begun.run(partial(self._try, action, write_hosts))
+        with begun.timed():
+            async with TaskGroup() as group:
+                group.create_task(self._capture(work, begun))
+                for action in actions:
+                    call = self._call(work, action, anchor)
+                    if call is not None:
+                        group.create_task(begun.run(partial(self._try, action, call)))
+        return begun.result
 
-        async def run(action: Action, call: Call) -> None:
-            async with slots:
-                results.append(await self._try(action, call))
-
-        async with TaskGroup() as group:
-            for action in actions:
-                call = self._call(work, action, anchor)
-                if call is not None:
-                    group.create_task(run(action, call))
-        return all(results)
+    async def _capture(self, work: Work, begun: "_Slice") -> None:
+        captures = [action for action in work.actions if isinstance(action, CaptureEvidence)]
+        events = await self._evidence.events(work.plan.identity, captures)
+        for place, group in enumerate(groups(captures)):
+            # The first one in any case: reading the Events can take longer than the slice.
+            await begun.run(partial(self._try_to_capture, work, group, events), always=place == 0)
 
     async def _try(self, action: Action, call: Call) -> bool:
         """Carry out one action. Returns False if it must be repeated even though nothing has changed."""
@@ -112,6 +159,20 @@ class Actuator:
         metrics.ACTIONS.labels(name, "done" if done else "again").inc()
         return done
 
+    async def _try_to_capture(self, work: Work, captures: Sequence[CaptureEvidence], events: PodEvents) -> bool:
+        """Capture the evidence of several attempts. Returns False if that of one must be captured again."""
+        name = CaptureEvidence.__name__
+        failures: Sequence[Exception]
+        try:
+            failures = await self._evidence.capture(work.plan.identity, captures, work.expectations, events)
+        except DatabaseUnavailable as error:
+            failures = [error] * len(captures)
+        for failure in failures:
+            log.warning("action.failed", action=name, error=str(failure))
+        metrics.ACTIONS.labels(name, "failed").inc(len(failures))
+        metrics.ACTIONS.labels(name, "done").inc(len(captures) - len(failures))
+        return not failures
+
     def _call(self, work: Work, action: Action, anchor: str | None) -> Call | None:
         match action:
             case CreatePod():
@@ -120,8 +181,6 @@ class Actuator:
                 return partial(self._delete_pod, work, action)
             case ReleasePod():
                 return partial(self._release_pod, work, action)
-            case CaptureEvidence():
-                return partial(self._evidence.capture, work.plan.identity, action, work.expectations)
             case ConfirmGone():
                 return partial(self._confirm_gone, work, action)
             case ReadEvents():
@@ -132,7 +191,7 @@ class Actuator:
                 return partial(self._mark_anchor, work, action)
             case RemoveObjects():
                 return partial(self._remove_objects, work)
-            case EnsureObjects() | WriteHosts():
+            case EnsureObjects() | WriteHosts() | CaptureEvidence():
                 return None
 
     async def _delete_pod(self, work: Work, action: DeletePod) -> bool:
@@ -158,18 +217,25 @@ class Actuator:
         A concurrent change of the pod does not matter.
         """
         namespace = work.plan.identity.namespace
+        known = self._mirror.pod(action.uid)
+        # The patch tests the uid and the finalizer, so an outdated state of the pod makes it fail without effect.
+        if known is not None and await self._without_finalizer(known):
+            reached(FaultPoint.POD_RELEASED)
+            return True
         with suppress(KubeNotFound):
             pod = await self._api.get(POD, action.name, namespace, codec=POD_CODEC, timeout=self._timeout)
             # A pod of the next attempt may have the same name. Its finalizer must stay.
             if pod.metadata.uid != action.uid:
                 return True
-            self._leadership.guard(self._timeout)
-            if not await release(
-                self._api, POD, pod.metadata, labels.EVIDENCE_FINALIZER, request_seconds=self._timeout
-            ):
+            if not await self._without_finalizer(pod):
                 return False
         reached(FaultPoint.POD_RELEASED)
         return True
+
+    async def _without_finalizer(self, pod: Pod) -> bool:
+        self._leadership.guard(self._timeout)
+        finalizer = labels.EVIDENCE_FINALIZER
+        return await release(self._api, POD, pod.metadata, finalizer, request_seconds=self._timeout)
 
     async def _confirm_gone(self, work: Work, action: ConfirmGone) -> bool:
         pod: Pod | None
@@ -183,7 +249,7 @@ class Actuator:
         await self._verify()
         # The pod exists although the mirror does not have it: a client has removed its labels, or the watch is late.
         if pod is not None and pod.metadata.uid == action.uid:
-            self._adopt(await self._labelled(work, pod))
+            self._mirror.adopt(await self._labelled(work, pod))
         else:
             work.expectations.gone.add(action.uid)
             work.expectations.revision += 1

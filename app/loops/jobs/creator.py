@@ -8,14 +8,14 @@ attempt or to a former job of this installation, the create waits. Any other obj
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
-import msgspec
 import structlog
 
 from app.clock import Clock
 from app.domain.backoff import ExponentialBackoff
 from app.domain.kubernetes import labels
-from app.domain.kubernetes.objects import Metadata, Object, Pod
+from app.domain.kubernetes.objects import Metadata, Pod
 from app.domain.manifests.config import anchor_manifest, hosts_data, hosts_manifest
 from app.domain.manifests.workload import gang_manifest, pod_manifest, service_manifest
 from app.domain.plan import JobPlan, Manifest, Rank
@@ -26,7 +26,7 @@ from app.domain.status.refusals import judge
 from app.domain.vocabulary import PendingCode, Reason
 from app.faultpoints import FaultPoint, reached
 from app.k8s.api import KubeApi
-from app.k8s.codec import OBJECT
+from app.k8s.codec import OBJECT, Codec
 from app.k8s.codec import POD as POD_CODEC
 from app.k8s.errors import KubeAlreadyExists, KubeError, KubeNotFound, KubeStatusError
 from app.k8s.limiter import CreateLimiter
@@ -36,6 +36,8 @@ from app.loops.jobs.expectations import Expectations
 from app.loops.leadership.lease import Leadership
 
 log = structlog.get_logger()
+
+T = TypeVar("T")
 
 REFUSED_BACKOFF = ExponentialBackoff(first=1.0, longest=60.0)  # seconds between tries of a create that is refused
 # An outage ends without a change of the job, so its end is noticed soon.
@@ -176,9 +178,7 @@ class Creator:
 
     async def _create_or_adopt_pod(self, manifest: Manifest, work: Work) -> Pod:
         try:
-            created = await self._create(manifest)
-            reached(FaultPoint.POD_CREATED)
-            return POD_CODEC.decode(msgspec.json.encode(created.raw))
+            created = await self._create(manifest, POD_CODEC)
         except KubeAlreadyExists:
             # An earlier create may have made this pod: its answer was lost, or the controller died after it.
             metadata = manifest["metadata"]
@@ -187,10 +187,12 @@ class Creator:
             )
             _require_own(manifest, pod.metadata, work)
             return pod
+        reached(FaultPoint.POD_CREATED)
+        return created
 
     async def _ensure(self, manifest: Manifest, work: Work) -> Metadata:
         try:
-            return (await self._create(manifest)).metadata
+            return (await self._create(manifest, OBJECT)).metadata
         except KubeAlreadyExists:
             metadata = manifest["metadata"]
             resource = resource_for(manifest["apiVersion"], manifest["kind"])
@@ -200,12 +202,12 @@ class Creator:
             _require_own(manifest, found.metadata, work)
             return found.metadata
 
-    async def _create(self, manifest: Manifest) -> Object:
+    async def _create(self, manifest: Manifest, codec: Codec[T]) -> T:
         async with self._limiter:
             # Both checks come after the wait for the limiter, which can take longer than the lease lasts.
             await self._verify()
             self._leadership.guard(self._timeout)
-            return await self._api.create(manifest, timeout=self._timeout)
+            return await self._api.create_as(manifest, codec, timeout=self._timeout)
 
     def _is_due(self, expectations: Expectations, key: Rank | None) -> bool:
         return expectations.retry_at.get(key, 0.0) <= self._clock.monotonic()

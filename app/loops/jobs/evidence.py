@@ -6,9 +6,9 @@ reason is stored.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 import structlog
@@ -16,6 +16,7 @@ import structlog
 from app.cancellation import TaskGroup
 from app.clock import Clock
 from app.db.engine import Database
+from app.db.errors import NotStorable
 from app.db.jobs import evidence as store
 from app.db.jobs.evidence import Capture, Log
 from app.domain.kubernetes.objects import Event
@@ -26,7 +27,7 @@ from app.domain.vocabulary import Evidence
 from app.faultpoints import FaultPoint, reached
 from app.k8s.api import KubeApi
 from app.k8s.errors import KubeBadRequest, KubeError, KubeNotFound, Unreachable
-from app.k8s.events import newest_events
+from app.k8s.events import newest_events, newest_events_of
 from app.k8s.logs import read_log
 from app.loops.jobs.expectations import Expectations
 from app.loops.leadership.lease import Leadership
@@ -37,10 +38,20 @@ log = structlog.get_logger()
 CALL_TIMEOUT = 5.0  # seconds for the log of a container, and for a page of the Events of a pod
 TAIL_LINES = 5000  # read at most; of these the last bytes are kept
 MAX_EVENTS = 50
+SHARED_FROM = 8  # pods; from this number on, one list of the namespace's Events costs less than one for each pod
+READS_AT_ONCE = 10  # attempts whose logs are read, so that one large job leaves connections for the others
+STORED_AT_ONCE = 200  # attempts without logs that share a transaction, which holds the lock on their job
+
+PodEvents: TypeAlias = Mapping[str, Sequence[Event]]
+"""The newest Events of pods by uid, the last one last."""
 
 
 class EvidenceCapture:
-    """Reads evidence from the cluster and stores it. The caller captures a pod only once at a time."""
+    """Reads evidence from the cluster and stores it. The caller captures a pod only once at a time.
+
+    events = await evidence.events(job, actions)
+    for group in groups(actions): await evidence.capture(job, group, expectations, events)
+    """
 
     def __init__(
         self,
@@ -59,8 +70,64 @@ class EvidenceCapture:
         self._settings = settings
         self._verify = verify
 
-    async def capture(self, job: JobIdentity, action: CaptureEvidence, expectations: Expectations) -> bool:
-        """Store the evidence that the cluster gives.
+    async def events(self, job: JobIdentity, actions: Sequence[CaptureEvidence]) -> PodEvents:
+        """Read the Events of many pods at once. A pod that the result lacks must be asked for alone."""
+        if len(actions) < SHARED_FROM:
+            return {}
+        uids = [action.pod_uid for action in actions]
+        try:
+            found = await newest_events_of(self._api, job.namespace, uids, most=MAX_EVENTS, timeout=CALL_TIMEOUT)
+        except KubeError as error:
+            log.info("events.unavailable", job=job.uid, error=str(error))
+            return dict.fromkeys(uids, ())
+        return found or {}
+
+    async def capture(
+        self, job: JobIdentity, actions: Sequence[CaptureEvidence], expectations: Expectations, events: PodEvents
+    ) -> list[KubeError]:
+        """Store the evidence that the cluster gives, in one transaction.
+
+        Returns the errors of the attempts whose capture must be tried again: the cluster did not give their evidence,
+        and the deadline has not passed.
+        """
+        read: list[Capture] = []
+        failures: list[KubeError] = []
+
+        async def read_one(action: CaptureEvidence) -> None:
+            try:
+                read.append(await self._read(job, action, expectations, events.get(action.pod_uid)))
+            # One pod without evidence must not lose the evidence of the others.
+            except KubeError as error:
+                failures.append(error)
+
+        async with TaskGroup() as group:
+            for action in actions:
+                group.create_task(read_one(action))
+        reached(FaultPoint.EVIDENCE_READ)
+        if read:
+            await self._store(UUID(job.uid), read)
+            reached(FaultPoint.EVIDENCE_STORED)
+            stored = {(capture.key, capture.attempt) for capture in read}
+            for action in actions:
+                if (action.key, action.attempt) in stored:
+                    expectations.capturing_since.pop(action.pod_uid, None)
+            expectations.revision += 1
+        return failures
+
+    async def _store(self, uid: UUID, captures: Sequence[Capture]) -> None:
+        try:
+            await store.store(self._db, self._leadership.lease, uid, captures)
+        except NotStorable:
+            if len(captures) == 1:
+                raise
+            # One attempt whose evidence cannot be stored must not keep the evidence of the others from being stored.
+            for capture in captures:
+                await store.store(self._db, self._leadership.lease, uid, [capture])
+
+    async def _read(
+        self, job: JobIdentity, action: CaptureEvidence, expectations: Expectations, events: Sequence[Event] | None
+    ) -> Capture:
+        """Read the evidence of one attempt. `events` is None if its Events have not been read.
 
         Raises:
             KubeError: the cluster did not give it, and the deadline has not passed: try again.
@@ -69,17 +136,17 @@ class EvidenceCapture:
         since = expectations.capturing_since.setdefault(action.pod_uid, self._clock.monotonic())
         expired = self._clock.monotonic() - since >= self._settings.deadline
         logs, refusals = await self._logs(job, action)
-        events = await read_events(self._api, job, action.pod_uid)
+        if events is None:
+            events = await read_events(self._api, job, action.pod_uid)
         failure = next((error for error in refusals.values() if not _is_final(error)), None)
         if failure is not None and (not expired or isinstance(failure, Unreachable)):
             # While the API server does not answer, the pod keeps its finalizer and its logs, so waiting loses nothing.
             raise failure
         if not logs:
             await self._verify()  # another cluster would answer that there is no such pod
-        reached(FaultPoint.EVIDENCE_READ)
         missing = "; ".join(f"{name}: {error}" for name, error in refusals.items())
         state = Evidence.CAPTURED if logs or not refusals else Evidence.UNAVAILABLE
-        capture = Capture(
+        return Capture(
             key=action.key,
             attempt=action.attempt,
             state=state,
@@ -88,11 +155,6 @@ class EvidenceCapture:
             events=[_rendered(event) for event in events or ()],
             last_lines=_last_lines(action, logs),
         )
-        await store.store(self._db, self._leadership.lease, UUID(job.uid), capture)
-        reached(FaultPoint.EVIDENCE_STORED)
-        expectations.capturing_since.pop(action.pod_uid, None)
-        expectations.revision += 1
-        return True
 
     async def _logs(self, job: JobIdentity, action: CaptureEvidence) -> tuple[dict[str, Log], dict[str, KubeError]]:
         logs: dict[str, Log] = {}
@@ -132,6 +194,23 @@ class EvidenceCapture:
                 raise SlowLog(f"the log of {container} did not come within {CALL_TIMEOUT:g} s") from None
             dropped = True
         return Log(tail=bytes(tail), truncated=dropped or lines >= TAIL_LINES)
+
+
+def groups(actions: Sequence[CaptureEvidence]) -> Iterator[Sequence[CaptureEvidence]]:
+    """Divide captures, in their order, into groups that are read at once and stored in one transaction.
+
+    A group has at most READS_AT_ONCE attempts with logs, whose text is in memory until it is stored.
+    """
+    group: list[CaptureEvidence] = []
+    reads = 0
+    for action in actions:
+        if len(group) >= STORED_AT_ONCE or (action.containers and reads >= READS_AT_ONCE):
+            yield group
+            group, reads = [], 0
+        group.append(action)
+        reads += bool(action.containers)
+    if group:
+        yield group
 
 
 async def read_events(api: KubeApi, job: JobIdentity, pod_uid: str) -> list[Event] | None:

@@ -165,11 +165,19 @@ class Mirror:
         """All pods of this installation that belong to a job."""
         return chain.from_iterable(store.all() for store in self._stores.values())
 
+    def count(self, uid: str) -> int:
+        """Return how many pods have the label of the job with this uid."""
+        return sum(store.count(uid) for store in self._stores.values())
+
     def adopt(self, pod: Pod) -> None:
         """Take in a pod that a create or a read returned, without waiting for the watch."""
         reflector = self._pod_reflectors.get(pod.metadata.namespace) or self._pod_reflectors.get(None)
         if reflector is not None:
             reflector.offer(pod)
+
+    def pod(self, uid: str) -> Pod | None:
+        """Return the pod with this uid, or None if the mirror has none."""
+        return next((pod for store in self._stores.values() if (pod := store.get(uid)) is not None), None)
 
     def is_undecided(self, plan: JobPlan, recorded: Recorded, expectations: Expectations) -> bool:
         """Return whether a pod may belong to the job, depending on the unknown uid of the job's anchor."""

@@ -28,7 +28,7 @@ from app.faultpoints import FaultPoint, reached
 from app.k8s.errors import KubeError
 from app.loops import metrics
 from app.loops.context import ControllerContext
-from app.loops.jobs.actuator import Actuator
+from app.loops.jobs.actuator import Actuator, Performed
 from app.loops.jobs.creator import Creator, Work
 from app.loops.jobs.expectations import ExpectationsByJob
 from app.loops.jobs.memory_budget import ACTING_BYTES, MemoryBudget, acting_bytes, batches
@@ -72,11 +72,16 @@ class StoredWork:
     memory: int
 
 
-class Reconciler:
-    """Reconciles jobs while this process holds the lease. LeaseLost and WrongCluster end it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    """Called with uids of jobs: `begins` when a reconcile begins, `quiet` once the job does not change any more."""
 
-    `on_quiet` gets the uid of each job that does not change any more.
-    """
+    begins: Callable[[str], None]
+    quiet: Callable[[str], None]
+
+
+class Reconciler:
+    """Reconciles jobs while this process holds the lease. LeaseLost and WrongCluster end it."""
 
     def __init__(
         self,
@@ -88,7 +93,7 @@ class Reconciler:
         plans: PlanCache,
         queue: WorkQueue,
         *,
-        on_quiet: Callable[[str], None],
+        hooks: Hooks,
     ) -> None:
         self._db = context.db
         self._publisher = context.publisher
@@ -101,7 +106,7 @@ class Reconciler:
         self._actuator = actuator
         self._plans = plans
         self._queue = queue
-        self._on_quiet = on_quiet
+        self._hooks = hooks
         self._expectations = ExpectationsByJob()
         self._budget = MemoryBudget(ACTING_BYTES)
 
@@ -116,9 +121,11 @@ class Reconciler:
                     await self._pause(keys, error)
                     continue
                 for key in keys:
-                    # A pod can name a job that PostgreSQL does not know. The janitor deletes such a pod if it is
-                    # jobgate's.
-                    if UUID(key) not in found:
+                    if UUID(key) in found:
+                        self._hooks.begins(key)
+                    else:
+                        # A pod can name a job that PostgreSQL does not know. The janitor deletes such a pod if it is
+                        # jobgate's.
                         self._queue.done(key)
                 for uids in batches([uid for key in keys if (uid := UUID(key)) in found], found):
                     await self._reconcile(uids, found, group)
@@ -287,35 +294,35 @@ class Reconciler:
 
     async def _act(self, task: StoredWork) -> None:
         try:
-            done = not task.work.actions or await self._actuator.perform(task.work)
+            performed = await self._actuator.perform(task.work) if task.work.actions else Performed.ALL
         except DatabaseUnavailable as error:
             log.warning("act.database_unavailable", job=task.key, error=str(error))
-            done = False
+            performed = Performed.FAILED
         except Exception as error:
             # As in `_try_to_decide`: one job must not end the term.
             if _ends_term(error):
                 raise
             log.exception("act.failed", job=task.key)
             metrics.FAILED.inc()
-            done = False
+            performed = Performed.FAILED
         finally:
             # The memory is returned even if the term ends here with LeaseLost.
             self._budget.give_back(task.memory)
-        if not done:
+        if performed is Performed.FAILED:
             self._queue.add_rate_limited(task.key)
         else:
             self._queue.forget(task.key)
-            self._schedule(task)
+            self._schedule(task, again=task.again or performed is Performed.LEFT)
         self._queue.done(task.key)
         # A quiet job is not reconciled again until its intent changes, so nothing about it needs to stay in memory.
         if task.quiet:
             self._expectations.forget(task.key)
-            self._on_quiet(task.key)
+            self._hooks.quiet(task.key)
 
-    def _schedule(self, task: StoredWork) -> None:
+    def _schedule(self, task: StoredWork, *, again: bool) -> None:
         """Queue the job again: for `wake_at`, for changed expectations, and for the next try of refused creates."""
         expectations = task.work.expectations
-        if task.again or expectations.revision != task.work.revision_before:
+        if again or expectations.revision != task.work.revision_before:
             self._queue.add(task.key)
         if expectations.retry_at:
             self._queue.add_after(task.key, max(0.0, min(expectations.retry_at.values()) - self._clock.monotonic()))

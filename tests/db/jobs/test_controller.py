@@ -177,7 +177,7 @@ async def test_an_old_epoch_writes_nothing(db: Database, lease: Lease) -> None:
     with pytest.raises(LeaseLost):
         await controller.persist(db, lease, [write])
     with pytest.raises(LeaseLost):
-        await evidence.store(db, lease, uid, Capture(key=WORKER, attempt=1, state=Evidence.CAPTURED, logs={}))
+        await evidence.store(db, lease, uid, [Capture(key=WORKER, attempt=1, state=Evidence.CAPTURED, logs={})])
     assert (await stored(db, uid)).recorded.status.phase is JobPhase.QUEUED
     assert await controller.persist(db, newer, [write]) == []
 
@@ -213,7 +213,7 @@ async def test_evidence_is_stored_as_bytes_and_increases_the_status_version(db: 
     words = {"main": Log(tail=b"\xff\0 last words", truncated=True), "init": Log(tail=b"")}
     events = [{"reason": "Killing", "count": 3}]
     capture = Capture(key=WORKER, attempt=1, state=Evidence.CAPTURED, logs=words, events=events)
-    assert await evidence.store(db, lease, job.uid, capture)
+    assert await evidence.store(db, lease, job.uid, [capture])
     assert await evidence.log(db, job.uid, WORKER, 1, "main") == words["main"]
     assert await evidence.log(db, job.uid, WORKER, 1, "none") is None
     assert [one.event for one in await evidence.events_page(db, job.uid, None, 9)] == events
@@ -228,7 +228,7 @@ async def test_evidence_of_a_former_attempt_does_not_change_the_current_one(db: 
     second = decision(RUNNING, changed=[replica("worker", 0, ATTEMPT)])
     await controller.persist(db, lease, [job.write(second)])
     capture = Capture(key=WORKER, attempt=1, state=Evidence.UNAVAILABLE, reason="the pod is gone", logs={})
-    assert await evidence.store(db, lease, job.uid, capture)
+    assert await evidence.store(db, lease, job.uid, [capture])
     assert (await stored(db, job.uid)).recorded.replicas[WORKER].attempt == ATTEMPT
     async with db.read() as connection:
         row = await connection.fetchrow("SELECT evidence, evidence_reason FROM attempts")

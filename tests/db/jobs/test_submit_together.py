@@ -78,7 +78,7 @@ async def controller_writes(db: Database, lease: Lease, number: int) -> None:
         await controller.persist(db, lease, writes)
         for uid in uids[:2]:
             capture = Capture(key=Rank("worker", 0), attempt=1, state=Evidence.CAPTURED, logs={"c": Log(tail=b"x")})
-            await evidence.store(db, lease, uid, capture)
+            await evidence.store(db, lease, uid, [capture])
 
 
 async def test_concurrent_transactions_do_not_deadlock_and_the_feed_has_every_change_once(

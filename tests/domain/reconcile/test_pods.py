@@ -264,10 +264,11 @@ def many(count: int, attempt: Any = None) -> tuple[Any, Recorded]:
     return plan, a_record(running_status(), *(a_replica(key, attempt or an_attempt(key=key)) for key in keys))
 
 
-def test_a_reconcile_acts_on_at_most_fifty_pods_and_requests_another() -> None:
-    world = World(plan=a_plan({"worker": 120}), check=check_reconcile)
+def test_a_reconcile_acts_on_a_bounded_number_of_pods_and_requests_another() -> None:
+    count = 2 * PODS_PER_RECONCILE + 20
+    world = World(plan=a_plan({"worker": count}), check=check_reconcile)
     counts, passes = [], 0
-    while passes == 0 or world.recorded.status.aggregate[P.CREATING] < 120 or len(world.pods) < 120:
+    while passes == 0 or world.recorded.status.aggregate[P.CREATING] < count or len(world.pods) < count:
         decision = world.reconcile()
         counts.append((len(actions_of(decision, CreatePod)), decision.again))
         passes += 1
@@ -275,8 +276,8 @@ def test_a_reconcile_acts_on_at_most_fifty_pods_and_requests_another() -> None:
     assert counts == [(PODS_PER_RECONCILE, True), (PODS_PER_RECONCILE, True), (20, False)]
 
 
-def test_all_stops_are_recorded_before_the_first_fifty_pods_are_deleted() -> None:
-    plan, recorded = many(60)
+def test_all_stops_are_recorded_before_the_first_pods_are_deleted() -> None:
+    plan, recorded = many(PODS_PER_RECONCILE + 10)
     decision = decide(replace(plan, paused=True), recorded, *(a_pod(key) for key in plan.replicas))
     assert len(actions_of(decision, DeletePod)) == PODS_PER_RECONCILE
     assert {replica.attempt.stopping for replica in decision.replicas.values()} == {StopReason.PAUSE}
@@ -285,16 +286,17 @@ def test_all_stops_are_recorded_before_the_first_fifty_pods_are_deleted() -> Non
 
 @pytest.mark.parametrize("of_the_job", [True, False])
 def test_refused_creates_do_not_request_another_reconcile_at_once(*, of_the_job: bool) -> None:
-    plan, recorded = many(120, UNSEEN)
+    most = PODS_PER_RECONCILE
+    plan, recorded = many(most + 20, UNSEEN)
     refusal = ClusterRefusal(verdict=RefusalVerdict.RETRY, code=PendingCode.QUOTA_EXCEEDED, message="quota", since=T0)
-    refused = list(plan.replicas)[:100]
+    refused = list(plan.replicas)[:most]
     observed: dict[str, Any] = {"job_refusal": refusal} if of_the_job else {"refusals": dict.fromkeys(refused, refusal)}
     decision = decide(plan, recorded, **observed)
     creates = actions_of(decision, CreatePod)
-    assert len(creates) == PODS_PER_RECONCILE
+    assert len(creates) == most
     assert not decision.again
     if not of_the_job:
-        assert [create.key.rank for create in creates[:20]] == list(range(100, 120))
+        assert [create.key.rank for create in creates[:20]] == list(range(most, most + 20))
 
 
 VAGUE = PendingReason(code=PendingCode.NOT_SCHEDULED, message="no scheduler has spoken yet")

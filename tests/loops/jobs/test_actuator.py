@@ -1,0 +1,152 @@
+"""Actions of large jobs: evidence is stored together, no call begins after the slice, and releases need no read."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.db.jobs import controller
+from app.domain.kubernetes import labels
+from app.domain.plan import Rank
+from app.domain.reconcile.actions import CaptureEvidence, CreatePod, EnsureObjects, ReleasePod
+from app.domain.status.records import Attempt
+from app.domain.vocabulary import Evidence, Outcome, ReplicaPhase
+from app.loops.jobs import actuator
+from app.loops.jobs.actuator import Performed
+from app.loops.jobs.creator import Work
+from app.loops.jobs.evidence import READS_AT_ONCE, SHARED_FROM, STORED_AT_ONCE, groups
+from tests.db.factories import decision, replica, stored
+from tests.loops.harness import Harness
+
+REPLICAS = SHARED_FROM + 2
+
+
+def capture(rank: int, *containers: str) -> CaptureEvidence:
+    return CaptureEvidence(
+        key=Rank("worker", rank), attempt=1, pod_name=f"train-worker-{rank}", pod_uid=str(rank), containers=containers
+    )
+
+
+@given(st.lists(st.booleans(), max_size=3 * STORED_AT_ONCE))
+def test_groups_keep_the_order_and_are_bounded(with_logs: list[bool]) -> None:
+    actions = [capture(rank, *(["main"] if logs else [])) for rank, logs in enumerate(with_logs)]
+    found = list(groups(actions))
+    assert [action for group in found for action in group] == actions
+    for group in found:
+        assert 0 < len(group) <= STORED_AT_ONCE
+        assert sum(bool(action.containers) for action in group) <= READS_AT_ONCE
+
+
+def test_captures_without_logs_are_not_divided_by_the_reads() -> None:
+    assert len(list(groups([capture(rank) for rank in range(STORED_AT_ONCE)]))) == 1
+
+
+async def with_pods(harness: Harness) -> tuple[UUID, Work, Sequence[CaptureEvidence]]:
+    """A job whose pods were stopped before they had a node, and the captures that their ends ask for."""
+    uid = await harness.submit(replicas=REPLICAS)
+    keys = [Rank("worker", rank) for rank in range(REPLICAS)]
+    work = await harness.work(uid, EnsureObjects(), *(CreatePod(key=key, attempt=1) for key in keys))
+    assert await harness.actuator.perform(work) is Performed.ALL
+    pods = await harness.pods()
+    attempts = {
+        key: Attempt(
+            number=1,
+            pod_uid=pods[f"train-worker-{key.rank}"]["metadata"]["uid"],
+            phase=ReplicaPhase.DELETED,
+            outcome=Outcome.STOPPED,
+        )
+        for key in keys
+    }
+    job = await stored(harness.db, uid)
+    concluded = decision(
+        job.recorded.status,
+        changed=[replica(key.task, key.rank, attempt) for key, attempt in attempts.items()],
+        ended=list(attempts.items()),
+    )
+    names = {key: f"train-worker-{key.rank}" for key in keys}
+    assert await controller.persist(harness.db, harness.leadership.lease, [job.write(concluded, pod_names=names)]) == []
+    captures = [replace(capture(key.rank), pod_uid=attempt.pod_uid or "") for key, attempt in attempts.items()]
+    return uid, work, captures
+
+
+async def test_evidence_of_many_pods_is_read_and_stored_together(harness: Harness) -> None:
+    uid, work, captures = await with_pods(harness)
+    for action in captures:
+        event = {
+            "metadata": {"name": f"{action.pod_name}.1"},
+            "involvedObject": {
+                "kind": "Pod",
+                "namespace": harness.namespace,
+                "name": action.pod_name,
+                "uid": action.pod_uid,
+            },
+            "reason": f"Reason{action.key.rank}",
+            "type": "Warning",
+        }
+        (await harness.kube.post(f"{harness.path}/events", event)).ok()
+    version = (await stored(harness.db, uid)).status_version
+    assert await harness.actuator.perform(replace(work, actions=captures)) is Performed.ALL
+    job = await stored(harness.db, uid)
+    assert job.status_version == version + 1
+    assert {one.attempt.evidence for one in job.recorded.replicas.values()} == {Evidence.CAPTURED}
+    async with harness.db.read() as connection:
+        rows = await connection.fetch("SELECT rank, events FROM attempt_events WHERE job_uid = $1", uid)
+    # The scheduler of the cluster may have added Events of its own.
+    found = {row["rank"]: {event["reason"] for event in row["events"]} for row in rows}
+    assert {rank: {reason for reason in found[rank] if reason.startswith("Reason")} for rank in found} == {
+        rank: {f"Reason{rank}"} for rank in range(REPLICAS)
+    }
+
+
+async def test_events_that_are_too_many_for_one_list_are_read_for_each_pod(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.k8s.events.PAGE", 1)
+    monkeypatch.setattr("app.k8s.events.MAX_PAGES", 1)
+    _, work, captures = await with_pods(harness)
+    for number in range(2):
+        event = {
+            "metadata": {"name": f"other.{number}"},
+            "involvedObject": {"kind": "Pod", "namespace": harness.namespace, "name": "other", "uid": "other"},
+        }
+        (await harness.kube.post(f"{harness.path}/events", event)).ok()
+    assert await harness.evidence.events(work.plan.identity, captures) == {}
+
+
+async def test_no_call_begins_after_the_slice(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(actuator, "SLICE", 0.0)
+    monkeypatch.setattr(actuator, "CALLS_PER_JOB", 1)
+    uid = await harness.submit(replicas=3)
+    creates = [CreatePod(key=Rank("worker", rank), attempt=1) for rank in range(3)]
+    work = await harness.work(uid, EnsureObjects(), *creates)
+    for count in (1, 2):
+        left = replace(work, actions=[EnsureObjects(), *creates[count - 1 :]])
+        assert await harness.actuator.perform(left) is Performed.LEFT
+        assert len(await harness.pods()) == count
+
+
+async def test_a_pod_is_released_as_the_mirror_has_it_and_read_only_if_that_is_outdated(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, work, captures = await with_pods(harness)
+    reads: list[str] = []
+    get = harness.context.api.get
+
+    async def counted(resource: Any, name: str, *arguments: Any, **options: Any) -> Any:
+        reads.append(name)
+        return await get(resource, name, *arguments, **options)
+
+    monkeypatch.setattr(harness.context.api, "get", counted)
+    fresh, outdated = (ReleasePod(name=action.pod_name, uid=action.pod_uid) for action in captures[:2])
+    # Another client has added a finalizer before jobgate's since the mirror got the pod.
+    others = {"metadata": {"finalizers": ["example.com/other", labels.EVIDENCE_FINALIZER]}}
+    (await harness.kube.patch(f"{harness.path}/pods/{outdated.name}", others)).ok()
+    assert await harness.actuator.perform(replace(work, actions=[fresh, outdated])) is Performed.ALL
+    assert reads == [outdated.name]
+    pods = await harness.pods()
+    assert "finalizers" not in pods[fresh.name]["metadata"]
+    assert pods[outdated.name]["metadata"]["finalizers"] == ["example.com/other"]
