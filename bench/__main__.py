@@ -1,9 +1,13 @@
 """`python -m bench`: measures all figures in one run of a few minutes. The exit status is 0, whatever the figures are.
 
-`python -m bench cache` compares the cache runtime with the bare `juicefs` command, `python -m bench memory` measures
-the peak memory with many planned replicas, `python -m bench follow` the polls of a client beside thousands of streams
-and long polls, `python -m bench stages` the CPU time of a submission without HTTP and the database, and
-`python -m bench submit` that of all processes.
+Commands that measure one thing, `python -m bench <command> --help` lists their options:
+
+cache    the cache runtime beside the bare `juicefs` command
+follow   the polls of a client beside thousands of streams and long polls
+large    jobs of a thousand replicas beside kube-controller-manager
+memory   the peak memory with many planned replicas
+stages   the CPU time of a submission without HTTP and the database
+submit   the CPU time of a submission in all processes, in two checkouts
 """
 
 import argparse
@@ -13,11 +17,13 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Final
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench import cache, follow, memory, stages, submit
+from bench import cache, follow, large, memory, stages, submit
 from bench.client import LoadClient, MeasurementFailed, NoCompiler
 from bench.gateway import durability
 from bench.kubernetes import SCRIPT, ControlPlane, Unavailable, control_plane
@@ -91,17 +97,18 @@ async def main() -> None:
     print(f"\nwhole run: {time.monotonic() - began:.0f} s")
 
 
+_COMMANDS: Final[Mapping[str, Callable[[list[str]], None]]] = {
+    "cache": cache.main,
+    "follow": follow.main,
+    "large": large.main,
+    "memory": memory.main,
+    "stages": stages.main,
+    "submit": submit.main,
+}
+
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["cache"]:
-        cache.main(sys.argv[2:])
-    elif sys.argv[1:2] == ["memory"]:
-        memory.main(sys.argv[2:])
-    elif sys.argv[1:2] == ["follow"]:
-        follow.main(sys.argv[2:])
-    elif sys.argv[1:2] == ["stages"]:
-        stages.main(sys.argv[2:])
-    elif sys.argv[1:2] == ["submit"]:
-        submit.main(sys.argv[2:])
+    if command := _COMMANDS.get(next(iter(sys.argv[1:]), "")):
+        command(sys.argv[2:])
     else:
         asyncio.run(main())
     sys.exit(0)
