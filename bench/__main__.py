@@ -6,6 +6,7 @@ cache    the cache runtime beside the bare `juicefs` command
 follow   the polls of a client beside thousands of streams and long polls
 large    jobs of a thousand replicas beside kube-controller-manager
 memory   the peak memory with many planned replicas
+poll     the CPU time of a poll, in two checkouts
 stages   the CPU time of a submission without HTTP and the database
 submit   the CPU time of a submission in all processes, in two checkouts
 """
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Final
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench import cache, follow, large, memory, stages, submit
+from bench import cache, follow, large, memory, poll, stages, submit
 from bench.client import LoadClient, MeasurementFailed, NoCompiler
 from bench.gateway import durability
 from bench.kubernetes import SCRIPT, ControlPlane, Unavailable, control_plane
@@ -102,6 +103,16 @@ _COMMANDS: Final[Mapping[str, Callable[[list[str]], None]]] = {
     "follow": follow.main,
     "large": large.main,
     "memory": memory.main,
+    "stages": stages.main,
+    "submit": submit.main,
+}
+
+_COMMANDS: Final[Mapping[str, Callable[[list[str]], None]]] = {
+    "cache": cache.main,
+    "follow": follow.main,
+    "large": large.main,
+    "memory": memory.main,
+    "poll": poll.main,
     "stages": stages.main,
     "submit": submit.main,
 }

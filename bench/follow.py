@@ -7,7 +7,6 @@ follow two changes per second. `--against` names another checkout of the reposit
 import argparse
 import asyncio
 import json
-import os
 import random
 import resource
 import sys
@@ -15,41 +14,20 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
-
-import asyncpg
 
 from app.db.engine import Database
 from app.db.feed import entries
 from app.embedded_postgres.server import EmbeddedPostgres
+from bench.checkouts import HERE, NAMESPACE, Connection, Side, compared, prepared
 from bench.client import MeasurementFailed, Target
-from bench.gateway import gateway, new_token
 from bench.processes import cpu_seconds
 
-HERE = Path(__file__).parents[1]
-NAMESPACE = "bench"
 # The first read of a filtered list scans all jobs. More of them at once would only wait for each other.
 _FIRST_READS = asyncio.Semaphore(4)
 PAUSE = 0.01  # seconds between two polls of the measured client
-NOT_STARTED = Target(name="jobgate", port=0, tls=False, token="", pids={})
-MANIFEST = {
-    "apiVersion": "batch.tensorstack.dev/v1beta1",
-    "kind": "GenericJob",
-    "metadata": {"name": "first"},
-    "spec": {
-        "replicaSpecs": [
-            {
-                "type": "worker",
-                "replicas": 2,
-                "restartPolicy": {"policy": "Never"},
-                "template": {"spec": {"containers": [{"name": "main", "image": "busybox", "command": ["true"]}]}},
-            }
-        ]
-    },
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,35 +43,6 @@ class Result:
         ordered = sorted(self.latencies)
         p50, p99 = (ordered[int(len(ordered) * share)] * 1000 for share in (0.5, 0.99))
         return f"{p50:.1f} | {p99:.1f} | {ordered[-1] * 1000:.0f} | {self.cpu:.2f} | {self.told} | {self.failures}"
-
-
-@dataclass(slots=True, kw_only=True)
-class Side:
-    name: str
-    checkout: Path
-    url: str = ""
-    target: Target = NOT_STARTED
-    uids: list[Any] = field(default_factory=list)
-
-
-class Connection:
-    """A keep-alive connection that sends requests and reads whole answers."""
-
-    def __init__(self, target: Target) -> None:
-        self._target = target
-
-    async def open(self) -> "Connection":
-        self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self._target.port, limit=2**24)
-        return self
-
-    async def ask(self, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, dict[str, str], bytes]:
-        self.writer.write(self._target.request(method, path, body, headers))
-        return await self.answer()
-
-    async def answer(self) -> tuple[int, dict[str, str], bytes]:
-        head = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:])}
-        return int(head[0].split()[1]), headers, await self.reader.readexactly(int(headers.get("content-length", 0)))
 
 
 async def stream(target: Target, counts: dict[str, int]) -> None:
@@ -220,72 +169,15 @@ async def measure(side: Side, kind: str, count: int, seconds: float) -> Result:
         await db.close()
 
 
-@asynccontextmanager
-async def prepared(side: Side, jobs: int, place: Path, postgres: EmbeddedPostgres) -> AsyncIterator[None]:
-    """Run a gateway of the checkout, on a database with its schema, one submitted job, and copies of its row."""
-    name = f"follow_{side.name}"
-    connection: Any = await asyncpg.connect(postgres.url, timeout=30)
-    await connection.execute(f"CREATE DATABASE {name}")
-    await connection.close()
-    side.url = postgres.url.replace("/jobgate?", f"/{name}?", 1)
-    environment = os.environ | {"JOBGATE_DATABASE_URL": side.url}
-    migrating = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "app.cli", "migrate"), cwd=side.checkout, env=environment
-    )
-    if await migrating.wait():
-        raise MeasurementFailed("the schema cannot be created")
-    token = await new_token(side.url)
-    os.chdir(side.checkout)  # `python -m app.cli` imports the code of its working directory
-    async with gateway(side.url, place, postgres, role="api", token=token) as side.target:
-        os.chdir(HERE)
-        submitting = await Connection(side.target).open()
-        path, body = f"/api/v1/namespaces/{NAMESPACE}/jobs", json.dumps(MANIFEST).encode()
-        status, _, _ = await submitting.ask("POST", path, body)
-        if status != 201:
-            raise MeasurementFailed(f"the first job was answered {status}")
-        connection = await asyncpg.connect(side.url, timeout=30)
-        await _copy_rows(connection, jobs)
-        found = await connection.fetch("SELECT uid FROM jobs WHERE name <> 'first' LIMIT 1000")
-        side.uids = [row["uid"] for row in found]
-        await connection.close()
-        yield
-
-
-async def _copy_rows(connection: Any, jobs: int) -> None:
-    columns = [
-        row["column_name"]
-        for row in await connection.fetch(
-            "SELECT column_name FROM information_schema.columns WHERE table_name = 'jobs'"
-        )
-    ]
-    other = {
-        "uid": "gen_random_uuid()",
-        "name": "'job-' || n",
-        "created_at": "created_at - n * interval '1 second'",
-        "labels": "jsonb_build_object('team', 't' || n % 20, 'user', 'u' || n % 1000)",
-        "phase": "CASE WHEN n % 10 = 0 THEN 'Running' ELSE 'Succeeded' END",
-        "intent_at": "NULL",
-    }
-    values = ", ".join(other.get(column, column) for column in columns)
-    await connection.execute(
-        f"INSERT INTO jobs ({', '.join(columns)}) SELECT {values} FROM jobs, generate_series(1, {jobs}) AS n",
-        timeout=300,
-    )
-    # Without statistics the planner would choose other plans than in an installation of this size.
-    await connection.execute("ANALYZE jobs", timeout=60)
-
-
 async def run(arguments: argparse.Namespace) -> None:
-    sides = [Side(name="after", checkout=HERE)]
-    if arguments.against:
-        sides.insert(0, Side(name="before", checkout=arguments.against.absolute()))
+    sides = compared(arguments.against)
     states = [("streams", 0), ("streams", arguments.streams), ("polls", arguments.polls)]
     with tempfile.TemporaryDirectory(prefix="jobgate-bench-", ignore_cleanup_errors=True) as directory:
         place = Path(directory)
         async with AsyncExitStack() as stack:
             postgres = await stack.enter_async_context(EmbeddedPostgres(place / "postgres"))
             for side in sides:
-                await stack.enter_async_context(prepared(side, arguments.jobs, place, postgres))
+                await stack.enter_async_context(prepared(side, place, postgres, jobs=arguments.jobs))
             print(
                 "| followers | side | p50 ms | p99 ms | longest ms | CPU of the gateway | told | failed |\n"
                 + "|---" * 8

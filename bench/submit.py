@@ -14,24 +14,22 @@ from functools import partial
 from pathlib import Path
 
 from app.embedded_postgres.server import EmbeddedPostgres
+from bench.checkouts import Side, compared, prepared
 from bench.client import LoadClient, Measured
-from bench.follow import HERE, Side, prepared
 from bench.throughput import in_turn, submissions
 
 _MICROSECONDS = 1e6
 
 
 async def run(arguments: argparse.Namespace) -> None:
-    sides = [Side(name="after", checkout=HERE)]
-    if arguments.against:
-        sides.insert(0, Side(name="before", checkout=arguments.against.absolute()))
+    sides = compared(arguments.against)
     with tempfile.TemporaryDirectory(prefix="jobgate-bench-", ignore_cleanup_errors=True) as directory:
         place = Path(directory)
         client = LoadClient.compile(place)
         async with AsyncExitStack() as stack:
             postgres = await stack.enter_async_context(EmbeddedPostgres(place / "postgres"))
             for side in sides:
-                await stack.enter_async_context(prepared(side, 0, place, postgres))
+                await stack.enter_async_context(prepared(side, place, postgres, jobs=0))
             print("| clients | side | rate | p50 ms | gateway us | PostgreSQL us | all us |\n" + "|---" * 7 + "|")
             for clients in arguments.clients:
                 runs = [partial(_measured, client, side, clients, arguments.seconds) for side in sides]

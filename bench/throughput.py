@@ -92,6 +92,14 @@ async def status_tags(ours: Target) -> list[str]:
     return [answer.raise_for_status().headers["etag"] for answer in answers]
 
 
+async def poll_requests(ours: Target) -> tuple[list[bytes], list[bytes]]:
+    """The requests for the statuses of the prepared jobs: those answered 200, and those answered 304."""
+    tags = await status_tags(ours)
+    plain = [ours.request("GET", _status_path(place)) for place in range(_POLLED_JOBS)]
+    known = [ours.request("GET", _status_path(n), headers={"If-None-Match": tag}) for n, tag in enumerate(tags)]
+    return plain, known
+
+
 def _status_path(place: int) -> str:
     return f"/api/v1/namespaces/{POLLED}/jobs/poll-{place}/status"
 
@@ -114,11 +122,8 @@ async def poll(
     client: LoadClient, ours: Target, theirs: Target | None, effort: Effort, *, clients: int, others: str
 ) -> list[Pairs]:
     """Compare GET status, answered 200 and 304, with a GET of the Job and a LIST of its pods."""
-    places = range(_POLLED_JOBS)
-    plain = [ours.request("GET", _status_path(place)) for place in places]
-    tags = await status_tags(ours)
-    known = [ours.request("GET", _status_path(n), headers={"If-None-Match": tags[n]}) for n in places]
-    dashboard = [request for place in places for request in _dashboard(theirs, place)] if theirs else []
+    plain, known = await poll_requests(ours)
+    dashboard = [request for place in range(_POLLED_JOBS) for request in _dashboard(theirs, place)] if theirs else []
 
     async def fresh() -> Measured:
         return await client.run(ours, plain, clients=clients, seconds=effort.seconds, expect=200)
