@@ -4,6 +4,7 @@ The difference to the CPU time of a request in the server under load is HTTP: pr
 event loop.
 """
 
+import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable
@@ -26,7 +27,7 @@ from bench.bodies import encode, generic_job
 from bench.client import Measured
 
 _ROUNDS = 300  # calls of each stage, to average out noise
-_BATCH = 16  # as many jobs as the group commit stores at once with 16 clients
+_BATCH = 16  # as many jobs or lookups as share a transaction or a statement with 16 clients
 _NAMESPACE = "bench-breakdown"
 
 
@@ -109,10 +110,14 @@ async def of_status(db: Database, address: Address, under_load: Measured) -> dic
     """The CPU seconds of a poll that is answered from the cache, by stage."""
     reading = JobReader(db, Planner(installation=str(uuid4())))
 
-    async def version() -> object:
-        return await reading.version(address)
+    async def versions() -> object:
+        return await asyncio.gather(*(reading.version(address) for _ in range(_BATCH)))
 
-    return _with_the_rest({"database: version": await cost(version)}, under_load)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(reading.run())
+        stages = {f"database: version, {_BATCH} a statement": await cost(versions) / _BATCH}
+        running.cancel()
+    return _with_the_rest(stages, under_load)
 
 
 async def render_of_status(db: Database, address: Address) -> float:

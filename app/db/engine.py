@@ -113,6 +113,11 @@ class Database:
             log.warning("database.connections_dropped", error=repr(error))
 
     @property
+    def acquire_timeout(self) -> float:
+        """Seconds that a caller waits for a free connection."""
+        return self._timeouts.acquire
+
+    @property
     def connections_in_use(self) -> int:
         """The number of connections that callers hold."""
         return int(self._pool.get_size() - self._pool.get_idle_size())

@@ -146,15 +146,18 @@ class Services:
         )
 
     async def run(self) -> None:
-        """Commit submissions, follow the feed and recheck tokens, until cancelled.
+        """Commit submissions, read versions, follow the feed and recheck tokens, until cancelled.
 
-        Without it, submissions wait forever, streams and long polls learn of no change, and requests of a revoked token
-        stay open.
+        Without it, submissions and polls wait forever, streams and long polls learn of no change, and requests of a
+        revoked token stay open.
         """
         async with TaskGroup() as group:
             group.create_task(self._commit.run())
             group.create_task(self.watcher.run())
             group.create_task(self.long_requests.run())
+            group.create_task(self.reading.run())
+            for services in self.podless.values():
+                group.create_task(services.reading.run())
 
     def close(self) -> None:
         """End all streams, long polls and logs. The server waits for open requests, so call this before it stops."""

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
@@ -13,13 +14,14 @@ from typing_extensions import override
 
 from app.db import resources
 from app.db.engine import Database
+from app.db.group_read import GroupRead
 from app.db.history import HistoryRow
 from app.db.jobs import attempts, evidence, reads, replicas, scale_records
 from app.db.jobs.evidence import EventPlace, StoredEvent
 from app.db.jobs.replicas import ReplicaFilter, StoredReplica
 from app.db.jobs.rows import STORED_JOBS, JobRow, JobSummary
 from app.db.queries import Cursor
-from app.db.resources import Page, Row, RowVersion, Stored
+from app.db.resources import Page, Row, RowKey, RowVersion, Stored
 from app.domain.errors import no_such
 from app.domain.listing import Criteria
 from app.domain.plan import JobPlan, Rank
@@ -93,6 +95,13 @@ class Reader(ABC, Generic[Row]):
         self._db = db
         self._where = where
         self._what = what
+        self._versions = GroupRead[RowKey, RowVersion](
+            partial(resources.versions, db, where), max_wait=db.acquire_timeout
+        )
+
+    async def run(self) -> None:
+        """Read versions until cancelled. Without it, `version` waits forever."""
+        await self._versions.run()
 
     async def row(self, address: Address) -> Row:
         """Return the object. Raise NotFound if there is none."""
@@ -101,10 +110,11 @@ class Reader(ABC, Generic[Row]):
         return self._present(await resources.find(self._db, self._where, address.namespace, address.name))
 
     async def version(self, address: Address) -> RowVersion:
-        """Return uid and version of the object, which is cheaper than its row. Raise NotFound if there is none."""
-        if address.uid is not None:
-            return self._present(await resources.get_version(self._db, self._where, address.uid))
-        return self._present(await resources.find_version(self._db, self._where, address.namespace, address.name))
+        """Return uid and version of the object, which is cheaper than its row. Raise NotFound if there is none.
+
+        The version is at least as new as everything that was committed before the call.
+        """
+        return self._present(await self._versions.get(address.uid or (address.namespace, address.name)))
 
     async def page(self, where: Criteria, after: Cursor | None, limit: int) -> Page[Row]:
         """Return at most `limit` objects after the cursor, newest first."""

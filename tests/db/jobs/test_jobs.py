@@ -14,6 +14,7 @@ from app.db.jobs.edits import JobEdit, ScaleChange
 from app.db.jobs.rows import STORED_JOBS
 from app.db.leases import Lease
 from app.db.queries import Cursor
+from app.db.resources import RowKey
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.errors import Conflict, DomainError, NotFound, PreconditionFailed
 from app.domain.kubernetes.selectors import parse_selector
@@ -45,12 +46,12 @@ async def test_a_name_finds_the_live_job_or_else_the_newest(db: Database, lease:
         found = await resources.find(db, STORED_JOBS, "team-a", "train")
         assert found is not None
         assert found.uid == expected
-        assert await resources.find_version(db, STORED_JOBS, "team-a", "train") == (expected, found.version)
-        assert await resources.get_version(db, STORED_JOBS, expected) == (expected, found.version)
+        keys: list[RowKey] = [("team-a", "train"), expected, ("team-b", "train"), uuid4(), ("team-a", "other")]
+        versions = await resources.versions(db, STORED_JOBS, keys)
+        assert versions == dict.fromkeys(keys[:2], (expected, found.version))
         if not found.finished:
             await move(db, lease, new.uid, JobPhase.SUCCEEDED)
     assert await resources.find(db, STORED_JOBS, "team-b", "train") is None
-    assert await resources.find_version(db, STORED_JOBS, "team-b", "train") is None
 
 
 async def test_the_whole_job_has_conditions_replicas_and_attempts(db: Database, lease: Lease) -> None:

@@ -15,7 +15,7 @@ from app.db.feed import entries
 from app.db.idempotency import IdempotencyKey, KeyConflict, Replayed
 from app.db.jobs.submit import NameTaken
 from app.db.queries import Cursor
-from app.db.resources import StoredRow, listed
+from app.db.resources import RowKey, StoredRow, listed
 from app.db.samples import edits
 from app.db.samples.edits import SampleEdit
 from app.db.samples.rows import SampleRow, stored_as
@@ -48,8 +48,8 @@ async def test_the_stored_row_equals_the_returned_one(db: Database, new: Any) ->
     assert row == edits.first_row(new)
     where = stored_as(row.of_kind)
     assert await resources.find(db, where, NAMESPACE, new.name) == row
-    assert await resources.find_version(db, where, NAMESPACE, new.name) == (new.uid, 1)
-    assert await resources.get_version(db, where, new.uid) == (new.uid, 1)
+    keys: list[RowKey] = [(NAMESPACE, new.name), new.uid]
+    assert await resources.versions(db, where, [*keys, (NAMESPACE, "other")]) == dict.fromkeys(keys, (new.uid, 1))
     (line,) = await resources.history(db, where, new.uid, limit=10)
     entry = line.entry
     assert (line.seq, entry.at, entry.phase, entry.reason, entry.actor) == (1, NOW, "", "", "alice")
