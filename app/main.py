@@ -23,6 +23,7 @@ from app.api.jobs import JOBS_RESOURCE
 from app.api.metrics import HttpMetrics, RequestMetrics
 from app.api.middleware import BodyLimit, RequestIds
 from app.api.openapi import DocumentedApp, tags
+from app.api.plain_polls import PlainPolls
 from app.api.podless import PodlessResource
 from app.api.render_cache import RenderCache
 from app.api.resources import Resource
@@ -134,7 +135,7 @@ def create_app(
         )
         if serves_jobs:
             app.add_middleware(FastPath, api=app.state.api)
-    _wrap(app, settings)
+    _wrap(app, settings, app.state.api if services is not None and serves_jobs else None)
     if services is not None:
         _build_routes(app)
     return app
@@ -153,8 +154,11 @@ async def _openapi_document(request: Request) -> Response:
     return Response(body, media_type=JSON, headers={"Vary": "Accept-Encoding"})
 
 
-def _wrap(app: FastAPI, settings: HttpSettings) -> None:
-    """Add the middleware from the inside out: the last one added is the first to see a request."""
+def _wrap(app: FastAPI, settings: HttpSettings, api: Api | None) -> None:
+    """Add the middleware from the inside out: the last one added is the first to see a request.
+
+    `api` is given if the application serves jobs.
+    """
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes, max_bytes_at_once=settings.max_bodies_bytes)
     if settings.cors_origins:
         app.add_middleware(
@@ -188,6 +192,8 @@ def _wrap(app: FastAPI, settings: HttpSettings) -> None:
     app.add_middleware(RequestMetrics, metrics=app.state.metrics)
     app.add_middleware(RequestIds)
     app.add_middleware(ErrorEnvelope, base=di_server.BASE)
+    if api is not None and not settings.hosts and not settings.cors_origins:
+        app.add_middleware(PlainPolls, api=api, metrics=app.state.metrics)
     if settings.gzip_min_bytes:
         app.add_middleware(Compression, min_bytes=settings.gzip_min_bytes)
     app.add_middleware(HeadRequests)

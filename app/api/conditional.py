@@ -48,6 +48,9 @@ def unchanged(if_none_match: str | None, tag: str) -> bool:
     """Return whether If-None-Match contains the tag. The comparison is weak: a prefix W/ makes no difference."""
     if if_none_match is None:
         return False
+    # The usual case, without the parser.
+    if if_none_match == tag:
+        return True
     if if_none_match.strip() == "*":
         return True
     return any(known.removeprefix("W/") == tag for known in _tags(if_none_match, "If-None-Match"))

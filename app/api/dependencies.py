@@ -57,10 +57,7 @@ class Caller:
             NotFound: the gateway does not serve the namespace, or the caller may not see it.
             Forbidden: the caller's role does not permit the verb.
         """
-        check_namespace(namespace)
-        if namespace not in self.services.namespaces:
-            raise NotFound("there is no such namespace")
-        require(self.principal, verb, namespace)
+        require_in_namespace(self.services.namespaces, self.principal, verb, namespace)
 
     async def require_submit(self, namespace: str, keys: Sequence[KeyPlace] = ()) -> None:
         """Raise an error unless the caller may submit objects to the namespace, and the cluster has it.
@@ -108,6 +105,14 @@ class Caller:
         for namespace in requested:
             self.require(Verb.READ, namespace)
         return NamespaceSet.of(*requested)
+
+
+def require_in_namespace(served: NamespaceSet, principal: Principal, verb: Verb, namespace: str) -> None:
+    """Raise an error unless the namespace is served and the principal may do `verb` in it, as `Caller.require`."""
+    check_namespace(namespace)
+    if namespace not in served:
+        raise NotFound("there is no such namespace")
+    require(principal, verb, namespace)
 
 
 def api_of(request: Request) -> Api:

@@ -4,8 +4,9 @@
     GET  …/jobs/{name}/status   ├─▶ the functions that the documented routes call
     POST …/jobs                 ┘
 
-Requests with a query, an unusual name or an invalid key take the documented route, which is the only place for their
-errors.
+`app.api.plain_polls` answers most polls before they come here: all but long polls, and those of a gateway that checks
+origins. Requests with a query, an unusual name or an invalid key take the documented route, which is the only place for
+their errors.
 """
 
 import re
@@ -29,7 +30,7 @@ from app.services.access import Verb
 from app.services.reading import Address
 
 # Only paths whose names are surely valid match. All other paths take the documented route.
-_PATH: Final = re.compile(
+JOB_PATH: Final = re.compile(
     r"/api/v1/namespaces/(?P<namespace>[a-z0-9][-a-z0-9]{0,62})/jobs(?:/(?P<name>[a-z0-9][-.a-z0-9]{0,252})(?P<status>/status)?)?"
 )
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
@@ -44,8 +45,8 @@ class _RouteTemplate:
     path: str
 
 
-_JOB: Final = _RouteTemplate(JOBS_RESOURCE.object_path)
-_STATUS: Final = _RouteTemplate(f"{JOBS_RESOURCE.object_path}/status")
+JOB_ROUTE: Final = _RouteTemplate(JOBS_RESOURCE.object_path)
+STATUS_ROUTE: Final = _RouteTemplate(f"{JOBS_RESOURCE.object_path}/status")
 _JOBS: Final = _RouteTemplate(JOBS_RESOURCE.collection_path)
 
 
@@ -70,14 +71,14 @@ class FastPath:
     def _handler(self, scope: Scope) -> _Handler | None:
         if scope["query_string"] or scope["method"] not in ("GET", "POST"):
             return None
-        match = _PATH.fullmatch(scope["path"])
+        match = JOB_PATH.fullmatch(scope["path"])
         if match is None or (match["name"] is None) == (scope["method"] == "GET"):
             return None
         namespace, name = match["namespace"], match["name"]
         if name is None:
             return self._submission(scope, namespace)
         # Request metrics read the route from the scope.
-        scope["route"] = _STATUS if match["status"] else _JOB
+        scope["route"] = STATUS_ROUTE if match["status"] else JOB_ROUTE
         representation = Representation.STATUS if match["status"] else Representation.WHOLE
 
         async def read(request: Request) -> Response:

@@ -37,9 +37,14 @@ class HttpMetrics:
             buckets=_BUCKETS,
             registry=self._registry,
         )
+        # prometheus_client looks series up under a lock. Their number is bounded, as methods and routes are.
+        self._series: dict[tuple[str, str, int], Histogram] = {}
 
     def observe(self, method: str, route: str, status: int, seconds: float) -> None:
-        self._seconds.labels(method, route, str(status)).observe(seconds)
+        series = self._series.get((method, route, status))
+        if series is None:
+            series = self._series[method, route, status] = self._seconds.labels(method, route, str(status))
+        series.observe(seconds)
 
     def exposition(self) -> str:
         """Return the metrics of this process."""

@@ -33,18 +33,14 @@ class RequestIds:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = _given_id(scope) or secrets.token_hex(8).encode()
+        request_id = request_id_of(scope)
         started = False
 
         async def send_with_id(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                message["headers"] = [
-                    *message.get("headers", ()),
-                    (REQUEST_ID, request_id),
-                    (b"x-content-type-options", b"nosniff"),
-                ]
+                message["headers"] = [*message.get("headers", ()), *identifying(request_id)]
             await send(message)
 
         try:
@@ -58,11 +54,17 @@ class RequestIds:
             await internal_problem()(scope, receive, send_with_id)
 
 
-def _given_id(scope: Scope) -> bytes | None:
+def request_id_of(scope: Scope) -> bytes:
+    """Return the X-Request-Id of the request, or a generated one if it has none that a log can contain."""
     for name, value in scope["headers"]:
         if name == REQUEST_ID and _SAFE_ID.fullmatch(value):
             return bytes(value)
-    return None
+    return secrets.token_hex(8).encode()
+
+
+def identifying(request_id: bytes) -> tuple[tuple[bytes, bytes], ...]:
+    """Return the header fields of every answer: the request id, and the one that forbids to guess content types."""
+    return (REQUEST_ID, request_id), (b"x-content-type-options", b"nosniff")
 
 
 def _expects_continue(scope: Scope) -> bool:
