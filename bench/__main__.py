@@ -103,15 +103,6 @@ _COMMANDS: Final[Mapping[str, Callable[[list[str]], None]]] = {
     "follow": follow.main,
     "large": large.main,
     "memory": memory.main,
-    "stages": stages.main,
-    "submit": submit.main,
-}
-
-_COMMANDS: Final[Mapping[str, Callable[[list[str]], None]]] = {
-    "cache": cache.main,
-    "follow": follow.main,
-    "large": large.main,
-    "memory": memory.main,
     "poll": poll.main,
     "stages": stages.main,
     "submit": submit.main,

@@ -11,17 +11,10 @@ request, which adds to the load.
 import asyncio
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
-from typing import Final
-
-from prometheus_client import Counter, Gauge
 
 from app.domain.errors import Unavailable
 from app.domain.fair_queue import FairQueue
-
-_WAITING: Final = Gauge("jobgate_waiting_requests", "Requests that wait for their turn.", ("work",))
-_REFUSED: Final = Counter(
-    "jobgate_overload_refusals", "Requests refused because too many waited, or for too long.", ("work",)
-)
+from app.services import metrics
 
 
 class Overloaded(Unavailable):
@@ -42,8 +35,8 @@ class Turns:
         self._free = at_once
         self._max_seconds = max_seconds
         self._waiting: FairQueue[Hashable, asyncio.Future[None]] = FairQueue(max_waiting)
-        self._gauge = _WAITING.labels(work)
-        self._refused = _REFUSED.labels(work)
+        self._gauge = metrics.WAITING.labels(work)
+        self._refused = metrics.OVERLOAD_REFUSALS.labels(work)
 
     @property
     def waiting(self) -> int:

@@ -13,6 +13,7 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,8 +22,10 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
+from app.cancellation import TaskGroup
 from app.embedded_postgres.binaries import PostgresBinaries
 from app.embedded_postgres.server import EmbeddedPostgres
+from tests.support.waiting import until
 
 EXTERNAL_SERVER = "JOBGATE_TEST_DATABASE_URL"
 DEBIAN = Path("/usr/lib/postgresql")
@@ -41,12 +44,19 @@ def with_database(url: str, database: str) -> str:
     return f"{plain}?{parts.query}" if parts.query else plain
 
 
-async def execute(url: str, statement: str) -> None:
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[Any]:
+    """Connect without a pool."""
     connection: Any = await asyncpg.connect(url, timeout=90)
     try:
-        await connection.execute(statement, timeout=120)
+        yield connection
     finally:
         await connection.close(timeout=60)
+
+
+async def execute(url: str, statement: str) -> None:
+    async with connected(url) as connection:
+        await connection.execute(statement, timeout=120)
 
 
 @asynccontextmanager
@@ -58,11 +68,28 @@ async def writes_hang(server_url: str) -> AsyncIterator[None]:
     # ALTER SYSTEM also affects connections that are already open, after a reload.
     await execute(server_url, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
     await execute(server_url, "SELECT pg_reload_conf()")
+    await until(partial(_a_commit_hangs, server_url))  # the server applies the change some time after the call
     try:
         yield
     finally:
         await execute(server_url, "ALTER SYSTEM RESET synchronous_standby_names")
         await execute(server_url, "SELECT pg_reload_conf()")
+
+
+async def _a_commit_hangs(server_url: str) -> bool:
+    """Write, and return whether the commit waits for a standby."""
+    async with connected(server_url) as writer, connected(server_url) as observer, TaskGroup() as group:
+        writing = group.create_task(writer.execute("SELECT pg_logical_emit_message(true, 'a test', '')", timeout=60))
+
+        async def outcome() -> bool | None:
+            if writing.done():
+                return False
+            of_writer = "SELECT wait_event FROM pg_stat_activity WHERE pid = $1"
+            return await observer.fetchval(of_writer, writer.get_server_pid()) == "SyncRep" or None
+
+        hangs: bool = await until(outcome, lambda found: found is not None)
+        writing.cancel()
+    return hangs
 
 
 @asynccontextmanager
