@@ -16,7 +16,7 @@ import pytest
 from tests.deploy.rights import RBAC, Right, apply, documents, granted, used
 from tests.support.cluster import running_embedded_cluster
 from tests.support.gateway_process import STEADY, gateway_process
-from tests.support.kube import Cluster, connect
+from tests.support.kube import Cluster, KubeClient, connect
 from tests.support.kube_proxy import KubeProxy, kube_proxy
 from tests.support.nodes import some_node
 from tests.support.waiting import until
@@ -90,19 +90,28 @@ async def until_status(client: httpx2.AsyncClient, job: str, key: str, value: ob
     await until(status, lambda found: found.get(key) == value, what=f"{key}={value} of {job}", within=120, every=0.1)
 
 
-async def live(client: httpx2.AsyncClient, name: str, proxy: KubeProxy) -> None:
-    """Submitted, restarted, paused, resumed, read, cancelled, marked as ended, deleted."""
-    job = f"{JOBS}/{name}"
-    assert (await client.post(JOBS, json=a_job(name))).status_code == 201
-    await until_status(client, job, "phase", "Running")
+async def until_attempt(client: httpx2.AsyncClient, job: str, number: int) -> None:
     await until(
         lambda: client.get(f"{job}/replicas"),
-        lambda answer: answer.json()["items"][0]["attempt"] == 2,
-        what="attempt 2",
+        lambda answer: answer.json()["items"][0]["attempt"] == number,
+        what=f"attempt {number}",
         within=120,
         every=0.1,
     )
     await until_status(client, job, "phase", "Running")
+
+
+async def live(client: httpx2.AsyncClient, name: str, proxy: KubeProxy, admin: KubeClient) -> None:
+    """Submitted, restarted, its pod vanished, paused, resumed, read, cancelled, marked as ended, deleted."""
+    job = f"{JOBS}/{name}"
+    assert (await client.post(JOBS, json=a_job(name))).status_code == 201
+    await until_status(client, job, "phase", "Running")
+    await until_attempt(client, job, 2)
+    # The gateway asks the API server whether a pod that the watch no longer shows is really gone.
+    pod = f"/api/v1/namespaces/{NAMESPACE}/pods/{name}-worker-0"
+    (await admin.patch(pod, {"metadata": {"finalizers": None}})).ok()
+    (await admin.delete(pod, {"gracePeriodSeconds": 0})).ok()
+    await until_attempt(client, job, 3)
     assert (await client.post(f"{job}/pause")).status_code == 202
     await until_status(client, job, "phase", "Paused")
     assert (await client.post(f"{job}/resume")).status_code == 202
@@ -140,7 +149,7 @@ async def test_a_jobs_life_uses_every_right_and_no_other(
             await admin.post("/api/v1/namespaces", {"metadata": {"name": "jobgate-system"}})
         gangs = (await admin.get(f"/apis/{GANG}/v1beta1")).status == 200
         async with serving(proxy, database_url, tmp_path) as client:
-            await live(client, f"rights-{secrets.token_hex(3)}", proxy)
+            await live(client, f"rights-{secrets.token_hex(3)}", proxy, admin)
         rights = granted("gateway", documents(RBAC))
         expected = {right for right in rights if gangs or right.group != GANG}
         needed = {right for request in proxy.requests if (right := used(request)) is not None}
