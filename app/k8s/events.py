@@ -54,7 +54,9 @@ async def newest_events_of(
     most: int,
     timeout: float,  # noqa: ASYNC109 - see Transport.request
 ) -> Mapping[str, list[Event]] | None:
-    """Return what `newest_events` returns for each of these objects, from one list of the Events of the namespace.
+    """Return the newest Events of each of these objects by uid, at most `most`, the last one last.
+
+    They come from one list of the Events of the namespace.
 
     The API server reads all Events of the namespace from its database for every list, whatever the selector. Returns
     None if the namespace has more Events than are read.

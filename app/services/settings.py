@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LongRequestLimits:
-    """Limits of one process.
+    """Limits on the long-running requests (streams, long polls and followed logs) that one process holds open.
 
     Args:
-        total: most long-running requests.
-        per_token: most long-running requests of one token.
-        logs: most logs among them.
+        total: most of them together.
+        per_token: most of them for one token.
+        logs: most of them that are logs.
         recheck: seconds between two checks of the tokens.
         unconfirmed: seconds for which a successful check counts while Postgres does not answer. It is longer than a
             failover of Postgres takes.

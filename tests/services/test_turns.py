@@ -95,26 +95,17 @@ async def test_a_cancelled_request_leaves_its_turn_to_the_next(cancelled: int) -
         assert turns.waiting == 0
 
 
-async def test_a_request_that_is_cancelled_when_its_turn_comes_passes_it_on() -> None:
+@pytest.mark.parametrize("has_turn", [True, False], ids=["it has the turn", "it is still in the queue"])
+async def test_a_request_that_is_cancelled_when_its_turn_comes_keeps_no_turn(*, has_turn: bool) -> None:
     turns = Turns("work", at_once=1, max_waiting=10)
     async with TaskGroup() as group:
         requests = Requests(turns, group)
         async with turns.turn("a"):
             first, _ = await requests.send("aa")
-        # The turn is that of the first request, which has not run since.
+            if not has_turn:
+                first.cancel()
+        # The end of the block gives the turn to the first request, which has not run since.
         first.cancel()
-        await until(lambda: requests.ran, what="the second request runs")
-        requests.release()
-    assert requests.outcomes == ["cancelled", "ran"]
-
-
-async def test_a_turn_is_not_given_to_a_request_that_was_cancelled_a_moment_ago() -> None:
-    turns = Turns("work", at_once=1, max_waiting=10)
-    async with TaskGroup() as group:
-        requests = Requests(turns, group)
-        async with turns.turn("a"):
-            first, _ = await requests.send("aa")
-            first.cancel()  # it is still in the queue when the block ends
         await until(lambda: requests.ran, what="the second request runs")
         requests.release()
     assert requests.outcomes == ["cancelled", "ran"]

@@ -83,7 +83,7 @@ class _Slice:
             timer.cancel()
 
     async def run(self, call: Call, *, always: bool = False) -> None:
-        """Carry out the call. Only with `always` it begins even if the time is over."""
+        """Carry out the call, unless the time is over. With `always`, carry it out in any case."""
         async with self._slots:
             if self._over.is_set() and not always:
                 # A failure has a back-off, after which the actions that are left are computed again too.
