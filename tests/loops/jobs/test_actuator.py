@@ -117,6 +117,14 @@ async def test_events_that_are_too_many_for_one_list_are_read_for_each_pod(
     assert await harness.evidence.events(work.plan.identity, captures) == {}
 
 
+async def test_captures_make_progress_even_if_reading_the_events_takes_the_whole_slice(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, work, captures = await with_pods(harness)
+    monkeypatch.setattr(actuator, "SLICE", 0.0)
+    assert await harness.actuator.perform(replace(work, actions=captures)) is Performed.ALL
+
+
 async def test_no_call_begins_after_the_slice(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(actuator, "SLICE", 0.0)
     monkeypatch.setattr(actuator, "CALLS_PER_JOB", 1)
