@@ -13,7 +13,7 @@ from app.cancellation import rounds
 from app.db.engine import Database
 from app.db.errors import DatabaseContended, DatabaseUnavailable
 from app.db.idempotency import KeyInFlight
-from app.db.jobs.submit import Answer, NewJob, submit, submit_together
+from app.db.jobs.submit import MAX_TRIES, Answer, NewJob, Undecided, submit, submit_together
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits
 from app.faultpoints import FaultPoint, reached
 
@@ -91,7 +91,10 @@ class GroupCommit:
             _refuse(left, stopping)
 
     async def _commit(self, batch: Sequence[_Waiting]) -> None:
-        """Store all jobs in one transaction. If that fails, store each in its own, so that only the bad one fails."""
+        """Store all jobs in one transaction. If that fails, store each in its own, so that only the bad one fails.
+
+        Jobs that the transaction leaves undecided are stored in transactions of their own, too.
+        """
         reached(FaultPoint.SUBMISSION_ARRIVED)
         try:
             answers = await submit(self._db, [waiting.job for waiting in batch], self._limits)
@@ -106,8 +109,13 @@ class GroupCommit:
         except Exception:  # noqa: BLE001  the error is reported below to the job that causes it
             await self._commit_each(batch)
         else:
+            undecided = []
             for waiting, answer in zip(batch, answers, strict=True):
-                _answer(waiting, answer)
+                if isinstance(answer, Undecided):
+                    undecided.append(waiting)
+                else:
+                    _answer(waiting, answer)
+            await self._commit_each(undecided)
 
     async def _commit_together(self, together: _Together) -> None:
         reached(FaultPoint.SUBMISSION_ARRIVED)
@@ -130,7 +138,7 @@ class GroupCommit:
 
     async def _commit_alone(self, waiting: _Waiting) -> None:
         try:
-            _answer(waiting, (await submit(self._db, [waiting.job], self._limits))[0])
+            _answer(waiting, await self._decided(waiting.job))
         except DatabaseContended as error:
             if waiting.job.idempotency is None:
                 _refuse([waiting], error)
@@ -138,6 +146,13 @@ class GroupCommit:
                 _answer(waiting, KeyInFlight())
         except Exception as error:  # noqa: BLE001  the error concerns only this caller
             _refuse([waiting], error)
+
+    async def _decided(self, job: NewJob) -> Answer:
+        for _ in range(MAX_TRIES):
+            (answer,) = await submit(self._db, [job], self._limits)
+            if not isinstance(answer, Undecided):
+                return answer
+        raise DatabaseContended("the names of this job change hands too fast")
 
 
 def _answer(waiting: _Waiting | _Together, answer: Any) -> None:

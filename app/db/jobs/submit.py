@@ -4,8 +4,9 @@
                      │ known: replay or conflict   │ taken, or no room: release the key     if any have these names
 
 Unique indexes decide between concurrent transactions; no transaction reads first to decide. The second one waits for
-the commit of the first and then sees its result. Keys and names are inserted in sorted order, and rows of other jobs
-are locked last, so that transactions rarely deadlock.
+the commit of the first and then sees its result. Keys and names are inserted once and in sorted order, and rows of
+other jobs are locked last, so that transactions with the same names do not deadlock. Transactions with ranges that
+overlap in part can: PostgreSQL ends one of them, and the group commit stores its jobs one by one.
 """
 
 from collections import Counter
@@ -74,6 +75,15 @@ class NameTaken:
     leaving: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """Nothing of the job was stored, and it must be submitted again, alone: a key or name was released meanwhile.
+
+    Another transaction released it, or a job of the same transaction that was refused. To take the name now, the
+    transaction would leave the order of names, and could deadlock.
+    """
+
+
 Answer: TypeAlias = Submitted | NameTaken | OverLimit | Replayed | KeyConflict | KeyInFlight
 
 _GIVE_NAMES_BACK = "DELETE FROM names WHERE job_uid = ANY($1::uuid[])"
@@ -99,26 +109,24 @@ WITH w AS (
 SELECT {in_the_way(len(_JOB.names) + 1)}
 """  # noqa: S608  constants
 _MANIFEST: Final = _JOB.names.index("manifest")
-# The holder of a name may release it before it is read. After this many attempts, report contention.
-_MAX_TRIES = 5
+# The holder of a name may release it before it is read. After this many transactions, report contention.
+MAX_TRIES: Final = 5
 
 
-async def submit(db: Database, jobs: Sequence[NewJob], limits: PodLimits = DEFAULT_LIMITS) -> list[Answer]:
-    """Store each job that is acceptable, durably, and return the answers in the order of `jobs`.
+async def submit(db: Database, jobs: Sequence[NewJob], limits: PodLimits = DEFAULT_LIMITS) -> list[Answer | Undecided]:
+    """Store each job that is acceptable, durably, in one transaction. Return the answers in the order of `jobs`.
 
     Raises:
         NotStorable: a job cannot be stored, so none was. The caller retries them one by one.
         DatabaseContended: another transaction holds a key or name for too long. None was stored.
     """
 
-    async def store(connection: Connection, room: PodRoom) -> list[Answer]:
+    async def store(connection: Connection, room: PodRoom) -> list[Answer | Undecided]:
         batch = _Batch(connection, jobs, room)
-        undecided = await batch.attempt(range(len(jobs)))
-        for place in undecided:
-            await _decide(batch, place)
+        await batch.decide()
         # Last, because it locks the rows of other jobs.
         await batch.clear_the_way()
-        return [batch.answers[place] for place in range(len(jobs))]
+        return [batch.answers.get(place, Undecided()) for place in range(len(jobs))]
 
     return await with_room(db, _pods_of(jobs), limits, store)
 
@@ -133,7 +141,7 @@ async def submit_together(
     Raises:
         NotStorable, DatabaseContended: none was stored.
     """
-    for _ in range(_MAX_TRIES):
+    for _ in range(MAX_TRIES):
         try:
             await with_room(db, _pods_of(jobs), limits, partial(_store_all, jobs))
         except _RolledBack as rolled_back:
@@ -162,19 +170,11 @@ def _pods_of(jobs: Sequence[NewJob]) -> Mapping[str, int]:
 
 async def _store_all(jobs: Sequence[NewJob], connection: Connection, room: PodRoom) -> None:
     batch = _Batch(connection, jobs, room)
-    undecided = await batch.attempt(range(len(jobs)))
+    await batch.decide()
     refused = {place: said for place, said in batch.answers.items() if not isinstance(said, Submitted)}
-    if refused or undecided:
+    if refused or len(batch.answers) < len(jobs):
         raise _RolledBack(refused)
     await batch.clear_the_way()
-
-
-async def _decide(batch: "_Batch", place: int) -> None:
-    """Decide one job by itself, so that jobs of the same batch cannot block each other again."""
-    for _ in range(_MAX_TRIES):
-        if not await batch.attempt([place]):
-            return
-    raise DatabaseContended("the names of this job change hands too fast")
 
 
 class _Batch:
@@ -189,10 +189,9 @@ class _Batch:
         self._blocked_way = False
         self.answers: dict[int, Answer] = {}
 
-    async def attempt(self, places: Sequence[int]) -> list[int]:
-        """Decide these jobs, and return the positions of those that remain undecided."""
-        places = self._answer_known(places)
-        claimed = await self._claim_keys(places)
+    async def decide(self) -> None:
+        """Store or refuse the jobs. A job that has no answer afterwards is undecided."""
+        claimed = await self._claim_keys()
         named, blocked = await self._reserve_names(claimed)
         winners = await self._with_room(named)
         if winners:
@@ -203,34 +202,27 @@ class _Batch:
         for place in winners:
             self._win(place)
         await self._name_the_holders(blocked)
-        return [place for place in places if place not in self.answers]
+        self._answer_known()
 
-    def _answer_known(self, places: Sequence[int]) -> list[int]:
-        """Answer the jobs whose idempotency keys are known, and return the others."""
-        unknown = []
-        for place in places:
-            key = self._jobs[place].idempotency
-            known = self._known.get(key.place) if key else None
-            if key is None or known is None:
-                unknown.append(place)
-            else:
-                self.answers[place] = known.replay_or_conflict(key)
-        return unknown
+    def _answer_known(self) -> None:
+        """Answer the jobs without an answer whose idempotency keys are known."""
+        for place, job in enumerate(self._jobs):
+            known = self._known.get(job.idempotency.place) if job.idempotency else None
+            if job.idempotency is not None and known is not None and place not in self.answers:
+                self.answers[place] = known.replay_or_conflict(job.idempotency)
 
-    async def _claim_keys(self, places: Sequence[int]) -> list[int]:
+    async def _claim_keys(self) -> list[int]:
         """Claim the keys. Return the positions of the jobs that have no key or are the first to use theirs."""
-        free = [place for place in places if self._jobs[place].idempotency is None]
+        free = [place for place, job in enumerate(self._jobs) if job.idempotency is None]
         first: dict[KeyPlace, int] = {}
         keys = []
-        for place in places:
-            job = self._jobs[place]
-            # The first of several jobs with the same key claims it. The others get its answer in the next attempt.
+        for place, job in enumerate(self._jobs):
+            # The first of several jobs with the same key claims it. The others get its answer.
             if job.idempotency is not None and job.idempotency.place not in first:
                 first[job.idempotency.place] = place
                 keys.append((job.idempotency, job.uid, job.created_at))
         refused = await idempotency.claim(self._connection, keys)
         self._known |= {key: answer for key, answer in refused.items() if answer is not None}
-        self._answer_known([first[key] for key in refused])
         return free + [place for key, place in first.items() if key not in refused]
 
     async def _reserve_names(self, places: Sequence[int]) -> tuple[list[int], dict[int, list[NameRange]]]:
@@ -274,7 +266,7 @@ class _Batch:
     async def _name_the_holders(self, blocked: Mapping[int, Sequence[NameRange]]) -> None:
         """Answer blocked jobs with the holder of a name.
 
-        A job remains undecided if its name was taken by a job of this batch that was refused as well.
+        A job remains undecided if its name was released meanwhile, or was taken by a refused job of this batch.
         """
         if not blocked:
             return

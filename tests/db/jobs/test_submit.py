@@ -16,7 +16,7 @@ from app.db.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, Replaye
 from app.db.jobs import controller
 from app.db.jobs.group_commit import GroupCommit
 from app.db.jobs.rows import STORED_JOBS
-from app.db.jobs.submit import Answer, NameTaken, NewJob, Submitted, submit
+from app.db.jobs.submit import Answer, NameTaken, NewJob, Submitted, Undecided, submit
 from app.db.leases import Lease
 from app.domain.reservations.name_ranges import NameRange
 from app.domain.vocabulary import JobPhase
@@ -25,6 +25,11 @@ from tests.db.factories import NOW, later, move, names_held, new_job, stored, su
 from tests.support.waiting import until
 
 _OTHERS_WAIT = "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
+
+_OTHERS_WAIT_IN_A_ROW = """
+SELECT count(*) > 0 FROM pg_locks AS a JOIN pg_locks AS b ON b.pid = ANY(pg_blocking_pids(a.pid))
+WHERE NOT a.granted AND NOT b.granted AND pg_backend_pid() = ANY(pg_blocking_pids(b.pid))
+"""
 
 
 def key(name: str = "k", fingerprint: str = "f", answer: bytes = b"{}") -> IdempotencyKey:
@@ -77,9 +82,8 @@ async def test_two_jobs_that_block_each_other_through_a_third_are_both_decided(d
     await submitted(db, live)
     b = new_job("b", names=(NameRange("pod", "m"), NameRange("pod", "z")))
     a = new_job("c", names=(NameRange("pod", "m"),))
-    answers = await submit(db, [b, a])
-    assert answers[0] == NameTaken(job_name="live", job_uid=live.uid, kind="pod", name="z")
-    assert answers[1] == Submitted(uid=a.uid)
+    taken = NameTaken(job_name="live", job_uid=live.uid, kind="pod", name="z")
+    assert await in_a_group(db, [b, a]) == [taken, Submitted(uid=a.uid)]
 
 
 async def test_of_two_jobs_that_need_the_same_names_one_is_stored(db: Database) -> None:
@@ -161,6 +165,28 @@ async def test_a_job_that_ends_while_a_new_one_waits_for_its_name_is_removed(db:
             await until(lambda: ending.fetchval(_OTHERS_WAIT), what="the new job waits for the name")
         assert await waiting == [Submitted(uid=after.uid)]
     assert (await stored(db, before.uid)).intent.remove
+
+
+async def test_a_name_that_is_released_meanwhile_is_not_taken_out_of_order(db: Database) -> None:
+    """One transaction has `b`, and lacks `a`, which is released then. Another one takes `a` and waits for `b`."""
+    await submitted(db, before := new_job("before", names=(NameRange("pod", "a"),)))
+    lacking, beside = (
+        new_job("lacking", names=(NameRange("pod", "a"),)),
+        new_job("beside", names=(NameRange("pod", "b"),)),
+    )
+    other = new_job("other", names=(NameRange("pod", "a"), NameRange("pod", "b")))
+    async with asyncio.TaskGroup() as tasks, db.begin() as table:
+        # The first transaction stops after it has tried to reserve its names.
+        await table.execute("LOCK TABLE status_history IN SHARE MODE")
+        of_first = tasks.create_task(submit(db, [lacking, beside]))
+        await until(lambda: table.fetchval(_OTHERS_WAIT), what="the first transaction waits for the table")
+        async with db.read() as connection:
+            await connection.execute("UPDATE names SET released = true WHERE job_uid = $1", before.uid)
+        of_other = tasks.create_task(submit(db, [other]))
+        await until(lambda: table.fetchval(_OTHERS_WAIT_IN_A_ROW), what="the other transaction waits for the first")
+    assert await of_first == [Undecided(), Submitted(uid=beside.uid)]
+    assert await of_other == [NameTaken(job_name="beside", job_uid=beside.uid, kind="pod", name="b")]
+    assert await in_a_group(db, [lacking]) == [Submitted(uid=lacking.uid)]
 
 
 async def test_a_new_job_does_not_remove_finished_jobs_without_objects(db: Database, lease: Lease) -> None:
