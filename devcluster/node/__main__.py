@@ -32,6 +32,7 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--retry", type=float, default=2.0, help="seconds until missing objects are requested again (default: 2)"
     )
+    parser.add_argument("--zone", help="value of the label topology.kubernetes.io/zone of the node (default: no label)")
     parser.add_argument(
         "--cordoned", action="store_true", help="run only pods that name this node or tolerate the cordon"
     )
@@ -60,6 +61,7 @@ async def serve(arguments: argparse.Namespace) -> None:
         cpu=arguments.cpu,
         memory=arguments.memory,
         pods=arguments.pods,
+        labels={} if arguments.zone is None else {"topology.kubernetes.io/zone": arguments.zone},
         lease_interval=arguments.lease_interval,
         configmap_refresh=arguments.configmap_refresh,
         backoff_base=arguments.backoff_base,

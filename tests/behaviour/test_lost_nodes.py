@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import secrets
 import signal
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -30,7 +31,11 @@ TOLERATIONS: list[dict[str, Any]] = [
 
 @dataclass(slots=True, kw_only=True)
 class Pair:
-    """Two cordoned nodes: only pods that ask for them come here, so nobody else's test loses its node."""
+    """Two cordoned nodes: only pods that ask for them come here, so nobody else's test loses its node.
+
+    They are a zone of their own. In a zone where more than two nodes, and most of them, are not ready, a node lifecycle
+    controller evicts no pod.
+    """
 
     frozen: NodeProcess
     healthy: NodeProcess
@@ -54,8 +59,9 @@ class Pair:
 
 @pytest_asyncio.fixture
 async def pair(stage: Cluster, tmp_path: Path) -> AsyncIterator[Pair]:
-    with running_node(stage, tmp_path / "frozen", "--cordoned") as frozen:
-        healthy = NodeProcess(stage, tmp_path / "healthy", "--cordoned")
+    arguments = ("--cordoned", "--zone", secrets.token_hex(4))
+    with running_node(stage, tmp_path / "frozen", *arguments) as frozen:
+        healthy = NodeProcess(stage, tmp_path / "healthy", *arguments)
         pair = Pair(frozen=frozen, healthy=healthy)
         async with removed_node(stage, frozen.name), removed_node(stage, healthy.name):
             try:
