@@ -153,8 +153,9 @@ async def test_a_jobs_life_uses_every_right_and_no_other(
         rights = granted("gateway", documents(RBAC))
         expected = {right for right in rights if gangs or right.group != GANG}
         needed = {right for request in proxy.requests if (right := used(request)) is not None}
-        assert needed - expected == set(), "the code asks for more than deploy/rbac.yaml grants"
-        assert expected - needed == set(), "deploy/rbac.yaml grants what a job's life does not need"
+        more, unused = needed - expected, expected - needed
+        assert not more, f"the code asks for more than deploy/rbac.yaml grants: {more}"
+        assert not unused, f"deploy/rbac.yaml grants what a job's life does not need: {unused}"
 
 
 @pytest.mark.parametrize(
