@@ -13,6 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from app.domain.kubernetes import labels
 from tests.deploy.rights import RBAC, Right, apply, documents, granted, used
 from tests.support.cluster import running_embedded_cluster
 from tests.support.gateway_process import STEADY, gateway_process
@@ -102,16 +103,15 @@ async def until_attempt(client: httpx2.AsyncClient, job: str, number: int) -> No
 
 
 async def live(client: httpx2.AsyncClient, name: str, proxy: KubeProxy, admin: KubeClient) -> None:
-    """Submitted, restarted, its pod vanished, paused, resumed, read, cancelled, marked as ended, deleted."""
+    """Submitted, restarted, without a label of its pod, paused, resumed, read, cancelled, marked as ended, deleted."""
     job = f"{JOBS}/{name}"
     assert (await client.post(JOBS, json=a_job(name))).status_code == 201
     await until_status(client, job, "phase", "Running")
     await until_attempt(client, job, 2)
     # The gateway asks the API server whether a pod that the watch no longer shows is really gone.
     pod = f"/api/v1/namespaces/{NAMESPACE}/pods/{name}-worker-0"
-    (await admin.patch(pod, {"metadata": {"finalizers": None}})).ok()
-    (await admin.delete(pod, {"gracePeriodSeconds": 0})).ok()
-    await until_attempt(client, job, 3)
+    (await admin.patch(pod, {"metadata": {"labels": {labels.JOB_UID: None}}})).ok()
+    await admin.eventually(pod, lambda found: labels.JOB_UID in found["metadata"]["labels"])
     assert (await client.post(f"{job}/pause")).status_code == 202
     await until_status(client, job, "phase", "Paused")
     assert (await client.post(f"{job}/resume")).status_code == 202
