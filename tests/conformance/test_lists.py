@@ -121,7 +121,10 @@ async def test_events_by_object(api: KubeClient, namespace: str) -> None:
 
 async def test_versions_of_lists(api: KubeClient, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/pods"
-    (await api.post(path, bound_pod())).ok()
+    created = (await api.post(path, bound_pod())).ok()
+    # A list at version 0 is served from kube-apiserver's cache, which may be older than the pod. A list at the pod's
+    # version waits for the cache.
+    assert await names(api, path, resourceVersion=created["metadata"]["resourceVersion"]) == ["p"]
     assert await names(api, path, resourceVersion="0") == ["p"]
     answer = await api.get(path, resourceVersion="abc")
     assert "invalid resource version" in answer.refused(400, "BadRequest")
