@@ -178,7 +178,8 @@ def _kept_token(home: Path) -> str:
     """Return the token of the data directory. It is generated once, so that kubeconfigs outlive a restart."""
     path = home / "token"
     if not path.exists():
-        write_private(path, secrets.token_urlsafe(24))
+        # Hexadecimal: as an argument, a token that begins with a hyphen would be read as an option.
+        write_private(path, secrets.token_hex(24))
     return path.read_text()
 
 

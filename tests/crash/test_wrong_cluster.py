@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 def other_cluster(busy_cluster: Cluster, tmp_path: Path) -> Iterator[Cluster]:
     """Another cluster that accepts the token of the gateway."""
     token = Cluster.read(as_gateway(busy_cluster.kubeconfig), real=busy_cluster.real).token
-    arguments = ("--nodes", "1", "--token", token)
+    arguments = ("--nodes", "1", f"--token={token}")
     with running_embedded_cluster(tmp_path / "other", *arguments) as cluster:
         yield cluster
 

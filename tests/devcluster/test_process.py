@@ -9,6 +9,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from devcluster.run import _kept_token
 from tests.conformance.manifests import bound_pod, config_map, owner
 from tests.support.cluster import EmbeddedProcess, running_embedded_cluster
 from tests.support.kube import Cluster, KubeClient, connect
@@ -134,3 +135,13 @@ async def test_pod_groups_where_asked_for(embedded_cluster: Cluster, tmp_path: P
     with running_embedded_cluster(tmp_path, "--nodes", "0") as plain:
         async with connect(plain) as api:
             assert (await api.get(GROUPS)).status == 404
+
+
+def test_a_generated_token_is_no_option(tmp_path: Path) -> None:
+    """As the argument of an option: one in 64 random tokens would begin with a hyphen."""
+    for number in range(1000):
+        home = tmp_path / str(number)
+        home.mkdir()
+        token = _kept_token(home)
+        assert token.isalnum()
+        assert token == _kept_token(home)
