@@ -9,6 +9,7 @@ import contextlib
 import logging
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,9 @@ class NodeAgent:
         # A malformed images file must fail the start, not each pod.
         load_images(self._settings.images_file)
         addresses = AddressBlock(self._name, routed=self._settings.routed_addresses)
+        if self._settings.pods > addresses.size:
+            log.warning("the node accepts %d pods, because it has as many addresses for them", addresses.size)
+            self._settings = replace(self._settings, pods=addresses.size)
         try:
             async with (
                 # The log server starts before the registration, since the status of the node contains its port.

@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.node_support import Pods, condition, events, shell, state, status_of
+from devcluster.node.agent import NodeAgent
+from devcluster.node.network import addresses
+from devcluster.node.settings import NodeSettings
+from tests.conformance.node_support import Node, Pods, condition, events, shell, state, status_of
+from tests.support.kube import Cluster, KubeClient
 
 pytestmark = pytest.mark.conformance
 
@@ -228,3 +232,25 @@ async def test_many_pods_at_once(pods: Pods) -> None:
     ended = await asyncio.gather(*(pods.ended(name) for name in names))
     assert {pod["status"]["phase"] for pod in ended} == {"Succeeded"}
     assert len({pod["status"]["podIP"] for pod in ended}) == len(names)
+
+
+async def test_ended_pods_give_their_addresses_back(
+    cluster: Cluster, api: KubeClient, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node runs more pods than it has addresses, but not at the same time."""
+    monkeypatch.setattr(addresses, "LAST_NUMBER", 2)
+    node = Node(cluster, tmp_path / "node")
+    agent = NodeAgent(cluster.kubeconfig, node.name, NodeSettings(data_dir=node.data_dir, schedulable=False))
+    pods = Pods(api, namespace, node)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(agent.run())
+        await agent.ready.wait()
+        names = [(await pods.create(f"p-{number}", shell("true")))["metadata"]["name"] for number in range(2)]
+        ended = [await pods.ended(name) for name in names]
+        await pods.create("late", shell("true"))
+        ended.append(await pods.ended("late"))
+        registered = (await api.get(f"/api/v1/nodes/{node.name}")).ok()
+        running.cancel()
+    await node.remove(api)
+    assert all(pod["status"]["podIP"] != addresses.SHARED for pod in ended)
+    assert registered["status"]["allocatable"]["pods"] == "2"

@@ -66,12 +66,18 @@ class AddressBlock:
         """Tell whether pods have addresses of their own. Without a block, as on macOS, all pods share 127.0.0.1."""
         return self._block is not None
 
+    @property
+    def size(self) -> int:
+        """The number of pods that can have addresses of their own."""
+        return LAST_ROUTED_NUMBER if self._network else LAST_NUMBER
+
     def acquire(self, uid: str) -> str:
-        if uid in self._taken or not self.distinct:
+        """Return the address of the pod: the shared one if no other is free, as for a pod that the node rejects."""
+        if uid in self._taken or not self.distinct or len(self._used) == self.size:
             return self._taken.get(uid, SHARED)
         while True:
             # Addresses are reused as late as possible, so that a late client does not reach another pod.
-            self._next = self._next % (LAST_ROUTED_NUMBER if self._network else LAST_NUMBER) + 1
+            self._next = self._next % self.size + 1
             address = self._address(self._next)
             if address not in self._used:
                 break

@@ -94,8 +94,9 @@ class PodWorker:
                 await self._play(player)
             else:
                 await self._run_pod()
-        await self._until(lambda: self._deleted)
+        # An ended pod needs no address, and may stay for a long time. Its status keeps the one that it had.
         self._node.release(self.context.uid)
+        await self._until(lambda: self._deleted)
         await self._writer.remove()
         # A finalizer may keep the object. Its logs stay available until it is gone.
         await self._until(self._writer.gone.is_set)

@@ -23,6 +23,19 @@ def test_pods_have_addresses_of_their_own_until_they_are_gone(tmp_path: Path) ->
         block.close()
 
 
+def test_without_a_free_address_a_pod_has_the_shared_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(addresses, "LAST_NUMBER", 2)
+    block = AddressBlock("n", tmp_path)
+    try:
+        first = block.acquire("a")
+        block.acquire("b")
+        assert block.acquire("c") == addresses.SHARED
+        block.release("a")
+        assert block.acquire("c") == first
+    finally:
+        block.close()
+
+
 @pytest.mark.parametrize("routed", [False, True])
 def test_no_address_is_outside_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, routed: bool) -> None:
     monkeypatch.setattr(addresses, "add_local_route", lambda *_: True)
