@@ -41,8 +41,8 @@ HEAVY = ("aiohttp", "alembic", "asyncpg", "cryptography", "fastapi", "kubernetes
 # What prints the help of a command, and modules that it must not import, because each of them takes long. typer itself
 # imports pydantic for the options of a command.
 HELP = {
-    "--help": (*HEAVY, "app.cli", "app.domain", "pydantic"),
-    "submit --help": (*HEAVY, "app.cli", "app.domain"),
+    "--help": (*HEAVY, "app.cli", "app.domain", "httpx2", "pydantic"),
+    "submit --help": (*HEAVY, "app.cli", "app.domain", "httpx2"),
     "serve --help": HEAVY,  # it shows the settings
     **dict.fromkeys(
         ("dev --help", "demo --help", "migrate --help", "token create --help", "uninstall --help", "openapi --help"),

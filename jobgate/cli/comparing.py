@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,8 +14,11 @@ from jobgate.cli.manifests import Document
 from jobgate.cli.options import STRUCTURED, ContextName, Format, Namespace, Output, Server, gateway, printed, together
 from jobgate.cli.options import resource_of as objects_of
 from jobgate.cli.targets import resource_of, shown_name
-from jobgate.client import Client, NotFoundError, ProblemError, ending_of
+from jobgate.client import NotFoundError, ProblemError, ending_of
 from jobgate.client.types import Job
+
+if TYPE_CHECKING:
+    from jobgate.client import Client
 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -69,7 +72,7 @@ class _Compared:
     refused: Sequence[str] = ()
 
 
-def _compared(client: Client, document: Document, editable: Mapping[str, Sequence[str]]) -> _Compared | None:
+def _compared(client: "Client", document: Document, editable: Mapping[str, Sequence[str]]) -> _Compared | None:
     """Return the differences of one manifest. Print why and return None if the gateway refuses it."""
     kind = document.kind
     resource = resource_of(kind)

@@ -3,12 +3,15 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 import msgspec
 
-from jobgate.client import AsyncClient, Client, RetryPolicy
+from jobgate.client import RetryPolicy
+
+if TYPE_CHECKING:
+    from jobgate.client import AsyncClient, Client
 
 DEFAULT_SERVER: Final = "http://127.0.0.1:8080"
 # The environment variables of the client. None of them is a setting of the gateway.
@@ -136,9 +139,14 @@ def chosen_context(contexts: Contexts, name: str | None, namespace: str | None) 
     return with_context(contexts, chosen, new)
 
 
-def connect(context: Context, retries: RetryPolicy | None = None) -> Client:
+def connect(context: Context, retries: RetryPolicy | None = None) -> "Client":
+    # Here, because the help of a command does not need the HTTP library.
+    from jobgate.client import Client  # noqa: PLC0415
+
     return Client(context.server, token=context.token, namespace=context.namespace, retries=retries)
 
 
-def connect_async(context: Context) -> AsyncClient:
+def connect_async(context: Context) -> "AsyncClient":
+    from jobgate.client import AsyncClient  # noqa: PLC0415
+
     return AsyncClient(context.server, token=context.token, namespace=context.namespace)

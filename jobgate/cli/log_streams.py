@@ -4,12 +4,11 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from jobgate.cli.log_lines import Line, Source, is_cut_off, parsed, unseen
 from jobgate.cli.tables import status_line
 from jobgate.client import (
-    AsyncClient,
     JobgateError,
     NotFoundError,
     OverloadedError,
@@ -21,6 +20,9 @@ from jobgate.client.asynchronous.objects import AsyncLog
 from jobgate.client.calls import LogOptions, Ref
 from jobgate.client.phases import ending_of
 from jobgate.client.types import JobStatus, Replica
+
+if TYPE_CHECKING:
+    from jobgate.client import AsyncClient
 
 # Phases in which a container has started, so that there is a log.
 _STARTED: Final = frozenset({"Running", "Succeeded", "Failed"})
@@ -70,7 +72,7 @@ class LogFollower:
         most: number of replicas whose logs are followed. The gateway and the cluster limit open logs.
     """
 
-    client: AsyncClient
+    client: "AsyncClient"
     wanted: Wanted
     emit: Emit
     report: Report

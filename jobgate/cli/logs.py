@@ -5,7 +5,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -25,9 +25,12 @@ from jobgate.cli.options import (
     run_async,
 )
 from jobgate.cli.targets import TargetError, job_named
-from jobgate.client import AsyncClient, Client, NotFoundError
+from jobgate.client import NotFoundError
 from jobgate.client.calls import LogOptions, Ref
 from jobgate.client.types import Job, Replica
+
+if TYPE_CHECKING:
+    from jobgate.client import AsyncClient, Client
 
 # Replicas that are followed at once. The gateway allows 50 open logs, for all its clients together.
 _MOST: Final = 40
@@ -117,7 +120,7 @@ def _only_task(name: str, task: str | None, replicas: Sequence[Replica]) -> str 
 
 
 def _print_each(
-    client: Client, job: str, replicas: Sequence[Replica], options: LogOptions, printer: "_Printer"
+    client: "Client", job: str, replicas: Sequence[Replica], options: LogOptions, printer: "_Printer"
 ) -> None:
     """Print the logs of replicas one after the other."""
     for one in replicas:
@@ -131,7 +134,7 @@ def _print_each(
             printer.report(f"{source.label}: {error.problem.detail}")
 
 
-async def follow_log(client: AsyncClient, job: Job, longest: float | None) -> None:
+async def follow_log(client: "AsyncClient", job: Job, longest: float | None) -> None:
     """Print the logs of all replicas of a new job until it ends, with prefixes if there are several.
 
     It returns without an error after `longest` seconds.
@@ -143,7 +146,7 @@ async def follow_log(client: AsyncClient, job: Job, longest: float | None) -> No
             await _follow(client, job, Wanted(), printer)
 
 
-async def _follow(client: AsyncClient, job: Ref, wanted: Wanted, printer: "_Printer") -> None:
+async def _follow(client: "AsyncClient", job: Ref, wanted: Wanted, printer: "_Printer") -> None:
     await LogFollower(client=client, wanted=wanted, emit=printer.emit, report=printer.report, most=_MOST).run(job)
 
 

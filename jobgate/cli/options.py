@@ -6,7 +6,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 import typer
@@ -18,7 +18,10 @@ from jobgate.cli.faults import fault_text
 from jobgate.cli.manifests import ManifestError
 from jobgate.cli.schemas import FieldPathError
 from jobgate.cli.targets import TargetError
-from jobgate.client import AsyncClient, Client, JobgateError, NotFoundError
+from jobgate.client import JobgateError, NotFoundError
+
+if TYPE_CHECKING:
+    from jobgate.client import AsyncClient, Client
 
 
 class Output(StrEnum):
@@ -48,7 +51,7 @@ Reason = Annotated[str | None, typer.Option("--reason", help="Text for the histo
 
 
 @contextmanager
-def gateway(server: str | None, namespace: str | None, context: str | None) -> Iterator[Client]:
+def gateway(server: str | None, namespace: str | None, context: str | None) -> Iterator["Client"]:
     """Connect to the gateway of a command, and report errors as `guarded` does."""
     with guarded():
         chosen = context_of(server, namespace, context)
@@ -57,7 +60,7 @@ def gateway(server: str | None, namespace: str | None, context: str | None) -> I
 
 
 def run_async(
-    server: str | None, namespace: str | None, context: str | None, work: Callable[[AsyncClient], Awaitable[None]]
+    server: str | None, namespace: str | None, context: str | None, work: Callable[["AsyncClient"], Awaitable[None]]
 ) -> None:
     """Do several things at once with the gateway of a command, and report errors as `guarded` does."""
 
@@ -112,7 +115,7 @@ def guarded() -> Iterator[None]:
         raise typer.Exit(Exit.SUCCEEDED) from None
 
 
-def resource_of(client: Client, resource: str) -> Any:
+def resource_of(client: "Client", resource: str) -> Any:
     """Return the objects of a resource by its name in the API."""
     return {"jobs": client.jobs, "samplesets": client.sample_sets, "samplejobs": client.sample_jobs}[resource]
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from itertools import islice
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,7 +25,10 @@ from jobgate.cli.options import (
 )
 from jobgate.cli.overview import LIVE, overview, overview_text
 from jobgate.cli.targets import JOBS, SAMPLE_SETS, kind_named, shown_name, target_named
-from jobgate.client import Client, JobgateError
+from jobgate.client import JobgateError
+
+if TYPE_CHECKING:
+    from jobgate.client import Client
 
 _PAGE = 500  # objects of one request
 _LAST = 12  # rows of the history and of the events that `describe` shows
@@ -244,7 +247,7 @@ def version(output: Format = Output.TEXT, server: Server = None, context: Contex
         raise typer.Exit(Exit.SUCCEEDED if other else Exit.USAGE)
 
 
-def _gateway_version(client: Client) -> str | None:
+def _gateway_version(client: "Client") -> str | None:
     try:
         return client.version()
     except JobgateError:

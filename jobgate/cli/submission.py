@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -30,8 +30,11 @@ from jobgate.cli.options import (
 )
 from jobgate.cli.targets import JOBS, arguments_of, shown_name
 from jobgate.cli.targets import resource_of as resource_of_kind
-from jobgate.client import Client, Goal, ProblemError
+from jobgate.client import Goal, ProblemError
 from jobgate.client.types import Job
+
+if TYPE_CHECKING:
+    from jobgate.client import Client
 
 
 def submit(  # noqa: PLR0913, PLR0917 - one argument for each option
@@ -92,7 +95,7 @@ class _Sent:
     is_refused: bool = False
 
 
-def _send(client: Client, document: Document, output: Output, *, dry_run: bool) -> _Sent:
+def _send(client: "Client", document: Document, output: Output, *, dry_run: bool) -> _Sent:
     """Submit a manifest, and print a line about it unless the output is for programs."""
     resource = resource_of_kind(document.kind)
     objects = resource_of(client, resource)
@@ -122,7 +125,7 @@ def _print_log(job: Job, connection: _Connection, timeout: float | None) -> None
 
 
 def _follow_all(
-    client: Client,
+    client: "Client",
     sent: Sequence[_Sent],
     connection: _Connection,
     timeout: float | None,

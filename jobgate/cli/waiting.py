@@ -1,6 +1,6 @@
 """Commands that follow objects: watch and wait."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,7 +19,10 @@ from jobgate.cli.options import (
     resource_of,
 )
 from jobgate.cli.targets import JOBS, arguments_of, target_named
-from jobgate.client import Client, Goal
+from jobgate.client import Goal
+
+if TYPE_CHECKING:
+    from jobgate.client import Client
 
 
 def watch(
@@ -67,7 +70,7 @@ def wait(
         raise typer.Exit(status)
 
 
-def _followed(client: Client, target: str, namespace: str | None, *, cancels: bool) -> Followed:
+def _followed(client: "Client", target: str, namespace: str | None, *, cancels: bool) -> Followed:
     resource, name = target_named(target)
     return Followed(
         objects=resource_of(client, resource),

@@ -9,7 +9,8 @@
 are values and pure functions that both share (`wire`, `calls`, `retries`, `phases`).
 """
 
-from jobgate.client.asynchronous.client import AsyncClient
+from typing import TYPE_CHECKING, Any
+
 from jobgate.client.errors import (
     ConflictError,
     ForbiddenError,
@@ -27,8 +28,11 @@ from jobgate.client.errors import (
 )
 from jobgate.client.phases import Ending, Goal, ending_of
 from jobgate.client.retries import RetryPolicy
-from jobgate.client.synchronous.client import Client
 from jobgate.client.wire import BatchItem, Change, Manifest, Manifests, Page
+
+if TYPE_CHECKING:
+    from jobgate.client.asynchronous.client import AsyncClient
+    from jobgate.client.synchronous.client import Client
 
 __all__ = [
     "AsyncClient",
@@ -56,3 +60,16 @@ __all__ = [
     "WaitTimeoutError",
     "ending_of",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # The help of a command needs no client, and its HTTP library takes long to import.
+    if name == "Client":
+        from jobgate.client.synchronous.client import Client  # noqa: PLC0415
+
+        return Client
+    if name == "AsyncClient":
+        from jobgate.client.asynchronous.client import AsyncClient  # noqa: PLC0415
+
+        return AsyncClient
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

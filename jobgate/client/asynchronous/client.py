@@ -119,6 +119,11 @@ class AsyncClient:
         finally:
             await answer.aclose()
 
+    @staticmethod
+    def events_of(answer: httpx2.Response) -> httpx2.EventSource:
+        """Return the server-sent events of an answer whose body is arriving."""
+        return httpx2.EventSource(answer)
+
     def _request(self, call: Call[Any], read_timeout: float | None) -> httpx2.Request:
         return self._http.build_request(
             call.method,

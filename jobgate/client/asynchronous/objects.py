@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, Unpack
 
-import httpx2
 import msgspec
 
 from jobgate.client.calls import (
@@ -211,7 +210,7 @@ class AsyncResource(Generic[Whole, State, Summary, Draft]):
                 async with self._client.stream(
                     _resumed(self._calls.watch(namespace), last_id), read_timeout=_SILENCE
                 ) as answer:
-                    async for event in httpx2.EventSource(answer):
+                    async for event in self._client.events_of(answer):
                         last_id = event.id or last_id
                         if event.event == "reset":
                             async for whole in self.list(namespace=namespace):

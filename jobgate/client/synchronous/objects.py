@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, Unpack
 
-import httpx2
 import msgspec
 
 from jobgate.client.calls import (
@@ -213,7 +212,7 @@ class Resource(Generic[Whole, State, Summary, Draft]):
                 with self._client.stream(
                     _resumed(self._calls.watch(namespace), last_id), read_timeout=_SILENCE
                 ) as answer:
-                    for event in httpx2.EventSource(answer):
+                    for event in self._client.events_of(answer):
                         last_id = event.id or last_id
                         if event.event == "reset":
                             for whole in self.list(namespace=namespace):
