@@ -7,6 +7,8 @@ follow   the polls of a client beside thousands of streams and long polls
 large    jobs of a thousand replicas beside kube-controller-manager
 memory   the peak memory with many planned replicas
 poll     the CPU time of a poll, in two checkouts
+start    the time to start commands and the server, beside `python -c pass`
+stored   submissions, polls and lists beside few and beside a million stored jobs
 stages   the CPU time of a submission without HTTP and the database
 submit   the CPU time of a submission in all processes, in two checkouts
 """
@@ -24,7 +26,7 @@ from pathlib import Path
 from typing import Final
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench import cache, follow, large, memory, poll, stages, submit
+from bench import cache, follow, large, memory, poll, stages, start, stored, submit
 from bench.client import LoadClient, MeasurementFailed, NoCompiler
 from bench.gateway import durability
 from bench.kubernetes import SCRIPT, ControlPlane, Unavailable, control_plane
@@ -105,6 +107,8 @@ _COMMANDS: Final[Mapping[str, Callable[[list[str]], None]]] = {
     "memory": memory.main,
     "poll": poll.main,
     "stages": stages.main,
+    "start": start.main,
+    "stored": stored.main,
     "submit": submit.main,
 }
 
