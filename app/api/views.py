@@ -39,7 +39,12 @@ class View(BaseModel):
 
 
 Int32: TypeAlias = Annotated[int, Field(json_schema_extra={"format": "int32"})]
-NextPageToken = Annotated[str | None, Field(description="Null on the last page.")]
+NextPageToken = Annotated[
+    str | None,
+    Field(
+        description="Null on the last page. A page with fewer items than requested, even none, can have a successor."
+    ),
+]
 
 
 class AggregateView(View):

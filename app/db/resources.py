@@ -13,8 +13,7 @@ from app.db.columns import record_columns
 from app.db.engine import Connection, Database
 from app.db.feed.changes import JOBS
 from app.db.history import HistoryRow, HistoryTable
-from app.db.queries import Cursor, Query, restrict_after, restrict_labels, restrict_namespaces
-from app.domain.listing import Criteria, ListItem
+from app.domain.listing import ListItem
 from app.domain.plan import Manifest
 from app.models.jobs import jobs
 from app.models.samples import samples
@@ -61,14 +60,6 @@ class RowVersion(NamedTuple):
     version: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page(Generic[Row]):
-    """`next` is the last item of this page, after which the next page begins, or None at the end of the list."""
-
-    rows: list[Row]
-    next: Cursor | None
-
-
 _JOBS: Final = f"""
 SELECT {record_columns(jobs, ListItem, elsewhere=["set_name", "deleted"])}, deleted_at IS NOT NULL AS deleted
 FROM jobs WHERE uid = ANY($1::uuid[])
@@ -79,6 +70,18 @@ FROM samples WHERE uid = ANY($1::uuid[])
 """  # noqa: S608  constants
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortedIndex:
+    """An index whose entries are in the order of lists among those with equal values of `columns`.
+
+    `condition` is its predicate, for the alias `{at}`. An index with `only_present` has no deleted rows.
+    """
+
+    columns: tuple[str, ...] = ()
+    condition: str = "true"
+    only_present: bool = False
+
+
 @dataclass(frozen=True, kw_only=True)
 class Stored(Generic[Row]):
     """Describes how a resource is stored, in constant SQL fragments.
@@ -86,7 +89,9 @@ class Stored(Generic[Row]):
     `columns` of `table AS alias` are the input of `row`. `summary_columns` are those of `summary`, which returns what a
     list of summaries shows. `only` selects the rows of the table that belong to the
     resource. `holder` selects the uid of the row that holds the name $2 in the namespace $1. `deleted` is the column
-    with the time of the deletion.
+    with the time of the deletion. `sorted_indexes` and `indexed` describe the indexes that lists use, see
+    `app/db/pages.py`: those in the order of lists, and the attributes that have another index. `kinds` is a statement
+    for the kinds of the present rows; without it, all rows are of one kind.
     """
 
     resource: str
@@ -99,7 +104,10 @@ class Stored(Generic[Row]):
     holder: str
     deleted: str = "deleted_at"
     only: str = "true"
+    kinds: str = ""
     history: HistoryTable
+    sorted_indexes: Sequence[SortedIndex]
+    indexed: Collection[str]
 
     @cached_property
     def by_uid(self) -> str:
@@ -183,72 +191,6 @@ async def history(db: Database, stored: Stored[Row], uid: UUID, *, after_seq: in
     """Return at most `limit` history rows with numbers above `after_seq`, the oldest first."""
     async with db.read() as connection:
         return [stored.history.row(row) for row in await connection.fetch(stored.history.page, uid, after_seq, limit)]
-
-
-async def page(
-    db: Database, stored: Stored[Row], where: Criteria, *, after: Cursor | None = None, limit: int
-) -> Page[Row]:
-    """Return at most `limit` rows after the cursor, the newest first. Each page reads only its own part of an index."""
-    return await _page(db, stored, where, after, limit, columns=stored.columns, read=stored.row)
-
-
-async def summary_page(
-    db: Database, stored: Stored[Row], where: Criteria, *, after: Cursor | None = None, limit: int
-) -> Page[Any]:
-    """Return the page that `page` returns, with summaries in place of rows."""
-    return await _page(db, stored, where, after, limit, columns=stored.summary_columns, read=stored.summary)
-
-
-async def _page(
-    db: Database,
-    stored: Stored[Any],
-    where: Criteria,
-    after: Cursor | None,
-    limit: int,
-    *,
-    columns: str,
-    read: Callable[[Mapping[str, Any]], Any],
-) -> Page[Any]:
-    # The token reaches no served namespace.
-    if where.namespaces.names == []:
-        return Page(rows=[], next=None)
-    query = Query(f"SELECT {columns} FROM {stored.table.name}", stored.alias)  # noqa: S608
-    if stored.only != "true":
-        query.add(stored.only)
-    restrict(query, stored.deleted, where)
-    restrict_after(query, after)
-    async with db.read() as connection:
-        rows = await connection.fetch(query.text(limit + 1), *query.arguments)
-    found = [read(row) for row in rows[:limit]]
-    last = Cursor(found[-1].created_at, found[-1].uid) if len(rows) > limit and found else None
-    return Page(rows=found, next=last)
-
-
-def restrict(query: Query, deleted: str, where: Criteria) -> None:
-    """Add the conditions of the criteria. `deleted` is the column with the time of the deletion."""
-    restrict_namespaces(query, where.namespaces)
-    at = query.alias
-    # Deleted objects stay readable by uid, also in a list.
-    if not where.uids and not where.deleted:
-        query.add(f"{at}.{deleted} IS NULL")
-    for condition, value in (
-        ("uid = ANY({}::uuid[])", list(where.uids) or None),
-        ("phase = ANY({}::text[])", list(where.phases) or None),
-        ("kind = ANY({}::text[])", list(where.kinds) or None),
-        ("name = {}", where.name),
-        ("set_name = {}", where.set_name),
-        ("created_at >= {}", where.created_after),
-        ("created_at < {}", where.created_before),
-        ("finished_at >= {}", where.finished_after),
-        ("finished_at < {}", where.finished_before),
-    ):
-        if value is not None:
-            query.add(f"{at}.{condition}", value)
-    if where.prefix is not None:
-        query.add(f"starts_with({at}.name, {{}})", where.prefix)
-    if where.search is not None:
-        query.add(f"strpos({at}.name, {{}}) > 0", where.search)
-    restrict_labels(query, where.labels)
 
 
 async def listed(db: Database, resource: str, uids: Collection[UUID]) -> Mapping[UUID, ListItem]:

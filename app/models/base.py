@@ -43,6 +43,15 @@ def number_column(name: str, *, default: int | None = None, nullable: bool = Fal
     return Column(name, BigInteger, nullable=nullable, server_default=None if default is None else text(str(default)))
 
 
+def list_condition(index: str, *, at: str = "") -> str:
+    """Return the predicate of an index that lists use. Every row fulfils it, because no kind contains a slash.
+
+    An index is usable only by a statement that repeats its predicate. With a predicate of its own for each index, a
+    list chooses its index, and not the planner by its statistics. `at` is the alias of the table, with its period.
+    """
+    return f"strpos({at}kind, '/{index}') <> 1"
+
+
 def flag_column(name: str) -> Column[Any]:
     return Column(name, Boolean, nullable=False, server_default=text("false"))
 

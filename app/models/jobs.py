@@ -1,18 +1,26 @@
 """Jobs and what is recorded of them: conditions, history and requests for another size."""
 
-from sqlalchemy import BigInteger, Column, Index, Integer, SmallInteger, Table, Text, desc, text
+from sqlalchemy import BigInteger, Column, Computed, Index, Integer, SmallInteger, Table, Text, desc, text
 from sqlalchemy.dialects.postgresql import JSON, JSONB
 
 from app.models.base import (
     HOT_ROWS,
     flag_column,
     json_column,
+    list_condition,
     metadata,
     number_column,
     optional_json_column,
     text_column,
     time_column,
     uid_column,
+)
+
+# The phase if it is terminal. In an index, it changes once in the life of a job, and the phase with every transition.
+# Spelled as PostgreSQL prints it, so that Alembic can compare the two.
+_ENDED = (
+    "CASE WHEN phase = ANY (ARRAY['Cancelled'::text, 'Failed'::text, 'Succeeded'::text, 'TimedOut'::text]) THEN phase "
+    "ELSE ''::text END"
 )
 
 jobs = Table(
@@ -54,6 +62,7 @@ jobs = Table(
     time_column("gone_at", nullable=True),
     flag_column("quiet"),
     time_column("wake_at", nullable=True),
+    Column("ended", Text, Computed(_ENDED, persisted=True), nullable=False),
     postgresql_with=HOT_ROWS,
 )
 """Jobs: the manifest, the intent of clients, and the status that the controller computed.
@@ -65,16 +74,43 @@ Indexed columns, except `wake_at`, change only a few times in the life of a job,
 touch the indexes.
 """
 
-Index("jobs_newest", desc(jobs.c.created_at), desc(jobs.c.uid))
-Index("jobs_newest_in_namespace", jobs.c.namespace, desc(jobs.c.created_at), desc(jobs.c.uid))
-Index("jobs_by_name", jobs.c.namespace, jobs.c.name, desc(jobs.c.created_at), desc(jobs.c.uid))
+_NEWEST_FIRST = (desc(jobs.c.created_at), desc(jobs.c.uid))
+
+JOB_LISTS: dict[str, tuple[tuple[str, ...], bool]] = {
+    "jobs_listed": ((), True),
+    "jobs_listed_by_namespace": (("namespace",), True),
+    "jobs_listed_by_kind": (("kind", "ended"), True),
+    "jobs_listed_by_namespace_and_kind": (("namespace", "kind", "ended"), True),
+    "jobs_newest": ((), False),
+    "jobs_newest_in_namespace": (("namespace",), False),
+}
+"""The indexes in the order of lists, by name: the columns before that order, and whether deleted jobs are left out."""
+
+
+def job_list_condition(index: str, *, at: str = "") -> str:
+    """Return the predicate of an index of JOB_LISTS. `at` is the alias of the table, with its period."""
+    _, only_present = JOB_LISTS[index]
+    return (f"{at}deleted_at IS NULL AND " if only_present else "") + list_condition(index, at=at)
+
+
+for _name, (_columns, _) in JOB_LISTS.items():
+    Index(
+        _name,
+        *(jobs.c[column] for column in _columns),
+        *_NEWEST_FIRST,
+        postgresql_where=text(job_list_condition(_name)),
+    )
+
+# For filters that few jobs match.
+Index("jobs_labels", jobs.c.labels, postgresql_using="gin")
+Index("jobs_finished", jobs.c.finished_at, postgresql_where=text("finished_at IS NOT NULL"))
+Index("jobs_by_name", jobs.c.namespace, jobs.c.name, *_NEWEST_FIRST)
 # For the filters `name` and `prefix` over all namespaces. Without the operator class, an index on a column in the
 # database's collation serves no prefix.
 Index(
     "jobs_by_name_anywhere",
     jobs.c.name,
-    desc(jobs.c.created_at),
-    desc(jobs.c.uid),
+    *_NEWEST_FIRST,
     postgresql_ops={"name": "text_pattern_ops"},
 )
 # What a new controller loads: ended jobs without remaining work are not in it.

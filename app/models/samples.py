@@ -87,6 +87,14 @@ Index(
     desc(_columns.created_at),
     desc(_columns.uid),
 )
+Index(
+    "samples_by_set",
+    _columns.kind,
+    _columns.set_name,
+    _columns.namespace,
+    desc(_columns.created_at),
+    desc(_columns.uid),
+)
 Index("samples_of_set", _columns.namespace, _columns.set_name, postgresql_where=text("gone_at IS NULL"))
 Index("samples_pending_intent", _columns.intent_at, postgresql_where=text("intent_at IS NOT NULL"))
 Index("samples_wake", _columns.wake_at, postgresql_where=text("wake_at IS NOT NULL"))

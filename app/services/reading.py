@@ -12,7 +12,7 @@ from uuid import UUID
 
 from typing_extensions import override
 
-from app.db import resources
+from app.db import pages, resources
 from app.db.engine import Database
 from app.db.group_read import GroupRead
 from app.db.history import HistoryRow
@@ -20,8 +20,9 @@ from app.db.jobs import attempts, evidence, reads, replicas, scale_records
 from app.db.jobs.evidence import EventPlace, StoredEvent
 from app.db.jobs.replicas import ReplicaFilter, StoredReplica
 from app.db.jobs.rows import STORED_JOBS, JobRow, JobSummary
+from app.db.pages import Page
 from app.db.queries import Cursor
-from app.db.resources import Page, Row, RowKey, RowVersion, Stored
+from app.db.resources import Row, RowKey, RowVersion, Stored
 from app.domain.errors import no_such
 from app.domain.listing import Criteria
 from app.domain.plan import JobPlan, Rank
@@ -117,12 +118,21 @@ class Reader(ABC, Generic[Row]):
         return self._present(await self._versions.get(address.uid or (address.namespace, address.name)))
 
     async def page(self, where: Criteria, after: Cursor | None, limit: int) -> Page[Row]:
-        """Return at most `limit` objects after the cursor, newest first."""
-        return await resources.page(self._db, self._where, where, after=after, limit=limit)
+        """Return at most `limit` objects after the cursor, newest first. A short page may have a successor."""
+        return await pages.page(self._db, self._where, where, after=after, limit=limit)
+
+    async def newest(self, where: Criteria, limit: int) -> list[Row]:
+        """Return the newest objects that match, at most `limit`, however many rows must be examined for them."""
+        found = await self.page(where, None, limit)
+        rows = found.rows
+        while found.next is not None and len(rows) < limit:
+            found = await self.page(where, found.next, limit - len(rows))
+            rows = [*rows, *found.rows]
+        return rows
 
     async def summary_page(self, where: Criteria, after: Cursor | None, limit: int) -> Page[Any]:
         """Return the page that `page` returns, with summaries in place of rows."""
-        return await resources.summary_page(self._db, self._where, where, after=after, limit=limit)
+        return await pages.summary_page(self._db, self._where, where, after=after, limit=limit)
 
     async def history(self, uid: UUID, after: int, limit: int) -> list[HistoryRow]:
         """Return at most `limit` history rows with a number above `after`, oldest first."""

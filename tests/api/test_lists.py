@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from app.api import paging
 from app.api.errors import InvalidParameter
 from app.api.job_views import JobViewCache, Rendered
+from app.db import pages
 from app.db.jobs.rows import JobRow
 from app.domain.vocabulary import JobPhase
 from tests.support.gateway import Gateway, jobs_path, manifest
@@ -74,6 +75,21 @@ async def test_pages_show_each_job_once_while_others_are_submitted(gateway: Gate
             break
     assert seen == list(reversed(before))
     assert pages == 7
+
+
+async def test_a_page_that_examines_too_few_jobs_is_short_and_has_a_successor(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "EXAMINED", 3)
+    monkeypatch.setattr(pages, "FOUND", 3)
+    monkeypatch.setattr(pages, "_EXAMINED_FIRST", 1)
+    for name in ("a", "b", "rare", "c", "d", "e"):
+        await gateway.submit(name, replicas=1)
+    first = f"{jobs_path()}?search=rar&pageSize=2"
+    answers = [(await gateway.client.get(first)).json()]
+    while token := answers[-1]["nextPageToken"]:
+        answers.append((await gateway.client.get(f"{first}&pageToken={token}")).json())
+    assert [[item["name"] for item in answer["items"]] for answer in answers] == [[], ["rare"], []]
 
 
 async def test_a_page_token_belongs_to_its_query(gateway: Gateway) -> None:

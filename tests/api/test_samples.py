@@ -8,6 +8,7 @@ from uuid import uuid4
 import pytest
 
 from app.api.podless import PodlessResource
+from app.db import pages
 from app.domain.cache.reconcile.cache_status import ServerReport, aggregate
 from app.domain.cache.reconcile.values import Complaint, RuntimeStatus
 from app.domain.cache.vocabulary import RemovalStage, SampleJobPhase, SetPhase
@@ -258,6 +259,21 @@ async def test_the_name_of_a_deleted_job_is_free_at_once(place: Place) -> None:
     await place.submit(JOBS)
     assert (await place.gateway.client.delete(place.path(JOBS, "one"))).status_code == 200
     await place.submit(JOBS)
+
+
+async def test_dependents_include_a_sample_job_older_than_many_deleted_ones(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "EXAMINED", 2)
+    monkeypatch.setattr(pages, "FOUND", 2)
+    monkeypatch.setattr(pages, "_EXAMINED_FIRST", 1)
+    await place.submit(SETS)
+    old = await place.submit(JOBS, "old")
+    for number in range(5):
+        await place.submit(JOBS, f"deleted-{number}")
+        await place.gateway.client.delete(place.path(JOBS, f"deleted-{number}"))
+    shown = (await place.get(SETS, "one", "dependents")).json()["sampleJobs"]
+    assert [job["uid"] for job in shown] == [old["uid"]]
 
 
 async def test_dependents_are_mounting_jobs_and_sample_jobs(place: Place) -> None:

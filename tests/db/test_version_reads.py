@@ -13,7 +13,7 @@ from app.domain.planning import Planner
 from app.services.reading import Address, JobReader
 from tests.db.factories import NOW, new_job, submitted
 from tests.db.samples.factories import SETS
-from tests.db.test_list_indexes import FILL_JOBS, FILL_SAMPLES, ROWS
+from tests.db.test_pages import FILL_JOBS, FILL_SAMPLES
 
 UPDATE = "UPDATE jobs SET version = version + 1 WHERE uid = $1 RETURNING version"
 
@@ -51,8 +51,8 @@ async def test_a_poll_sees_each_version_that_another_process_has_committed(datab
 async def test_the_statements_of_polls_read_only_indexed_rows(stored: Stored[Any], database_url: str) -> None:
     connection = await asyncpg.connect(database_url, timeout=60)
     # In a short table, reading all rows is cheaper than an index.
-    await connection.execute(FILL_JOBS.replace(f"series(1, {ROWS})", "series(1, 20000)"), NOW)
-    await connection.execute(FILL_SAMPLES.replace(f"series(1, {ROWS})", "series(1, 20000)"), NOW)
+    await connection.execute(FILL_JOBS, NOW, 20_000)
+    await connection.execute(FILL_SAMPLES, NOW, 20_000)
     await connection.execute("ANALYZE jobs, samples")
     await connection.execute("SET plan_cache_mode = force_generic_plan")
     for sql, types, values in (

@@ -63,7 +63,7 @@ def _add_dependents(router: APIRouter, path: str, target_of: TargetDependency, s
             return await view_response(target, DependentsView(jobs=[], sample_jobs=[]))
         services = target.caller.services.podless
         of_set = Criteria(namespaces=NamespaceSet.of(row.namespace), set_name=row.name)
-        page = await services[SAMPLE_JOB.resource].reading.page(of_set, None, _MAX_SHOWN)
+        sample_jobs = await services[SAMPLE_JOB.resource].reading.newest(of_set, _MAX_SHOWN)
         jobs = await services[SAMPLE_SET.resource].reading.mounting_jobs(row)
         view = DependentsView(
             jobs=[
@@ -76,7 +76,7 @@ def _add_dependents(router: APIRouter, path: str, target_of: TargetDependency, s
                     type=JobType(job.manifest["spec"]["type"]),
                     phase=SampleJobPhase(job.phase),
                 )
-                for job in page.rows
+                for job in sample_jobs
             ],
         )
         return await view_response(target, view)

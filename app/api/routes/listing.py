@@ -32,8 +32,8 @@ from app.api.resources import Resource
 from app.api.responses import polled_response
 from app.api.shared_polls import Poll, Snapshot
 from app.api.summary_views import ListView
+from app.db.pages import Page
 from app.db.queries import Cursor
-from app.db.resources import Page
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.errors import InvalidManifest
 from app.domain.kubernetes.selectors import MAX_SELECTOR_LENGTH, SELECTOR_PATTERN, Requirement, parse_selector
@@ -263,11 +263,11 @@ def _tag(query: ListQuery, page: Page[Any]) -> str:
 
 
 def _next_token(query: ListQuery, page: Page[Any], shown: int) -> str | None:
-    if shown == len(page.rows) and page.next is None:
-        return None
     # A page that ended early by its size continues after the last object that it shows.
-    last = page.rows[shown - 1]
-    return paging.encode(paging.ObjectStart(query=query.digest, created_at=last.created_at, uid=last.uid))
+    place = page.next if shown == len(page.rows) else page.rows[shown - 1]
+    if place is None:
+        return None
+    return paging.encode(paging.ObjectStart(query=query.digest, created_at=place.created_at, uid=place.uid))
 
 
 def _requirements(label_selector: str | None) -> tuple[Requirement, ...]:

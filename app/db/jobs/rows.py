@@ -12,11 +12,11 @@ from app.db.columns import Columns, record_columns, shared_columns
 from app.db.engine import Connection
 from app.db.feed.changes import JOBS
 from app.db.history import HistoryTable
-from app.db.resources import Stored
+from app.db.resources import SortedIndex, Stored
 from app.domain.plan import Manifest
 from app.domain.status.records import Condition, JobStatus
 from app.domain.vocabulary import ConditionType
-from app.models.jobs import conditions, jobs, status_history
+from app.models.jobs import JOB_LISTS, conditions, job_list_condition, jobs, status_history
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +124,17 @@ def condition_from(row: Mapping[str, Any]) -> Condition:
     return Condition(**{**CONDITION.read(row), "type": ConditionType(row["type"])})
 
 
+# Each kind is one probe of the index. DISTINCT would read all of its entries.
+_NEXT_KIND: Final = f"SELECT min(kind) FROM jobs WHERE {job_list_condition('jobs_listed_by_kind')}"  # noqa: S608
+_KINDS: Final = f"""
+WITH RECURSIVE found(kind) AS (
+    {_NEXT_KIND}
+    UNION ALL
+    SELECT ({_NEXT_KIND} AND jobs.kind > found.kind) FROM found WHERE found.kind IS NOT NULL
+)
+SELECT kind FROM found WHERE kind IS NOT NULL
+"""  # noqa: S608  constants
+
 JOB_HISTORY: Final = HistoryTable(status_history)
 STORED_JOBS: Final = Stored[JobRow](
     resource=JOBS,
@@ -132,7 +143,13 @@ STORED_JOBS: Final = Stored[JobRow](
     columns=COLUMNS,
     row=job_row,
     holder="SELECT job_uid FROM names WHERE namespace = $1 AND kind = 'job' AND name = $2 AND NOT released",
+    kinds=_KINDS,
     history=JOB_HISTORY,
+    sorted_indexes=[
+        SortedIndex(columns=columns, condition=job_list_condition(name, at="{at}."), only_present=only_present)
+        for name, (columns, only_present) in JOB_LISTS.items()
+    ],
+    indexed={"uid", "name", "labels", "finished_at", "prefix"},
     summary_columns=SUMMARY_COLUMNS,
     summary=job_summary,
 )

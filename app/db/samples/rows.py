@@ -10,7 +10,7 @@ from app.db import codec
 from app.db.columns import columns, record_columns
 from app.db.engine import Database
 from app.db.history import HistoryTable
-from app.db.resources import Stored
+from app.db.resources import SortedIndex, Stored
 from app.domain.kinds.base import PodlessKind
 from app.domain.kinds.podless_status import PodlessStatus
 from app.domain.kinds.registry import PODLESS_KINDS
@@ -133,6 +133,9 @@ def stored_as(kind: PodlessKind) -> Stored[SampleRow]:
         deleted="delete_requested_at",
         only=only,
         history=SAMPLE_HISTORY,
+        # Both begin with the kind.
+        sorted_indexes=[SortedIndex(), SortedIndex(columns=("namespace",))],
+        indexed={"uid", "name", "set_name", "finished_at", "prefix"},
         # The manifests of these kinds are short.
         summary_columns=COLUMNS,
         summary=sample_row,

@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from app.db import resources
+from app.db import pages, resources
 from app.db import resources as changed_things
 from app.db.engine import Database
 from app.db.feed.changes import JOBS
@@ -81,7 +81,7 @@ async def test_the_whole_job_has_conditions_replicas_and_attempts(db: Database, 
 
 
 async def listed(db: Database, where: Criteria) -> set[str]:
-    return {row.name for row in (await resources.page(db, STORED_JOBS, where, limit=100)).rows}
+    return {row.name for row in (await pages.page(db, STORED_JOBS, where, limit=100)).rows}
 
 
 async def test_pages_follow_each_other_without_gap_or_repeat(db: Database) -> None:
@@ -90,7 +90,7 @@ async def test_pages_follow_each_other_without_gap_or_repeat(db: Database) -> No
     seen: list[UUID] = []
     cursor: Cursor | None = None
     for _ in range(5):
-        page = await resources.page(db, STORED_JOBS, Criteria(), after=cursor, limit=2)
+        page = await pages.page(db, STORED_JOBS, Criteria(), after=cursor, limit=2)
         seen += [row.uid for row in page.rows]
         await submitted(db, new_job(f"newer-{len(seen)}", names=(), created_at=later(100)))
         cursor = page.next

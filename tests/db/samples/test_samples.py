@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.db import resources
+from app.db import pages, resources
 from app.db.engine import Database
 from app.db.errors import NotStorable
 from app.db.feed import entries
@@ -81,7 +81,7 @@ async def test_several_are_stored_together_or_not_at_all(db: Database) -> None:
     refused = await edits.submit(db, [new_set("c"), new_set("b"), new_set("a")])
     assert {place: type(answer) for place, answer in refused.items()} == {1: NameTaken}
     assert await edits.submit(db, [new_set("c"), new_set("a")]) == {}
-    page = await resources.page(db, SETS, Criteria(), limit=9)
+    page = await pages.page(db, SETS, Criteria(), limit=9)
     assert sorted(row.name for row in page.rows) == ["a", "b", "c"]
 
 
@@ -91,7 +91,7 @@ async def test_a_repeated_key_is_answered_as_before(db: Database) -> None:
     (won,) = (new for new, answer in zip(news, answers, strict=True) if answer is None)
     assert [answer for answer in answers if answer is not None] == [Replayed(uid=won.uid, answer=b"first")] * 2
     assert await insert(db, new_set("d"), replace(KEY, fingerprint="other")) == KeyConflict()
-    assert len((await resources.page(db, SETS, Criteria(), limit=9)).rows) == 1
+    assert len((await pages.page(db, SETS, Criteria(), limit=9)).rows) == 1
 
 
 async def test_a_key_whose_name_was_taken_can_be_used_again(db: Database) -> None:
@@ -201,9 +201,9 @@ async def test_lists_show_what_was_asked_for(db: Database, where: dict[str, Any]
     await stored(db, new_job("b", namespace="team-b", created_at=later(1), labels={"tier": "x"}))
     await stored(db, new_job("c", "other", created_at=later(2)))
     wanted = Criteria(**where)
-    page = await resources.page(db, JOBS, wanted, limit=9)
+    page = await pages.page(db, JOBS, wanted, limit=9)
     assert ([row.name for row in page.rows], page.next) == (expected, None)
-    everything = await resources.page(db, JOBS, Criteria(deleted=True), limit=9)
+    everything = await pages.page(db, JOBS, Criteria(deleted=True), limit=9)
     things = await listed(db, SAMPLE_JOB.resource, [row.uid for row in everything.rows])
     assert sorted(thing.name for thing in things.values() if wanted.matches(thing)) == sorted(expected)
 
@@ -214,7 +214,7 @@ async def test_pages_follow_each_other(db: Database) -> None:
     seen: list[str] = []
     after: Cursor | None = None
     for _ in range(3):
-        page = await resources.page(db, JOBS, Criteria(), after=after, limit=2)
+        page = await pages.page(db, JOBS, Criteria(), after=after, limit=2)
         seen += [row.name for row in page.rows]
         after = page.next
     assert after is None

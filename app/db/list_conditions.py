@@ -1,0 +1,102 @@
+"""The filters of lists as SQL conditions, without I/O.
+
+SQL fragments are constants; values are always bound parameters.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from app.domain.access.namespaces import NamespaceSet
+from app.domain.kubernetes.selectors import Operator, Requirement
+from app.domain.listing import Criteria
+
+
+class ListCondition(NamedTuple):
+    """A condition on the attribute `about` of a row.
+
+    In `text`, `{at}` stands for the alias of the table and `{}` for each argument.
+    """
+
+    about: str
+    text: str
+    arguments: tuple[Any, ...] = ()
+
+
+class Parameters:
+    """Collects the arguments of a statement, and numbers them from $1."""
+
+    def __init__(self) -> None:
+        self.arguments: list[Any] = []
+
+    def bind(self, conditions: Iterable[ListCondition], at: str) -> str:
+        """Return the conjunction of the conditions as SQL. `at` is the alias of the table."""
+        return " AND ".join([self._bound(condition, at) for condition in conditions]) or "true"
+
+    def add(self, argument: Any) -> str:
+        """Add an argument and return its parameter."""
+        self.arguments.append(argument)
+        return f"${len(self.arguments)}"
+
+    def _bound(self, condition: ListCondition, at: str) -> str:
+        return condition.text.format(*map(self.add, condition.arguments), at=at)
+
+
+def conditions(where: Criteria, *, deleted: str) -> list[ListCondition]:
+    """Return the conditions of a filter. `deleted` is the column with the time of the deletion."""
+    found = [_in_namespaces(where.namespaces)]
+    # Deleted objects stay readable by uid, also in a list.
+    if not where.uids and not where.deleted:
+        found.append(ListCondition("present", f"{{at}}.{deleted} IS NULL"))
+    found += [
+        ListCondition(about, f"{{at}}.{text}", (value,))
+        for about, text, value in (
+            ("uid", "uid = ANY({}::uuid[])", list(where.uids) or None),
+            ("phase", "phase = ANY({}::text[])", list(where.phases) or None),
+            ("kind", "kind = ANY({}::text[])", list(where.kinds) or None),
+            ("name", "name = {}", where.name),
+            ("set_name", "set_name = {}", where.set_name),
+            ("created_at", "created_at >= {}", where.created_after),
+            ("created_at", "created_at < {}", where.created_before),
+            ("finished_at", "finished_at >= {}", where.finished_after),
+            ("finished_at", "finished_at < {}", where.finished_before),
+        )
+        if value is not None
+    ]
+    if where.prefix is not None:
+        found.append(ListCondition("prefix", "starts_with({at}.name, {})", (where.prefix,)))
+    if where.search is not None:
+        found.append(ListCondition("search", "strpos({at}.name, {}) > 0", (where.search,)))
+    return found + list(map(_label_condition, where.labels))
+
+
+def _in_namespaces(namespaces: NamespaceSet) -> ListCondition:
+    if namespaces.names is None:
+        # The names that begin with `kube-` are reserved, however many there are.
+        text = "NOT starts_with({at}.namespace, 'kube-') AND {at}.namespace <> ALL({}::text[])"
+        return ListCondition("namespace", text, (namespaces.excluded,))
+    return ListCondition("namespace", "{at}.namespace = ANY({}::text[])", (namespaces.names,))
+
+
+def _label_condition(requirement: Requirement) -> ListCondition:
+    key, values = requirement.key, list(requirement.values)
+    match requirement.operator:
+        case Operator.EXISTS:
+            return ListCondition("labels", "{at}.labels ? {}", (key,))
+        case Operator.IN:
+            # Containment, which a GIN index serves. It serves no array of alternatives.
+            text = " OR ".join(["{at}.labels @> {}"] * len(values))
+            return ListCondition("labels", f"({text})", tuple({key: value} for value in values))
+        case Operator.DOES_NOT_EXIST:
+            return ListCondition("absent labels", "NOT {at}.labels ? {}", (key,))
+        case Operator.NOT_IN:
+            # As in Kubernetes, an object without the label matches `notin`. Its comparison is null.
+            text = "({at}.labels ->> {} = ANY({}::text[])) IS NOT TRUE"
+            return ListCondition("absent labels", text, (key, values))
+
+
+def about(conditions: Sequence[ListCondition], *attributes: str) -> list[ListCondition]:
+    return [condition for condition in conditions if condition.about in attributes]
+
+
+def not_about(conditions: Sequence[ListCondition], *attributes: str) -> list[ListCondition]:
+    return [condition for condition in conditions if condition.about not in attributes]
