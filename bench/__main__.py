@@ -4,9 +4,10 @@ Commands that measure one thing, `python -m bench <command> --help` lists their 
 
 cache    the cache runtime beside the bare `juicefs` command
 follow   the polls of a client beside thousands of streams and long polls
-large    jobs of a thousand replicas beside kube-controller-manager
+large    jobs of a thousand replicas, or many jobs on a node, beside kube-controller-manager
 memory   the peak memory with many planned replicas
 poll     the CPU time of a poll, in two checkouts
+recovery the time of a restart beside 50 000 pods
 start    the time to start commands and the server, beside `python -c pass`
 stored   submissions, polls and lists beside few and beside a million stored jobs
 stages   the CPU time of a submission without HTTP and the database
@@ -26,7 +27,7 @@ from pathlib import Path
 from typing import Final
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench import cache, follow, large, memory, poll, stages, start, stored, submit
+from bench import cache, follow, large, memory, poll, recovery, stages, start, stored, submit
 from bench.client import LoadClient, MeasurementFailed, NoCompiler
 from bench.gateway import durability
 from bench.kubernetes import SCRIPT, ControlPlane, Unavailable, control_plane
@@ -43,6 +44,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--clients", type=int, nargs="+", default=[16, 64], help="concurrent submitters (default 16 64)"
     )
+    parser.add_argument("--batch", type=int, default=100, help="jobs in a batch (default 100)")
+    parser.add_argument("--workers", type=int, default=min(4, os.cpu_count() or 1), help="workers of jobgate serve")
     parser.add_argument("--pods", type=int, default=2000, help="other pods in the polled namespace (default 2000)")
     parser.add_argument("--rates", type=float, nargs="+", default=[50, 200], help="pod transitions per second")
     parser.add_argument("--controlplane", type=Path, default=SCRIPT, help="the script that starts a control plane")
@@ -106,6 +109,7 @@ _COMMANDS: Final[Mapping[str, Callable[[list[str]], None]]] = {
     "large": large.main,
     "memory": memory.main,
     "poll": poll.main,
+    "recovery": recovery.main,
     "stages": stages.main,
     "start": start.main,
     "stored": stored.main,

@@ -1,13 +1,14 @@
 """`python -m bench large`: the controller's cost of large jobs, beside batch/v1 Jobs on the same control plane.
 
-One job of many replicas is created and deleted on a control plane without nodes: from its submission until all pods
-exist, and from its deletion until all are gone. The sides take turns. `--against` names another checkout of the
-repository to compare with.
+Jobs are created and deleted on a control plane without nodes: from the first submission until all pods exist, and from
+the first deletion until all are gone. With `--node`, a node agent runs the pods, and the first phase ends when all run.
+The sides take turns. `--against` names another checkout of the repository to compare with.
 """
 
 import argparse
 import asyncio
 import os
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -31,6 +32,8 @@ NAMESPACE = "bench-large"
 _SECONDS = 240.0  # for one phase; beyond this the run is given up
 _PAUSE = 0.05  # seconds between two looks at the cluster
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+_RUNNING = f"{_PODS}?fieldSelector=status.phase%3DRunning&resourceVersion=0"
+_NODE_SECONDS = 60.0  # until the node agent is ready
 _JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 _OURS = f"/api/v1/namespaces/{NAMESPACE}/jobs"
 
@@ -86,7 +89,8 @@ class GatewayJobs:
 
 
 def _template() -> dict[str, Any]:
-    container = {"name": "main", "image": "busybox", "command": ["true"], "resources": {"requests": {"cpu": "1m"}}}
+    command = ["sleep", "3600"]  # the pods run until they are deleted
+    container = {"name": "main", "image": "busybox", "command": command, "resources": {"requests": {"cpu": "1m"}}}
     return {
         "spec": {"containers": [container], "terminationGracePeriodSeconds": 0},
     }
@@ -132,8 +136,10 @@ class LargeBench:
                 side.token = await new_token(side.url)
         for number in range(self._arguments.pairs):
             for side in self._in_turn(number):
-                await self._one_job(side, f"large-{number}")
-        self._print(f"a job of {self._arguments.replicas} replicas", ["create", "delete"])
+                await self._one_round(side, [f"large-{number}-{job}" for job in range(self._arguments.jobs)])
+        nodes = "a node agent" if self._arguments.node else "no node"
+        title = f"{self._arguments.jobs} jobs of {self._arguments.replicas} replicas, {nodes}"
+        self._print(title, ["create", "delete"])
 
     def _in_turn(self, number: int) -> list[Side]:
         """Return the sides in the order of a round: A B, then B A, so that none always profits from the other."""
@@ -157,11 +163,22 @@ class LargeBench:
             ) as http:
                 yield GatewayJobs(target, self._plane, http)
 
-    async def _one_job(self, side: Side, name: str) -> None:
+    async def _one_round(self, side: Side, names: Sequence[str]) -> None:
         replicas = self._arguments.replicas
+        count = replicas * len(names)
         async with self._serving(side) as jobs:
-            await self._timed(side, jobs, "create", lambda: jobs.create(name, replicas), self._pods_are(replicas))
-            await self._timed(side, jobs, "delete", lambda: jobs.delete(name), self._pods_are(0))
+
+            async def create() -> None:
+                for name in names:
+                    await jobs.create(name, replicas)
+
+            async def delete() -> None:
+                for name in names:
+                    await jobs.delete(name)
+
+            created = self._run(count) if self._arguments.node else self._exist(count)
+            await self._timed(side, jobs, "create", create, created)
+            await self._timed(side, jobs, "delete", delete, self._exist(0))
 
     async def _timed(
         self,
@@ -181,7 +198,17 @@ class LargeBench:
         spent = ", ".join(f"{name} {used:.1f}" for name, used in cpu.items())
         print(f"{side.name:<24} {phase:<12} {seconds:6.1f} s   CPU s: {spent}", flush=True)
 
-    def _pods_are(self, count: int) -> Callable[[], Awaitable[bool]]:
+    def _run(self, count: int) -> Callable[[], Awaitable[bool]]:
+        async def holds() -> bool:
+            running = await self._plane.call("GET", _RUNNING)
+            if len(running["items"]) == count:
+                return True
+            await asyncio.sleep(10 * _PAUSE)  # a list of thousands of pods is expensive
+            return False
+
+        return holds
+
+    def _exist(self, count: int) -> Callable[[], Awaitable[bool]]:
         async def holds() -> bool:
             # One object: the server reports how many others there are.
             page = await self._plane.call("GET", f"{_PODS}?limit=1")
@@ -217,19 +244,43 @@ async def _until(what: str, holds: Callable[[], Awaitable[bool]]) -> None:
         raise MeasurementFailed(f"{what}: not within {_SECONDS:g} s") from error
 
 
+@asynccontextmanager
+async def _node_agent(plane: ControlPlane, place: Path, pods: int) -> AsyncIterator[None]:
+    """Run a node agent that has room for the pods."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "devcluster.node", "--kubeconfig", str(plane.kubeconfig), "--name", "node-1"),
+        *("--data-dir", str(place / "node"), "--pods", str(pods), "--cpu", "1000", "--memory", "1000Gi"),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(_NODE_SECONDS):
+            if await process.stdout.readline() != b"NODE=node-1\n":
+                raise MeasurementFailed("the node agent did not start")
+        yield
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            await process.wait()
+
+
 async def run(arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="jobgate-bench-", ignore_cleanup_errors=True) as directory:
         place = Path(directory)
         async with AsyncExitStack() as stack:
             postgres = await stack.enter_async_context(EmbeddedPostgres(place / "postgres"))
             plane = await stack.enter_async_context(control_plane(arguments.controlplane.absolute(), place / "k8s"))
+            if arguments.node:
+                await stack.enter_async_context(_node_agent(plane, place, 2 * arguments.jobs * arguments.replicas))
             await LargeBench(arguments, place, postgres, plane).run()
 
 
 def main(given: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench large", description=__doc__)
     parser.add_argument("--against", type=Path, help="another checkout to compare with")
-    parser.add_argument("--replicas", type=int, default=1000, help="replicas of the large job (default 1000)")
+    parser.add_argument("--replicas", type=int, default=1000, help="replicas of each job (default 1000)")
+    parser.add_argument("--jobs", type=int, default=1, help="jobs at the same time (default 1)")
+    parser.add_argument("--node", action="store_true", help="run the pods on a node agent")
     parser.add_argument("--pairs", type=int, default=1, help="runs of each side, alternating (default 1)")
     parser.add_argument("--controlplane", type=Path, default=SCRIPT, help="the script that starts a control plane")
     try:

@@ -18,7 +18,8 @@ from bench.report import Pairs
 from bench.throughput import Effort
 
 # The goal by number of concurrent clients.
-SUBMIT_GOALS = {16: 3.0, 64: 4.0}
+SUBMIT_GOALS = {16: 2.0, 64: 3.0}
+_BATCH_GOAL = 12.0
 _FEW_CLIENTS = 16  # as many as keep two cores busy without long queues
 
 
@@ -59,8 +60,9 @@ class Bench:
     async def _serving(self, url: str, role: str) -> AsyncIterator[Target]:
         kubeconfig = self._plane.kubeconfig if self._plane else None
         token = await new_token(url)
+        settings = {"JOBGATE_WORKERS": str(self._arguments.workers)}
         async with gateway(
-            url, self._directory, self._postgres, role=role, kubeconfig=kubeconfig, token=token
+            url, self._directory, self._postgres, role=role, kubeconfig=kubeconfig, token=token, settings=settings
         ) as target:
             yield target
 
@@ -107,7 +109,8 @@ class Bench:
             clients = self._arguments.clients if "submit" in wanted else []
             submitted = [await self._submit(ours, theirs, several) for several in clients]
             if submitted:
-                _print("Submit, controllers stopped on both sides", _compared(submitted))
+                batches = await self._batch(ours, theirs)
+                _print("Submit, controllers stopped on both sides", _compared([*submitted, batches]))
             polled = await self._poll(ours, theirs) if "poll" in wanted else []
         db = await Database.open(url, pool_size=2)
         try:
@@ -131,6 +134,13 @@ class Bench:
     async def _submit(self, ours: Target, theirs: Target | None, clients: int) -> Pairs:
         name, goal = f"submit, {clients} clients", SUBMIT_GOALS.get(clients)
         return await throughput.submit(self._client, ours, theirs, self._effort, clients=clients, name=name, goal=goal)
+
+    async def _batch(self, ours: Target, theirs: Target | None) -> Pairs:
+        size = self._arguments.batch
+        name = f"submit, {_FEW_CLIENTS} clients, batches of {size}"
+        return await throughput.submit(
+            self._client, ours, theirs, self._effort, clients=_FEW_CLIENTS, name=name, goal=_BATCH_GOAL, batch=size
+        )
 
     async def _poll(self, ours: Target, theirs: Target | None) -> list[Pairs]:
         await throughput.prepare_poll(ours, self._plane)

@@ -1,7 +1,7 @@
 """Submit and poll: operations per second on both sides, alternating, and their ratio."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import httpx2
@@ -38,10 +38,18 @@ async def in_turn(count: int, runs: Sequence[Run]) -> list[list[Measured]]:
     return found
 
 
-def submissions(ours: Target, theirs: Target | None) -> tuple[bytes, bytes | None]:
-    """The request of each side, of equal size, with a different name each time."""
+def submissions(ours: Target, theirs: Target | None, *, batch: int = 0) -> tuple[bytes, bytes | None]:
+    """The request of each side, of equal size for each job, with different names each time.
+
+    With `batch`, the request to jobgate has this number of jobs. Kubernetes has no such request.
+    """
     mine, other = equal_bodies(generic_job(f"j-{NUMBER}"), batch_job(f"j-{NUMBER}"))
-    return ours.request("POST", _JOBS, mine), theirs.request("POST", _BATCH, other) if theirs else None
+    path = _JOBS
+    if batch:
+        jobs = [mine.replace(NUMBER.encode(), f"{NUMBER}-{place}".encode()) for place in range(batch)]
+        mine = b'{"apiVersion":"v1","kind":"List","items":[' + b",".join(jobs) + b"]}"
+        path = f"{_JOBS}/batch"
+    return ours.request("POST", path, mine), theirs.request("POST", _BATCH, other) if theirs else None
 
 
 async def submit(
@@ -53,12 +61,14 @@ async def submit(
     clients: int,
     name: str,
     goal: float | None,
+    batch: int = 0,
 ) -> Pairs:
-    """Measure how many jobs per second are stored durably."""
-    mine, other = submissions(ours, theirs)
+    """Measure how many jobs per second are stored durably. `batch` is the number of jobs in a request to jobgate."""
+    mine, other = submissions(ours, theirs, batch=batch)
 
     async def here() -> Measured:
-        return await client.run(ours, [mine], clients=clients, seconds=effort.seconds, expect=201)
+        run = await client.run(ours, [mine], clients=clients, seconds=effort.seconds, expect=200 if batch else 201)
+        return replace(run, rate=run.rate * (batch or 1))
 
     async def there() -> Measured:
         assert theirs is not None
