@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from uuid import uuid4
 
@@ -13,12 +13,13 @@ from app.db import idempotency, resources
 from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable, NotStorable
 from app.db.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, Replayed
-from app.db.jobs import controller
+from app.db.jobs import controller, group_commit
 from app.db.jobs.group_commit import GroupCommit
 from app.db.jobs.rows import STORED_JOBS
 from app.db.jobs.submit import Answer, NameTaken, NewJob, Submitted, Undecided, submit
 from app.db.leases import Lease
 from app.domain.reservations.name_ranges import NameRange
+from app.domain.reservations.pod_limits import PodLimits
 from app.domain.vocabulary import JobPhase
 from app.http_server.stalls import Stall, watched
 from tests.db.factories import NOW, later, move, names_held, new_job, stored, submitted
@@ -230,6 +231,30 @@ async def test_in_a_group_commit_each_gets_an_answer_of_its_own(db: Database) ->
     types = [Submitted, NotStorable, NameTaken, Submitted, KeyConflict, NotStorable]
     types += [NotStorable, NotStorable, NotStorable, TypeError, Submitted]
     assert [type(answer) for answer in answers] == types
+
+
+async def test_submissions_that_the_event_loop_is_working_on_share_a_commit(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits, sizes = GroupCommit(db), []
+
+    async def counted(db: Database, jobs: Sequence[NewJob], limits: PodLimits) -> list[Answer | Undecided]:
+        sizes.append(len(jobs))
+        return await submit(db, jobs, limits)
+
+    async def arrive(iteration: int) -> Answer:
+        for _ in range(iteration):
+            await asyncio.sleep(0)
+        return await commits.submit(new_job(f"job-{iteration}", names=()))
+
+    monkeypatch.setattr(group_commit, "submit", counted)
+    monkeypatch.setattr(group_commit, "_QUIET_SECONDS", 60.0)
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(commits.run())
+        answers = await asyncio.gather(*map(arrive, (1, 2, 7, 15, 25)))
+        running.cancel()
+    assert {type(answer) for answer in answers} == {Submitted}
+    assert sizes == [5]
 
 
 async def test_a_group_commit_stores_all_of_many_in_few_transactions(db: Database) -> None:
