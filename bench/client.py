@@ -4,6 +4,7 @@ import asyncio
 import json
 import shutil
 import subprocess
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 from bench.processes import cpu_seconds
 
 COMPILERS = ("cc", "gcc", "clang")  # in the order of preference
+_LATE_SECONDS = 2.0  # a paced run waits for its last answers
 GRACE = 25.0  # seconds beside the measurement: connecting, and a timeout of 10 s for an answer
 
 
@@ -37,7 +39,9 @@ class Target:
         lines = [f"{method} {path} HTTP/1.1", f"Host: 127.0.0.1:{self.port}", f"Authorization: Bearer {self.token}"]
         lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
         if body:
-            lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+            named = {name.lower() for name in headers or ()}
+            lines += [] if "content-type" in named else ["Content-Type: application/json"]
+            lines.append(f"Content-Length: {len(body)}")
         return ("\r\n".join(lines) + "\r\n\r\n").encode() + body
 
 
@@ -96,11 +100,32 @@ class LoadClient:
         warmup: float = 0.5,
     ) -> Measured:
         """Send `requests` in a cycle. An operation is `group` requests, and counts if all answers are `expect`."""
+        shape = (clients, warmup, seconds, expect, group)
+        return await self._measure(target, requests, shape)
+
+    async def paced(
+        self, target: Target, requests: Sequence[bytes], *, clients: int, rate: float, expect: int
+    ) -> tuple[Measured, list[tuple[float, float]]]:
+        """Send each request once, `rate` of them per second.
+
+        Return when each began and was answered, on the clock of `time.monotonic`; 0 for one that failed.
+        """
+        file = self._program.with_name("times")
+        seconds = len(requests) / rate + _LATE_SECONDS
+        measured = await self._measure(target, requests, (clients, 0, seconds, expect, 1), str(rate), str(file))
+        times = array("d", file.read_bytes())
+        return measured, list(zip(times[::2], times[1::2], strict=True))
+
+    async def _measure(
+        self, target: Target, requests: Sequence[bytes], shape: tuple[float, ...], *pace: str
+    ) -> Measured:
+        """Run the client. `shape` is the number of clients, warm-up, seconds, the expected status and the group."""
         file = self._program.with_name("requests")
         file.write_bytes(b"".join(b"%d\n%b" % (len(request), request) for request in requests))
-        arguments = (target.port, "tls" if target.tls else "plain", clients, warmup, seconds, expect, group)
+        _, warmup, seconds, *_ = shape
+        arguments = (target.port, "tls" if target.tls else "plain", *shape, self._number, file, *pace)
         process = await asyncio.create_subprocess_exec(
-            *(str(self._program), *map(str, (*arguments, self._number)), str(file)),
+            *(str(self._program), *map(str, arguments)),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )

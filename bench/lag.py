@@ -1,133 +1,160 @@
-"""Lag: the time from the write of a pod's status at the API server until a waiting HTTP client receives it.
+"""Lag: the time from the write of a pod's status at the API server until an HTTP client receives it.
 
-    PATCH pods/<pod>/status ─▶ watch ─▶ mirror ─▶ Postgres ─▶ feed ─▶ GET …/status, Prefer: wait
+    PATCH pods/<pod>/status ─▶ watch ─▶ mirror ─▶ Postgres ─▶ feed ─▶ GET …/jobs/watch
 
-Each job has one transition at a time, so a change of its aggregate is that transition.
+The load client writes the transitions of pods from Pending to Running at a fixed rate. One stream receives the statuses
+of all jobs. The transitions of a job count its running replicas up, so the first status with that many shows it.
 """
 
 import asyncio
+import json
 import time
-from collections.abc import Iterator
-from contextlib import suppress
-from itertools import chain, islice, repeat
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
 
 import httpx2
 
-from bench.bodies import generic_job
-from bench.client import MeasurementFailed, Target
+from bench.bodies import encode, generic_job
+from bench.client import LoadClient, MeasurementFailed, Target
 from bench.kubernetes import ControlPlane
 from bench.report import Lag
 
 NAMESPACE = "bench-lag"
 # Each job has one transition at a time, so many jobs of a few replicas allow a high rate.
-_REPLICAS = 8
-_NODE = "node-1"
-_READY_SECONDS = 30.0  # the controller creates thousands of pods
-_SEEN_SECONDS = 10.0  # a transition that takes longer counts as missed
+_REPLICAS: Final = 8
+_NODE: Final = "node-1"
+_WRITERS: Final = 32
+_READY_SECONDS: Final = 120.0  # the controller creates thousands of pods
+_SEEN_SECONDS: Final = 10.0  # a transition that takes longer counts as missed
+_PAGE: Final = 500
+_PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 
 
-class _Job:
-    """A job whose pods start to run one after the other."""
+class _Stream:
+    """What a stream of the statuses of all jobs has received: when each number of running replicas was first seen."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.running = 0
-        self.busy = asyncio.Lock()
+    def __init__(self) -> None:
+        self.seen: dict[tuple[str, int], float] = {}
+
+    def read(self, data: str) -> None:
+        at = time.monotonic()
+        shown = json.loads(data)["object"]
+        running: int = shown["status"]["aggregate"]["running"]
+        # A status can show several transitions at once.
+        while running and (shown["name"], running) not in self.seen:
+            self.seen[shown["name"], running] = at
+            running -= 1
 
 
 class LagBench:
-    def __init__(self, ours: Target, plane: ControlPlane, http: httpx2.AsyncClient) -> None:
+    def __init__(self, ours: Target, plane: ControlPlane, client: LoadClient, http: httpx2.AsyncClient) -> None:
+        self._ours = ours
         self._plane = plane
+        self._client = client
         self._http = http
         self._base = f"/api/v1/namespaces/{NAMESPACE}/jobs"
-        self._headers = {"Authorization": f"Bearer {ours.token}"}
-        self._turns: Iterator[_Job] = iter(())
+        self._left: list[tuple[str, int]] = []
 
     async def prepare(self, transitions: int) -> None:
-        """Submit enough jobs, and wait for their pods. After the time limit, use the jobs that have pods."""
-        jobs = [_Job(f"lag-{place}") for place in range(-(-transitions // _REPLICAS))]
-        for job in jobs:
-            body = generic_job(job.name, _REPLICAS)
-            (await self._http.post(self._base, json=body, headers=self._headers)).raise_for_status()
-        ready: list[_Job] = []
+        """Submit enough jobs, bind their pods as a scheduler does, and wait until the gateway reports it."""
+        names = [f"lag-{place}" for place in range(-(-transitions // _REPLICAS))]
+        for name in names:
+            (await self._http.post(self._base, json=generic_job(name, _REPLICAS))).raise_for_status()
+        await self._all(names, _waits_for_a_node, "with all pods")
+        await self._plane.ready_node(_NODE)
+        pods = [f"{name}-worker-{rank}" for name in names for rank in range(_REPLICAS)]
+        target = {"kind": "Node", "name": _NODE}
+        bindings = [
+            self._request("POST", f"{_PODS}/{pod}/binding", {"metadata": {"name": pod}, "target": target})
+            for pod in pods
+        ]
+        await self._client.paced(self._plane.target(), bindings, clients=_WRITERS, rate=500, expect=201)
+        await self._all(names, _is_bound, "bound to a node")
+        # Every job once, then every job again: a job has one transition at a time.
+        self._left = [(name, rank) for rank in range(_REPLICAS) for name in names]
+
+    async def _all(self, names: Sequence[str], holds: Callable[[dict[str, Any]], bool], what: str) -> None:
+        """Wait until the statuses of all jobs are as `holds` says."""
+        waiting = set(names)
         with suppress(TimeoutError):
             async with asyncio.timeout(_READY_SECONDS):
-                for job in jobs:
-                    while not _all_wait_for_a_node(await self._status(job)):  # noqa: ASYNC110 - another program's state
-                        await asyncio.sleep(0.1)
-                    ready.append(job)
-        if not ready:
-            raise MeasurementFailed(f"no job has all its pods after {_READY_SECONDS:g} s")
-        await self._plane.ready_node(_NODE)
-        await asyncio.gather(*(self._bind(job) for job in ready))
-        self._turns = chain.from_iterable(repeat(ready, _REPLICAS))
-
-    async def _bind(self, job: _Job) -> None:
-        """Bind the pods of the job as a scheduler does, and wait until the gateway reports it."""
-        for rank in range(_REPLICAS):
-            await self._plane.bind(NAMESPACE, f"{job.name}-worker-{rank}", _NODE)
-        async with asyncio.timeout(_READY_SECONDS):
-            while (await self._status(job))["aggregate"]["pending"] < _REPLICAS:  # noqa: ASYNC110 - likewise
-                await asyncio.sleep(0.2)
-
-    async def _status(self, job: _Job) -> dict[str, Any]:
-        answer = await self._http.get(f"{self._base}/{job.name}/status", headers=self._headers)
-        status: dict[str, Any] = answer.raise_for_status().json()["status"]
-        return status
+                while waiting:
+                    for name in sorted(waiting):
+                        status = (
+                            (await self._http.get(f"{self._base}/{name}/status")).raise_for_status().json()["status"]
+                        )
+                        if holds(status):
+                            waiting.discard(name)
+                    await asyncio.sleep(0.1)
+        if waiting:
+            raise MeasurementFailed(f"{len(waiting)} jobs are not {what} after {_READY_SECONDS:g} s")
 
     async def measure(self, rate: float, count: int) -> Lag:
-        """Write at most `count` transitions at `rate` per second, and wait until each is received."""
-        turns = list(islice(self._turns, count))
-        after_answer: list[float] = []
-        after_request: list[float] = []
-        began = time.perf_counter()
-        async with asyncio.TaskGroup() as group:
-            for place, job in enumerate(turns):
-                await asyncio.sleep(max(0.0, began + place / rate - time.perf_counter()))
-                group.create_task(self._transition(job, after_answer, after_request))
-            written = time.perf_counter() - began
+        """Write `count` transitions at `rate` per second, and wait until each is received."""
+        turns, self._left = self._left[:count], self._left[count:]
+        requests = [
+            self._request("PATCH", f"{_PODS}/{name}-worker-{rank}/status", {"status": running_status(rank)})
+            for name, rank in turns
+        ]
+        pids = {**self._ours.pids, **self._plane.target().pids}
+        target = Target(
+            name="kube-apiserver", port=self._plane.port, tls=True, token=self._plane.target().token, pids=pids
+        )
+        async with self._following() as stream:
+            run, times = await self._client.paced(target, requests, clients=_WRITERS, rate=rate, expect=200)
+            wanted = {(name, rank + 1) for name, rank in turns}
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_SEEN_SECONDS):
+                    while not wanted <= stream.seen.keys():  # noqa: ASYNC110 - another task receives them
+                        await asyncio.sleep(0.05)
+        if run.failures:
+            raise MeasurementFailed(f"{run.failures} transitions were not written: {run.error}")
+        shown = [
+            (stream.seen.get((name, rank + 1)), *written) for (name, rank), written in zip(turns, times, strict=True)
+        ]
+        seen = [(at, began, answered) for at, began, answered in shown if at is not None]
         return Lag(
             wanted_rate=rate,
-            rate=len(turns) / written,
-            missed=len(turns) - len(after_answer),
-            after_answer=after_answer,
-            after_request=after_request,
+            rate=len(turns) / (max(answered for _, answered in times) - min(began for began, _ in times)),
+            missed=len(shown) - len(seen),
+            # The event can arrive before the answer of the API server.
+            after_answer=[max(0.0, at - answered) for at, _, answered in seen],
+            after_request=[at - began for at, began, _ in seen],
+            cpu=run.server_cpu,
         )
 
-    async def _transition(self, job: _Job, after_answer: list[float], after_request: list[float]) -> None:
-        async with job.busy:
-            rank, job.running = job.running, job.running + 1
-            async with asyncio.TaskGroup() as group:
-                # The long poll starts before the write, so that it waits when the change happens.
-                seeing = group.create_task(self._seen(job))
-                requested = time.perf_counter()
-                pod = f"{job.name}-worker-{rank}"
-                await self._plane.patch_status(NAMESPACE, pod, running_status(rank))
-                answered = time.perf_counter()
-            seen = seeing.result()
-            if seen is not None:
-                # The event can arrive before the answer of the API server.
-                after_answer.append(max(0.0, seen - answered))
-                after_request.append(seen - requested)
+    def _request(self, method: str, path: str, body: dict[str, Any]) -> bytes:
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        return self._plane.target().request(method, path, encode(body), {"Content-Type": kind})
 
-    async def _seen(self, job: _Job) -> float | None:
-        """The time at which a long poll returned all running pods; None after the time limit."""
-        tag, until = "", time.perf_counter() + _SEEN_SECONDS
-        while time.perf_counter() < until:
-            headers = {**self._headers, "Prefer": "wait=5", **({"If-None-Match": tag} if tag else {})}
-            answer = await self._http.get(f"{self._base}/{job.name}/status", headers=headers)
-            at = time.perf_counter()
-            if answer.status_code == 200:
-                tag = answer.headers["etag"]
-                if answer.json()["status"]["aggregate"]["running"] >= job.running:
-                    return at
-        return None
+    @asynccontextmanager
+    async def _following(self) -> AsyncIterator[_Stream]:
+        """Receive the statuses of all jobs during the block."""
+        stream = _Stream()
+        ready = asyncio.Event()
+
+        async def follow() -> None:
+            async with self._http.stream("GET", f"{self._base}/watch") as answer:
+                async for event in httpx2.EventSource(answer.raise_for_status()):
+                    if event.event == "ready":
+                        ready.set()
+                    elif event.event == "job":
+                        stream.read(event.data)
+
+        async with asyncio.TaskGroup() as group:
+            following = group.create_task(follow())
+            await ready.wait()
+            yield stream
+            following.cancel()
 
 
-def _all_wait_for_a_node(status: dict[str, Any]) -> bool:
-    """Whether the gateway reports all pods of a job, none of which is scheduled."""
+def _waits_for_a_node(status: dict[str, Any]) -> bool:
     return any(reason["code"] == "NotScheduled" and reason["count"] == _REPLICAS for reason in status["pendingReasons"])
+
+
+def _is_bound(status: dict[str, Any]) -> bool:
+    return bool(status["aggregate"]["pending"] == _REPLICAS)
 
 
 def running_status(rank: int) -> dict[str, Any]:

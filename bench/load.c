@@ -1,11 +1,14 @@
 /* One load client for both sides: threads with one keep-alive HTTP/1.1 connection each, over TCP or TLS.
  *
- *   load PORT tls|plain CONNECTIONS WARMUP_SECONDS SECONDS EXPECTED_STATUS GROUP FIRST FILE
+ *   load PORT tls|plain CONNECTIONS WARMUP_SECONDS SECONDS EXPECTED_STATUS GROUP FIRST FILE [RATE TIMES]
  *
  * FILE holds requests, each as its length in decimal, a newline and the bytes. GROUP requests in a row are one
  * operation; operations go round in order. Eight hash signs in a request become a number that no other operation
  * has, from FIRST on, so that lengths never change. Operations that end between the lines `begin` and `end` on
  * stdout are counted; the last line is a JSON object with what was measured.
+ *
+ * With RATE, each operation is done once, that number of them per second. The file TIMES then has two doubles for each
+ * operation: when it began and when it ended, on the monotonic clock, or 0 for an operation that failed.
  *
  * TLS comes from the system's libssl, opened by name, so that no headers are needed to compile this. Certificates
  * are not checked: it connects to 127.0.0.1 and nothing else.
@@ -47,6 +50,7 @@ static void *tls_context;
 static atomic_ullong next_operation;
 static atomic_int measuring, stopping, broken;
 static unsigned long long first_number;
+static double rate, started, *times;
 static pthread_barrier_t connected;
 static pthread_mutex_t error_lock = PTHREAD_MUTEX_INITIALIZER;
 static char first_error[ERROR_TEXT];
@@ -207,6 +211,20 @@ static void note_error(int status, const char *body) {
     pthread_mutex_unlock(&error_lock);
 }
 
+static void pause_for(double seconds) {
+    struct timespec span = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
+    nanosleep(&span, NULL);
+}
+
+/* Waits until it is time for the operation. Returns 0 if there is no such operation. */
+static int await_turn(unsigned long long operation) {
+    if (times == NULL) return 1;
+    if (operation >= request_count / group) return 0;
+    double early = started + (double)operation / rate - now();
+    if (early > 0) pause_for(early);
+    return 1;
+}
+
 /* Returns the status of one exchange, or 0 if the connection can no longer be used. */
 static int exchange(Connection *connection, const Request *request, unsigned long long operation) {
     char *line, number[32];
@@ -250,6 +268,7 @@ static void *run(void *argument) {
     pthread_barrier_wait(&connected);
     while (!stopping) {
         unsigned long long operation = atomic_fetch_add(&next_operation, 1);
+        if (!await_turn(operation)) return NULL;
         size_t first = (size_t)(operation * group % request_count), right = 0;
         double began = now();
         for (size_t i = 0; i < group; i++) {
@@ -259,6 +278,10 @@ static void *run(void *argument) {
                 return NULL;
             }
             right += status == expected;
+        }
+        if (times != NULL && right == group) {
+            times[2 * operation] = began;
+            times[2 * operation + 1] = now();
         }
         if (!measuring) continue;
         if (right == group) keep_latency(connection, now() - began);
@@ -277,11 +300,6 @@ static double cpu_seconds(void) {
     getrusage(RUSAGE_SELF, &usage);
     return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-}
-
-static void pause_for(double seconds) {
-    struct timespec span = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
-    nanosleep(&span, NULL);
 }
 
 static void print_json_text(const char *text) {
@@ -314,8 +332,15 @@ static void report(Connection *all, int connections, double seconds, double cpu)
     printf("}\n");
 }
 
+static void write_times(const char *path) {
+    FILE *file = fopen(path, "wb");
+    size_t count = 2 * (request_count / group);
+    if (file == NULL || fwrite(times, sizeof(double), count, file) != count || fclose(file) != 0) die("cannot write TIMES");
+}
+
 int main(int argc, char **argv) {
-    if (argc != 10) die("usage: load PORT tls|plain CONNECTIONS WARMUP SECONDS STATUS GROUP FIRST FILE");
+    if (argc != 10 && argc != 12)
+        die("usage: load PORT tls|plain CONNECTIONS WARMUP SECONDS STATUS GROUP FIRST FILE [RATE TIMES]");
     signal(SIGPIPE, SIG_IGN);
     port = atoi(argv[1]);
     use_tls = strcmp(argv[2], "tls") == 0;
@@ -326,12 +351,18 @@ int main(int argc, char **argv) {
     first_number = strtoull(argv[8], NULL, 10);
     if (connections < 1 || group < 1) die("at least one connection and one request an operation");
     load_requests(argv[9]);
+    if (argc == 12) {
+        rate = atof(argv[10]);
+        if (!(rate > 0)) die("RATE is a positive number");
+        times = checked(calloc(2 * (request_count / group), sizeof *times));
+    }
     if (use_tls) load_tls();
     Connection *all = checked(calloc((size_t)connections, sizeof *all));
     pthread_t *threads = checked(calloc((size_t)connections, sizeof *threads));
     pthread_barrier_init(&connected, NULL, (unsigned)connections + 1);
     for (int i = 0; i < connections; i++)
         if (pthread_create(&threads[i], NULL, run, &all[i]) != 0) die("no more threads");
+    started = now() + 0.05; /* the threads read it after the barrier */
     pthread_barrier_wait(&connected);
     pause_for(warmup);
     printf("begin\n");
@@ -346,6 +377,7 @@ int main(int argc, char **argv) {
     fflush(stdout);
     stopping = 1;
     for (int i = 0; i < connections; i++) pthread_join(threads[i], NULL);
+    if (times != NULL) write_times(argv[11]);
     report(all, connections, took, cpu);
     return 0;
 }

@@ -34,6 +34,7 @@ class Lag:
     wanted_rate: float
     rate: float
     missed: int
+    cpu: Mapping[str, float]  # cores
     after_answer: Sequence[float]  # from the cluster's answer to the write
     after_request: Sequence[float]  # from the request that wrote it
 
@@ -111,7 +112,17 @@ def shares(name: str, runs: Sequence[Measured]) -> str:
 
 
 def lag_table(found: Sequence[Lag]) -> list[str]:
-    head = ("transitions/s", "written/s", "seen", "missed", "p50 ms", "p99 ms", "max ms", "from request p50/p99 ms")
+    head = (
+        "transitions/s",
+        "written/s",
+        "seen",
+        "missed",
+        "p50 ms",
+        "p99 ms",
+        "max ms",
+        "from request p50/p99 ms",
+        "cores",
+    )
     return table(head, [_lag_row(lag) for lag in found])
 
 
@@ -126,6 +137,7 @@ def _lag_row(lag: Lag) -> tuple[str, ...]:
         f"{percentile(seen, 99) * 1e3:.0f}",
         f"{max(seen, default=float('nan')) * 1e3:.0f}",
         f"{percentile(lag.after_request, 50) * 1e3:.0f}/{percentile(lag.after_request, 99) * 1e3:.0f}",
+        ", ".join(f"{name} {cores:.2f}" for name, cores in lag.cpu.items()),
     )
 
 

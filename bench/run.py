@@ -93,10 +93,9 @@ class Bench:
         url = await new_database(self._postgres, "lag")
         counts = [(rate, round(rate * self._effort.seconds)) for rate in self._arguments.rates]
         async with self._serving(url, "all") as ours:
-            base = f"http://127.0.0.1:{ours.port}"
-            limits = httpx2.Limits(max_connections=512, max_keepalive_connections=512)
-            async with httpx2.AsyncClient(base_url=base, timeout=30, limits=limits) as http:
-                bench = lag.LagBench(ours, plane, http)
+            base, headers = f"http://127.0.0.1:{ours.port}", {"Authorization": f"Bearer {ours.token}"}
+            async with httpx2.AsyncClient(base_url=base, headers=headers, timeout=60) as http:
+                bench = lag.LagBench(ours, plane, self._client, http)
                 await bench.prepare(sum(count for _, count in counts))
                 found = [await bench.measure(rate, count) for rate, count in counts]
         _print("Lag, role all, on kube-apiserver (goal at 500/s: p50 <= 50 ms, p99 <= 250 ms)", report.lag_table(found))
