@@ -12,7 +12,7 @@ from pathlib import Path
 from bench.processes import cpu_seconds
 
 COMPILERS = ("cc", "gcc", "clang")  # in the order of preference
-_LATE_SECONDS = 2.0  # a paced run waits for its last answers
+_LATE_SECONDS = 60.0  # that a paced run may take longer than its rate says
 GRACE = 25.0  # seconds beside the measurement: connecting, and a timeout of 10 s for an answer
 
 
@@ -108,12 +108,17 @@ class LoadClient:
     ) -> tuple[Measured, list[tuple[float, float]]]:
         """Send each request once, `rate` of them per second.
 
-        Return when each began and was answered, on the clock of `time.monotonic`; 0 for one that failed.
+        Return when each began and was answered, on the clock of `time.monotonic`.
+
+        Raises:
+            MeasurementFailed: an answer was another one, or not all requests could be sent.
         """
         file = self._program.with_name("times")
         seconds = len(requests) / rate + _LATE_SECONDS
         measured = await self._measure(target, requests, (clients, 0, seconds, expect, 1), str(rate), str(file))
         times = array("d", file.read_bytes())
+        if measured.failures or not all(times):
+            raise MeasurementFailed(f"{target.name}: not every request was answered {expect}: {measured.error}")
         return measured, list(zip(times[::2], times[1::2], strict=True))
 
     async def _measure(

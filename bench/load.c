@@ -7,7 +7,7 @@
  * has, from FIRST on, so that lengths never change. Operations that end between the lines `begin` and `end` on
  * stdout are counted; the last line is a JSON object with what was measured.
  *
- * With RATE, each operation is done once, that number of them per second. The file TIMES then has two doubles for each
+ * With RATE, each operation is done once, at most that number of them per second, within SECONDS. The file TIMES then has two doubles for each
  * operation: when it began and when it ended, on the monotonic clock, or 0 for an operation that failed.
  *
  * TLS comes from the system's libssl, opened by name, so that no headers are needed to compile this. Certificates
@@ -48,7 +48,7 @@ static size_t request_count, group;
 static int port, expected, use_tls;
 static void *tls_context;
 static atomic_ullong next_operation;
-static atomic_int measuring, stopping, broken;
+static atomic_int measuring, stopping, broken, active;
 static unsigned long long first_number;
 static double rate, started, *times;
 static pthread_barrier_t connected;
@@ -261,21 +261,20 @@ static void keep_latency(Connection *connection, double seconds) {
     connection->latencies[connection->count++] = (uint32_t)(seconds * 1e6);
 }
 
-static void *run(void *argument) {
-    Connection *connection = argument;
+static void serve(Connection *connection) {
     connection->buffer = checked(malloc(BUFFER));
     open_connection(connection);
     pthread_barrier_wait(&connected);
     while (!stopping) {
         unsigned long long operation = atomic_fetch_add(&next_operation, 1);
-        if (!await_turn(operation)) return NULL;
+        if (!await_turn(operation)) return;
         size_t first = (size_t)(operation * group % request_count), right = 0;
         double began = now();
         for (size_t i = 0; i < group; i++) {
             int status = exchange(connection, &requests[first + i], operation);
             if (status == 0) {
                 if (!stopping) { note_error(0, "the connection broke, or ten seconds passed without an answer"); broken++; }
-                return NULL;
+                return;
             }
             right += status == expected;
         }
@@ -287,6 +286,11 @@ static void *run(void *argument) {
         if (right == group) keep_latency(connection, now() - began);
         else connection->failures++;
     }
+}
+
+static void *run(void *argument) {
+    serve(argument);
+    active--;
     return NULL;
 }
 
@@ -360,6 +364,7 @@ int main(int argc, char **argv) {
     Connection *all = checked(calloc((size_t)connections, sizeof *all));
     pthread_t *threads = checked(calloc((size_t)connections, sizeof *threads));
     pthread_barrier_init(&connected, NULL, (unsigned)connections + 1);
+    active = connections;
     for (int i = 0; i < connections; i++)
         if (pthread_create(&threads[i], NULL, run, &all[i]) != 0) die("no more threads");
     started = now() + 0.05; /* the threads read it after the barrier */
@@ -369,7 +374,9 @@ int main(int argc, char **argv) {
     fflush(stdout);
     double cpu = cpu_seconds(), began = now();
     measuring = 1;
-    pause_for(seconds);
+    /* A paced run ends with its last operation, or when the time is over. */
+    while (times != NULL && active > 0 && now() - began < seconds) pause_for(0.01);
+    if (times == NULL) pause_for(seconds);
     measuring = 0;
     double took = now() - began;
     cpu = cpu_seconds() - cpu;
