@@ -8,6 +8,7 @@ large    jobs of a thousand replicas, or many jobs on a node, beside kube-contro
 memory   the peak memory with many planned replicas
 poll     the CPU time of a poll, in two checkouts
 recovery the time of a restart beside 50 000 pods
+scale    all rows of the goals in docs/benchmarks.md, in half an hour
 start    the time to start commands and the server, beside `python -c pass`
 stored   submissions, polls and lists beside few and beside a million stored jobs
 stages   the CPU time of a submission without HTTP and the database
@@ -27,7 +28,7 @@ from pathlib import Path
 from typing import Final
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench import cache, follow, large, memory, poll, recovery, stages, start, stored, submit
+from bench import cache, follow, large, memory, poll, recovery, scale, stages, start, stored, submit
 from bench.client import LoadClient, MeasurementFailed, NoCompiler
 from bench.gateway import durability
 from bench.kubernetes import SCRIPT, ControlPlane, Unavailable, control_plane
@@ -110,6 +111,7 @@ _COMMANDS: Final[Mapping[str, Callable[[list[str]], None]]] = {
     "memory": memory.main,
     "poll": poll.main,
     "recovery": recovery.main,
+    "scale": scale.main,
     "stages": stages.main,
     "start": start.main,
     "stored": stored.main,

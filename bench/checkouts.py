@@ -18,6 +18,16 @@ from bench.gateway import gateway, new_token
 
 HERE = Path(__file__).parents[1]
 NAMESPACE = "bench"
+# All clients of a benchmark have one address and one token.
+_MANY_CLIENTS = dict.fromkeys(
+    (
+        "JOBGATE_MAX_OPEN",
+        "JOBGATE_MAX_OPEN_PER_TOKEN",
+        "JOBGATE_MAX_CONNECTIONS",
+        "JOBGATE_MAX_CONNECTIONS_PER_ADDRESS",
+    ),
+    "15000",
+)
 NOT_STARTED = Target(name="jobgate", port=0, tls=False, token="", pids={})
 MANIFEST = {
     "apiVersion": "batch.tensorstack.dev/v1beta1",
@@ -89,7 +99,7 @@ async def prepared(side: Side, place: Path, postgres: EmbeddedPostgres, *, jobs:
         raise MeasurementFailed("the schema cannot be created")
     token = await new_token(side.url)
     os.chdir(side.checkout)  # `python -m app.cli` imports the code of its working directory
-    async with gateway(side.url, place, postgres, role="api", token=token) as side.target:
+    async with gateway(side.url, place, postgres, role="api", token=token, settings=_MANY_CLIENTS) as side.target:
         os.chdir(HERE)
         submitting = await Connection(side.target).open()
         path, body = f"/api/v1/namespaces/{NAMESPACE}/jobs", json.dumps(MANIFEST).encode()

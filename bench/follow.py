@@ -8,6 +8,7 @@ import argparse
 import asyncio
 import json
 import random
+import re
 import resource
 import sys
 import tempfile
@@ -23,34 +24,61 @@ from app.db.feed import entries
 from app.embedded_postgres.server import EmbeddedPostgres
 from bench.checkouts import HERE, NAMESPACE, Connection, Side, compared, prepared
 from bench.client import MeasurementFailed, Target
+from bench.memory import peak_mib
 from bench.processes import cpu_seconds
 
 # The first read of a filtered list scans all jobs. More of them at once would only wait for each other.
 _FIRST_READS = asyncio.Semaphore(4)
+_EVENT = re.compile(rb"^id: ([^\n]+)\nevent: job$", re.MULTILINE)
 PAUSE = 0.01  # seconds between two polls of the measured client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """Latencies of the client in seconds, CPU of the gateway in cores, and the number of events of all followers."""
+    """Latencies of the client in seconds, CPU of the gateway in cores, and the number of events of all followers.
+
+    `spread` is the longest time in seconds from the first to the last stream that received an event, and `peak` the
+    gateway's memory in MiB.
+    """
 
     latencies: Sequence[float]
     cpu: float
     told: int
     failures: int
+    spread: float
+    peak: float
 
     def row(self) -> str:
         ordered = sorted(self.latencies)
         p50, p99 = (ordered[int(len(ordered) * share)] * 1000 for share in (0.5, 0.99))
-        return f"{p50:.1f} | {p99:.1f} | {ordered[-1] * 1000:.0f} | {self.cpu:.2f} | {self.told} | {self.failures}"
+        shown = f"{p50:.1f} | {p99:.1f} | {ordered[-1] * 1000:.0f} | {self.cpu:.2f} | {self.told} | {self.failures}"
+        return f"{shown} | {self.spread * 1000:.0f} | {self.peak:.0f}"
 
 
-async def stream(target: Target, counts: dict[str, int]) -> None:
+class Arrivals:
+    """When each event reached the first and the last of the streams that have received it."""
+
+    def __init__(self) -> None:
+        self._seen: dict[bytes, tuple[int, float, float]] = {}
+
+    def note(self, event: bytes) -> None:
+        at = time.monotonic()
+        count, first, _ = self._seen.get(event, (0, at, at))
+        self._seen[event] = (count + 1, first, at)
+
+    def spreads(self, streams: int) -> list[float]:
+        """Return the seconds between the first and the last arrival of each event that all streams have received."""
+        return sorted(last - first for count, first, last in self._seen.values() if count == streams)
+
+
+async def stream(target: Target, counts: dict[str, int], arrivals: Arrivals) -> None:
     connection = await Connection(target).open()
     connection.writer.write(target.request("GET", "/api/v1/jobs/watch"))
     while piece := await connection.reader.read(65536):
         counts["ready"] += piece.count(b"event: ready")
-        counts["told"] += piece.count(b"event: job")
+        for event in _EVENT.findall(piece):
+            counts["told"] += 1
+            arrivals.note(event)
 
 
 async def poll(target: Target, number: int, counts: dict[str, int]) -> None:
@@ -75,10 +103,11 @@ async def follow(arguments: argparse.Namespace) -> None:
     _, kind, count, port, token = arguments.child
     target = Target(name="jobgate", port=int(port), tls=False, token=token, pids={})
     counts = {"ready": 0, "told": 0}
+    arrivals = Arrivals()
     async with asyncio.TaskGroup() as group:
         tasks = []
         for number in range(int(count)):
-            following = stream(target, counts) if kind == "streams" else poll(target, number, counts)
+            following = stream(target, counts, arrivals) if kind == "streams" else poll(target, number, counts)
             tasks.append(group.create_task(following))
             # Connections are opened slowly enough for the server's backlog.
             await asyncio.sleep(0.002)
@@ -86,15 +115,16 @@ async def follow(arguments: argparse.Namespace) -> None:
             await asyncio.sleep(0.05)
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.read)
-        print(json.dumps(counts), flush=True)
+        spreads = arrivals.spreads(int(count))
+        print(json.dumps({**counts, "spread": spreads[-1] if spreads else 0.0}), flush=True)
         for task in tasks:
             task.cancel()
 
 
 @asynccontextmanager
-async def followers(target: Target, kind: str, count: int) -> AsyncIterator[dict[str, int]]:
+async def followers(target: Target, kind: str, count: int) -> AsyncIterator[dict[str, float]]:
     """Run followers during the block. The counts are complete after the block."""
-    counts: dict[str, int] = {"told": 0}
+    counts: dict[str, float] = {"told": 0}
     if not count:
         yield counts
         return
@@ -164,7 +194,14 @@ async def measure(side: Side, kind: str, count: int, seconds: float) -> Result:
             spent = (cpu_seconds(target.pids["jobgate"]) - cpu) / (time.monotonic() - began)
             stop.set()
         connection.writer.close()
-        return Result(latencies=latencies, cpu=spent, told=counts["told"], failures=failures)
+        return Result(
+            latencies=latencies,
+            cpu=spent,
+            told=int(counts["told"]),
+            failures=failures,
+            spread=counts.get("spread", 0.0),
+            peak=peak_mib(target.pids["jobgate"]),
+        )
     finally:
         await db.close()
 
@@ -179,9 +216,8 @@ async def run(arguments: argparse.Namespace) -> None:
             for side in sides:
                 await stack.enter_async_context(prepared(side, place, postgres, jobs=arguments.jobs))
             print(
-                "| followers | side | p50 ms | p99 ms | longest ms | CPU of the gateway | told | failed |\n"
-                + "|---" * 8
-                + "|"
+                "| followers | side | p50 ms | p99 ms | longest ms | CPU of the gateway | told | failed "
+                "| all told ms | MiB |\n" + "|---" * 10 + "|"
             )
             for kind, count in states:
                 for side in sides:

@@ -250,7 +250,7 @@ async def _node_agent(plane: ControlPlane, place: Path, pods: int) -> AsyncItera
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "devcluster.node", "--kubeconfig", str(plane.kubeconfig), "--name", "node-1"),
         *("--data-dir", str(place / "node"), "--pods", str(pods), "--cpu", "1000", "--memory", "1000Gi"),
-        *("--parent", str(os.getpid())),
+        *("--pod-addresses", "loopback", "--parent", str(os.getpid())),
         stdout=asyncio.subprocess.PIPE,
     )
     assert process.stdout is not None
