@@ -1,7 +1,7 @@
 """Group commit: submissions that arrive together share a transaction, and so one write to the disk.
 
 Submissions that arrive during a commit share the next one. Before each, the committer lets the event loop finish the
-requests that it is working on. If there are none, it commits at once.
+submissions that it is working on.
 """
 
 import asyncio
@@ -22,6 +22,8 @@ from app.faultpoints import FaultPoint, reached
 # request takes several iterations from its first byte until it waits here.
 _QUIET_ITERATIONS: Final = 12
 _QUIET_SECONDS: Final = 0.003
+# The first of them waits for at most this number of seconds.
+_GATHER_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +105,15 @@ class GroupCommit:
         A transaction costs several times as much as a job in it.
         """
         loop = asyncio.get_running_loop()
-        known, quiet, since = 0, 0, loop.time()
-        while len(self._waiting) < self._max_jobs and quiet < _QUIET_ITERATIONS:
+        began = since = loop.time()
+        known = quiet = 0
+        while (
+            len(self._waiting) < self._max_jobs
+            and quiet < _QUIET_ITERATIONS
+            and loop.time() - began < _GATHER_SECONDS
+            # What is stored all or none has a transaction of its own.
+            and not isinstance(self._waiting[0], _Together)
+        ):
             if len(self._waiting) > known:
                 known, quiet, since = len(self._waiting), 0, loop.time()
             elif loop.time() - since > _QUIET_SECONDS:

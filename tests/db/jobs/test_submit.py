@@ -249,6 +249,7 @@ async def test_submissions_that_the_event_loop_is_working_on_share_a_commit(
 
     monkeypatch.setattr(group_commit, "submit", counted)
     monkeypatch.setattr(group_commit, "_QUIET_SECONDS", 60.0)
+    monkeypatch.setattr(group_commit, "_GATHER_SECONDS", 60.0)
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(commits.run())
         answers = await asyncio.gather(*map(arrive, (1, 2, 7, 15, 25)))
