@@ -33,7 +33,9 @@ class PodWorker:
         self._player_for = player_for
         uid = pod["metadata"]["uid"]
         self._writer = StatusWriter(node.client, pod, self._render, self._adopt)
-        self.context = PodContext(node=node, pod=pod, ip=node.address(uid), changed=self._writer.touch)
+        # An ended pod has given its address back, before a restart of the agent perhaps.
+        ip = str((pod.get("status") or {}).get("podIP", "")) if is_terminal(pod) else node.address(uid)
+        self.context = PodContext(node=node, pod=pod, ip=ip, changed=self._writer.touch)
         self._records = initial_records(pod)
         self._runners = {record.name: ContainerRunner(self.context, record) for record in self._records}
         started = (pod.get("status") or {}).get("startTime")
