@@ -3,7 +3,7 @@
     filter, indexes ─▶ index, ranges of it, conditions that these ranges fulfil, remaining conditions
 
 A sorted index is read in ranges, one for each combination of values of its columns. Within a range, entries are in the
-order of lists, so the page is the merge of the beginnings of all ranges.
+order of lists, so the list is the merge of all ranges.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ from app.db.resources import SortedIndex, Stored
 from app.domain.listing import Criteria
 from app.domain.vocabulary import TERMINAL_PHASES
 
-MAX_RANGES: Final = 100
-"""A filter with more combinations of values uses an index with fewer columns."""
+MAX_RANGES: Final = 30
+"""A filter with more combinations of values uses an index with fewer columns: each takes time to be planned."""
 
 NOT_ENDED: Final = ""
 """The value of the column `ended` of a job in a phase that is not terminal."""
@@ -29,7 +29,7 @@ ENDED: Final = (NOT_ENDED, *sorted(TERMINAL_PHASES))
 class ListAccess:
     """A sorted index, the values of its columns in each range, and the conditions of the filter.
 
-    Every row of the ranges fulfils `served`; `within` bounds each range by time. `remaining` must be checked.
+    `within` bounds each range by time. The rows of the ranges are still to be checked for `remaining`.
     """
 
     index: SortedIndex
@@ -65,6 +65,8 @@ def _known_values(where: Criteria, kinds: Sequence[str]) -> dict[str, Sequence[s
     known: dict[str, Sequence[str]] = {}
     if where.namespaces.names is not None:
         known["namespace"] = where.namespaces.names
+    if where.set_name is not None:
+        known["set_name"] = [where.set_name]
     if kinds:
         known["kind"] = sorted(set(kinds))
         known["ended"] = sorted({phase if phase in TERMINAL_PHASES else NOT_ENDED for phase in where.phases} or ENDED)

@@ -4,22 +4,27 @@ SQL fragments are constants; values are always bound parameters.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.kubernetes.selectors import Operator, Requirement
 from app.domain.listing import Criteria
 
+# Each value of a label is one search in the index. With more values, a search for the key finds more rows than match.
+_MAX_SEARCHES: Final = 16
+
 
 class ListCondition(NamedTuple):
     """A condition on the attribute `about` of a row.
 
-    In `text`, `{at}` stands for the alias of the table and `{}` for each argument.
+    In `text`, `{at}` stands for the alias of the table and `{}` for each argument. If no index serves `text`, then
+    `search` is a condition that one serves, and that all rows with `text` fulfil.
     """
 
     about: str
     text: str
     arguments: tuple[Any, ...] = ()
+    search: tuple[str, tuple[Any, ...]] | None = None
 
 
 class Parameters:
@@ -83,15 +88,30 @@ def _label_condition(requirement: Requirement) -> ListCondition:
         case Operator.EXISTS:
             return ListCondition("labels", "{at}.labels ? {}", (key,))
         case Operator.IN:
-            # Containment, which a GIN index serves. It serves no array of alternatives.
-            text = " OR ".join(["{at}.labels @> {}"] * len(values))
-            return ListCondition("labels", f"({text})", tuple({key: value} for value in values))
+            text = "{at}.labels ->> {} = ANY({}::text[])"
+            return ListCondition("labels", text, (key, values), _label_search(key, values))
         case Operator.DOES_NOT_EXIST:
             return ListCondition("absent labels", "NOT {at}.labels ? {}", (key,))
         case Operator.NOT_IN:
             # As in Kubernetes, an object without the label matches `notin`. Its comparison is null.
             text = "({at}.labels ->> {} = ANY({}::text[])) IS NOT TRUE"
             return ListCondition("absent labels", text, (key, values))
+
+
+def _label_search(key: str, values: Sequence[str]) -> tuple[str, tuple[Any, ...]]:
+    """Return the condition that the GIN index serves: containment, but no array of alternatives."""
+    if len(values) > _MAX_SEARCHES:
+        return "{at}.labels ? {}", (key,)
+    alternatives = " OR ".join(["{at}.labels @> {}"] * len(values))
+    return f"({alternatives})", tuple({key: value} for value in values)
+
+
+def searches(conditions: Sequence[ListCondition], attribute: str) -> list[ListCondition]:
+    """Return the conditions on the attribute in the form that an index serves."""
+    return [
+        condition if condition.search is None else ListCondition(attribute, *condition.search)
+        for condition in about(conditions, attribute)
+    ]
 
 
 def about(conditions: Sequence[ListCondition], *attributes: str) -> list[ListCondition]:

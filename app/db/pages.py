@@ -1,4 +1,4 @@
-"""Pages of lists. A page examines a bounded number of rows, whatever the filter and the number of stored objects.
+"""Pages of lists. A page examines a bounded number of rows, however many objects are stored.
 
     points ─▶ first rows of the sorted index ─▶ other indexes ─▶ more rows of the sorted index ─▶ short page
 
@@ -17,7 +17,7 @@ from typing import Any, Final, Generic
 
 from app.db.engine import Connection, Database
 from app.db.list_access import ListAccess, choose, needs_kinds
-from app.db.list_conditions import ListCondition, Parameters, about, conditions
+from app.db.list_conditions import ListCondition, Parameters, about, conditions, searches
 from app.db.queries import Cursor
 from app.db.resources import Row, Stored
 from app.domain.listing import Criteria
@@ -37,8 +37,10 @@ _RARE: Final = 0.01
 # planner read and sort a table. A plan for unknown values would not use the index for a prefix.
 _BEGIN: Final = (
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off; "
-    "SET LOCAL plan_cache_mode = force_custom_plan"
+    "SET LOCAL enable_bitmapscan = off; SET LOCAL plan_cache_mode = force_custom_plan"
 )
+# Only a bitmap scan reads a GIN index. It reads all entries before the first row, so it serves nothing else.
+_ALLOW_GIN: Final = "SET LOCAL enable_bitmapscan = on"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,12 +115,13 @@ class _Reading:
         kinds = await self._kinds() if needs_kinds(self._stored, self._where) else []
         access = choose(self._stored, self._where, kinds)
         if not access.remaining:
-            return self._cut(await self._along(access, self._limit + 1))
+            return self._cut(await self._along(access, f"LIMIT {self._limit + 1}"))
         first, end = await self._examine(access, _EXAMINED_FIRST)
         if end is None or len(first) > self._limit:
             return self._cut(first)
         found = await self._by_indexes(_OTHER_INDEXED)
         if found is None and await self._is_rare("labels", access):
+            await self._connection.execute(_ALLOW_GIN)
             found = await self._by_indexes(["labels"])
         if found is not None:
             return found
@@ -137,7 +140,7 @@ class _Reading:
     async def _by_indexes(self, attributes: Sequence[str]) -> tuple[Sequence[Any], Cursor | None] | None:
         """Return the page by means of the first attribute that finds at most FOUND rows, or None if none does."""
         for attribute in attributes:
-            finding = about(self._conditions, attribute) if attribute in self._stored.indexed else []
+            finding = searches(self._conditions, attribute) if attribute in self._stored.indexed else []
             if finding and await self._are_few(finding):
                 return self._cut(await self._among(finding))
         return None
@@ -154,11 +157,8 @@ class _Reading:
         if not asked:
             return False
         parameters, at = Parameters(), self._at
-        first = self._entries(access, parameters, max(1, _EXAMINED_FIRST // len(access.ranges)))
-        matching = parameters.bind(asked, at)
-        count = (
-            f"SELECT count(*) FROM {_ranges(access, parameters)} CROSS JOIN LATERAL ({first}) AS {at} WHERE {matching}"  # noqa: S608
-        )
+        first = self._entries(access, parameters, f"LIMIT {_EXAMINED_FIRST}")
+        count = f"SELECT count(*) FROM ({first}) AS {at} WHERE {parameters.bind(asked, at)}"  # noqa: S608
         return bool(await self._connection.fetchval(count, *parameters.arguments) <= _EXAMINED_FIRST * _RARE)
 
     async def _among(self, finding: Sequence[ListCondition]) -> Sequence[Any]:
@@ -169,49 +169,43 @@ class _Reading:
         matching = parameters.bind([*self._conditions, *self._after], at)
         return await self._rows(f"({source}) AS {at} WHERE {matching}", parameters)
 
-    async def _examine(self, access: ListAccess, rows: int) -> tuple[Sequence[Any], Cursor | None]:
-        """Examine about this number of rows.
+    async def _examine(self, access: ListAccess, examined: int) -> tuple[Sequence[Any], Cursor | None]:
+        """Examine this number of rows.
 
         Return those that match, at most one more than the page has, and the place of the last one that was examined,
-        or None if it was the last one of the list.
+        or None if the list ends before.
         """
-        each = max(1, rows // len(access.ranges))
-        found = await self._along(access, self._limit + 1, examined=each)
-        if len(access.ranges) == 1 and len(found) > self._limit:
+        found = await self._along(access, f"LIMIT {examined}")
+        if len(found) > self._limit:
             return found, _place(found[-1])
-        end = await self._end(access, each)
-        # Behind the end, matching rows of another range may be missing.
-        return found if end is None else [row for row in found if _place(row) >= end], end
-
-    async def _along(self, access: ListAccess, limit: int, *, examined: int | None = None) -> Sequence[Any]:
-        """Return the first `limit` matching rows among the first `examined` rows of each range."""
-        parameters, at = Parameters(), self._at
-        entries = self._entries(access, parameters, limit if examined is None else examined)
-        matching = parameters.bind(access.remaining, at)
-        in_range = f"SELECT uid, created_at FROM ({entries}) AS {at} WHERE {matching} {_ORDER} LIMIT {limit}"  # noqa: S608
-        return await self._rows(f"{_ranges(access, parameters)} CROSS JOIN LATERAL ({in_range}) AS found", parameters)
-
-    async def _end(self, access: ListAccess, examined: int) -> Cursor | None:
-        """Return the place up to which the first `examined` rows of each range have been examined.
-
-        It is the first one among the ends of those ranges that have as many rows.
-        """
         parameters = Parameters()
-        last = f"{self._entries(access, parameters, 1)} OFFSET {examined - 1}"
-        source = f"{_ranges(access, parameters)} CROSS JOIN LATERAL ({last}) AS last"
-        row = await self._connection.fetchrow(
-            f"SELECT last.created_at, last.uid FROM {source} {_ORDER} LIMIT 1",  # noqa: S608
-            *parameters.arguments,
-        )
-        return None if row is None else _place(row)
+        last = self._entries(access, parameters, f"LIMIT 1 OFFSET {examined - 1}")
+        row = await self._connection.fetchrow(f"SELECT created_at, uid FROM ({last}) AS last", *parameters.arguments)  # noqa: S608
+        return found, None if row is None else _place(row)
 
-    def _entries(self, access: ListAccess, parameters: Parameters, limit: int) -> str:
-        """Return the statement for the first rows of a range."""
+    async def _along(self, access: ListAccess, bound: str) -> Sequence[Any]:
+        """Return the first matching rows, one more than the page has, of those that `bound` selects."""
+        parameters, at = Parameters(), self._at
+        entries = self._entries(access, parameters, bound)
+        return await self._rows(f"({entries}) AS {at} WHERE {parameters.bind(access.remaining, at)}", parameters)
+
+    def _entries(self, access: ListAccess, parameters: Parameters, bound: str) -> str:
+        """Return the statement for rows of all ranges, in the order of lists, that `bound` selects.
+
+        PostgreSQL merges the ranges, and reads of each only what the bound needs.
+        """
+        ranges = " UNION ALL ".join([self._range(access, parameters, values) for values in access.ranges])
+        return f"SELECT * FROM ({ranges}) AS merged {_ORDER} {bound}"  # noqa: S608
+
+    def _range(self, access: ListAccess, parameters: Parameters, values: Sequence[str]) -> str:
         at, index = self._at, access.index
-        equal = [f"{at}.{column} = part.{column}" for column in index.columns]
+        equal = [
+            f"{at}.{column} = {parameters.add(value)}" for column, value in zip(index.columns, values, strict=True)
+        ]
         bounds = parameters.bind([*access.within, *self._after], at)
         selected = " AND ".join([*equal, index.condition.format(at=at), self._stored.only, bounds])
-        return f"SELECT * FROM {self._table} WHERE {selected} {_ORDER} LIMIT {limit}"  # noqa: S608
+        # The order of the ranges lets PostgreSQL merge them.
+        return f"(SELECT * FROM {self._table} WHERE {selected} {_ORDER})"  # noqa: S608
 
     async def _rows(self, source: str, parameters: Parameters) -> Sequence[Any]:
         """Return the first rows of a source of `uid` and `created_at`, one more than the page has."""
@@ -234,15 +228,6 @@ class _Reading:
 
 # The uid orders rows of the same time, so that no page repeats or skips one.
 _ORDER: Final = "ORDER BY created_at DESC, uid DESC"
-
-
-def _ranges(access: ListAccess, parameters: Parameters) -> str:
-    """Return the FROM item with a row for each range."""
-    if not access.index.columns:
-        return "(SELECT) AS part"
-    values = zip(*access.ranges, strict=True)
-    arrays = ", ".join(f"{parameters.add(list(column))}::text[]" for column in values)
-    return f"unnest({arrays}) AS part ({', '.join(access.index.columns)})"
 
 
 def _after(cursor: Cursor) -> ListCondition:

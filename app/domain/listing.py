@@ -64,7 +64,7 @@ class Criteria:
     def matches(self, item: ListItem) -> bool:
         return (
             self.can_match(item)
-            # A filter by uid also selects deleted objects, as in the SQL of app/db/resources.py.
+            # A filter by uid also selects deleted objects, as in the SQL of app/db/list_conditions.py.
             and (self.deleted or bool(self.uids) or not item.deleted)
             and (not self.phases or item.phase in self.phases)
             and (self.set_name is None or item.set_name == self.set_name)

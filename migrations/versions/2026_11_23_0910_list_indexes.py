@@ -1,7 +1,7 @@
 """Indexes for the filters of lists, and the column `ended`, on which two of them are.
 
 The column makes PostgreSQL rewrite the table of jobs, under a lock that stops reads and writes: about a minute for a
-million jobs. A process of the version before keeps running afterwards, but reads lists by slower indexes.
+million jobs. A process of the version before would read lists by slower indexes.
 """
 
 from collections.abc import Sequence

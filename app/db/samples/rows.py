@@ -133,8 +133,12 @@ def stored_as(kind: PodlessKind) -> Stored[SampleRow]:
         deleted="delete_requested_at",
         only=only,
         history=SAMPLE_HISTORY,
-        # Both begin with the kind.
-        sorted_indexes=[SortedIndex(), SortedIndex(columns=("namespace",))],
+        # Each begins with the kind.
+        sorted_indexes=[
+            SortedIndex(),
+            SortedIndex(columns=("namespace",)),
+            SortedIndex(columns=("set_name", "namespace")),
+        ],
         indexed={"uid", "name", "set_name", "finished_at", "prefix"},
         # The manifests of these kinds are short.
         summary_columns=COLUMNS,
