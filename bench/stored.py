@@ -96,7 +96,7 @@ async def lists(sides: Sequence[Side], count: int) -> list[str]:
 
 
 async def _bounds(side: Side) -> dict[str, str]:
-    """Return times shortly after the first and before the last job, for the filters."""
+    """Return the times for filters that few jobs match: 50 s after the oldest creation and before the newest end."""
     connection: Any = await asyncpg.connect(side.url, timeout=30)
     row = await connection.fetchrow(
         "SELECT min(created_at) + interval '50 seconds' AS oldest, max(finished_at) - interval '50 seconds' AS newest "

@@ -1,6 +1,6 @@
 """Decides how a page of a list is read: along which sorted index, and which filters remain to be checked row by row.
 
-    filter, indexes ─▶ index, ranges of it, conditions that these ranges fulfil, remaining conditions
+    filter, indexes ─▶ index, its ranges, and the conditions that the rows of these ranges do not fulfil by themselves
 
 A sorted index is read in ranges, one for each combination of values of its columns. Within a range, entries are in the
 order of lists, so the list is the merge of all ranges.

@@ -1,6 +1,6 @@
 """Pages of lists. A page examines a bounded number of rows, however many objects are stored.
 
-    points ─▶ first rows of the sorted index ─▶ other indexes ─▶ more rows of the sorted index ─▶ short page
+    index on uid or name ─▶ first rows of a sorted index ─▶ index on another attribute ─▶ more rows ─▶ short page
 
 Each step either yields the page, or leaves it to the next one:
 
@@ -27,8 +27,8 @@ EXAMINED: Final = 10_000
 FOUND: Final = 4_000
 """The rows that an index on the attribute of a filter may find. In no order, they are on more pages of the table."""
 _EXAMINED_FIRST: Final = 1_000
-# Few rows match, so no other step is needed.
-_POINTS: Final = ("uid", "name", "set_name")
+# A filter by one of these usually selects few rows, so that no other step is needed.
+_SELECTIVE: Final = ("uid", "name", "set_name")
 _OTHER_INDEXED: Final = ("finished_at", "prefix")
 # A GIN index yields no row before it has found all of them. So a label that more of the first rows have is not looked
 # up: the index would probably find more than FOUND rows.
@@ -109,9 +109,9 @@ class _Reading:
 
     async def page(self) -> tuple[Sequence[Any], Cursor | None]:
         """Return the rows of the page, and the place after which the next one begins."""
-        points = await self._by_indexes(_POINTS)
-        if points is not None:
-            return points
+        selected = await self._by_indexes(_SELECTIVE)
+        if selected is not None:
+            return selected
         kinds = await self._kinds() if needs_kinds(self._stored, self._where) else []
         access = choose(self._stored, self._where, kinds)
         if not access.remaining:

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from app.api import paging
 from app.api.errors import InvalidParameter
 from app.api.job_views import JobViewCache, Rendered
-from app.db import pages
 from app.db.jobs.rows import JobRow
 from app.domain.vocabulary import JobPhase
 from tests.support.gateway import Gateway, jobs_path, manifest
+from tests.support.lists import examine_few
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -80,9 +80,7 @@ async def test_pages_show_each_job_once_while_others_are_submitted(gateway: Gate
 async def test_a_page_that_examines_too_few_jobs_is_short_and_has_a_successor(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "EXAMINED", 3)
-    monkeypatch.setattr(pages, "FOUND", 3)
-    monkeypatch.setattr(pages, "_EXAMINED_FIRST", 1)
+    examine_few(monkeypatch, 3, first=1)
     for name in ("a", "b", "rare", "c", "d", "e"):
         await gateway.submit(name, replicas=1)
     first = f"{jobs_path()}?search=rar&pageSize=2"

@@ -8,11 +8,11 @@ from uuid import uuid4
 import pytest
 
 from app.api.podless import PodlessResource
-from app.db import pages
 from app.domain.cache.reconcile.cache_status import ServerReport, aggregate
 from app.domain.cache.reconcile.values import Complaint, RuntimeStatus
 from app.domain.cache.vocabulary import RemovalStage, SampleJobPhase, SetPhase
 from tests.support.gateway import Gateway, jobs_path, manifest
+from tests.support.lists import examine_few
 from tests.support.samples import JOBS, PATCH, RESOURCES, SETS, conclude, path, sample, submit
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -264,9 +264,7 @@ async def test_the_name_of_a_deleted_job_is_free_at_once(place: Place) -> None:
 async def test_dependents_include_a_sample_job_older_than_many_deleted_ones(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "EXAMINED", 2)
-    monkeypatch.setattr(pages, "FOUND", 2)
-    monkeypatch.setattr(pages, "_EXAMINED_FIRST", 1)
+    examine_few(monkeypatch, 2, first=1)
     await place.submit(SETS)
     old = await place.submit(JOBS, "old")
     for number in range(5):

@@ -26,6 +26,7 @@ from app.domain.vocabulary import TERMINAL_PHASES, JobPhase
 from tests.db.factories import NOW
 from tests.db.samples.factories import JOBS as SAMPLE_JOBS
 from tests.db.samples.factories import SETS
+from tests.support.lists import examine_few
 
 FILL_JOBS = """
 INSERT INTO jobs (uid, namespace, name, kind, api_version, manifest, labels, created_at, created_by, phase, reason,
@@ -88,9 +89,7 @@ ROWS = 4000
 
 @pytest.fixture(autouse=True)
 def low_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "EXAMINED", EXAMINED)
-    monkeypatch.setattr(pages, "FOUND", EXAMINED)
-    monkeypatch.setattr(pages, "_EXAMINED_FIRST", EXAMINED // 5)
+    examine_few(monkeypatch, EXAMINED, first=EXAMINED // 5)
 
 
 @asynccontextmanager

@@ -1,0 +1,12 @@
+"""Lowers the bounds of lists, so that a few rows show what a list does with many."""
+
+import pytest
+
+from app.db import pages
+
+
+def examine_few(monkeypatch: pytest.MonkeyPatch, rows: int, *, first: int) -> None:
+    """Let a page of a list examine at most this number of rows, and `first` of them before it tries other indexes."""
+    monkeypatch.setattr(pages, "EXAMINED", rows)
+    monkeypatch.setattr(pages, "FOUND", rows)
+    monkeypatch.setattr(pages, "_EXAMINED_FIRST", first)
