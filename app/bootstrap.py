@@ -39,14 +39,17 @@ from app.loops.maintenance.uninstall import uninstall as remove_everything
 from app.loops.supervisor import Loop, Supervisor
 from app.main import create_app
 from app.readiness import Condition, Readiness, StoredController
-from app.services.access import Access, OpenAccess, TokenAccess
+from app.services.access import OpenAccess
 from app.services.cluster_dry_run import ClusterChecker, ClusterDryRun, NoCluster
-from app.services.gateway import Check, Services
+from app.services.gateway import Services
 from app.services.logs import ClusterLogs
+from app.services.oidc.sign_in import token_access
+from app.services.system import Check
 from app.settings import ENV_PREFIX, Settings
 from app.shutdown import Watchdog
+from app.telemetry import tracing
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 GRACEFUL_SHUTDOWN = 5  # seconds for open requests to end; streams end at once
 FEED_POLL = 1.0  # seconds; polling finds what a lost notification announced
@@ -112,7 +115,7 @@ async def run_role(
         NotConfigured: a setting is missing or forbidden.
     """
     faultpoints.arm(os.environ)
-    async with connections(settings, migrate=migrate) as opened:
+    async with tracing.exported(os.environ), connections(settings, migrate=migrate) as opened:
         planner = _planner(settings, opened)
         controller = _controller(settings, opened, planner) if settings.role != "api" else None
         condition = _condition(settings, opened, controller, beside=controller_beside)
@@ -154,7 +157,7 @@ async def connections(settings: Settings, *, migrate: bool) -> AsyncIterator[Con
             pool_size=settings.controller_pool_size,
             min_size=0,
             timeouts=settings.controller_database_timeouts(),
-            application="jobgate controller",
+            name="controller",
         )
         lease_db = await _open(
             stack,
@@ -162,7 +165,7 @@ async def connections(settings: Settings, *, migrate: bool) -> AsyncIterator[Con
             pool_size=1,
             min_size=0,
             timeouts=lease_timeouts(settings.lease_seconds),
-            application="jobgate lease",
+            name="lease",
         )
         access = _pod_access(settings, api)
         stack.push_async_callback(access.close)
@@ -243,7 +246,8 @@ async def _required(settings: Settings, stack: AsyncExitStack) -> tuple[str, Kub
 async def _cluster(settings: Settings) -> KubeApi | None:
     """Return the cluster. Without one an API process serves only stored logs; other roles do not start."""
     try:
-        return await connect(kubeconfig=settings.kubeconfig, context=settings.kube_context)
+        limits = settings.cluster_limits()
+        return await connect(kubeconfig=settings.kubeconfig, context=settings.kube_context, limits=limits)
     except ClusterNotConfigured as error:
         if settings.role == "api":
             log.warning("cluster.not_configured", error=str(error))
@@ -318,6 +322,8 @@ def _services(
         with opened.listener.subscribe(FEED) as hints:
             await hints.wait(FEED_POLL)
 
+    oidc = settings.oidc()
+    access, sign_in = (OpenAccess(), None) if settings.open_access else token_access(opened.db, opened.clock, oidc)
     ready = Readiness(opened.db, opened.clock, condition)
 
     async def readiness() -> Sequence[Check]:
@@ -327,7 +333,8 @@ def _services(
     return Services(
         db=opened.db,
         clock=opened.clock,
-        access=_access(settings, opened),
+        access=access,
+        sign_in=sign_in,
         planner=planner,
         installation_key=opened.installation.key,
         intent_hint=intent_hint,
@@ -350,10 +357,6 @@ def _cluster_checker(settings: Settings, opened: Connections) -> ClusterChecker:
     if not settings.dry_run_rate:
         return NoCluster("this installation of jobgate does not involve the cluster in dry runs")
     return ClusterDryRun(opened.api, opened.clock, rate=settings.dry_run_rate)
-
-
-def _access(settings: Settings, opened: Connections) -> Access:
-    return OpenAccess() if settings.open_access else TokenAccess(opened.db, opened.clock)
 
 
 def refuse_open_access_to_others(settings: Settings) -> None:

@@ -81,17 +81,20 @@ def _settings(**given: Any) -> "Settings":
     """Return the settings of the environment, overridden by the given options. Exit if one is not valid."""
     from pydantic import ValidationError
 
-    from app import telemetry
     from app.settings import ENV_PREFIX, Settings
+    from app.telemetry.logs import configure_logging, report_failure
 
+    # Now, so that an error about another setting has the format of the log, too.
+    wanted = given.get("log_format") or os.environ.get(f"{ENV_PREFIX}LOG_FORMAT")
+    configure_logging("text" if wanted == "text" else "json", "info")
     try:
         settings = Settings(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
         for problem in error.errors():
             name = f"{ENV_PREFIX}{'.'.join(map(str, problem['loc'])).upper()}: " if problem["loc"] else ""
-            typer.echo(f"jobgate: {name}{problem['msg']}", err=True)
+            report_failure(f"{name}{problem['msg']}")
         raise typer.Exit(2) from None
-    telemetry.configure_logging(settings.log_format, settings.log_level)
+    configure_logging(settings.log_format, settings.log_level)
     return settings
 
 
@@ -140,7 +143,10 @@ def serve(
 
         raise typer.Exit(exit_status(lambda: supervised.serve(settings, on_ready=_print_ready)))
     from app import bootstrap
+    from app.telemetry.log_fields import name_process
 
+    if settings.role != "all":
+        name_process(settings.role)
     _run(
         lambda stop: bootstrap.serve(settings, on_ready=_serve_ready, stop=stop),
         shutdown_timeout=settings.shutdown_timeout,
@@ -203,6 +209,7 @@ def dev_defaults() -> dict[str, Any]:
         "lease_seconds": 6.0,
         "request_timeout": 2.5,
         "drain_seconds": 0.0,
+        "access_log": "off",
         "pod_policy": Level.PRIVILEGED,
         "pod_policy_allow": JOBGATE_CONTROLS,
         "cache_roots": ANY_CACHE_ROOTS,
@@ -286,7 +293,8 @@ def create_token(
 
 def _token_namespaces(namespaces: list[str], *, all_namespaces: bool) -> list[str]:
     """Return the namespaces of a new token as the database stores them. Exit if the options are not valid."""
-    from app.services.access import ANY_NAMESPACE, refused_namespaces
+    from app.domain.access.grants import ANY_NAMESPACE
+    from app.services.access import refused_namespaces
 
     if bool(namespaces) == all_namespaces:
         wrong = "both are given" if all_namespaces else "neither is given, and there is no default"

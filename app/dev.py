@@ -24,7 +24,7 @@ from app.k8s.errors import KubeError
 from app.k8s.resources import NODE
 from app.settings import Settings
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 CLUSTER_START = 30.0  # seconds
 CLUSTER_STOP = 10.0

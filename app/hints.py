@@ -67,7 +67,8 @@ def of_demo(url: str, kubeconfig: str) -> str:
             f"submit -f {example()} --name again --watch",
         ),
     )
-    return f"\nstill serving at {url}; Ctrl-C ends it\n\n{shown}\n  {kubeconfig_line(kubeconfig)}\n  kubectl get pods\n"
+    kubectl = f"  {kubeconfig_line(kubeconfig)}\n  kubectl get pods"
+    return f"\n{shown}\n{kubectl}\n\nstill serving; Ctrl-C ends it. The dashboard shows all examples: {url}/\n"
 
 
 def _text(url: str, commands: Sequence[str]) -> str:

@@ -26,16 +26,19 @@ from app.api.openapi import DocumentedApp, tags
 from app.api.plain_polls import PlainPolls
 from app.api.podless import PodlessResource
 from app.api.render_cache import RenderCache
+from app.api.request_telemetry import RequestTelemetry
 from app.api.resources import Resource
 from app.api.routes import (
     actions,
     autoscaler,
+    counting,
     dependents,
     di_server,
     edits,
     job_details,
     listing,
     logs,
+    oidc,
     reading,
     submission,
     system,
@@ -48,6 +51,7 @@ from app.domain.kinds.base import PodlessKind
 from app.domain.kinds.registry import PODLESS_KINDS
 from app.offload import offloaded
 from app.services.gateway import Services
+from app.telemetry import tracing
 
 OPENAPI_PATH: Final = "/openapi.json"
 
@@ -74,6 +78,7 @@ def _routers() -> Iterator[APIRouter]:
 def _routers_of(resource: Resource) -> tuple[APIRouter, ...]:
     return (
         listing.router_of(resource),
+        counting.router_of(resource),
         submission.router_of(resource),
         edits.router_of(resource),
         watch.router_of(resource),
@@ -89,6 +94,7 @@ def _job_routers() -> tuple[APIRouter, ...]:
         logs.router(),
         dependents.router(),
         autoscaler.router,
+        oidc.router,
         di_server.router,
     )
 
@@ -182,6 +188,7 @@ def _wrap(app: FastAPI, settings: HttpSettings, api: Api | None) -> None:
                 "Jobgate-Observed-At",
                 "Jobgate-Stale",
                 "Jobgate-Feed-Position",
+                "Jobgate-Log-Left-Out",
                 "Jobgate-Log-Source",
                 "Jobgate-Log-Truncated",
                 "X-Request-Id",
@@ -196,6 +203,9 @@ def _wrap(app: FastAPI, settings: HttpSettings, api: Api | None) -> None:
         app.add_middleware(PlainPolls, api=api, metrics=app.state.metrics)
     if settings.gzip_min_bytes:
         app.add_middleware(Compression, min_bytes=settings.gzip_min_bytes)
+    # Not at all if both are off: it would cost a plain poll a tenth of its time.
+    if settings.access_log or tracing.is_on():
+        app.add_middleware(RequestTelemetry, access_log=settings.access_log)
     app.add_middleware(HeadRequests)
 
 

@@ -1,6 +1,7 @@
 """Runs long computations for requests in threads, so that the event loop stays free for other requests."""
 
 import asyncio
+import contextvars
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -21,9 +22,11 @@ _T = TypeVar("_T")
 async def offloaded(compute: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
     """Call `compute` in a thread, and return or raise what it does.
 
-    It must not use state that the event loop changes. Cancelling the caller does not stop it.
+    It must not use state that the event loop changes. It has the context variables of the caller, such as the trace.
+    Cancelling the caller does not stop it.
     """
-    return await asyncio.get_running_loop().run_in_executor(_threads, partial(compute, *args, **kwargs))
+    work = partial(contextvars.copy_context().run, partial(compute, *args, **kwargs))
+    return await asyncio.get_running_loop().run_in_executor(_threads, work)
 
 
 async def offloaded_if_large(value: object, compute: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> _T:

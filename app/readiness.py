@@ -10,8 +10,7 @@ from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
 from app.db.write_proof import prove_writable
 from app.loops.leadership.controller_state import ControllerCondition
-from app.loops.leadership.lease import LEASE_NAME
-from app.services.gateway import Check
+from app.services.system import Check, health_of
 
 PROOF_EVERY = 2.0  # seconds that a result is cached; /readyz needs no token, so it must not load Postgres
 PROOF_WITHIN = 3.0  # seconds; a healthy server needs a few milliseconds
@@ -81,7 +80,7 @@ class StoredController:
         # Without an answer, the last heartbeat stays, and the check of the database reports the cause.
         with suppress(DatabaseUnavailable, TimeoutError):
             async with asyncio.timeout(PROOF_WITHIN):
-                if await leases.is_held(self._db, LEASE_NAME):
+                if await leases.is_held(self._db, leases.CONTROLLER):
                     self._held_at = self._clock.monotonic()
                 self._beat = await heartbeats.read(self._db)
         self._read_at = self._clock.monotonic()
@@ -98,7 +97,6 @@ def stored_condition(beat: heartbeats.Heartbeat | None, *, unheld: float, ttl: f
     if unheld > ttl:
         message = f"no process has held the controller's lease for {unheld:.0f} s"
         return ControllerCondition(ok=False, state="Waiting", message=message)
-    if beat is None:
-        return ControllerCondition(ok=True, state="Waiting", message="no controller has had contact with the cluster")
     # As `controller_condition` judges its own process.
-    return ControllerCondition(ok=beat.state != "WrongCluster", state=beat.state, message=beat.message)
+    health = health_of(beat)
+    return ControllerCondition(ok=health.ok, state=health.state, message=health.message)

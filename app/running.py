@@ -1,7 +1,6 @@
 """How a process of the server begins and ends: garbage collection after the start, and the exit status of its work."""
 
 import gc
-import sys
 from collections.abc import Callable
 from typing import Final
 
@@ -10,12 +9,18 @@ from app.db.errors import DatabaseUnavailable, LeaseLost
 from app.dev import NotStarted
 from app.embedded_postgres.binaries import EmbeddedPostgresError
 from app.k8s.errors import KubeError
+from app.telemetry.logs import report_failure
 
 _NOT_POSSIBLE: Final = 2  # as of a command with wrong arguments
+_INTERRUPTED: Final = 130  # as a shell reports SIGINT
 
 
 def exit_status(work: Callable[[], int]) -> int:
-    """Do the work, and return its exit status: 2 after an error that an operator can fix, which it prints."""
+    """Do the work, and return its exit status: 2 after an error that an operator can fix, which it reports.
+
+    A second SIGINT interrupts the work. Its status is that of a shell.
+    """
+    status = _NOT_POSSIBLE
     try:
         return work()
     except* (
@@ -29,8 +34,10 @@ def exit_status(work: Callable[[], int]) -> int:
         error: BaseException = group
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
-        sys.stderr.write(f"jobgate: {error}\n")
-    return _NOT_POSSIBLE
+        report_failure(str(error))
+    except* KeyboardInterrupt:
+        status = _INTERRUPTED
+    return status
 
 
 def keep_start_up_objects() -> None:

@@ -16,7 +16,7 @@ import structlog
 
 from app.clock import Clock, SystemClock
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 EXIT_STATUS = 70  # EX_SOFTWARE of sysexits.h: a supervisor such as the kubelet restarts the process
 TICK = 0.25  # seconds between two checks

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-import structlog
-
 from app import bootstrap
 from app.api.metrics import HttpMetrics
 from app.clock import SystemClock
@@ -22,12 +20,14 @@ from app.running import exit_status, keep_start_up_objects
 from app.services.gateway import Services
 from app.settings import Settings
 from app.shutdown import LoopPulse, Watchdog
+from app.telemetry import log_fields
 from app.workers.fleet import FleetTimes
 from app.workers.link import SupervisorLink
 from app.workers.metrics import MetricsExchange
 from app.workers.supervisor import ProcessSupervisor
 
 _CONTROLLER: Final = "controller"
+_SUPERVISOR: Final = "supervisor"
 # Seconds after which a process whose event loop is blocked exits and is started again, because a liveness probe reaches
 # another worker. Callbacks take less than a second of CPU time, which is much longer only on an overloaded machine.
 _BLOCKED: Final = 120.0
@@ -40,6 +40,7 @@ def serve(settings: Settings, *, on_ready: Callable[[str], None]) -> int:
         NotConfigured: a setting is missing or forbidden.
     """
     bootstrap.refuse_open_access_to_others(settings)
+    log_fields.name_process(_SUPERVISOR)
     names = _names(settings)
     with bootstrap.listening_socket(settings.host, settings.port) as listening, MetricsExchange(names) as exchange:
         # Now, so that connections wait in the queue while no worker accepts.
@@ -88,7 +89,7 @@ class _Processes:
 
     def run(self, process: int, link: SupervisorLink) -> int:
         """Do the work of a forked process, and return its exit status."""
-        structlog.contextvars.bind_contextvars(process=link.name)
+        log_fields.name_process(link.name)
         clock = SystemClock()
         watchdog, pulse = Watchdog(clock), LoopPulse(clock)
         watchdog.limit(link.orphaned, self._settings.shutdown_timeout)

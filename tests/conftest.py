@@ -5,6 +5,7 @@ pytest_plugins = [
     "tests.support.properties",
     "tests.support.postgres",
     "tests.support.cluster",
+    "tests.support.log_lines",
     "tests.support.proof",
     "tests.support.longest",
     "tests.support.reruns",

@@ -24,12 +24,12 @@ NO_DATABASE = "jobgate: no database: set JOBGATE_DATABASE_URL to postgresql://us
 
 
 def jobgate(*arguments: str, home: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Run the command without the configuration of this process, with an empty home."""
+    """Run the command without the configuration of this process, with an empty home. Its errors are text."""
     keep = {key: value for key, value in os.environ.items() if key in ("PATH", "LANG", "TMPDIR")}
     return subprocess.run(
         [sys.executable, "-m", "app.command", *arguments],
         cwd=ROOT,
-        env=keep | {"HOME": str(home), "COLUMNS": "200"} | environment,
+        env=keep | {"HOME": str(home), "COLUMNS": "200", "JOBGATE_LOG_FORMAT": "text"} | environment,
         capture_output=True,
         text=True,
         timeout=180,

@@ -20,11 +20,13 @@ FILE_LINES = 400
 # Nobody edits these, so their length is that of the document that they are generated from.
 GENERATED = {"jobgate/client/types.py"}
 FUNCTION_LINES = 60
-OPEN_ROUTES = {"/livez", "/readyz", "/metrics"}
+# Probes, and what a client needs before it has a token.
+OPEN_ROUTES = {"/livez", "/readyz", "/metrics", "/api/v1/oidc", "/api/v1/oidc/token"}
 # Functions of tests that sleep in a loop and do not wait for a condition, or cannot await `until`.
 OWN_LOOPS = {
     "tests/attack/test_attacks.py:trickle": "sends slowly",
     "tests/crash/test_faults.py:submit": "paces the requests of a load",
+    "tests/crash/test_rolling_restart.py:_offer": "paces the requests of a load",
     "tests/image/test_processes.py:submit": "repeats a request of a load",
     "tests/support/juicefs.py:mounted": "is synchronous",
     "tests/support/waiting.py:until": "is the function that the others use",
@@ -234,6 +236,11 @@ def test_the_patterns_find_forbidden_words() -> None:
     assert MACHINE_PATHS.search('Path("/home/me/x")')
     assert not MACHINE_PATHS.search("data/work/x")
     assert REGISTRY_HOSTS.search("https://py" + "pi.org/simple")
+
+
+def test_every_logger_is_named() -> None:
+    """The field `logger` of a line would be empty otherwise."""
+    assert [named(path) for path in sources("app") if "structlog.get_logger()" in path.read_text()] == []
 
 
 def test_every_route_requires_a_token_or_is_listed_as_open() -> None:

@@ -7,7 +7,6 @@ import pytest
 from app.db import leases
 from app.db.engine import Database
 from app.db.heartbeats import Heartbeat
-from app.loops.leadership.lease import LEASE_NAME
 from app.readiness import PROOF_EVERY, StoredController, stored_condition
 from tests.k8s.support import ManualClock
 
@@ -40,7 +39,7 @@ async def test_a_lease_that_nobody_holds_is_reported_after_its_duration(database
     assert (await controller.condition()).ok
     clock.seconds += TTL + PROOF_EVERY + 1
     assert not (await controller.condition()).ok
-    assert await leases.acquire(db, LEASE_NAME, "another process", TTL)
+    assert await leases.acquire(db, leases.CONTROLLER, "another process", TTL)
     assert not (await controller.condition()).ok, "the result is cached"
     clock.seconds += PROOF_EVERY + 1
     assert (await controller.condition()).ok

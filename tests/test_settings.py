@@ -1,5 +1,7 @@
 """Variables of the environment reach the code that uses them."""
 
+from typing import Any
+
 import pytest
 
 from app.domain.cache.specs.limits import CacheLimits
@@ -102,3 +104,43 @@ def test_a_share_is_never_too_small_to_work() -> None:
 )
 def test_which_addresses_are_loopback(host: str, *, only: bool) -> None:
     assert Settings(host=host).serves_loopback() is only
+
+
+def test_the_drain_ends_before_the_process_must() -> None:
+    assert Settings().drain_seconds < Settings().shutdown_timeout
+    assert Settings(drain_seconds=0, shutdown_timeout=1).drain_seconds == 0
+    with pytest.raises(ValueError, match=r"JOBGATE_DRAIN_SECONDS \(25 s\) must be less than JOBGATE_SHUTDOWN_TIMEOUT"):
+        Settings(drain_seconds=25)
+
+
+OIDC = {"oidc_issuer": "https://id.example", "oidc_client_id": "jobgate", "oidc_grants": "a=viewer:lab"}
+
+
+def test_the_audience_of_tokens_is_the_client_by_default() -> None:
+    assert Settings().oidc() is None
+    found = Settings(**OIDC).oidc()  # type: ignore[arg-type]
+    assert found is not None
+    assert (found.audience, found.uses_id_tokens) == ("jobgate", True)
+    assert found.claims.name == ("preferred_username", "email")
+    found = Settings(**OIDC, oidc_audience="api").oidc()  # type: ignore[arg-type]
+    assert found is not None
+    assert (found.audience, found.uses_id_tokens) == ("api", False)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"oidc_issuer": "http://id.example"}, "must be an https URL"),
+        ({"oidc_issuer": "id.example"}, "must be an https URL"),
+        ({"oidc_issuer": "https://[x"}, "must be an https URL"),
+        ({"oidc_client_id": ""}, "also needs JOBGATE_OIDC_CLIENT_ID"),
+        ({"oidc_grants": " "}, "also needs JOBGATE_OIDC_GRANTS"),
+        ({"oidc_grants": "a=owner:lab"}, "there is no role owner"),
+        ({"oidc_grants": "a=viewer:kube-system"}, "names kube-system; these namespaces are not served"),
+        ({"namespaces": ("team",)}, "names lab; these namespaces are not served"),
+        ({"open_access": True}, "exclude each other"),
+    ],
+)
+def test_a_sign_in_that_cannot_work_is_refused_at_the_start(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Settings(**(OIDC | change))

@@ -19,7 +19,7 @@ from app.db import migrations
 from app.embedded_postgres.server import EmbeddedPostgres
 from app.main import create_app
 from jobgate.cli.commands import app as client_commands
-from tools import client_types, synchronous_client
+from tools import client_types, grafana_dashboard, synchronous_client
 from tools.lock import GROUPS, requirements
 
 ROOT = Path(__file__).parent.parent
@@ -46,6 +46,11 @@ def check_client() -> Iterator[str]:
     for path, text in (*client_types.generated(), *synchronous_client.generated()):
         if path.read_text(encoding="utf-8") != text:
             yield f"{path.relative_to(ROOT)} is not what its generator writes: run `make openapi`."
+
+
+def check_grafana() -> Iterator[str]:
+    if grafana_dashboard.TARGET.read_text(encoding="utf-8") != grafana_dashboard.text():
+        yield "deploy/monitoring/grafana-dashboard.json is not what its generator writes: run `make grafana`."
 
 
 def check_schema() -> Iterator[str]:
@@ -124,7 +129,7 @@ def check_readme_commands() -> Iterator[str]:
             yield f"README.md says `jobgate {name} {sub}`, and there is no such command."
 
 
-CHECKS = (check_openapi, check_client, check_locks, check_links, check_readme_commands, check_schema)
+CHECKS = (check_openapi, check_client, check_grafana, check_locks, check_links, check_readme_commands, check_schema)
 
 
 def main() -> int:

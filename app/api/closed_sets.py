@@ -63,6 +63,14 @@ EventOrigin: TypeAlias = Annotated[
         lambda: ("evidence", "pending", "controller"),
     ),
 ]
+ControllerStateName: TypeAlias = Annotated[
+    str,
+    _one_of(
+        "ControllerState",
+        "The state of a controller. `Waiting`: it does not hold the lease. `Syncing`: it lists the cluster.",
+        lambda: ("Waiting", "Syncing", "Running", "Unreachable", "WrongCluster"),
+    ),
+]
 ChangeType: TypeAlias = Annotated[
     str, _one_of("ChangeType", "A change of an object. `current`: its state as the watch began.", lambda: _CHANGES)
 ]

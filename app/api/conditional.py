@@ -39,6 +39,11 @@ def list_tag(items: Iterable[tuple[UUID, int]], query: str) -> str:
     return f'"{digest.hexdigest()}"'
 
 
+def body_tag(body: bytes) -> str:
+    """Return the ETag of an answer that consists of these bytes."""
+    return f'"{hashlib.blake2b(body, digest_size=16).hexdigest()}"'
+
+
 def coded_tag(tag: str) -> str:
     """Return the ETag of a representation in the form that is compressed with gzip."""
     return tag.removesuffix('"') + _CODED

@@ -16,6 +16,7 @@ from app.domain.access.namespaces import NamespaceSet
 from app.domain.errors import NotFound, no_such
 from app.services.access import Principal, Verb, require
 from app.services.gateway import Services
+from app.telemetry.log_fields import note_actor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +125,7 @@ async def caller(request: Request) -> Caller:
     """Authenticate the request and refuse unknown query parameters."""
     api = api_of(request)
     principal = await api.services.access.authenticate(request.headers.get("authorization"))
+    note_actor(principal.name)
     # After the authentication, so that an unauthenticated client does not learn the parameters of a route.
     refuse_unknown_query(request)
     return Caller(request, api, principal)

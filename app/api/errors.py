@@ -2,7 +2,9 @@
 
 # ruff: noqa: N818 - an error that a client causes is named after its code
 
+import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
@@ -16,6 +18,7 @@ from starlette.routing import Match
 from app.db.errors import DatabaseUnavailable, LeaseLost, NotStorable
 from app.domain import errors
 from app.domain.errors import DomainError, FieldError, Problems, pointer_to
+from app.http_server.accepting import LogThrottle
 
 PROBLEM_TYPE: Final = "application/problem+json"
 TIMESTAMP_FORMAT: Final = "RFC 3339, for example 2026-01-31T12:00:00Z"
@@ -130,7 +133,7 @@ def internal_problem() -> Response:
 
 def install(app: FastAPI) -> None:
     """Register the handlers that answer every error of the application with a problem."""
-    app.add_exception_handler(DomainError, _on_domain_error)
+    app.add_exception_handler(DomainError, _DomainErrors())
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
 
@@ -140,12 +143,23 @@ def _field_error(error: FieldError) -> dict[str, str]:
     return shown if error.accepted is None else shown | {"accepted": error.accepted}
 
 
-async def _on_domain_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, DomainError)
-    response = problem_of(error)
-    if response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        log.warning("%s %s: %s", request.method, request.url.path, error)
-    return response
+class _DomainErrors:
+    """Answers domain errors with their problems, and logs those of the server: each code once per minute.
+
+    While the process has no connection to PostgreSQL, every request fails, also those without a valid token.
+    """
+
+    def __init__(self) -> None:
+        self._lines: defaultdict[str, LogThrottle] = defaultdict(LogThrottle)
+
+    async def __call__(self, request: Request, error: Exception) -> Response:
+        assert isinstance(error, DomainError)
+        response = problem_of(error)
+        if response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            dropped = self._lines[error.code].admit(asyncio.get_running_loop().time())
+            if dropped is not None:
+                log.warning("%s %s: %s (%d earlier not logged)", request.method, request.url.path, error, dropped)
+        return response
 
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:

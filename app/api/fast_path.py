@@ -28,6 +28,7 @@ from app.api.routes.submission import submit
 from app.domain.errors import DomainError
 from app.services.access import Verb
 from app.services.reading import Address
+from app.telemetry.log_fields import note_actor
 
 # Only paths whose names are surely valid match. All other paths take the documented route.
 JOB_PATH: Final = re.compile(
@@ -104,4 +105,5 @@ class FastPath:
 
     async def _caller(self, request: Request) -> Caller:
         principal = await self._api.services.access.authenticate(request.headers.get("authorization"))
+        note_actor(principal.name)
         return Caller(request, self._api, principal)

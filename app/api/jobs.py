@@ -14,7 +14,7 @@ from app.api.openapi_examples import MANIFEST
 from app.api.problem_views import BatchView
 from app.api.rendering import dry_run_bytes, job_bytes, status_view, summary_bytes
 from app.api.resources import CurrentStatus, Examples, Models, Resource
-from app.api.summary_views import JobSummaryPage, JobSummaryView
+from app.api.summary_views import JobCountsView, JobSummaryPage, JobSummaryView
 from app.api.views import (
     HistoryPage,
     JobPage,
@@ -52,6 +52,7 @@ class JobsResource(Resource):
         page=JobPage,
         summary=JobSummaryView,
         summary_page=JobSummaryPage,
+        counts=JobCountsView,
         history=HistoryPage,
         dry_run_list=DryRunList,
         batch=BatchView,

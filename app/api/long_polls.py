@@ -1,9 +1,12 @@
 """Long polls: `Prefer: wait` (RFC 7240) beside If-None-Match."""
 
+from fastapi import Response
+
 from app.api.conditional import unchanged
 from app.api.dependencies import Caller
 from app.api.long_requests import tracked_while_connected
 from app.api.parameters import PollOptions
+from app.api.responses import polled_response
 from app.api.shared_polls import Poll, PollResult
 from app.services.long_requests import DENIED, LongRequestKind, refusal
 
@@ -31,6 +34,22 @@ async def wait_for_change(caller: Caller, poll: Poll, options: PollOptions) -> P
             if tracked.end_reason in DENIED:
                 raise refusal(tracked.end_reason)
         return result if unchanged(known, result.tag) else await shared.with_body(result)
+
+
+async def polled_list(caller: Caller, poll: Poll, options: PollOptions) -> Response:
+    """Answer with the result of a poll of a list, and the position of the feed from which to watch its objects.
+
+    Raises:
+        as `wait_for_change`.
+    """
+    # Otherwise the first lists after a start would not say from which position to watch.
+    await caller.services.watcher.begin()
+    result = await wait_for_change(caller, poll, options)
+    freshness = await caller.services.freshness.read()
+    response = polled_response(result.body or b"", result.tag, freshness, options.if_none_match)
+    if result.position is not None:
+        response.headers["Jobgate-Feed-Position"] = str(result.position)
+    return response
 
 
 async def _read_once(caller: Caller, poll: Poll, known: str | None) -> PollResult:

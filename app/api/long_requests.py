@@ -76,6 +76,7 @@ class LongResponse(Response, ABC):
         self._started = False
         self._blocked = False
         self._is_head = False
+        self._tracked: LongRequest | None = None
 
     @abstractmethod
     async def open(self) -> AsyncGenerator[bytes, None]:
@@ -90,6 +91,7 @@ class LongResponse(Response, ABC):
         failure: DomainError | None = None
         self._is_head = is_head(scope)
         async with tracked_while_connected(self._caller, self._kind, self._seconds) as tracked:
+            self._tracked = tracked
             try:
                 await self._send_all(send)
             except DomainError as error:
@@ -102,6 +104,11 @@ class LongResponse(Response, ABC):
         if tracked.end_reason not in (None, EndReason.TIMEOUT):
             failure = refusal(tracked.end_reason)
         await self._finish(send, tracked.end_reason, failure)
+
+    def reserve_logs(self, logs: int) -> bool:
+        """Count this number of open logs for the response, if the limits permit it; return whether they do."""
+        assert self._tracked is not None
+        return self._caller.services.long_requests.reserve_logs(self._tracked, logs)
 
     async def _send_all(self, send: Send) -> None:
         async with aclosing(await self.open()) as pieces:

@@ -1,17 +1,18 @@
 """ASGI middleware around every request: request ids, the answer to unexpected exceptions, and limits on bodies."""
 
 import asyncio
-import logging
 import re
 import secrets
 from http import HTTPStatus
 from typing import Final
 
+import structlog
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.body_budget import BodyBudget, ExceededLimit, IncomingBody
 from app.api.errors import internal_problem, problem
+from app.api.request_telemetry import begin_request
 from app.http_server.metrics import REFUSALS
 
 REQUEST_ID: Final = b"x-request-id"
@@ -20,7 +21,7 @@ _DISCARDED_LIMITS: Final = 16
 # Request ids appear in logs, so ids with other characters are replaced.
 _SAFE_ID: Final = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
 
-log = logging.getLogger(__name__)
+log = structlog.get_logger(__name__)
 
 
 class RequestIds:
@@ -34,6 +35,7 @@ class RequestIds:
             await self._app(scope, receive, send)
             return
         request_id = request_id_of(scope)
+        begin_request(scope).request_id = request_id.decode()
         started = False
 
         async def send_with_id(message: Message) -> None:
@@ -46,9 +48,9 @@ class RequestIds:
         try:
             await self._app(scope, receive, send_with_id)
         except ClientDisconnect:
-            log.debug("request %s ended: its client disconnected", request_id.decode())
+            log.debug("request.disconnected", method=scope["method"], path=scope["path"])
         except Exception:
-            log.exception("request %s failed: %s %s", request_id.decode(), scope["method"], scope["path"])
+            log.exception("request.failed", method=scope["method"], path=scope["path"])
             if started:
                 raise  # the server then closes the connection, so that the client sees an incomplete answer
             await internal_problem()(scope, receive, send_with_id)

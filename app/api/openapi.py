@@ -34,7 +34,10 @@ def tags(resources: Sequence[Resource]) -> list[dict[str, str]]:
             "name": "autoscaler",
             "description": "Read the decisions of the autoscaler, and run it without changing anything.",
         },
-        {"name": "system", "description": "Accepted kinds, health and metrics."},
+        {
+            "name": "system",
+            "description": "Accepted kinds, the caller, the state of the installation, health and metrics.",
+        },
         {
             "name": di_server.TAG,
             "description": "The in-cluster API for the pods of DIJobs, with the paths and envelope of DI-orchestrator. "
@@ -44,7 +47,10 @@ def tags(resources: Sequence[Resource]) -> list[dict[str, str]]:
 
 
 _METHODS: Final = ("get", "put", "post", "patch", "delete")
-_WITHOUT_TOKEN: Final = frozenset({"/livez", "/readyz", "/metrics"})
+_PROBES: Final = frozenset({"/livez", "/readyz", "/metrics"})
+# A client calls these before it has a token.
+_EXCHANGE: Final = "/api/v1/oidc/token"
+_SIGN_IN: Final = frozenset({"/api/v1/oidc", _EXCHANGE})
 _DESCRIPTIONS: Final = {
     "400": "The body cannot be decoded, or a parameter is not valid.",
     "401": "The request has no token, or the token is not valid.",
@@ -59,6 +65,7 @@ _DESCRIPTIONS: Final = {
     "503": "The database, or the cluster that the request needs, does not answer. Retry after Retry-After seconds.",
     "default": "Any other error.",
 }
+_BUSY: Final = "Too many sign-ins are in progress. Retry after Retry-After seconds."
 _ALWAYS: Final = ("400", "401", "404", "503", "default")
 _FOR_CHANGES: Final = ("403", "409", "412", "413", "415", "422")
 
@@ -136,7 +143,11 @@ def _completed(found: dict[str, Any], resources: Sequence[Resource]) -> dict[str
     found["security"] = [{"bearer": []}]
     components = found.setdefault("components", {})
     components["securitySchemes"] = {
-        "bearer": {"type": "http", "scheme": "bearer", "description": "A token of `jobgate token create`."},
+        "bearer": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "A token of `jobgate token create`, or of the OIDC issuer.",
+        },
         "jobToken": {
             "type": "http",
             "scheme": "bearer",
@@ -171,8 +182,9 @@ def _schemas(*models: type[BaseModel]) -> dict[str, Any]:
 
 
 def _complete_operation(path: str, method: str, operation: dict[str, Any], bodies: Bodies) -> None:
-    if path in _WITHOUT_TOKEN:
+    if path in _PROBES | _SIGN_IN:
         operation["security"] = []
+    if path in _PROBES:
         operation["responses"].pop("422", None)
         operation["responses"]["400"] = _problem_response("400")
         return
@@ -185,10 +197,10 @@ def _complete_operation(path: str, method: str, operation: dict[str, Any], bodie
         operation["requestBody"] = _action_body(path)
     responses = operation["responses"]
     responses.pop("422", None)
-    codes = _ALWAYS if method == "get" else (*_ALWAYS, *_FOR_CHANGES)
-    further = ("403", "429") if _is_long_running(operation) else ()
-    for code in (*codes, *further):
+    for code in _codes(path, method, operation):
         responses[code] = _problem_response(code)
+    if path == _EXCHANGE:
+        responses["429"]["description"] = _BUSY
     if method == "get" and any(name["name"] == "If-None-Match" for name in operation.get("parameters", ())):
         responses["200"]["headers"] = _POLLED_HEADERS
         responses["304"] = {
@@ -202,6 +214,14 @@ def _complete_operation(path: str, method: str, operation: dict[str, Any], bodie
                 "`true` if this repeats the answer to an earlier request with the same key."
             )
         }
+
+
+def _codes(path: str, method: str, operation: dict[str, Any]) -> Sequence[str]:
+    """Return the statuses of problems that the operation can answer with."""
+    if path in _SIGN_IN and method == "get":
+        return ("400", "503", "default")
+    codes = _ALWAYS if method == "get" else (*_ALWAYS, *_FOR_CHANGES)
+    return (*codes, "403", "429") if _is_long_running(operation) or path == _EXCHANGE else codes
 
 
 def _is_long_running(operation: dict[str, Any]) -> bool:

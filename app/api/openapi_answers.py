@@ -28,7 +28,11 @@ _TYPES: Final = {
     dict: "object",
 }
 _UNKNOWN: Final = object()
-_PROBES: Final = {"/livez": "ok\n", "/readyz": "ok\n", "/metrics": 'jobgate_jobs{phase="Running"} 3\n'}
+_PROBES: Final = {
+    "/livez": "ok\n",
+    "/readyz": "ok\n",
+    "/metrics": 'jobgate_jobs{kind="GenericJob",phase="Running"} 3\n',
+}
 
 # By name of the field, and for one schema by its name and that of the field.
 _VALUES: Final[Mapping[str, Any]] = {
@@ -45,6 +49,7 @@ _VALUES: Final[Mapping[str, Any]] = {
     "firstFailure": None,
     "generation": 1,
     "image": "busybox:1.36",
+    "isComplete": True,
     "jobName": None,
     "kind": MANIFEST["kind"],
     "labels": {"team": "vision"},
@@ -92,8 +97,20 @@ _VALUES: Final[Mapping[str, Any]] = {
     "Event.message": "0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
     "Kind.jsonSchema": {"title": "GenericJob", "type": "object"},
     "ManifestList.items": [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "hello-worker-0"}}],
+    "ControllerHealth.message": "",
+    "ControllerHealth.ok": True,
+    "ControllerHealth.state": "Running",
+    "DatabaseHealth.ok": True,
+    "Features.maxReplicas": 10_000,
+    "Features.podPolicy": "baseline",
+    "Feed.position": "1.42",
+    "Lease.epoch": 3,
+    "Lease.held": True,
+    "Mirror.ageSeconds": 0.8,
+    "Mirror.staleAfterSeconds": 30.0,
     "NodeRoom.closed": None,
     "PendingReason.code": "Unschedulable",
+    "Queue.waitingSince": None,
     "Replica.exitCode": None,
     "Replica.message": None,
     "Replica.name": "hello-worker-0",
@@ -122,6 +139,8 @@ _VALUES: Final[Mapping[str, Any]] = {
     "ScalingDecision.refusal": None,
     "ScalingDecision.toReplicas": 3,
     "ScalingDecision.verdict": "Grows",
+    "System.schemaRevision": "0011",
+    "System.version": "0.1.0",
     "WatchEvent.type": "status",
     "Amount.cpuMilli": 64_000,
     "Amount.memoryMega": 256_000,
@@ -129,6 +148,11 @@ _VALUES: Final[Mapping[str, Any]] = {
     "AutoscalerSettings.freezeSeconds": 600.0,
     "AutoscalerSettings.maxLoad": 0.97,
     "AutoscalerSettings.periodSeconds": 30.0,
+    "CallLatency.p50": 0.004,
+    "CallLatency.p99": 0.03,
+    "Caller.expiresAt": None,
+    "Caller.name": "alice",
+    "Caller.namespaces": ["team-a"],
     "Capacity.nodes": 4,
     "Capacity.openNodes": 4,
     "DIServerDone.data": None,

@@ -6,13 +6,13 @@
 A plain poll is a GET of a job or of its status by name, without a query, a body or a preference.
 """
 
-import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, TypeAlias
 
+import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.bodies import JSON
@@ -23,10 +23,12 @@ from app.api.fast_path import JOB_PATH, JOB_ROUTE, STATUS_ROUTE
 from app.api.job_views import Representation
 from app.api.metrics import HttpMetrics
 from app.api.middleware import identifying, request_id_of
+from app.api.request_telemetry import begin_request
 from app.api.responses import polled_headers
 from app.domain.errors import DomainError
 from app.services.access import Verb
 from app.services.reading import Address
+from app.telemetry.log_fields import note_actor
 
 # Fields of requests that wait, that have a body, or that need the answer of another layer.
 _NOT_PLAIN: Final = frozenset({b"prefer", b"content-length", b"transfer-encoding", b"expect"})
@@ -34,7 +36,7 @@ _CONTENT_TYPE: Final = (b"content-type", JSON.encode())
 
 _Answer: TypeAlias = tuple[int, list[tuple[bytes, bytes]], bytes]
 
-log = logging.getLogger(__name__)
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ class PlainPolls:
             await self._app(scope, receive, send)
             return
         route = STATUS_ROUTE if poll.representation is Representation.STATUS else JOB_ROUTE
+        scope["route"] = route
         request_id = request_id_of(scope)
         status: int = HTTPStatus.INTERNAL_SERVER_ERROR  # of a request that raises before its answer starts
         began = time.perf_counter()
@@ -92,7 +95,8 @@ class PlainPolls:
                 problem = problem_of(error)
                 status, headers, body = problem.status_code, problem.raw_headers, bytes(problem.body)
             except Exception:
-                log.exception("request %s failed: %s %s", request_id.decode(), scope["method"], scope["path"])
+                begin_request(scope).request_id = request_id.decode()
+                log.exception("request.failed", method="GET", path=scope["path"])
                 problem = internal_problem()
                 headers, body = problem.raw_headers, bytes(problem.body)
             headers = [*headers, *identifying(request_id)]
@@ -104,6 +108,7 @@ class PlainPolls:
     async def _answer(self, poll: _PlainPoll) -> _Answer:
         services = self._api.services
         principal = await services.access.authenticate(poll.header(b"authorization"))
+        note_actor(principal.name)
         require_in_namespace(services.namespaces, principal, Verb.READ, poll.address.namespace)
         rendered = await self._api.job_views.read(poll.address, poll.representation)
         is_known = unchanged(poll.header(b"if-none-match"), rendered.tag)

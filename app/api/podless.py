@@ -18,7 +18,7 @@ from app.api.problem_views import ResourceBatchItemView
 from app.api.rendering import as_submitted, condition_view, identity, submission
 from app.api.resources import CurrentStatus, Examples, Model, Models, Resource
 from app.api.responses import json_bytes
-from app.api.summary_views import ResourceSummaryView
+from app.api.summary_views import CountsView, KindCountView, PhaseCountView, ResourceSummaryView
 from app.api.views import (
     CommonStatusView,
     NextPageToken,
@@ -175,6 +175,7 @@ def _models(kind: PodlessKind) -> Models:
             summary,
             view=(Literal["summary"], ...),
         ),
+        counts=_counts(name, phase, own_kind),
         history=_page(f"{name}HistoryPage", f"A page of the history of a {name}, oldest first.", entry),
         dry_run_list=ResourceDryRunList,
         batch=_derived(
@@ -182,6 +183,13 @@ def _models(kind: PodlessKind) -> Models:
         ),
         watch=event,
     )
+
+
+def _counts(name: str, phase: tuple[Any, Any], own_kind: tuple[Any, Any]) -> Any:
+    of_phase = _derived(f"{name}PhaseCountView", PhaseCountView, f"The number of {name}s in a phase.", phase=phase)
+    of_kind = _derived(f"{name}KindCountView", KindCountView, f"The number of {name}s.", kind=own_kind)
+    about = f"The numbers of {name}s by phase and by kind."
+    return _derived(f"{name}CountsView", CountsView, about, phases=_list_of(of_phase), kinds=_list_of(of_kind))
 
 
 def _derived(name: str, base: Model, description: str, /, **fields: Any) -> Any:

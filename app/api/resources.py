@@ -1,6 +1,6 @@
 """Describes a resource of the API. The routes that all resources share are built from this description.
 
-Resource ─▶ routes: submit, batch, replace, patch, delete, list, get, status, history, events, watch
+Resource ─▶ routes: submit, batch, replace, patch, delete, list, count, get, status, history, events, watch
     ├ jobs: all kinds whose manifests become pods (`app.api.jobs`)
     └ one resource for each kind without pods (`app.api.podless`)
 """
@@ -20,6 +20,7 @@ from app.api.dependencies import Api
 from app.api.job_views import Rendered, Representation
 from app.db.resources import StoredRow
 from app.domain.cluster_check import ClusterCheck
+from app.domain.kinds.registry import registered
 from app.domain.plan import Manifest
 from app.services.editing import Editor
 from app.services.gateway import Services
@@ -39,6 +40,7 @@ class Models:
     page: Model
     summary: Model
     summary_page: Model
+    counts: Model
     history: Model
     dry_run_list: Model
     batch: Model
@@ -90,6 +92,11 @@ class Resource(ABC):
     def all_path(self) -> str:
         """Path of the list over all namespaces."""
         return f"/api/v1/{self.name}"
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of its objects."""
+        return sorted(kind.kind for kind in registered().values() if kind.resource == self.name)
 
     @property
     def uid_path(self) -> str:

@@ -15,6 +15,7 @@ class HttpSettings:
         max_bodies_bytes: size of all request bodies that the process holds at once.
         cors_origins: origins whose pages may call the API.
         gzip_min_bytes: size from which answers are compressed for clients that accept it; 0 disables compression.
+        access_log: whether a line is logged for each request.
         hosts: names that a Host header may have. A name enables the checks of `app.api.browsers`; empty disables them.
     """
 
@@ -22,4 +23,5 @@ class HttpSettings:
     max_bodies_bytes: int = 24 * 1024 * 1024
     cors_origins: tuple[str, ...] = ()
     gzip_min_bytes: int = 4096
+    access_log: bool = False
     hosts: tuple[str, ...] = ()

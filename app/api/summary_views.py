@@ -1,4 +1,4 @@
-"""The models of lists with `view=summary`, and the field that distinguishes them from lists of whole objects."""
+"""The models of summaries of lists: items with `view=summary`, and numbers of objects."""
 
 from datetime import datetime
 from typing import Literal, TypeAlias
@@ -6,6 +6,7 @@ from uuid import UUID
 
 from app.api.closed_sets import JobKind
 from app.api.views import CommonStatusView, NextPageToken, StatusView, View
+from app.domain.vocabulary import JobPhase
 
 # The values of the query parameter `view` of lists, and of the field of the same name in their answers.
 ListView: TypeAlias = Literal["full", "summary"]
@@ -40,3 +41,49 @@ class JobSummaryPage(View):
     items: list[JobSummaryView]
     next_page_token: NextPageToken
     view: Literal["summary"]
+
+
+class PhaseCountView(View):
+    """The number of objects in a phase."""
+
+    phase: str
+    count: int
+    """The number of objects."""
+    is_complete: bool
+    """Whether this is the exact number; otherwise there are at least so many objects."""
+
+
+class KindCountView(View):
+    """The number of objects of a kind."""
+
+    kind: str
+    count: int
+    """The number of objects."""
+    is_complete: bool
+    """Whether this is the exact number; otherwise there are at least so many objects."""
+
+
+class CountsView(View):
+    """The numbers of objects by phase and by kind."""
+
+    phases: list[PhaseCountView]
+    kinds: list[KindCountView]
+
+
+class JobPhaseCountView(PhaseCountView):
+    """The number of jobs in a phase."""
+
+    phase: JobPhase
+
+
+class JobKindCountView(KindCountView):
+    """The number of jobs of a kind."""
+
+    kind: JobKind
+
+
+class JobCountsView(View):
+    """The numbers of jobs by phase and by kind."""
+
+    phases: list[JobPhaseCountView]
+    kinds: list[JobKindCountView]

@@ -1,4 +1,4 @@
-"""Directories of the repository that the gateway reads when it runs: `migrations` and `examples`.
+"""Directories of the repository that the gateway reads when it runs: `migrations`, `examples` and `dashboard/built`.
 
 A checkout has them at its top level. `setup.py` copies them into this package of a wheel, because top-level packages of
 such common names would collide with those of other projects. This package contains no other code.

@@ -6,7 +6,7 @@ unknown state is dropped, and the server ends its transaction.
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from typing import Any, Self, TypeAlias
 
 import asyncpg
@@ -14,10 +14,12 @@ import msgspec
 import structlog
 from typing_extensions import override
 
+from app.db import metrics
 from app.db.errors import translated
 from app.db.settings import DatabaseTimeouts
+from app.instruments import exposed
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 # A connection of a pool. asyncpg has no type annotations.
 Connection: TypeAlias = Any
@@ -66,12 +68,24 @@ class _Connection(asyncpg.Connection):
 
 
 class Database:
-    """A pool of connections. Callers that must not wait for each other use separate pools."""
+    """A pool of connections. Callers that must not wait for each other use separate pools, which `name` tells apart."""
 
-    def __init__(self, pool: Any, url: str, timeouts: DatabaseTimeouts) -> None:
+    def __init__(self, pool: Any, name: str, url: str, timeouts: DatabaseTimeouts) -> None:
         self._pool = pool
         self._timeouts = timeouts
+        self._waiting = 0
         self.url = url
+        self._exposed = ExitStack()
+        self._exposed.enter_context(
+            exposed(
+                {
+                    metrics.POOL_LIMIT: lambda: {(name,): pool.get_max_size()},
+                    metrics.POOL_OPEN: lambda: {(name,): pool.get_size()},
+                    metrics.POOL_IN_USE: lambda: {(name,): self.connections_in_use},
+                    metrics.POOL_WAITING: lambda: {(name,): self._waiting},
+                }
+            )
+        )
 
     @classmethod
     async def open(
@@ -81,9 +95,9 @@ class Database:
         pool_size: int = 10,
         min_size: int = 1,
         timeouts: DatabaseTimeouts | None = None,
-        application: str = "jobgate",
+        name: str = "requests",
     ) -> Self:
-        """Open a pool.
+        """Open a pool. Its `name` is part of the name of its sessions, and a label of its metrics.
 
         Raises:
             DatabaseUnavailable: the server does not answer.
@@ -100,12 +114,13 @@ class Database:
                 connection_class=_Connection,
                 timeout=timeouts.connect,
                 command_timeout=timeouts.statement + timeouts.silence,
-                server_settings=session_settings(timeouts, application),
+                server_settings=session_settings(timeouts, f"jobgate {name}"),
             )
-        return cls(pool, url, timeouts)
+        return cls(pool, name, url, timeouts)
 
     async def close(self) -> None:
         """Close every connection. Connections still in use after _CLOSE_SECONDS are dropped."""
+        self._exposed.close()
         try:
             async with asyncio.timeout(_CLOSE_SECONDS):
                 await self._pool.close()
@@ -131,7 +146,11 @@ class Database:
         """
         # Around the caller's block too, so that the errors of its statements are translated.
         with translated():
-            connection = await self._pool.acquire(timeout=self._timeouts.acquire)
+            self._waiting += 1
+            try:
+                connection = await self._pool.acquire(timeout=self._timeouts.acquire)
+            finally:
+                self._waiting -= 1
             try:
                 yield connection
             except TimeoutError:

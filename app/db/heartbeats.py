@@ -1,6 +1,6 @@
 """The heartbeat: when the controller last had contact with the cluster. API processes derive freshness from it."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Final
 
@@ -12,7 +12,24 @@ from app.models.installation import heartbeats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heartbeat:
+class ControllerLoad:
+    """What the controller works on, and how fast the cluster answers it.
+
+    `queued` jobs wait to be reconciled, the first of them since `queued_since`. `call_p50` and `call_p99` are quantiles
+    of the seconds that recent calls to the API server took.
+    """
+
+    queued: int = 0
+    queued_since: datetime | None = None
+    call_p50: float | None = None
+    call_p99: float | None = None
+
+
+NO_LOAD: Final = ControllerLoad()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat(ControllerLoad):
     """`state` and `message` describe the controller's contact with the cluster."""
 
     observed_at: datetime
@@ -30,7 +47,15 @@ ON CONFLICT (singleton) DO UPDATE SET {_COLUMNS.assigned("excluded")}
 _READ: Final = f"SELECT {_COLUMNS} FROM heartbeats"  # noqa: S608  constants
 
 
-async def beat(db: Database, lease: Lease, observed_at: datetime, state: str, message: str = "") -> None:
+async def beat(
+    db: Database,
+    lease: Lease,
+    observed_at: datetime,
+    state: str,
+    message: str = "",
+    *,
+    load: ControllerLoad = NO_LOAD,
+) -> None:
     """Store the heartbeat of the controller.
 
     Raises:
@@ -38,7 +63,7 @@ async def beat(db: Database, lease: Lease, observed_at: datetime, state: str, me
     """
     async with db.begin() as connection:
         await leases.fence(connection, lease)
-        heartbeat = Heartbeat(observed_at=observed_at, epoch=lease.epoch, state=state, message=message)
+        heartbeat = Heartbeat(observed_at=observed_at, epoch=lease.epoch, state=state, message=message, **asdict(load))
         await connection.execute(_BEAT, *_COLUMNS.arguments([_COLUMNS.values(heartbeat)]))
 
 

@@ -7,9 +7,13 @@ not conflict with the transactions of the holder. All times are those of the dat
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final
 
 from app.db.engine import Connection, Database
 from app.db.errors import LeaseLost
+
+CONTROLLER: Final = "controller"
+"""The name of the lease that makes one controller active."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,11 @@ NOT_ENDED: Final = ""
 ENDED: Final = (NOT_ENDED, *sorted(TERMINAL_PHASES))
 
 
+def ended(phase: str) -> str:
+    """Return the value of the column `ended` of a job in this phase."""
+    return phase if phase in TERMINAL_PHASES else NOT_ENDED
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListAccess:
     """A sorted index, the values of its columns in each range, and the conditions of the filter.
@@ -43,11 +48,11 @@ def needs_kinds(stored: Stored[Any], where: Criteria) -> bool:
     return bool(stored.kinds and where.phases and not where.kinds)
 
 
-def choose(stored: Stored[Any], where: Criteria, kinds: Sequence[str]) -> ListAccess:
+def choose(stored: Stored[Any], where: Criteria, kinds: Sequence[str], *, max_ranges: int = MAX_RANGES) -> ListAccess:
     """Return the access by the usable index with the most columns. `kinds` are the stored kinds, if `needs_kinds`."""
     values = _known_values(where, where.kinds or kinds)
     index = max(
-        (index for index in stored.sorted_indexes if _is_usable(index, where, values)),
+        (index for index in stored.sorted_indexes if _is_usable(index, where, values, max_ranges)),
         key=lambda index: len(index.columns),
     )
     ranges = list(product(*(values[column] for column in index.columns)))
@@ -69,15 +74,15 @@ def _known_values(where: Criteria, kinds: Sequence[str]) -> dict[str, Sequence[s
         known["set_name"] = [where.set_name]
     if kinds:
         known["kind"] = sorted(set(kinds))
-        known["ended"] = sorted({phase if phase in TERMINAL_PHASES else NOT_ENDED for phase in where.phases} or ENDED)
+        known["ended"] = sorted(set(map(ended, where.phases)) or ENDED)
     return known
 
 
-def _is_usable(index: SortedIndex, where: Criteria, values: dict[str, Sequence[str]]) -> bool:
+def _is_usable(index: SortedIndex, where: Criteria, values: dict[str, Sequence[str]], max_ranges: int) -> bool:
     if index.only_present and (where.deleted or where.uids):
         return False
     known = all(column in values for column in index.columns)
-    return known and prod(len(values[column]) for column in index.columns) <= MAX_RANGES
+    return known and prod(len(values[column]) for column in index.columns) <= max_ranges
 
 
 def _served(index: SortedIndex, where: Criteria) -> set[str]:

@@ -16,7 +16,7 @@ from app.cancellation import rounds
 from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 # Longer than every timeout of a transaction of jobgate (10 s), so that only sessions beyond those timeouts are ended.
 PATIENCE: Final = timedelta(seconds=20)

@@ -6,7 +6,7 @@ Invariant: a negative answer is always correct. A wrong positive answer costs on
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -59,6 +59,13 @@ class Criteria:
             and item.name.startswith(self.prefix or "")
             and (self.search or "") in item.name
             and _within(item.created_at, self.created_after, self.created_before)
+        )
+
+    @property
+    def of_constants(self) -> "Criteria":
+        """The filter by those attributes that never change: every object that ever matches this filter matches it."""
+        return replace(
+            self, phases=(), labels=(), set_name=None, finished_after=None, finished_before=None, deleted=True
         )
 
     def matches(self, item: ListItem) -> bool:

@@ -1,7 +1,6 @@
 """Accepts connections on the listening socket within the limits, and closes overdue connections."""
 
 import asyncio
-import errno
 import socket
 from collections import Counter
 from collections.abc import Callable
@@ -10,25 +9,22 @@ from typing import Final
 
 import structlog
 
+from app.http_server.accepting import LogThrottle, Shortage, readable
 from app.http_server.error_answers import ErrorAnswer, RefusalReason
 from app.http_server.limits import ServerLimits, connection_to_displace, overdue
 from app.http_server.metrics import CONNECTIONS, REFUSALS
 from app.http_server.protocol import GuardedProtocol
 from app.http_server.sharing import ConnectionShare
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 BACKLOG: Final = 1024  # connections that the kernel queues until they are accepted
 # A burst of connections must not delay open requests, so the event loop runs other work after this many.
 _ACCEPTED_AT_ONCE: Final = 16
-# Errors of accept() that persist until a descriptor or kernel memory is free. All others concern a single client.
-_NO_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 # Time for another process to accept: its event loop answers a few requests in between.
 _YIELD_SECONDS: Final = 0.002
 # The next ones are accepted without a pause, so that a process that is frozen does not slow the others down much.
 _ACCEPTED_PER_YIELD: Final = 2
-_BACK_OFF: Final = 1.0  # seconds without accepting when the process has no file descriptor left
-_LOG_PERIOD: Final = 60.0  # seconds between two lines about the same problem
 # A timeout is enforced at most a quarter of the shortest timeout late, and never more than a second late.
 _CHECKS_PER_TIMEOUT: Final = 4
 _LONGEST_CHECK_PERIOD: Final = 1.0  # seconds
@@ -36,24 +32,6 @@ _LONGEST_CHECK_PERIOD: Final = 1.0  # seconds
 _SEARCH_PAUSE: Final = 0.25  # seconds
 
 ConnectionFactory = Callable[[str, Callable[[GuardedProtocol], None]], GuardedProtocol]
-
-
-class LogThrottle:
-    """Limits log lines about one problem to one per period, because clients can cause the problem at any rate."""
-
-    def __init__(self, period: float = _LOG_PERIOD) -> None:
-        self._period = period
-        self._next = float("-inf")
-        self._dropped = 0
-
-    def admit(self, now: float) -> int | None:
-        """Return the number of lines dropped since the last one, or None if this line must be dropped too."""
-        if now < self._next:
-            self._dropped += 1
-            return None
-        dropped, self._dropped = self._dropped, 0
-        self._next = now + self._period
-        return dropped
 
 
 class ConnectionAcceptor:
@@ -77,7 +55,7 @@ class ConnectionAcceptor:
         # Connections by client address, including accepted ones whose transport does not exist yet.
         self._held: Counter[str] = Counter()
         self._accepting: asyncio.Task[None] | None = None
-        self._no_resources, self._refusing = LogThrottle(), LogThrottle()
+        self._shortage, self._refusing = Shortage("http.cannot_accept"), LogThrottle()
         self._search_after = float("-inf")
         self._last_requests = False
         self._empty = asyncio.Event()
@@ -118,9 +96,7 @@ class ConnectionAcceptor:
         """Close each connection after its next answer, so that clients reconnect to another process."""
         self._last_requests = True
         for connection in self._connections:
-            connection.last_request = True
-            if connection.cycle is not None:
-                connection.cycle.keep_alive = False
+            connection.expect_last_request()
 
     async def _accept(self, group: asyncio.TaskGroup) -> None:
         accepted = 0
@@ -131,7 +107,7 @@ class ConnectionAcceptor:
                 # Not `loop.sock_accept`: cancelled after the accept, it would lose the connection.
                 client, address = self._listening.accept()
             except BlockingIOError:
-                await self._readable()
+                await readable(self._listening)
                 accepted = 0
                 continue
             except OSError as error:
@@ -143,30 +119,16 @@ class ConnectionAcceptor:
             if accepted % _ACCEPTED_AT_ONCE == 0:
                 await asyncio.sleep(0)
 
-    async def _readable(self) -> None:
-        """Wait until a connection can be accepted. Another process may accept it first."""
-        loop = asyncio.get_running_loop()
-        readable = asyncio.Event()
-        loop.add_reader(self._listening, readable.set)
-        try:
-            await readable.wait()
-        finally:
-            if self._listening.fileno() >= 0:  # else `close` has removed it
-                loop.remove_reader(self._listening)
-
     def _publish(self) -> None:
         if self._share is not None:
             self._share.publish(self._held.total())
 
     async def _pause_after(self, error: OSError) -> None:
-        if error.errno not in _NO_RESOURCES:
-            return  # the client disconnected before it was accepted
+        if not Shortage.causes(error):
+            return
         REFUSALS.labels("descriptors").inc()
-        now = asyncio.get_running_loop().time()
-        if (dropped := self._no_resources.admit(now)) is not None:
-            log.error("http.cannot_accept", error=str(error), connections=len(self._connections), dropped=dropped)
         self._make_room(None)
-        await asyncio.sleep(_BACK_OFF)
+        await self._shortage.pause(error, connections=len(self._connections))
 
     def _admit(self, group: asyncio.TaskGroup, client: socket.socket, address: str) -> None:
         answer: ErrorAnswer | None = None
@@ -185,7 +147,8 @@ class ConnectionAcceptor:
 
     async def _connect(self, client: socket.socket, address: str) -> None:
         connection = self._factory(address, self._forget)
-        connection.last_request = self._last_requests
+        if self._last_requests:
+            connection.expect_last_request()
         self._connections.add(connection)
         try:
             await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, client)

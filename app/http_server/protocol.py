@@ -50,7 +50,7 @@ class GuardedProtocol(HttpToolsProtocol):
     ) -> None:
         super().__init__(config=config, server_state=server_state, app_state={})
         self.address = address
-        self.last_request = False  # set while the server drains: the next answer closes the connection
+        self._last_request = False
         self._limits = limits
         self._on_lost = on_lost
         self._reading: ConnectionStage | None = None  # HEAD or BODY while a request is incomplete
@@ -160,6 +160,16 @@ class GuardedProtocol(HttpToolsProtocol):
         self.transport.write(data)
         if self.transport.can_write_eof():
             self.transport.write_eof()
+
+    def expect_last_request(self) -> None:
+        """Close the connection after its next answer, whose head announces this.
+
+        An answer whose head has been sent is not the last: the client does not expect the connection to close after it,
+        and may already have sent its next request.
+        """
+        self._last_request = True
+        if self.cycle is not None and not self.cycle.response_started:
+            self.cycle.keep_alive = False
 
     @staticmethod
     def _report_disconnect(cycle: RequestResponseCycle) -> None:
@@ -276,7 +286,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._reading, self._since, self._span = ConnectionStage.BODY, self.loop.time(), 0
         if self.pipeline:
             self.flow.resume_reading()  # uvicorn pauses reading, and then a disconnect goes unnoticed
-        if self.last_request:
+        if self._last_request:
             self.cycle.keep_alive = False
 
     @override

@@ -15,7 +15,7 @@ from app.http_server.limits import RESERVED_DESCRIPTORS, ServerLimits
 from app.http_server.protocol import GuardedProtocol
 from app.http_server.sharing import ConnectionShare
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 # Seconds in which a client that has just connected to a drained process sends its request.
 _LAST_REQUESTS = 1.0
@@ -63,7 +63,10 @@ class Server(uvicorn.Server):
 
 
 def uvicorn_config(app: object, *, graceful_seconds: int) -> uvicorn.Config:
-    """Return the configuration of uvicorn: HTTP/1.1 only, no lifespan events, no log output."""
+    """Return the configuration of uvicorn: HTTP/1.1 only, no lifespan events, no log output.
+
+    Each request has an empty context: a pipelined one would otherwise inherit the context variables of the one before.
+    """
     return uvicorn.Config(
         app,  # type: ignore[arg-type]
         http=GuardedProtocol,
@@ -73,6 +76,7 @@ def uvicorn_config(app: object, *, graceful_seconds: int) -> uvicorn.Config:
         timeout_graceful_shutdown=graceful_seconds,
         server_header=False,
         lifespan="off",
+        reset_contextvars=True,
     )
 
 

@@ -18,7 +18,7 @@ import structlog
 
 from app.http_server.metrics import STALLS
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 _SAMPLES: Final = 5  # samples of the CPU time within the limit
 _CAPTURED_AT: Final = 0.8  # share of the limit at which the stack is captured: later, the callback may have returned

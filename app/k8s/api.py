@@ -12,8 +12,10 @@ from app.domain.kubernetes.objects import Object
 from app.k8s.answers import error_from_status
 from app.k8s.codec import OBJECT, Codec, ListPage, decode_page, load_json, load_object
 from app.k8s.errors import BrokenAnswer
+from app.k8s.latency import CallTimes
+from app.k8s.limits import TransportLimits
 from app.k8s.resources import POD, KubeResource, resource_for
-from app.k8s.transport import READ_BUFFER, ClusterEndpoint, Params, Transport, TransportLimits
+from app.k8s.transport import READ_BUFFER, ClusterEndpoint, Params, Transport
 
 MAX_LINE = 2**23  # bytes of one watch event; etcd stores at most 1.5 MiB for an object
 WATCH_GRACE = 30.0  # seconds after a watch's own timeout at which the client ends it
@@ -73,6 +75,11 @@ class KubeApi:
         """The number of connections opened so far. A new connection may reach another server than the one before."""
         return self._transport.connections
 
+    @property
+    def call_times(self) -> CallTimes:
+        """How long the latest calls took."""
+        return self._transport.call_times
+
     async def close(self) -> None:
         await self._transport.close()
 
@@ -118,7 +125,7 @@ class KubeApi:
             }
         )
         answer = await self._transport.request(
-            "GET", resource.path(namespace), params, timeout=timeout or self._transport.limits.listing
+            "GET", resource.path(namespace), params, timeout=timeout or self._transport.limits.listing, verb="list"
         )
         return decode_page(answer, codec)
 
@@ -230,7 +237,7 @@ class KubeApi:
             path,
             {"fieldValidation": "Strict"},
             body=msgspec.json.encode(patch),
-            content_type=content_type,
+            headers={"Content-Type": content_type},
             timeout=timeout,
         )
         return OBJECT.decode(answer)
@@ -292,6 +299,7 @@ class KubeApi:
             headers=request.headers,
             most=most,
             timeout=timeout,
+            verb="proxy",
         )
 
     async def watch(
@@ -321,7 +329,8 @@ class KubeApi:
             }
         )
         total = timeout_seconds + WATCH_GRACE
-        async with self._transport.stream(resource.path(namespace), params, idle=idle, total=total) as pieces:
+        path = resource.path(namespace)
+        async with self._transport.stream(path, params, verb="watch", idle=idle, total=total) as pieces:
             opened()
             async for line in _lines(pieces):
                 yield _event(line, codec)
@@ -329,8 +338,8 @@ class KubeApi:
     async def stream(
         self, path: str, params: Params, *, idle: float, total: float | None = None, buffer: int = READ_BUFFER
     ) -> AsyncGenerator[bytes, None]:
-        """Read any other stream in pieces as they arrive."""
-        async with self._transport.stream(path, params, idle=idle, total=total, buffer=buffer) as pieces:
+        """Read a log in pieces as they arrive."""
+        async with self._transport.stream(path, params, verb="log", idle=idle, total=total, buffer=buffer) as pieces:
             async for piece in pieces:
                 yield piece
 

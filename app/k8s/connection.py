@@ -15,7 +15,8 @@ from app.clock import Clock, SystemClock
 from app.k8s.api import KubeApi
 from app.k8s.configuration_library import configuration_library, new_configuration
 from app.k8s.errors import ClusterNotConfigured, KubeUnauthorized
-from app.k8s.transport import Anonymous, ClusterCredentials, ClusterEndpoint, TransportLimits
+from app.k8s.limits import TransportLimits
+from app.k8s.transport import Anonymous, ClusterCredentials, ClusterEndpoint
 
 DEFAULT_KUBECONFIG = "~/.kube/config"
 TOKEN_CHECK = 60.0  # seconds between checks of a token; kubelets rotate service account tokens after an hour

@@ -182,6 +182,7 @@ class Reflector(Generic[T]):
         self._gone: dict[str, int] = {}
         self.synced = asyncio.Event()
         self.last_contact: datetime | None = None
+        self.listed_at: datetime | None = None
         self.stats = ReflectorStats()
 
     async def run(self) -> None:
@@ -224,6 +225,7 @@ class Reflector(Generic[T]):
         self._versions = {obj.metadata.uid: obj.metadata.version for obj in objects}
         self._gone.clear()
         self.stats.relists += 1
+        self.listed_at = self._clock.now()
         self._sink.replaced(objects)
         self.synced.set()
 

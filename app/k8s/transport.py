@@ -3,7 +3,7 @@
 import io
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
@@ -15,11 +15,18 @@ import yarl
 from app.cancellation import cancellation_first
 from app.k8s.answers import error_from_answer, warning_text
 from app.k8s.errors import AmbiguousResult, KubeUnauthorized, SilentStream, Unreachable
+from app.k8s.latency import CallTimes
+from app.k8s.limits import TransportLimits
+from app.k8s.spans import request_span
+from app.telemetry import trace_context
+from app.telemetry.tracing import Span
 
 READ_BUFFER = 2**21  # bytes; etcd stores objects up to 1.5 MiB, and aiohttp's default buffer is smaller
 KEEPALIVE = 90.0  # seconds; longer than a quiet controller pauses, shorter than the API server's 3 min
 LARGE_BODY = 2**20  # bytes; aiohttp warns if it gets a larger body in one piece
 MAX_ERROR = 2**20  # bytes read of an error answer
+# The verbs of Kubernetes, as audit logs and RBAC name them. A list, a watch and a log are a GET too: callers name them.
+VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 Params = Mapping[str, str]
@@ -58,16 +65,6 @@ class ClusterEndpoint:
     credentials: ClusterCredentials = field(default_factory=Anonymous)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransportLimits:
-    """Timeouts in seconds, and how many connections may be open at once."""
-
-    connect: float = 5.0
-    request: float = 30.0
-    listing: float = 60.0
-    connections: int = 100
-
-
 class Transport:
     """A session with one cluster."""
 
@@ -76,6 +73,7 @@ class Transport:
         self.limits = limits
         self._base = endpoint.url.rstrip("/")
         self.connections = 0  # opened so far; each may reach another server
+        self.call_times = CallTimes()
         host = yarl.URL(self._base).host
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
@@ -117,22 +115,30 @@ class Transport:
         params: Params | None = None,
         *,
         body: bytes | None = None,
-        content_type: str = "application/json",
         timeout: float | None = None,  # noqa: ASYNC109 - aiohttp's timeout distinguishes a refused connection from a lost answer
         headers: Mapping[str, str] | None = None,
         most: int | None = None,
+        verb: str | None = None,
     ) -> bytes:
-        """Return the body, or its first `most` bytes. A status of 300 or more raises KubeStatusError."""
+        """Return the body, or its first `most` bytes. A status of 300 or more raises KubeStatusError.
+
+        `verb` is that of the metrics; without it, it follows from the method.
+        """
         limit = aiohttp.ClientTimeout(total=timeout or self.limits.request, sock_connect=self.limits.connect)
-        async with self._answer(method, path, params, limit, body, content_type, headers) as response:
-            return await response.read() if most is None else await read_beginning(response, most)
+        with self.call_times.measured(verb or VERBS[method]) as call:
+            async with self._answer(method, path, params, limit, body, headers) as response:
+                found = await response.read() if most is None else await read_beginning(response, most)
+                call.status = response.status
+        return found
 
     async def post_with_warnings(self, path: str, params: Params, body: bytes) -> list[str]:
         """Send a POST and return the warnings of the server. A status of 300 or more raises KubeStatusError."""
         limit = aiohttp.ClientTimeout(total=self.limits.request, sock_connect=self.limits.connect)
-        async with self._answer("POST", path, params, limit, body) as response:
-            await response.read()
-            return [warning_text(header) for header in response.headers.getall("Warning", ())]
+        with self.call_times.measured(VERBS["POST"]) as call:
+            async with self._answer("POST", path, params, limit, body) as response:
+                await response.read()
+                call.status = response.status
+                return [warning_text(header) for header in response.headers.getall("Warning", ())]
 
     @asynccontextmanager
     async def stream(
@@ -140,6 +146,7 @@ class Transport:
         path: str,
         params: Params | None = None,
         *,
+        verb: str,
         idle: float,
         total: float | None = None,
         buffer: int = READ_BUFFER,
@@ -149,7 +156,12 @@ class Transport:
         Reading pauses while twice `buffer` bytes wait for the caller.
         """
         limit = aiohttp.ClientTimeout(total=total, sock_connect=self.limits.connect, sock_read=idle)
-        async with self._answer("GET", path, params, limit, buffer=buffer) as response:
+        async with AsyncExitStack() as stack:
+            # Only until the answer begins: a watch lasts minutes on purpose.
+            with self.call_times.measured(verb, is_stream=True) as call:
+                answer = self._answer("GET", path, params, limit, buffer=buffer)
+                response = await stack.enter_async_context(answer)
+                call.status = response.status
             yield response.content.iter_any()
 
     @asynccontextmanager
@@ -160,7 +172,6 @@ class Transport:
         params: Params | None,
         limit: aiohttp.ClientTimeout,
         body: bytes | None = None,
-        content_type: str = "application/json",
         headers: Mapping[str, str] | None = None,
         buffer: int = READ_BUFFER,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
@@ -173,7 +184,7 @@ class Transport:
                 params,
                 limit,
                 body,
-                {"Content-Type": content_type, **(headers or {})},
+                {"Content-Type": "application/json", **(headers or {})},
                 buffer,
             )
             with cancellation_first():
@@ -220,24 +231,37 @@ class Transport:
             del headers["Content-Type"]
         # `KubeResource.path` has escaped the names.
         url = yarl.URL(self._base + path, encoded=True)
-        response = await self._session.request(
-            method,
-            url.update_query(params) if params else url,
-            data=io.BytesIO(body) if body is not None and len(body) > LARGE_BODY else body,
-            headers=headers,
-            timeout=limit,
-            proxy=self._endpoint.proxy,
-            server_hostname=self._endpoint.server_name,
-            # A redirect would send the token to another server.
-            allow_redirects=False,
-            read_bufsize=buffer,
-        )
+        with self._traced(method, path) as span:
+            response = await self._session.request(
+                method,
+                url.update_query(params) if params else url,
+                data=io.BytesIO(body) if body is not None and len(body) > LARGE_BODY else body,
+                headers=headers if span is None else headers | _trace_headers(span),
+                timeout=limit,
+                proxy=self._endpoint.proxy,
+                server_hostname=self._endpoint.server_name,
+                # A redirect would send the token to another server.
+                allow_redirects=False,
+                read_bufsize=buffer,
+            )
+            if span is not None:
+                span.note({"http.response.status_code": response.status})
+                if response.status >= 400:
+                    span.fail(str(response.status))
         if response.status < 300:
             return response
         async with response:
             beginning = await read_beginning(response, MAX_ERROR)
             _abort_unless_read(response)
             raise error_from_answer(response.status, beginning, response.headers)
+
+    def _traced(self, method: str, path: str) -> AbstractContextManager[Span | None]:
+        """Return the span of a request until its answer begins. Lists and watches of the mirror belong to no trace."""
+        return nullcontext() if trace_context.current() is None else request_span(method, self._base, path)
+
+
+def _trace_headers(span: Span) -> dict[str, str]:
+    return {} if span.trace is None else span.trace.headers()
 
 
 async def read_beginning(response: aiohttp.ClientResponse, most: int) -> bytes:

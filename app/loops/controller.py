@@ -13,14 +13,16 @@ import structlog
 from app.cancellation import TaskGroup, rounds
 from app.db import heartbeats
 from app.db.errors import DatabaseUnavailable, LeaseLost
+from app.instruments import ComputedMetric, ValueSource, exposed
 from app.k8s.errors import KubeError
+from app.loops import metrics
 from app.loops.context import ControllerContext
 from app.loops.leadership.controller_state import ControllerCondition, ControllerState, controller_condition
 from app.loops.leadership.identity import WrongCluster
 from app.loops.leadership.lease import Leadership
 from app.loops.term import Term
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)  # the last contact of a controller that never had one
 
@@ -58,6 +60,15 @@ class Controller:
 
     async def run(self) -> None:
         """Acquire the lease and lead, again and again, until cancelled."""
+        gauges: dict[ComputedMetric, ValueSource] = {
+            metrics.STATE: lambda: {(self.condition().state,): 1.0},
+            metrics.EPOCH: lambda: {(): self._leadership.epoch},
+            metrics.LEASE_REMAINING: lambda: {(): self._leadership.remaining or 0.0},
+        }
+        with exposed(gauges):
+            await self._run_terms()
+
+    async def _run_terms(self) -> None:
         for _ in rounds():
             # A task that outlives its term holds the former candidate, so it cannot act under the next epoch.
             leadership = self._leadership = self._candidate()

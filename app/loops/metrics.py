@@ -1,29 +1,156 @@
-"""Metrics of the loops, in the process-wide Prometheus registry that /metrics serves."""
+"""Metrics of the controller.
 
-from prometheus_client import Counter, Gauge
+Gauges of the installation, such as the number of jobs, come only from the process whose controller is active.
+"""
 
-PASSES = Counter("jobgate_reconcile_passes_total", "Reconciles of jobs, whether or not anything changed.")
-REJECTED = Counter("jobgate_reconcile_rejected_total", "Decisions that were outdated because the job had changed.")
-FAILED = Counter("jobgate_reconcile_failed_total", "Reconciles and actions of jobs that raised an unexpected error.")
-UNWRITABLE = Counter("jobgate_reconcile_unwritable_total", "Decisions that Postgres could not store.")
-ACTIONS = Counter("jobgate_cluster_actions_total", "Actions on the cluster by kind and outcome.", ("action", "outcome"))
-REFUSED = Counter("jobgate_cluster_refusals_total", "Creates that the cluster refused, by code.", ("code",))
-QUEUED = Gauge("jobgate_reconcile_queue_length", "Jobs that wait to be reconciled.")
-SAMPLE_PASSES = Counter(
-    "jobgate_sample_passes_total",
-    "Reconciles of SampleSets and SampleJobs by outcome: done, again or failed.",
-    ("outcome",),
+from typing import Final
+
+from prometheus_client import Counter, Histogram
+
+from app.domain.status.milestones import Stage
+from app.instruments import LONG_SECONDS, SHORT_SECONDS, ComputedMetric
+
+# The names and meanings of the metrics of queues are those of client-go.
+QUEUE_DEPTH: Final = ComputedMetric(
+    "gauge", "jobgate_workqueue_depth", "Objects that wait to be reconciled, by queue.", ("name",)
 )
-EPOCH = Gauge("jobgate_lease_epoch", "Epoch of the lease that this process holds, or 0.")
-LEASE_REMAINING = Gauge(
+QUEUE_UNFINISHED: Final = ComputedMetric(
+    "gauge",
+    "jobgate_workqueue_unfinished_work_seconds",
+    "Sum of the times for which objects have been with a worker. A value that grows means that workers hang.",
+    ("name",),
+)
+QUEUE_LONGEST: Final = ComputedMetric(
+    "gauge",
+    "jobgate_workqueue_longest_running_processor_seconds",
+    "Longest time for which an object has been with its worker.",
+    ("name",),
+)
+QUEUE_ADDS: Final = Counter("jobgate_workqueue_adds_total", "Objects that were added to the queue.", ("name",))
+QUEUE_RETRIES: Final = Counter(
+    "jobgate_workqueue_retries_total", "Objects that were added again with a back-off after a failure.", ("name",)
+)
+QUEUE_WAIT: Final = Histogram(
+    "jobgate_workqueue_queue_duration_seconds",
+    "Time from the addition of an object to the beginning of the work on it.",
+    ("name",),
+    buckets=SHORT_SECONDS,
+)
+QUEUE_WORK: Final = Histogram(
+    "jobgate_workqueue_work_duration_seconds",
+    "Time of the work on an object: reconcile and actions.",
+    ("name",),
+    buckets=SHORT_SECONDS,
+)
+
+RECONCILES: Final = Counter(
+    "jobgate_reconciles_total",
+    "Reconciles by queue and result: done, outdated because the object had changed meanwhile, or failed.",
+    ("name", "result"),
+)
+RECONCILE_ERRORS: Final = Counter(
+    "jobgate_reconcile_errors_total",
+    "Reconciles and actions that failed, by queue and cause: unexpected error, not_storable, unavailable.",
+    ("name", "cause"),
+)
+RECONCILE_DURATION: Final = Histogram(
+    "jobgate_reconcile_duration_seconds",
+    "Time from the load of an object to its stored decision, without actions. Jobs of a batch share their time.",
+    ("name",),
+    buckets=SHORT_SECONDS,
+)
+
+
+class ReconcileMetrics:
+    """The series of the reconciles of one queue. prometheus_client looks series up under a lock, here only once."""
+
+    def __init__(self, name: str) -> None:
+        self.done = RECONCILES.labels(name, "done")
+        self.outdated = RECONCILES.labels(name, "outdated")
+        self.failed = RECONCILES.labels(name, "failed")
+        self.unexpected = RECONCILE_ERRORS.labels(name, "unexpected")
+        self.not_storable = RECONCILE_ERRORS.labels(name, "not_storable")
+        self.unavailable = RECONCILE_ERRORS.labels(name, "unavailable")
+        self.duration = RECONCILE_DURATION.labels(name)
+
+
+ACTIONS: Final = Counter(
+    "jobgate_cluster_actions_total", "Actions on the cluster by kind and outcome.", ("action", "outcome")
+)
+ACTION_DURATION: Final = Histogram(
+    "jobgate_cluster_action_duration_seconds",
+    "Duration of actions on the cluster, each with all its requests.",
+    ("action",),
+    buckets=SHORT_SECONDS,
+)
+REFUSED: Final = Counter("jobgate_cluster_refusals_total", "Creates that the cluster refused, by code.", ("code",))
+EVIDENCE_FAILURES: Final = Counter(
+    "jobgate_evidence_failures_total",
+    "Failed tries to read evidence of an ended attempt: `what` is log or events, the reason the class of the error.",
+    ("what", "reason"),
+)
+
+MILESTONES: Final = {
+    Stage.CREATION: Histogram(
+        "jobgate_job_creation_duration_seconds",
+        "Time from the submission of a job until each of its replicas has a pod.",
+        ("kind",),
+        buckets=LONG_SECONDS,
+    ),
+    Stage.START: Histogram(
+        "jobgate_job_start_duration_seconds",
+        "Time from the creation of the pods of a job until it runs.",
+        ("kind",),
+        buckets=LONG_SECONDS,
+    ),
+    Stage.RUN: Histogram(
+        "jobgate_job_run_duration_seconds",
+        "Time from the moment that a job first runs to its end.",
+        ("kind",),
+        buckets=LONG_SECONDS,
+    ),
+}
+ENDED: Final = Counter("jobgate_jobs_ended_total", "Jobs that have ended, by kind and phase.", ("kind", "phase"))
+JOBS: Final = ComputedMetric("gauge", "jobgate_jobs", "Jobs that have not ended, by kind and phase.", ("kind", "phase"))
+
+MIRROR_PODS: Final = ComputedMetric("gauge", "jobgate_mirror_pods", "Pods of this installation in the mirror.")
+MIRROR_LISTS: Final = ComputedMetric(
+    "counter", "jobgate_mirror_lists_total", "Lists of pods since the term began, the first one included."
+)
+MIRROR_LIST_AGE: Final = ComputedMetric(
+    "gauge", "jobgate_mirror_list_age_seconds", "Time since the pods were last listed. Watches follow each list."
+)
+MIRROR_LAG: Final = Histogram(
+    "jobgate_mirror_lag_seconds",
+    "Time from a change of a pod to the stored decision that observes it; for several changes, from the first one.",
+    buckets=SHORT_SECONDS,
+)
+CONTACT_AGE: Final = ComputedMetric(
+    "gauge", "jobgate_cluster_contact_age_seconds", "Time since the last contact with the cluster."
+)
+
+STATE: Final = ComputedMetric(
+    "gauge", "jobgate_controller_state", "1 for the state of the controller of this process, as in /readyz.", ("state",)
+)
+EPOCH: Final = ComputedMetric("gauge", "jobgate_lease_epoch", "Epoch of the lease that this process holds, or 0.")
+LEASE_REMAINING: Final = ComputedMetric(
+    "gauge",
     "jobgate_lease_remaining_seconds",
     "Time until the lease of this process expires, negative after that, or 0 without a lease.",
 )
-CONTACT_AGE = Gauge("jobgate_cluster_contact_age_seconds", "Time since the last contact with the cluster.")
-RELISTS = Gauge("jobgate_reflector_relists", "Lists of pods since the term began, the first one included.")
-LOOP_RESTARTS = Counter("jobgate_loop_restarts_total", "Loops that failed and were started again.", ("loop",))
-AUTOSCALER_RUNS = Counter("jobgate_autoscaler_runs_total", "Runs of the autoscaler by outcome.", ("outcome",))
-AUTOSCALER_CHANGES = Counter(
+LOOP_RESTARTS: Final = Counter("jobgate_loop_restarts_total", "Loops that failed and were started again.", ("loop",))
+
+FEED_POSITION: Final = ComputedMetric("gauge", "jobgate_feed_position", "Number of the last entry of the feed.")
+FEED_UNNUMBERED: Final = ComputedMetric(
+    "gauge", "jobgate_feed_unnumbered_entries", "Committed entries that the publisher has not numbered, at most 10 000."
+)
+DATABASE_SIZE: Final = ComputedMetric("gauge", "jobgate_database_size_bytes", "Size of the database.")
+OLDEST_ROW: Final = ComputedMetric(
+    "gauge", "jobgate_table_oldest_row_age_seconds", "Age of the oldest row of a table that grows.", ("table",)
+)
+
+AUTOSCALER_RUNS: Final = Counter("jobgate_autoscaler_runs_total", "Runs of the autoscaler by outcome.", ("outcome",))
+AUTOSCALER_CHANGES: Final = Counter(
     "jobgate_autoscaler_changes_total",
     "Resizes by the autoscaler: grows, shrinks, or refused because the job was edited or a name is in use.",
     ("change",),

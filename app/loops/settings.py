@@ -53,6 +53,8 @@ class ControllerSettings:
     retry_every: float = 2.0
     clean_every: float = 30.0
     sweep_every: float = 60.0
+    # As often as Prometheus scrapes by default in most installations; each count reads every live job.
+    count_every: float = 15.0
     autoscaler: AutoscalerSettings = AutoscalerSettings()
     pod_limits: PodLimits = DEFAULT_LIMITS
 

@@ -11,7 +11,7 @@ from app.clock import Clock
 from app.domain.backoff import ExponentialBackoff
 from app.loops.metrics import LOOP_RESTARTS
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 BACKOFF = ExponentialBackoff(first=0.5, longest=30.0)  # seconds before a loop is started again
 HEALTHY_AFTER = 60.0  # seconds of running after which earlier failures are forgotten
@@ -43,6 +43,8 @@ class Supervisor:
 
     async def _keep_running(self, name: str, loop: Loop) -> None:
         failures = 0
+        # From the start: Prometheus sees no increase in a series that begins with 1.
+        restarts = LOOP_RESTARTS.labels(name)
         for _ in rounds():
             started = self.clock.monotonic()
             try:
@@ -58,7 +60,7 @@ class Supervisor:
                 log.exception("loop.failed", loop=name)
             health = self.health[name]
             health.restarts += 1
-            LOOP_RESTARTS.labels(name).inc()
+            restarts.inc()
             health.last_error = error
             if self.clock.monotonic() - started > HEALTHY_AFTER:
                 failures = 0

@@ -1,17 +1,19 @@
 """One term: verify the cluster, list it, reconcile every live job once, then follow the cluster and the intents."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 from app.cancellation import TaskGroup, rounds
 from app.db import heartbeats
 from app.db.errors import DatabaseContended, DatabaseUnavailable
+from app.db.heartbeats import ControllerLoad
 from app.db.jobs import controller, pod_room
 from app.db.jobs.controller import LiveJob
 from app.db.notifications import INTENT
+from app.instruments import ComputedMetric, Values, ValueSource, exposed
 from app.k8s.errors import KubeError
 from app.k8s.reflector import Pace
 from app.loops import metrics
@@ -23,6 +25,7 @@ from app.loops.jobs.actuator import Actuator
 from app.loops.jobs.creator import Creator
 from app.loops.jobs.event_reader import EventReader
 from app.loops.jobs.evidence import EvidenceCapture
+from app.loops.jobs.measuring import ChangeLag
 from app.loops.jobs.mirror import Mirror
 from app.loops.jobs.pacing import Pacing
 from app.loops.jobs.plan_cache import PlanCache
@@ -32,6 +35,7 @@ from app.loops.leadership.controller_state import ControllerState
 from app.loops.leadership.identity import Identity
 from app.loops.leadership.lease import Leadership
 from app.loops.maintenance.janitor import Janitor
+from app.loops.maintenance.statistics import Statistics
 from app.loops.maintenance.sweeper import Sweeper
 from app.loops.workqueue import WorkQueue
 
@@ -70,6 +74,7 @@ class Term:
             on_change=self._changed,
         )
         self._pacing = Pacing(clock, self._mirror.count, least=settings.coalesce)
+        self._lag = ChangeLag(clock)
         self._event_reader = EventReader(context.api, clock, self._queue.add_after)
         self._reconciler = self._wired_reconciler()
         self._janitor = Janitor(
@@ -81,6 +86,7 @@ class Term:
             served=settings.served,
         )
         self._sweeper = Sweeper(context.db, clock)
+        self._statistics = Statistics(context.db, clock)
         self._autoscaler = Autoscaler(context, leadership, self._identity.verify)
         self._samples = SampleReconciler(context, leadership, self._identity.verify)
         self._cluster_namespaces = ClusterNamespaces(
@@ -124,7 +130,12 @@ class Term:
             actuator,
             plans,
             self._queue,
-            hooks=Hooks(begins=self._pacing.reconciled, quiet=self._forget),
+            hooks=Hooks(
+                begins=self._pacing.reconciled,
+                observes=self._lag.observed,
+                stored=self._lag.stored,
+                quiet=self._forget,
+            ),
         )
 
     async def run(self) -> None:
@@ -137,6 +148,10 @@ class Term:
         # First of all: on another cluster, the pods of every job would seem to be gone.
         await self._identity.bind()
         contact = ClusterContact(timedelta(seconds=self._settings.stale_after), self._context.clock.now())
+        with exposed(self._gauges(contact)):
+            await self._run_loops(contact)
+
+    async def _run_loops(self, contact: ClusterContact) -> None:
         async with TaskGroup() as group:
             group.create_task(self._mirror.run())
             group.create_task(self._cluster_namespaces.run())
@@ -162,12 +177,31 @@ class Term:
             group.create_task(self._samples.run())
             group.create_task(self._janitor.run(self._settings.clean_every))
             group.create_task(self._sweeper.run(self._settings.sweep_every))
+            group.create_task(self._statistics.run(self._settings.count_every))
+
+    def _gauges(self, contact: ClusterContact) -> Mapping[ComputedMetric, ValueSource]:
+        mirror, clock = self._mirror, self._context.clock
+
+        def age(time: datetime | None) -> Values:
+            return {} if time is None else {(): (clock.now() - time).total_seconds()}
+
+        def last_contact() -> datetime | None:
+            watched_at = mirror.last_contact
+            return None if watched_at is None else min(watched_at, contact.answered_at)
+
+        return {
+            metrics.CONTACT_AGE: lambda: age(last_contact()),
+            metrics.MIRROR_LIST_AGE: lambda: age(mirror.listed_at),
+            metrics.MIRROR_LISTS: lambda: {(): mirror.relists},
+            metrics.MIRROR_PODS: lambda: {(): mirror.size},
+        }
 
     async def _recount_pods(self) -> None:
         with suppress(DatabaseContended):  # the next term tries again
             await pod_room.recount(self._context.db)
 
     def _changed(self, uid: str) -> None:
+        self._lag.changed(uid)
         self._queue.add_after(uid, self._pacing.delay(uid))
 
     def _enqueue(self, jobs: list[LiveJob]) -> None:
@@ -178,6 +212,7 @@ class Term:
     def _forget(self, uid: str) -> None:
         self._namespaces.pop(uid, None)
         self._pacing.forget(uid)
+        self._lag.forget(uid)
 
     async def _follow_intent(self) -> None:
         """Queue the jobs with new intents at every hint. A poll finds those whose hint was lost."""
@@ -211,9 +246,6 @@ class Term:
         if watched_at is None:
             return
         now = self._context.clock.now()
-        metrics.CONTACT_AGE.set((now - min(watched_at, contact.answered_at)).total_seconds())
-        metrics.QUEUED.set(len(self._queue))
-        metrics.RELISTS.set(self._mirror.relists)
         silence = contact.silence(now, watched_at, self._mirror.last_error)
         if silence is not None:
             self._state.set("Unreachable", silence)
@@ -221,7 +253,16 @@ class Term:
         elif self._state.state == "Unreachable":
             self._state.set("Running")
         lease, state = self._leadership.lease, self._state
-        await heartbeats.beat(self._context.db, lease, watched_at, state.state, state.message)
+        await heartbeats.beat(self._context.db, lease, watched_at, state.state, state.message, load=self._load(now))
+
+    def _load(self, now: datetime) -> ControllerLoad:
+        waited, times = self._queue.longest_wait, self._context.api.call_times
+        return ControllerLoad(
+            queued=len(self._queue),
+            queued_since=None if waited is None else now - timedelta(seconds=waited),
+            call_p50=times.quantile(0.5),
+            call_p99=times.quantile(0.99),
+        )
 
     async def _repeat(self, every: float, action: Callable[[], Awaitable[None]]) -> None:
         for _ in rounds():

@@ -1,6 +1,6 @@
 """The identity of the database, the lease of the controller, and its heartbeat."""
 
-from sqlalchemy import Column, LargeBinary, Table
+from sqlalchemy import Column, Float, LargeBinary, Table
 
 from app.models.base import (
     metadata,
@@ -48,10 +48,14 @@ heartbeats = Table(
     number_column("epoch"),
     text_column("state"),
     text_column("message"),
+    number_column("queued", default=0),
+    time_column("queued_since", nullable=True),
+    Column("call_p50", Float),
+    Column("call_p99", Float),
     # As for leases: one row that is rewritten every second.
     postgresql_with={"fillfactor": "50"},
 )
-"""The last contact of the controller with the cluster, and its state. One row."""
+"""The last contact of the controller with the cluster, its state and its load. One row."""
 
 cluster_namespaces = Table("cluster_namespaces", metadata, *singleton_key(), optional_json_column("names"))
 """The names of all namespaces of the cluster; null while the controller does not know them. One row."""

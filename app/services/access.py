@@ -1,6 +1,6 @@
 """Authentication and authorization.
 
-    Authorization header ─▶ Principal(role, namespaces) ─▶ may(verb, namespace)
+    Authorization header ─▶ Principal(grants) ─▶ may(verb, namespace)
 
 For a principal, a namespace outside its own does not exist: it gets NotFound, never Forbidden.
 """
@@ -8,7 +8,8 @@ For a principal, a namespace outside its own does not exist: it gets NotFound, n
 import hashlib
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Final, Protocol
 
@@ -18,6 +19,7 @@ from app.clock import Clock
 from app.db import tokens
 from app.db.engine import Database
 from app.domain.access.credentials import Role
+from app.domain.access.grants import Grant, namespaces_of, strongest, union
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.errors import Forbidden, NotFound, Unauthenticated, shorten
 from app.domain.kubernetes import names
@@ -28,7 +30,6 @@ _CACHE_SECONDS: Final = 5.0
 _MAX_CACHED: Final = 4096  # bounds the memory that invented tokens can use
 # A token of jobgate has 46 characters. Longer headers are refused before they are hashed.
 _MAX_TOKEN_LENGTH: Final = 512
-ANY_NAMESPACE: Final = "*"  # in a stored token
 
 
 class Verb(StrEnum):
@@ -52,19 +53,30 @@ class Principal:
     """The caller of a request.
 
     Args:
-        id: the id of the token. Idempotency keys of different ids never conflict.
+        id: the id of the token, or of the user at the OIDC issuer. Idempotency keys of different ids never conflict.
         name: the actor in history rows.
-        role: determines the allowed verbs.
-        namespaces: the namespaces that the caller may use; None means all of them.
+        grants: the roles of the caller and the namespaces in which it has them; at least one.
+        expires_at: when the token ceases to be accepted; None if it stays valid until it is revoked.
     """
 
     id: str
     name: str
-    role: Role
-    namespaces: frozenset[str] | None = None
+    grants: tuple[Grant, ...]
+    expires_at: datetime | None = None
+    namespaces: frozenset[str] | None = field(init=False, compare=False)
+    """The namespaces that the caller may see, which are those of all grants; None means all of them."""
 
-    def sees(self, namespace: str) -> bool:
-        return self.namespaces is None or namespace in self.namespaces
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "namespaces", union(self.grants))
+
+    def role_in(self, namespace: str) -> Role | None:
+        """Return the strongest role of the caller in the namespace; None if it may not see it."""
+        return strongest(grant.role for grant in self.grants if grant.reaches(namespace))
+
+    @property
+    def role(self) -> Role:
+        """The strongest role of the caller anywhere."""
+        return strongest(grant.role for grant in self.grants) or Role.VIEWER
 
     @property
     def administers(self) -> bool:
@@ -73,11 +85,14 @@ class Principal:
         Exemptions from the pod policy require this: a pod that is exempt can take over its node, and with it the pods
         of every namespace.
         """
-        return self.namespaces is None and Verb.ADMINISTER in _ALLOWED[self.role]
+        return any(grant.namespaces is None and Verb.ADMINISTER in _ALLOWED[grant.role] for grant in self.grants)
+
+    def has_expired(self, now: datetime) -> bool:
+        return self.expires_at is not None and now >= self.expires_at
 
 
 def may(principal: Principal, verb: Verb, namespace: str) -> bool:
-    return principal.sees(namespace) and verb in _ALLOWED[principal.role]
+    return any(grant.reaches(namespace) and verb in _ALLOWED[grant.role] for grant in principal.grants)
 
 
 def refused_namespaces(namespaces: Sequence[str], served: NamespaceSet) -> list[str]:
@@ -99,9 +114,10 @@ def require(principal: Principal, verb: Verb, namespace: str) -> None:
     """
     if may(principal, verb, namespace):
         return
-    if not principal.sees(namespace):
+    role = principal.role_in(namespace)
+    if role is None:
         raise NotFound("there is no such namespace")
-    raise Forbidden(f"the role {principal.role} does not allow the verb {verb} in this namespace")
+    raise Forbidden(f"the role {role} does not allow the verb {verb} in this namespace")
 
 
 class Access(Protocol):
@@ -115,23 +131,23 @@ class Access(Protocol):
         """
         ...
 
-    async def current(self, ids: Collection[str]) -> Mapping[str, Principal]:
-        """Return the principals with these ids, read now, by id. Those of revoked tokens are missing."""
+    async def current(self, principals: Collection[Principal]) -> Mapping[Principal, Principal]:
+        """Return what these principals are now. Those of revoked tokens are missing."""
         ...
 
 
 class OpenAccess(Access):
     """Treats each caller as an admin of all namespaces. Only for a loopback interface."""
 
-    _anonymous = Principal(id="", name="anonymous", role=Role.ADMIN)
+    _anonymous = Principal(id="", name="anonymous", grants=(Grant(Role.ADMIN),))
 
     @override
     async def authenticate(self, authorization: str | None) -> Principal:
         return self._anonymous
 
     @override
-    async def current(self, ids: Collection[str]) -> Mapping[str, Principal]:
-        return {self._anonymous.id: self._anonymous}
+    async def current(self, principals: Collection[Principal]) -> Mapping[Principal, Principal]:
+        return {principal: principal for principal in principals}
 
 
 class TokenAccess(Access):
@@ -155,8 +171,11 @@ class TokenAccess(Access):
         return principal
 
     @override
-    async def current(self, ids: Collection[str]) -> Mapping[str, Principal]:
-        return {found.id: _principal(found) for found in await tokens.valid(self._db, ids)}
+    async def current(self, principals: Collection[Principal]) -> Mapping[Principal, Principal]:
+        found = {
+            token.id: _principal(token) for token in await tokens.valid(self._db, {each.id for each in principals})
+        }
+        return {principal: found[principal.id] for principal in principals if principal.id in found}
 
     async def _verify(self, token: str) -> Principal | None:
         found = await tokens.verify(self._db, token)
@@ -173,25 +192,19 @@ class TokenAccess(Access):
 
 
 def _principal(token: tokens.Token) -> Principal:
-    everywhere = ANY_NAMESPACE in token.namespaces
-    return Principal(
-        id=token.id,
-        name=token.name,
-        role=Role(token.role),
-        namespaces=None if everywhere else frozenset(token.namespaces),
-    )
+    return Principal(id=token.id, name=token.name, grants=(Grant(Role(token.role), namespaces_of(token.namespaces)),))
 
 
-def bearer(authorization: str | None) -> str:
+def bearer(authorization: str | None, max_length: int = _MAX_TOKEN_LENGTH) -> str:
     """Return the token of an Authorization header.
 
     Raises:
-        Unauthenticated: the header is missing or has another form than `Bearer <token>`.
+        Unauthenticated: the header is missing, too long, or has another form than `Bearer <token>`.
     """
     if authorization is None:
         raise Unauthenticated("the request has no token: send Authorization: Bearer <token>")
     scheme, _, token = authorization.partition(" ")
     token = token.strip()
-    if scheme.lower() != "bearer" or not token or not token.isascii() or len(token) > _MAX_TOKEN_LENGTH:
+    if scheme.lower() != "bearer" or not token or not token.isascii() or len(token) > max_length:
         raise Unauthenticated("the Authorization header is not of the form: Bearer <token>", code="InvalidToken")
     return token

@@ -22,6 +22,7 @@ from app.domain.cluster_check import Answer, CheckedObject, ClusterCheck, Cluste
 from app.k8s.api import KubeApi
 from app.k8s.errors import KubeError, KubeStatusError
 from app.k8s.limiter import CreateLimiter
+from app.services.pacing import Pacer
 from app.services.submitting_jobs import PreparedJob
 
 # Seconds for all objects of a request. A webhook may take 10 s by default, and then its creates mostly fail as well.
@@ -140,18 +141,3 @@ class ClusterDryRun(ClusterChecker):
             return Answer(status=error.status, reason=error.reason, message=error.message, causes=causes)
         findings += cluster_check.warnings(checked, texts)
         return None
-
-
-class Pacer:
-    """Spreads requests so that at most `rate` start in a second, after a burst of as many."""
-
-    def __init__(self, clock: Clock, rate: float) -> None:
-        self._clock = clock
-        self._interval = 1.0 / rate
-        self._next = 0.0
-
-    def delay(self) -> float:
-        """Reserve the next time to start, and return the seconds until then."""
-        now = self._clock.monotonic()
-        self._next = max(self._next, now - 1.0) + self._interval
-        return max(0.0, self._next - now)

@@ -21,6 +21,11 @@ from app.services.control import JobControl
 _REASON: Final = "requested by the job itself"
 
 
+def actor_of(job: JobRow) -> str:
+    """Return the actor of requests with the token of the job."""
+    return f"job/{job.name}"
+
+
 class DiServer:
     """Serves the pods of DIJobs. The `JobRow` argument of its methods is the result of `identify`."""
 
@@ -68,7 +73,7 @@ class DiServer:
                 job.namespace,
                 job.name,
                 {resized_task: by},
-                actor=f"job/{job.name}",
+                actor=actor_of(job),
                 reason=_REASON,
                 precondition=require_same_job,
             )

@@ -43,13 +43,17 @@ class FreshnessReader:
         self._refreshed_at = float("-inf")
         self._refreshing = asyncio.Lock()
 
-    async def read(self) -> Freshness:
+    async def heartbeat(self) -> Heartbeat | None:
+        """Return the last heartbeat of the controller, or None if no controller ever ran."""
         if self._age() >= (_USABLE_SECONDS if self._refreshing.locked() else _REFRESH_SECONDS):
             async with self._refreshing:
                 # The request that held the lock has refreshed it, unless it was cancelled.
                 if self._age() >= _REFRESH_SECONDS:
                     await self._refresh()
-        beat = self._beat
+        return self._beat
+
+    async def read(self) -> Freshness:
+        beat = await self.heartbeat()
         if beat is None:
             return Freshness(observed_at=None, stale=True)
         # In any other state the controller does not follow the cluster, even if its last contact is recent.

@@ -1,11 +1,11 @@
 """The services of one process, and their background work."""
 
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final
 
 from app.cancellation import TaskGroup
 from app.clock import Clock
@@ -25,11 +25,14 @@ from app.services.di_server import DiServer
 from app.services.freshness import FreshnessReader
 from app.services.logs import LogReader, Logs
 from app.services.long_requests import LongRequests
+from app.services.merged_logs import MergedLogs
+from app.services.oidc.sign_in import SignIn
 from app.services.podless import PodlessEditor, PodlessReader, PodlessSubmitter
 from app.services.reading import JobReader
 from app.services.settings import LongRequestLimits
 from app.services.submitting import Hint
 from app.services.submitting_jobs import JobSubmitter
+from app.services.system import ReadinessChecks, SystemReader
 from app.services.turns import Turns
 from app.services.watching import FeedHint, Watcher
 
@@ -38,18 +41,6 @@ from app.services.watching import FeedHint, Watcher
 _SUBMISSIONS_AT_ONCE: Final = 128
 # Seconds after which a client hears that the process is overloaded, or that the database stores nothing.
 _SUBMISSION_WAIT: Final = 10.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """The result of one readiness check. `detail` says what is wrong."""
-
-    name: str
-    ok: bool
-    detail: str = ""
-
-
-ReadinessChecks: TypeAlias = Callable[[], Awaitable[Sequence[Check]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +62,7 @@ class Services:
         intent_hint: announces a changed intent to the controller.
         feed_hint: returns when the feed may have new entries, and at the latest after its polling interval.
         readiness: runs the checks of /readyz.
+        sign_in: signs users in at the OIDC issuer; None if none is configured.
         log_reader: reads the logs of running pods; None in a process without a cluster.
         cluster: has the cluster check the objects of a dry run.
         namespaces: the namespaces that this installation serves, for every caller.
@@ -91,6 +83,7 @@ class Services:
     intent_hint: Hint
     feed_hint: FeedHint
     readiness: ReadinessChecks
+    sign_in: SignIn | None = None
     log_reader: LogReader | None = None
     cluster: ClusterChecker = field(default_factory=NoCluster)
     namespaces: NamespaceSet = EVERY_NAMESPACE
@@ -111,7 +104,9 @@ class Services:
     watcher: Watcher = field(init=False)
     long_requests: LongRequests = field(init=False)
     logs: Logs = field(init=False)
+    merged_logs: MergedLogs = field(init=False)
     freshness: FreshnessReader = field(init=False)
+    system: SystemReader = field(init=False)
     namespace_check: NamespaceCheck = field(init=False)
     _commit: GroupCommit = field(init=False)
 
@@ -132,7 +127,9 @@ class Services:
         self.watcher = Watcher(self.db, self.feed_hint)
         self.long_requests = LongRequests(self.access, self.clock, self.long_request_limits)
         self.logs = Logs(self.db, self.log_reader)
+        self.merged_logs = MergedLogs(self.reading, self.logs, self.watcher)
         self.freshness = FreshnessReader(self.db, self.clock, self.stale_after)
+        self.system = SystemReader(self.db, self.freshness, self.readiness)
         self.namespace_check = NamespaceCheck(
             self.db, self.clock, self.freshness, required=self.refuses_missing_namespaces
         )
@@ -146,7 +143,7 @@ class Services:
         )
 
     async def run(self) -> None:
-        """Commit submissions, read versions, follow the feed and recheck tokens, until cancelled.
+        """Commit submissions, read versions and keys, follow the feed and recheck tokens, until cancelled.
 
         Without it, submissions and polls wait forever, streams and long polls learn of no change, and requests of a
         revoked token stay open.
@@ -156,6 +153,8 @@ class Services:
             group.create_task(self.watcher.run())
             group.create_task(self.long_requests.run())
             group.create_task(self.reading.run())
+            if self.sign_in is not None:
+                group.create_task(self.sign_in.run())
             for services in self.podless.values():
                 group.create_task(services.reading.run())
 

@@ -3,7 +3,7 @@
 Besides `cluster_dry_run`, this is the only service that calls the cluster, and it only reads logs there.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,6 +15,7 @@ from typing_extensions import override
 from app.db.engine import Database
 from app.db.jobs import evidence, names
 from app.domain.errors import NotFound, Unavailable
+from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt
 from app.k8s.api import KubeApi
 from app.k8s.errors import KubeBadRequest, KubeError, KubeNotFound, KubeStatusError
@@ -78,6 +79,24 @@ class ClusterLogs(LogReader):
             ) from error
         except KubeError as error:
             raise Unavailable(f"the cluster does not answer: {error}", code="ClusterUnreachable") from error
+
+
+def containers_of(story: ReplicaHistory, number: int) -> Sequence[ObservedContainer]:
+    """Return the containers of an attempt, as far as they are known."""
+    attempts = (*story.ended, story.stored.replica.attempt)
+    return next((attempt.containers for attempt in reversed(attempts) if attempt.number == number), ())
+
+
+def container_of(story: ReplicaHistory, number: int, requested: str | None) -> str | None:
+    """Return the name of the requested container of an attempt, by default of its first one that is no init container.
+
+    Return None if the attempt has no such container, or none that is known.
+    """
+    names = [container.name for container in containers_of(story, number)]
+    if requested is not None:
+        return requested if requested in names else None
+    first = (container.name for container in containers_of(story, number) if not container.init)
+    return next(first, names[0] if names else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

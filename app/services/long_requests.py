@@ -19,6 +19,8 @@ from app.cancellation import rounds
 from app.clock import Clock
 from app.db.errors import DatabaseUnavailable
 from app.domain.errors import DomainError, Forbidden, TooManyRequests, Unauthenticated, Unavailable
+from app.instruments import Values, exposed
+from app.services import metrics
 from app.services.access import Access, Principal
 from app.services.settings import LongRequestLimits
 
@@ -42,6 +44,7 @@ class EndReason(StrEnum):
     """Why a request was ended before it was complete."""
 
     REVOKED = "revoked"
+    EXPIRED = "expired"
     CHANGED = "changed"
     UNCONFIRMED = "unconfirmed"
     SHUTDOWN = "shutdown"
@@ -49,16 +52,22 @@ class EndReason(StrEnum):
     TIMEOUT = "timeout"
 
 
-DENIED: Final = frozenset({EndReason.REVOKED, EndReason.CHANGED, EndReason.UNCONFIRMED})
+DENIED: Final = frozenset({EndReason.REVOKED, EndReason.EXPIRED, EndReason.CHANGED, EndReason.UNCONFIRMED})
 """The reasons that withdraw access: after them the client must receive no more data."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class LongRequest:
-    """One long-running request. `confirmed_at` is the monotonic time of the last successful check of its token."""
+    """One long-running request.
+
+    `confirmed_at` is the monotonic time of the last successful check of its token. `logs` is the number of logs that it
+    has open.
+    """
 
     principal: Principal
+    kind: LongRequestKind
     confirmed_at: float
+    logs: int
     end_reason: EndReason | None = None
     _scope: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
 
@@ -80,7 +89,7 @@ class LongRequests:
         self._open: set[LongRequest] = set()
         self._of_token: Counter[str] = Counter()
         self._logs_of_token: Counter[str] = Counter()
-        self._of_kind: Counter[LongRequestKind] = Counter()
+        self._total = self._logs = 0
         self._closing = False
 
     @property
@@ -98,9 +107,10 @@ class LongRequests:
             TooManyRequests: a limit is reached. The block did not start.
         """
         self._require_room(principal, kind)
-        request = LongRequest(principal=principal, confirmed_at=self._clock.monotonic())
+        request = LongRequest(principal=principal, kind=kind, confirmed_at=self._clock.monotonic(), logs=0)
         # There is no await since the check, so the limits are never exceeded.
-        self._count(request, kind, 1)
+        self._count(request, 1)
+        self._count_logs(request, 1 if kind is LongRequestKind.LOG else 0)
         try:
             async with request._scope as scope:  # noqa: SLF001 - both classes are of this module
                 if seconds is not None:
@@ -118,7 +128,15 @@ class LongRequests:
                 raise
             request.end_reason = request.end_reason or EndReason.TIMEOUT
         finally:
-            self._count(request, kind, -1)
+            self._count_logs(request, 0)
+            self._count(request, -1)
+
+    def reserve_logs(self, request: LongRequest, logs: int) -> bool:
+        """Count this number of open logs for a request, if the limits permit it; return whether they do."""
+        if self._logs_problem(request.principal, logs - request.logs):
+            return False
+        self._count_logs(request, logs)
+        return True
 
     def close(self) -> None:
         """End all long-running requests, and every later one as soon as it starts: the process is stopping."""
@@ -128,29 +146,37 @@ class LongRequests:
 
     async def run(self) -> None:
         """Recheck tokens until cancelled."""
-        for _ in rounds():
-            await asyncio.sleep(self._limits.recheck)
-            await self.recheck()
+        with exposed({metrics.LONG_REQUESTS: self._open_by_kind}):
+            for _ in rounds():
+                await asyncio.sleep(self._limits.recheck)
+                await self.recheck()
+
+    def _open_by_kind(self) -> Values:
+        counts = Counter(request.kind for request in self._open)
+        return {(kind,): counts[kind] for kind in LongRequestKind}
 
     async def recheck(self) -> None:
-        """Read all tokens in use in one statement, and end the requests of tokens that were revoked or changed."""
-        ids = {request.principal.id for request in self._open}
-        if not ids:
+        """Read all tokens in use in one statement. End the requests of those that expired, changed or were revoked."""
+        # First, because it needs no database.
+        now = self._clock.now()
+        await self._end({each: EndReason.EXPIRED for each in self._open if each.principal.has_expired(now)})
+        principals = {request.principal for request in self._open if request.end_reason is None}
+        if not principals:
             return
         try:
             async with asyncio.timeout(_RECHECK_TIMEOUT):
-                current = await self._access.current(ids)
+                current = await self._access.current(principals)
         except (DatabaseUnavailable, TimeoutError) as error:
             log.warning("tokens cannot be rechecked: %s", str(error) or "no answer in time")
             await self._end({each: EndReason.UNCONFIRMED for each in self._open if self._is_unconfirmed(each)})
             return
-        now = self._clock.monotonic()
+        confirmed_at = self._clock.monotonic()
         ending: dict[LongRequest, EndReason] = {}
         for request in self._open:
-            found = current.get(request.principal.id)
+            found = current.get(request.principal)
             if found == request.principal:
-                request.confirmed_at = now
-            elif request.principal.id in ids:  # a request that arrived during the read was authenticated just now
+                request.confirmed_at = confirmed_at
+            elif request.principal in principals:  # a request that arrived during the read was authenticated just now
                 ending[request] = EndReason.REVOKED if found is None else EndReason.CHANGED
         await self._end(ending)
 
@@ -168,22 +194,38 @@ class LongRequests:
     def _require_room(self, principal: Principal, kind: LongRequestKind) -> None:
         """Raise TooManyRequests if one more request would exceed a limit."""
         limits = self._limits
-        logs_per_token = max(1, limits.logs // 2)  # so that no token excludes the others
         if self._of_token[principal.id] >= limits.per_token:
             raise _too_many(f"this token has {limits.per_token} open streams, long polls and logs", "of this token")
-        if self._of_kind.total() >= limits.total:
+        if self._total >= limits.total:
             raise _too_many(f"this process has {limits.total} open streams, long polls and logs")
-        if kind is LongRequestKind.LOG and self._logs_of_token[principal.id] >= logs_per_token:
-            raise _too_many(f"this token has {logs_per_token} open logs", "of this token")
-        if kind is LongRequestKind.LOG and self._of_kind[kind] >= limits.logs:
-            raise _too_many(f"this process has {limits.logs} open logs")
+        if kind is LongRequestKind.LOG and (problem := self._logs_problem(principal, 1)):
+            raise problem
 
-    def _count(self, request: LongRequest, kind: LongRequestKind, change: int) -> None:
-        self._of_kind[kind] += change
-        for of_token in (self._of_token, self._logs_of_token) if kind is LongRequestKind.LOG else (self._of_token,):
-            of_token[request.principal.id] += change
-            if not of_token[request.principal.id]:
-                del of_token[request.principal.id]
+    def _logs_problem(self, principal: Principal, more: int) -> TooManyRequests | None:
+        """Return why so many more logs of the token cannot be open, or None if they can."""
+        per_token = max(1, self._limits.logs // 2)  # so that no token excludes the others
+        if self._logs_of_token[principal.id] + more > per_token:
+            return _too_many(f"this token has {per_token} open logs", "of this token")
+        if self._logs + more > self._limits.logs:
+            return _too_many(f"this process has {self._limits.logs} open logs")
+        return None
+
+    def _count(self, request: LongRequest, change: int) -> None:
+        self._total += change
+        _add(self._of_token, request.principal.id, change)
+
+    def _count_logs(self, request: LongRequest, logs: int) -> None:
+        change = logs - request.logs
+        request.logs = logs
+        self._logs += change
+        _add(self._logs_of_token, request.principal.id, change)
+
+
+def _add(counter: Counter[str], token: str, change: int) -> None:
+    """Change the number of a token. Tokens without a number are forgotten, so that the counter does not grow."""
+    counter[token] += change
+    if not counter[token]:
+        del counter[token]
 
 
 def refusal(reason: EndReason) -> DomainError:
@@ -191,6 +233,8 @@ def refusal(reason: EndReason) -> DomainError:
     match reason:
         case EndReason.REVOKED:
             return Unauthenticated("the token has been revoked", code="InvalidToken")
+        case EndReason.EXPIRED:
+            return Unauthenticated("the token has expired", code="InvalidToken")
         case EndReason.CHANGED:
             return Forbidden("the rights of the token have changed: send the request again", code="AccessChanged")
         case EndReason.UNCONFIRMED:

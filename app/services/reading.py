@@ -12,8 +12,9 @@ from uuid import UUID
 
 from typing_extensions import override
 
-from app.db import pages, resources
+from app.db import counting, pages, resources
 from app.db.engine import Database
+from app.db.facets import Facets
 from app.db.group_read import GroupRead
 from app.db.history import HistoryRow
 from app.db.jobs import attempts, evidence, reads, replicas, scale_records
@@ -134,6 +135,10 @@ class Reader(ABC, Generic[Row]):
         """Return the page that `page` returns, with summaries in place of rows."""
         return await pages.summary_page(self._db, self._where, where, after=after, limit=limit)
 
+    async def facets(self, where: Criteria) -> Facets:
+        """Count the objects that match the filter, whatever their kinds and phases."""
+        return await counting.facets(self._db, self._where, where)
+
     async def history(self, uid: UUID, after: int, limit: int) -> list[HistoryRow]:
         """Return at most `limit` history rows with a number above `after`, oldest first."""
         return await resources.history(self._db, self._where, uid, after_seq=after, limit=limit)
@@ -205,9 +210,9 @@ class JobReader(Reader[JobRow]):
             ended.setdefault(Rank(task, rank), []).append(attempt)
         return [ReplicaHistory(stored=stored, ended=ended.get(stored.replica.key, ())) for stored in found]
 
-    async def tasks(self, uid: UUID) -> list[str]:
-        """Return the tasks that have stored replicas, by name."""
-        return await replicas.tasks(self._db, uid)
+    async def task_sizes(self, uid: UUID) -> dict[str, int]:
+        """Return the number of stored replicas of each task that has any, in the order of their names."""
+        return await replicas.task_sizes(self._db, uid)
 
     async def scale_records(self, uid: UUID, after: int, limit: int) -> list[ScaleRecord]:
         return await scale_records.page(self._db, uid, after_seq=after, limit=limit)

@@ -10,7 +10,7 @@ class LongRequestLimits:
     Args:
         total: most of them together.
         per_token: most of them for one token.
-        logs: most of them that are logs.
+        logs: most logs that they have open. A merged log has one for each replica.
         recheck: seconds between two checks of the tokens.
         unconfirmed: seconds for which a successful check counts while Postgres does not answer. It is longer than a
             failover of Postgres takes.
@@ -18,6 +18,6 @@ class LongRequestLimits:
 
     total: int = 5000
     per_token: int = 2500
-    logs: int = 50
+    logs: int = 150
     recheck: float = 3.0
     unconfirmed: float = 15.0

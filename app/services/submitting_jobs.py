@@ -22,6 +22,7 @@ from app.domain.status.records import JobPendingReason, JobStatus
 from app.domain.vocabulary import PendingCode, ReplicaPhase
 from app.offload import is_large, offloaded
 from app.services.submitting import Hint, Submitter
+from app.telemetry import trace_context
 
 # Replicas. Larger jobs are rendered in a thread, so that other requests do not wait for their native status.
 LARGE_JOB: Final = 500
@@ -80,7 +81,7 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
     def new(self, prepared: PreparedJob, actor: str, retry_of: UUID | None = None) -> NewJob:
         # The answer and the first reconcile read it.
         self._planner.keep(prepared.draft.accepted, prepared.uid, generation=1)
-        manifest, plan = prepared.manifest, prepared.plan
+        manifest, plan, trace = prepared.manifest, prepared.plan, trace_context.current()
         return NewJob(
             uid=prepared.uid,
             namespace=manifest["metadata"]["namespace"],
@@ -95,6 +96,8 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
             retry_of=retry_of,
             status=_first_status(plan),
             pods=len(plan.replicas),
+            traceparent=trace.traceparent if trace else None,
+            tracestate=trace.state or None if trace else None,
         )
 
     @override

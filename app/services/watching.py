@@ -29,6 +29,8 @@ from app.db.resources import listed
 from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.errors import Unavailable
 from app.domain.listing import Criteria, ListItem
+from app.instruments import exposed
+from app.services import metrics
 
 _KEPT: Final = 10_000  # events in memory, a few MiB
 _BATCH: Final = 1000  # events per read
@@ -212,9 +214,10 @@ class Watcher:
 
     async def run(self) -> None:
         """Follow the feed until cancelled. While Postgres does not answer, events are late and none is lost."""
-        async with TaskGroup() as group:
-            group.create_task(self.waker.run())
-            group.create_task(self._follow_with_retries())
+        with exposed({metrics.FOLLOWED: lambda: {(): self._last} if self._begun.is_set() else {}}):
+            async with TaskGroup() as group:
+                group.create_task(self.waker.run())
+                group.create_task(self._follow_with_retries())
 
     async def _follow_with_retries(self) -> None:
         for _ in rounds():

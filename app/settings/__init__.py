@@ -4,6 +4,7 @@ Only `app.bootstrap` reads settings. All other code receives values as arguments
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -11,6 +12,7 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from app.db.settings import DatabaseTimeouts
+from app.domain.access.grants import read_group_grants
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.cache.specs.limits import DEFAULT_CACHE_ROOTS, CacheLimits
 from app.domain.cache.values import CACHE_MOUNT_PATH, DATA_MOUNT_PATH, CacheSite
@@ -22,8 +24,10 @@ from app.domain.policy import Level, PodPolicy
 from app.domain.policy.table import NAMES
 from app.domain.reconcile.timing import Timing
 from app.domain.reservations.pod_limits import PodLimits
+from app.k8s.limits import TransportLimits
 from app.loops.settings import AutoscalerSettings, ControllerSettings, EvidenceSettings, SampleSettings
-from app.settings.serving import Names, ServingSettings
+from app.settings.oidc import SignInSettings
+from app.settings.serving import Names
 
 ENV_PREFIX = "JOBGATE_"
 # Absolute, without dot components, and without characters that need quoting.
@@ -43,7 +47,7 @@ _DIVIDED = {
 }
 
 
-class Settings(ServingSettings):
+class Settings(SignInSettings):
     """The settings of one process. Times are in seconds and sizes in bytes, unless a description says otherwise."""
 
     model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, extra="ignore", frozen=True)
@@ -232,13 +236,6 @@ class Settings(ServingSettings):
         float, Field(gt=0, le=1, description="share of the cluster's CPU and memory that pods may request, as upstream")
     ] = 0.97
 
-    log_format: Annotated[
-        Literal["json", "text"], Field(description="format of log lines: json for programs, text for people")
-    ] = "json"
-    log_level: Annotated[
-        Literal["debug", "info", "warning", "error"], Field(description="lowest severity that is logged")
-    ] = "info"
-
     @field_validator("accelerators_file")
     @classmethod
     def _can_be_read(cls, value: str | None) -> str | None:
@@ -265,6 +262,26 @@ class Settings(ServingSettings):
                 raise ValueError(f"{variable} names {', '.join(wrong)}; the namespaces {reserved} are never served")
         return self
 
+    @model_validator(mode="after")
+    def _drain_ends_before_shutdown(self) -> Self:
+        """Reject a drain that the end of the process would cut off: the requests in progress would be lost."""
+        if self.drain_seconds >= self.shutdown_timeout:
+            raise ValueError(
+                f"{ENV_PREFIX}DRAIN_SECONDS ({self.drain_seconds:g} s) must be less than {ENV_PREFIX}SHUTDOWN_TIMEOUT "
+                f"({self.shutdown_timeout:g} s): both count from SIGTERM"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _grant_served_namespaces(self) -> Self:
+        """Reject grants that can never permit anything."""
+        served = self.served_namespaces()
+        grants = [grant for group in read_group_grants(self.oidc_grants).values() for grant in group]
+        wrong = sorted({name for grant in grants for name in grant.namespaces or () if name not in served})
+        if wrong:
+            raise ValueError(f"{ENV_PREFIX}OIDC_GRANTS names {', '.join(wrong)}; these namespaces are not served here")
+        return self
+
     def share_of(self, workers: int) -> Self:
         """Return the settings of one worker of this many: limits of the whole gateway are divided among them."""
         shares = {name: max(least, -(-getattr(self, name) // workers)) for name, least in _DIVIDED.items()}
@@ -289,6 +306,11 @@ class Settings(ServingSettings):
         """Bound statements by the lease: the fence rejects what the controller writes after its lease has expired."""
         # With the `silence` of half as long, a connection without an answer is dropped after the duration of one lease.
         return DatabaseTimeouts.of(min(self.database_timeout, self.lease_seconds * 2 / 3))
+
+    def cluster_limits(self) -> TransportLimits:
+        """Return the limits of connections to the API server. Logs do not use those of other calls: they last long."""
+        limits = TransportLimits()
+        return replace(limits, connections=limits.connections + self.max_open_logs)
 
     def limits(self) -> Limits:
         return Limits(

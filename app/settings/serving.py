@@ -5,11 +5,12 @@ from typing import Annotated, TypeAlias
 from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field
-from pydantic_settings import BaseSettings, NoDecode
+from pydantic_settings import NoDecode
 
 from app.api.settings import LOOPBACK_HOSTS, HttpSettings
 from app.http_server.limits import ServerLimits
 from app.services.settings import LongRequestLimits
+from app.settings.logs import LogSettings
 from app.workers.cores import default_workers
 
 
@@ -22,7 +23,7 @@ def _split(value: object) -> object:
 Names: TypeAlias = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 
 
-class ServingSettings(BaseSettings):
+class ServingSettings(LogSettings):
     """The settings of the HTTP server. Times are in seconds and sizes in bytes, unless a description says otherwise."""
 
     host: Annotated[str, Field(description="address to serve on")] = "127.0.0.1"
@@ -76,8 +77,12 @@ class ServingSettings(BaseSettings):
     ] = 2500
     max_open_logs: Annotated[
         int,
-        Field(ge=1, description="most of these that are logs: each uses one of the 100 connections to the API server"),
-    ] = 50
+        Field(
+            ge=1,
+            description="most of these that are logs: each uses a connection to the API server, besides 100 for other "
+            "calls, and a merged log counts once for each replica",
+        ),
+    ] = 150
     max_waiting_submissions: Annotated[
         int,
         Field(
@@ -154,6 +159,7 @@ class ServingSettings(BaseSettings):
             max_bodies_bytes=max(self.max_bodies_bytes, self.max_body_bytes),
             cors_origins=self.cors_origins,
             gzip_min_bytes=self.gzip_min_bytes,
+            access_log=self.writes_access_log(),
             hosts=self._hosts(),
         )
 

@@ -14,11 +14,12 @@ from typing import Final, Self
 
 import structlog
 
+from app.http_server.accepting import LogThrottle, Shortage, readable
 from app.workers.exposition import combined
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
-_WITHIN: Final = 1.0  # seconds for all other processes; one that is frozen or restarting is left out
+_WITHIN: Final = 1.0  # seconds for an answer; a process that is frozen or restarting is left out
 _MOST_BYTES: Final = 16 * 1024 * 1024  # of one process; 1000 time series take about 100 KiB
 
 
@@ -27,6 +28,8 @@ class MetricsExchange:
 
     def __init__(self, names: Sequence[str]) -> None:
         self._sockets = {name: _internal_socket() for name in names}
+        # Every request for /metrics misses a process that does not answer, and such requests need no token.
+        self._missing = {name: LogThrottle() for name in names}
 
     def __enter__(self) -> Self:
         return self
@@ -38,19 +41,12 @@ class MetricsExchange:
     @asynccontextmanager
     async def served(self, name: str, own: Callable[[], str]) -> AsyncIterator[None]:
         """Answer each connection to the socket of process `name` with its own metrics, during the block."""
-
-        async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            with suppress(OSError):
-                writer.write(own().encode())
-                await writer.drain()
-                writer.close()
-                await writer.wait_closed()
-
-        server = await asyncio.start_server(answer, sock=self._sockets[name].dup())
-        try:
-            yield
-        finally:
-            server.close()
+        with self._sockets[name].dup() as listening:
+            listening.settimeout(0)
+            async with asyncio.TaskGroup() as group:
+                answering = group.create_task(_answer_all(group, listening, own))
+                yield
+                answering.cancel()
 
     async def collect(self, name: str, own: str) -> str:
         """Return the metrics of all processes. `own` are those of process `name`, which calls this."""
@@ -65,7 +61,9 @@ class MetricsExchange:
             async with asyncio.timeout(_WITHIN):
                 return await self._received(name)
         except (OSError, TimeoutError) as error:
-            log.info("metrics.process_missing", name=name, error=str(error) or "no answer in time")
+            if (dropped := self._missing[name].admit(asyncio.get_running_loop().time())) is not None:
+                cause = str(error) or "no answer in time"
+                log.info("metrics.process_missing", name=name, error=cause, dropped=dropped)
             return ""
 
     async def _received(self, name: str) -> str:
@@ -78,6 +76,36 @@ class MetricsExchange:
             while len(received) < _MOST_BYTES and (data := await loop.sock_recv(connection, 64 * 1024)):
                 received += data
         return received.decode()
+
+
+async def _answer_all(group: asyncio.TaskGroup, listening: socket.socket, own: Callable[[], str]) -> None:
+    """Accept connections until cancelled, and answer each in a task of the group.
+
+    asyncio's server would log a hundred lines per second while the process has no free descriptor.
+    """
+    shortage = Shortage("metrics.cannot_accept")
+    while True:
+        try:
+            connection, _ = listening.accept()
+        except BlockingIOError:
+            await readable(listening)
+        except OSError as error:
+            if Shortage.causes(error):
+                await shortage.pause(error)
+        else:
+            group.create_task(_answer(connection, own))
+
+
+async def _answer(connection: socket.socket, own: Callable[[], str]) -> None:
+    with connection, suppress(OSError):  # the process that asked has given up
+        connection.settimeout(0)
+        try:
+            text = own()
+        except Exception as error:
+            log.exception("metrics.failed", error=repr(error))
+            return
+        async with asyncio.timeout(_WITHIN):
+            await asyncio.get_running_loop().sock_sendall(connection, text.encode())
 
 
 def _internal_socket() -> socket.socket:

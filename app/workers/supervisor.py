@@ -9,7 +9,6 @@ import selectors
 import signal
 import socket
 import sys
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from app.clock import Clock
 from app.workers.fleet import KILLED, Action, ActionKind, Fleet, FleetTimes
 from app.workers.link import Order, SupervisorLink
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 _STOPPING: Final = frozenset({signal.SIGINT, signal.SIGTERM})
 _HANDLED: Final = frozenset({*_STOPPING, signal.SIGHUP, signal.SIGCHLD})
@@ -174,8 +173,8 @@ class ProcessSupervisor:
             for child in self._children.values():
                 child.connection.close()
             status = self._run_process(process, link)
-        except BaseException:  # noqa: BLE001  nothing may return into the supervisor's code
-            traceback.print_exc()
+        except BaseException:  # nothing may return into the supervisor's code
+            log.critical("workers.process_failed", name=self._names[process], exc_info=True)
         finally:
             with suppress(OSError, ValueError):
                 sys.stdout.flush()

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -24,11 +25,16 @@ VARIABLES: Final = frozenset({SERVER, TOKEN, NAMESPACE, CONTEXT, CONFIG})
 
 
 class Context(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A gateway, the token for it, and the namespace of commands without `-n`."""
+    """A gateway, the token for it, and the namespace of commands without `-n`.
+
+    A token of an OIDC issuer expires, and the refresh token yields the next one.
+    """
 
     server: str
     token: str | None = None
     namespace: str = "default"
+    refresh_token: str | None = None
+    expires_at: datetime | None = None
 
 
 class Contexts(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -73,6 +79,11 @@ def save(path: Path, contexts: Contexts) -> None:
         raise ContextError(f"{path}: {error.strerror}") from None
 
 
+def name_of(contexts: Contexts, environment: Mapping[str, str], context: str | None = None) -> str | None:
+    """Return the name of the context of a command; None if there is none."""
+    return context or environment.get(CONTEXT) or contexts.current
+
+
 def resolved(
     contexts: Contexts,
     environment: Mapping[str, str],
@@ -82,18 +93,19 @@ def resolved(
     context: str | None = None,
 ) -> Context:
     """Return the gateway of a command. A token belongs to its server, so another server does not get it."""
-    name = context or environment.get(CONTEXT) or contexts.current
+    name = name_of(contexts, environment, context)
     if name is not None and name not in contexts.contexts:
         known = ", ".join(sorted(contexts.contexts)) or "none; create one with `jobgate login`"
         raise ContextError(f"there is no context {name}; accepted: {known}")
     chosen = contexts.contexts[name] if name is not None else Context(server=DEFAULT_SERVER)
     address = checked_address(server or environment.get(SERVER) or chosen.server)
-    token = environment.get(TOKEN) or (chosen.token if address == chosen.server.rstrip("/") else None)
-    return Context(
-        server=address,
-        token=checked_token(token),
-        namespace=namespace or environment.get(NAMESPACE) or chosen.namespace,
-    )
+    place = namespace or environment.get(NAMESPACE) or chosen.namespace
+    if given := environment.get(TOKEN):
+        return Context(server=address, token=checked_token(given), namespace=place)
+    if address != chosen.server.rstrip("/"):
+        return Context(server=address, namespace=place)
+    checked_token(chosen.token)
+    return msgspec.structs.replace(chosen, server=address, namespace=place)
 
 
 def checked_address(server: str) -> str:
@@ -128,6 +140,11 @@ def with_context(contexts: Contexts, name: str, context: Context) -> Contexts:
     return Contexts(current=name, contexts={**contexts.contexts, name: context})
 
 
+def replaced(contexts: Contexts, name: str, context: Context) -> Contexts:
+    """Return the contexts with this one in the place of that with its name."""
+    return Contexts(current=contexts.current, contexts={**contexts.contexts, name: context})
+
+
 def chosen_context(contexts: Contexts, name: str | None, namespace: str | None) -> Contexts:
     """Return the contexts with another current one, or with another namespace of that one."""
     chosen = name or contexts.current
@@ -135,8 +152,7 @@ def chosen_context(contexts: Contexts, name: str | None, namespace: str | None) 
         known = ", ".join(sorted(contexts.contexts)) or "none; create one with `jobgate login`"
         raise ContextError(f"there is no context {chosen or 'yet'}; accepted: {known}")
     old = contexts.contexts[chosen]
-    new = Context(server=old.server, token=old.token, namespace=namespace or old.namespace)
-    return with_context(contexts, chosen, new)
+    return with_context(contexts, chosen, msgspec.structs.replace(old, namespace=namespace or old.namespace))
 
 
 def connect(context: Context, retries: RetryPolicy | None = None) -> "Client":

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jobgate.cli import connection
+from jobgate.cli import connection, oidc
 from jobgate.cli.exits import Exit
 from jobgate.cli.options import STRUCTURED, Format, Output, guarded, printed
 from jobgate.cli.tables import table
@@ -19,17 +19,33 @@ def login(
     token: Annotated[
         str | None, typer.Option(help="Token; asked for if it is missing, - for none.", show_default=False)
     ] = None,
+    with_oidc: Annotated[
+        bool | None,
+        typer.Option(
+            "--oidc/--no-oidc",
+            help="Sign in at the gateway's OIDC issuer in a browser; by default if it has one and there is no token.",
+            show_default=False,
+        ),
+    ] = None,
     output: Format = Output.TEXT,
 ) -> None:
-    """Check a token, save it with its gateway, and use both.
+    """Sign in with a token or in a browser, save the token with its gateway, and use both.
 
     Example: jobgate login https://jobgate.example --context lab -n vision
     """
     with guarded():
         address = connection.checked_address(server)
-        given = token or os.environ.get(connection.TOKEN) or typer.prompt("token", hide_input=True)
-        checked = None if given == "-" else connection.checked_token(given)
-        chosen = connection.Context(server=address, token=checked, namespace=namespace)
+        chosen = connection.Context(server=address, namespace=namespace)
+        given = token or os.environ.get(connection.TOKEN)
+        issuer = None if with_oidc is False or (given and not with_oidc) else oidc.offered(address)
+        if with_oidc and issuer is None:
+            raise oidc.SignInError(f"the gateway {address} has no OIDC issuer; give --token")
+        if issuer is not None and (with_oidc or issuer.device_authorization_endpoint is not None):
+            signed_in = oidc.sign_in(address, issuer, lambda text: typer.echo(text, err=True))
+            chosen = oidc.with_token(chosen, signed_in)
+        else:
+            given = given or typer.prompt("token", hide_input=True)
+            chosen.token = None if given == "-" else connection.checked_token(given)
         with connection.connect(chosen) as client:
             # The cheapest request that needs the token and the namespace.
             path = f"{wire.API}/namespaces/{namespace}/jobs"

@@ -32,7 +32,7 @@ from jobgate.client.types import Job, Replica
 if TYPE_CHECKING:
     from jobgate.client import AsyncClient, Client
 
-# Replicas that are followed at once. The gateway allows 50 open logs, for all its clients together.
+# Replicas that are followed at once. The gateway limits the open logs of all its clients together.
 _MOST: Final = 40
 
 

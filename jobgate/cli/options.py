@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 import typer
 
-from jobgate.cli import connection
+from jobgate.cli import connection, oidc
 from jobgate.cli.durations import seconds
 from jobgate.cli.exits import Exit
 from jobgate.cli.faults import fault_text
@@ -82,8 +82,10 @@ def run_async(
 
 def context_of(server: str | None, namespace: str | None, context: str | None) -> connection.Context:
     """Return the gateway that the options of a command, the environment and the file of contexts select."""
-    contexts = connection.load(connection.contexts_file(os.environ))
-    return connection.resolved(contexts, os.environ, server=server, namespace=namespace, context=context)
+    file = connection.contexts_file(os.environ)
+    contexts = connection.load(file)
+    chosen = connection.resolved(contexts, os.environ, server=server, namespace=namespace, context=context)
+    return oidc.renewed(chosen, file, connection.name_of(contexts, os.environ, context))
 
 
 @contextmanager

@@ -588,6 +588,7 @@ class ProblemCode(StrEnum):
 
     ACCESS_CHANGED = "AccessChanged"
     ALREADY_FINISHED = "AlreadyFinished"
+    AUTHORIZATION_PENDING = "AuthorizationPending"
     CANCELLING = "Cancelling"
     CLUSTER_DENIED = "ClusterDenied"
     CLUSTER_UNREACHABLE = "ClusterUnreachable"
@@ -609,9 +610,11 @@ class ProblemCode(StrEnum):
     INVALID_PAGE_TOKEN = "InvalidPageToken"
     INVALID_PARAMETER = "InvalidParameter"
     INVALID_QUANTITY = "InvalidQuantity"
+    INVALID_REDIRECT = "InvalidRedirect"
     INVALID_SELECTOR = "InvalidSelector"
     INVALID_TIME = "InvalidTime"
     INVALID_TOKEN = "InvalidToken"
+    ISSUER_UNAVAILABLE = "IssuerUnavailable"
     KEY_IN_FLIGHT = "KeyInFlight"
     LEASE_LOST = "LeaseLost"
     MALFORMED_DOCUMENT = "MalformedDocument"
@@ -619,6 +622,7 @@ class ProblemCode(StrEnum):
     METHOD_NOT_ALLOWED = "MethodNotAllowed"
     NAME_TAKEN = "NameTaken"
     NO_CLUSTER = "NoCluster"
+    NO_GRANT = "NoGrant"
     NO_INVENTORY = "NoInventory"
     NO_LOG = "NoLog"
     NOT_FINISHED = "NotFinished"
@@ -635,6 +639,8 @@ class ProblemCode(StrEnum):
     ROUTE_NOT_FOUND = "RouteNotFound"
     SCALE_NOT_SUPPORTED = "ScaleNotSupported"
     SHUTTING_DOWN = "ShuttingDown"
+    SIGN_IN_REFUSED = "SignInRefused"
+    SLOW_DOWN = "SlowDown"
     STARTING = "Starting"
     TARGET_TOO_LONG = "TargetTooLong"
     TOO_LARGE = "TooLarge"
@@ -645,6 +651,7 @@ class ProblemCode(StrEnum):
     TOO_MANY_OPEN = "TooManyOpen"
     TOO_MANY_PODS = "TooManyPods"
     TOO_MANY_REQUESTS = "TooManyRequests"
+    TOO_MANY_SIGN_INS = "TooManySignIns"
     UNAUTHENTICATED = "Unauthenticated"
     UNAVAILABLE = "Unavailable"
     UNCONFIRMED = "Unconfirmed"
@@ -743,3 +750,22 @@ class ResourceDryRun(Struct, frozen=True, kw_only=True, rename="camel"):
 
     dry_run: bool
     manifest: dict[str, Any]
+
+
+class Oidc(Struct, frozen=True, kw_only=True, rename="camel"):
+    """How users sign in at an OIDC issuer. Without one, all other fields have no value."""
+
+    enabled: bool
+    issuer: str | None = None
+    client_id: str | None = None
+    scopes: list[str]
+    authorization_endpoint: str | None = None
+    device_authorization_endpoint: str | None = None
+
+
+class OidcToken(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The outcome of a sign-in."""
+
+    token: str
+    refresh_token: str | None = None
+    expires_at: datetime

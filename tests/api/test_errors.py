@@ -5,10 +5,13 @@ import pkgutil
 from collections.abc import Iterator
 from http import HTTPStatus
 
+import httpx2
 import pytest
+from fastapi import FastAPI
 
 import app
-from app.api.errors import STATUSES, problem, problem_of, status_of
+from app.api.errors import STATUSES, install, problem, problem_of, status_of
+from app.db.errors import DatabaseUnavailable
 from app.domain.errors import DomainError, FieldError, NotFound
 
 
@@ -54,3 +57,19 @@ def test_a_problem_has_the_headers_of_its_status() -> None:
     assert problem(401, "A", "b").headers["www-authenticate"].startswith("Bearer")
     assert problem(503, "A", "b").headers["retry-after"] == "1"
     assert problem(405, "A", "b", headers={"Allow": "GET"}).headers["allow"] == "GET"
+
+
+async def test_errors_of_the_server_are_logged_once_per_minute_and_code(caplog: pytest.LogCaptureFixture) -> None:
+    failing = FastAPI()
+    install(failing)
+
+    @failing.get("/{code}")
+    async def fail(code: str) -> None:
+        raise NotFound("there is none") if code == "NotFound" else DatabaseUnavailable("no connection", code=code)
+
+    transport = httpx2.ASGITransport(failing)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://gateway") as client:
+        statuses = [(await client.get(path)).status_code for path in ("/A", "/A", "/A", "/B", "/NotFound")]
+    assert statuses == [503, 503, 503, 503, 404]
+    lines = [record.getMessage() for record in caplog.records if record.name == "app.api.errors"]
+    assert lines == [f"GET /{code}: no connection (0 earlier not logged)" for code in "AB"]

@@ -92,7 +92,7 @@ ROUTES = long_routes()
 async def test_the_openapi_document_shows_every_long_running_route() -> None:
     assert {kind: len([r for r in ROUTES if r.kind == kind]) for kind in ("stream", "poll", "log")} == {
         "stream": 9,
-        "poll": 18,
+        "poll": 21,
         "log": 2,
     }
 
@@ -240,6 +240,7 @@ async def test_one_token_has_a_limit_of_open_requests(served: tuple[Gateway, Uid
         assert gateway.services.long_requests.count == QUICK.per_token
         held += [group.create_task(_hold(gateway, stream, uids, other)) for _ in range(QUICK.total - QUICK.per_token)]
         await until_open(gateway, QUICK.total)
+        assert f'jobgate_long_requests{{kind="stream"}} {QUICK.total}.0' in (await gateway.client.get("/metrics")).text
         assert (await _send_refused(gateway, stream, uids, other)).status_code == 429
         assert (await gateway.client.get(jobs_path(), headers=greedy)).status_code == 200
         for task in held:

@@ -24,7 +24,7 @@ LEAST_ROLES: Final = {"rehearse_autoscaler": "admin"}
 # Routes for the pods of one job. They accept no token of `jobgate token create`.
 OF_JOBS: Final = "/v2alpha1/"
 # Routes that need no token.
-OPEN: Final = ("/livez", "/readyz", "/metrics")
+OPEN: Final = ("/livez", "/readyz", "/metrics", "/api/v1/oidc", "/api/v1/oidc/token")
 
 
 def operations() -> list[tuple[str, str, str]]:

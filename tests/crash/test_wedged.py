@@ -19,7 +19,9 @@ from tests.support.waiting import until
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 
 CROWDED = {**STEADY, "JOBGATE_DATABASE_POOL_SIZE": "2", "JOBGATE_OPEN_ACCESS": "false"}
-WAITING = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'jobgate' AND wait_event_type = 'Lock'"
+WAITING = """
+SELECT count(*) FROM pg_stat_activity WHERE application_name = 'jobgate requests' AND wait_event_type = 'Lock'
+"""
 GRACE = {"JOBGATE_LEASE_GRACE": "1"}
 
 

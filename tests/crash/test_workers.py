@@ -223,12 +223,10 @@ async def test_two_workers_serve_as_one_gateway(database_url: str, tmp_path: Pat
         held = samples(text, "jobgate_http_connections")
         assert sum(held.values()) == 8
         assert abs(held["worker-0"] - held["worker-1"]) <= 2
-        epochs = samples(text, "jobgate_lease_epoch")
-        assert (sorted(epochs), epochs["worker-0"], epochs["worker-1"]) == (
-            ["controller", "worker-0", "worker-1"],
-            0,
-            0,
-        )
+        assert list(samples(text, "jobgate_build_info")) == ["worker-0", "worker-1", "controller"]
+        assert list(samples(text, "jobgate_feed_follower_position")) == ["worker-0", "worker-1", "controller"]
+        for of_controller in ("jobgate_lease_epoch", "jobgate_controller_state", "jobgate_lease_remaining_seconds"):
+            assert list(samples(text, of_controller)) == ["controller"], of_controller
         counted = [
             sum(samples((await client.get("/metrics")).text, "jobgate_http_request_duration_seconds_count").values())
             for client in clients

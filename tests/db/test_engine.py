@@ -14,6 +14,7 @@ from app.db.leases import Lease
 from app.db.settings import DatabaseTimeouts
 from app.embedded_postgres.server import EmbeddedPostgres
 from tests.db.factories import NOW, new_job, submitted
+from tests.support.metrics import value
 from tests.support.waiting import until
 
 SHORT = DatabaseTimeouts(statement=0.2, lock=0.1, idle_in_transaction=0.2, acquire=0.3)
@@ -76,6 +77,28 @@ async def test_a_pool_without_a_free_connection_is_unavailable(database_url: str
             async with db.read():
                 pass
     await db.close()
+
+
+async def test_metrics_show_the_use_of_each_pool(database_url: str) -> None:
+    def shown(state: str, pool: str = "made up") -> float:
+        return value(f"jobgate_database_pool_{state}", pool=pool)
+
+    db = await Database.open(database_url, pool_size=2, name="made up")
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group, db.read() as one, db.read():
+        assert (shown("max_connections"), shown("connections"), shown("connections_in_use")) == (2, 2, 2)
+        assert await one.fetchval("SHOW application_name") == "jobgate made up"
+        waiting = group.create_task(_read_once(db))
+        await until(lambda: shown("waiting"), lambda count: count == 1, what="a caller that waits", within=60)
+        await one.execute("SELECT 1")
+    assert waiting.done()
+    assert (shown("connections_in_use"), shown("waiting")) == (0, 0)
+    await db.close()
+    assert shown("max_connections") == 0
+
+
+async def _read_once(db: Database) -> None:
+    async with db.read() as connection:
+        await connection.execute("SELECT 1")
 
 
 async def test_a_transaction_that_does_nothing_is_ended(database_url: str) -> None:

@@ -12,8 +12,8 @@ from app.db.resources import Stored
 from app.domain.planning import Planner
 from app.services.reading import Address, JobReader
 from tests.db.factories import NOW, new_job, submitted
+from tests.db.list_rows import FILL_JOBS, FILL_SAMPLES
 from tests.db.samples.factories import SETS
-from tests.db.test_pages import FILL_JOBS, FILL_SAMPLES
 
 UPDATE = "UPDATE jobs SET version = version + 1 WHERE uid = $1 RETURNING version"
 

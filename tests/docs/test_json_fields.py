@@ -2,7 +2,9 @@
 
 import json
 import re
+from collections.abc import Callable
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,19 +26,39 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "docs/concepts.md": ("manifests",),
     "docs/elasticity.md": ("Kubernetes",),
     "docs/embedded-cluster.md": ("Kubernetes", "node scripts"),
+    "docs/helm.md": ("values of the chart",),
+    "docs/observability.md": ("log events", "log lines and spans"),
     "docs/operations.md": ("Kubernetes", "log events"),
     "docs/migration.md": ("Kubernetes",),
     "docs/pod-policy.md": ("Kubernetes",),
     "docs/status.md": ("native status",),
     **{str(page.relative_to(ROOT)): ("Kubernetes",) for page in KINDS},
 }
+SCHEMAS: Final[dict[str, tuple[str, Callable[[Any], Fields]]]] = {
+    "Kubernetes": ("devcluster/schema.json", of_kubernetes),
+    "values of the chart": ("deploy/helm/jobgate/values.schema.json", of_json_schema),
+}
+# The modules that define the fields of log lines, and the names and attributes of spans.
+TELEMETRY: Final = (
+    "app/api/request_telemetry.py",
+    "app/db/jobs/group_commit.py",
+    "app/k8s/spans.py",
+    "app/k8s/transport.py",
+    "app/loops/jobs/decided.py",
+    "app/telemetry/log_fields.py",
+    "app/telemetry/logs.py",
+    "app/telemetry/otlp.py",
+    "app/telemetry/tracing.py",
+)
 _OF_KUBERNETES: Final = "a field of a Kubernetes object; fields of the API begin with the same name"
 _EARLIER: Final = "a field of an earlier version"
 _RULE: Final = "the name of a rule of the plan, which plans show as a value"
 # Fields of documents without a schema, and words that look like fields, each with the reason.
 EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
+    ("docs/operations.md", "realm_access.roles"): "a claim of Keycloak",
     ("docs/api.md", "nativeStatus.profilings"): "what pods of a DIJob report, in a status that OpenAPI leaves open",
     ("docs/api.md", "event"): "a field of the lines of a stream, which have no schema",
+    ("docs/api.md", "line"): "a field of the lines of a merged log, which have no schema",
     ("docs/cli.md", "pyhton3"): "the typing error of the session",
     **{
         ("docs/client.md", name): "a name of the Python library"
@@ -59,6 +81,8 @@ EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
         ("docs/migration.md", name): _EARLIER
         for name in ("cacheObservedAt", "deletion.by", "deletion.requestedAt", "deletion.stage", "sampleJob")
     },
+    ("docs/observability.md", "lease.acquired"): "the name of a log line",
+    ("docs/operations.md", "database.stuck_sessions_ended"): "the name of a log line",
     ("docs/sdks.md", "event"): "a field of a server-sent event",
     ("docs/sdks.md", "exactOptionalPropertyTypes"): "an option of the TypeScript compiler",
     ("docs/sdks.md", "job"): "the type of a server-sent event",
@@ -85,12 +109,34 @@ def words_of_api() -> Fields:
     return Fields(names=words)
 
 
+def of_log_events() -> Fields:
+    fields = Fields()
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "app").rglob("*.py"))
+    for group, event in re.findall(r'"([a-z_]+)\.([a-z_]+)"', source):
+        fields.add(group, {event})
+    return fields
+
+
+def of_telemetry() -> Fields:
+    """The keyword arguments of log calls, and the names and attributes of spans with their parts."""
+    fields = Fields()
+    source = "".join((ROOT / path).read_text(encoding="utf-8") for path in TELEMETRY)
+    fields.names.update(re.findall(r"\b([a-z_]+)=", source))
+    for found in re.findall(r'"([a-z]\w*(?:\.\w+)*)"', source):
+        parts = found.split(".")
+        fields.names.add(parts[0])
+        for parent, child in pairwise(parts):
+            fields.add(parent, {child})
+    return fields
+
+
 @cache
 def of_source(name: str) -> Fields:
     fields = Fields()
     match name:
-        case "Kubernetes":
-            fields |= of_kubernetes(load("devcluster/schema.json"))
+        case "Kubernetes" | "values of the chart":
+            document, fields_of = SCHEMAS[name]
+            fields |= fields_of(load(document))
         case "manifests":
             for dialect in registry.DIALECTS.values():
                 fields |= of_json_schema(dialect.json_schema())
@@ -107,9 +153,9 @@ def of_source(name: str) -> Fields:
             source = (ROOT / "devcluster" / "testing" / "script.py").read_text(encoding="utf-8")
             fields.names.update(re.findall(r'"(\w+)"', source))
         case "log events":
-            source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "app").rglob("*.py"))
-            for group, event in re.findall(r'"([a-z_]+)\.([a-z_]+)"', source):
-                fields.add(group, {event})
+            fields |= of_log_events()
+        case "log lines and spans":
+            fields |= of_telemetry()
         case _:
             raise AssertionError(f"there is no source {name}")
     return fields

@@ -2,17 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 
 import httpx2
 import pytest
 import pytest_asyncio
 
-from app.db import tokens
-from app.db.engine import Database
 from app.demo import run
 from app.demo.stories import STORIES
 from tests.e2e.user import User, job
+from tests.support.bearer import bearer
 from tests.support.gateway_process import GatewayProcess, answering
 from tests.support.kube import KubeClient
 
@@ -24,16 +22,6 @@ async def closed(own_gateway: GatewayProcess) -> AsyncIterator[httpx2.AsyncClien
     url = await own_gateway.start({"JOBGATE_OPEN_ACCESS": "false"})
     async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
         yield client
-
-
-async def bearer(database_url: str, role: str, *namespaces: str) -> dict[str, str]:
-    db = await Database.open(database_url, pool_size=2)
-    now = datetime.now(UTC)  # noqa: TID251 - a test is its own clock
-    try:
-        _, secret = await tokens.create(db, name=f"a {role}", role=role, namespaces=namespaces, now=now)
-    finally:
-        await db.close()
-    return {"Authorization": f"Bearer {secret}"}
 
 
 async def test_only_health_routes_work_without_a_token(closed: httpx2.AsyncClient, namespace: str) -> None:

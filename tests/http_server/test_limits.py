@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.http_server.acceptor import LogThrottle
+from app.http_server.accepting import LogThrottle
 from app.http_server.limits import (
     LINGER_SECONDS,
     MIN_TAKEN,

@@ -50,7 +50,7 @@ def cluster(image: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cl
 
 async def _apply_rights(cluster: Cluster) -> None:
     async with connect(cluster) as api:
-        await rights.apply(api, rights.RBAC)
+        await rights.apply(api, rights.documents(rights.RBAC))
 
 
 @pytest.fixture

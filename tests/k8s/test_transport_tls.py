@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from app.k8s.errors import KubeServerError
-from app.k8s.transport import MAX_ERROR, ClusterEndpoint, Transport, TransportLimits
+from app.k8s.limits import TransportLimits
+from app.k8s.transport import MAX_ERROR, ClusterEndpoint, Transport
 from devcluster import clock
 from devcluster.certificates import Certificates
 from tests.support.kube import Cluster, connect
@@ -25,7 +26,7 @@ Leave = Callable[[str, ssl.SSLContext], Awaitable[None]]
 async def leave_stream(url: str, trust: ssl.SSLContext) -> None:
     async with (
         Transport(ClusterEndpoint(url=url, tls=trust), TransportLimits()) as transport,
-        transport.stream("/watch", idle=DEADLINE) as pieces,
+        transport.stream("/watch", verb="watch", idle=DEADLINE) as pieces,
     ):
         assert await anext(pieces) == b"{}\n"
 

@@ -126,7 +126,7 @@ class Harness:
             self.actuator,
             self.plans,
             self.queue,
-            hooks=Hooks(begins=lambda _uid: None, quiet=self.quiet.append),
+            hooks=Hooks(begins=ignore, observes=ignore, stored=ignore, quiet=self.quiet.append),
         )
 
     async def work(
@@ -225,6 +225,10 @@ async def a_harness(cluster: Cluster, database_url: str, directory: Path) -> Asy
         await db.close()
 
 
+def ignore(_uid: str) -> None:
+    """No test observes this hook."""
+
+
 async def _assembled(api: KubeApi, db: Database, database_url: str, kubelet: Kubelet) -> Harness:
     """The controller's classes, wired as a term does it."""
     namespace, clock = kubelet.namespace, SkippingClock()
@@ -285,7 +289,7 @@ async def _assembled(api: KubeApi, db: Database, database_url: str, kubelet: Kub
             actuator,
             plans,
             queue,
-            hooks=Hooks(begins=lambda _uid: None, quiet=quiet.append),
+            hooks=Hooks(begins=ignore, observes=ignore, stored=ignore, quiet=quiet.append),
         ),
         plans=plans,
         verify_error=verify_error,

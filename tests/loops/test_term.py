@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
@@ -17,6 +18,7 @@ from app.loops.context import ControllerContext
 from app.loops.leadership.controller_state import ControllerState
 from app.loops.leadership.identity import WrongCluster
 from app.loops.term import Term
+from app.loops.workqueue import WorkQueue
 from tests.db.factories import stored
 from tests.loops.harness import WITHIN, Harness
 from tests.support.waiting import until
@@ -67,6 +69,20 @@ async def test_the_first_heartbeat_follows_the_first_list_at_once(harness: Harne
     async with a_running_term(harness, replace(harness.context, settings=settings)):
         beat = await until(lambda: heartbeats.read(harness.db), what="a heartbeat", within=WITHIN)
     assert beat.state == "Running"
+
+
+async def test_the_heartbeat_has_the_load_of_the_controller(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WorkQueue, "__len__", lambda _: 3)
+    monkeypatch.setattr(WorkQueue, "longest_wait", 5.0)
+    before = harness.context.clock.now()
+    async with a_running_term(harness):
+        beat = await until(lambda: heartbeats.read(harness.db), what="a heartbeat", within=WITHIN)
+    assert beat.queued == 3
+    assert beat.queued_since is not None
+    assert abs(beat.queued_since - before + timedelta(seconds=5)) < timedelta(seconds=WITHIN)
+    assert beat.call_p50 is not None
+    assert beat.call_p99 is not None
+    assert 0 < beat.call_p50 <= beat.call_p99
 
 
 async def test_nothing_is_reconciled_before_all_pods_are_listed(harness: Harness) -> None:

@@ -5,10 +5,12 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.cancellation import TaskGroup
 from app.clock import SystemClock
 from app.domain.backoff import ExponentialBackoff
 from app.loops.workqueue import WorkQueue
 from tests.k8s.support import ManualClock
+from tests.support.metrics import value
 
 
 async def test_a_key_waits_once_and_comes_again_if_added_meanwhile() -> None:
@@ -24,6 +26,20 @@ async def test_a_key_waits_once_and_comes_again_if_added_meanwhile() -> None:
     assert await queue.get() == "a"
     queue.done("a")
     assert len(queue) == 0
+
+
+async def test_the_longest_wait_is_that_of_the_first_ready_key() -> None:
+    clock = ManualClock()
+    queue = WorkQueue(clock)
+    waits = [queue.longest_wait]
+    queue.add("a")
+    clock.seconds = 5.0
+    queue.add("b")
+    clock.seconds = 7.0
+    waits.append(queue.longest_wait)
+    await queue.get()
+    waits.append(queue.longest_wait)
+    assert waits == [None, 7.0, 2.0]
 
 
 async def test_groups_take_turns() -> None:
@@ -130,3 +146,35 @@ def test_no_added_key_is_lost_and_no_two_workers_have_the_same_key(operations: l
         assert wanted <= left
 
     asyncio.run(play())
+
+
+async def test_metrics_have_the_meaning_of_those_of_client_go() -> None:
+    """The wait counts from the addition, also of a key that is in work, and the work from `get` to `done`."""
+    clock = ManualClock()
+    queue = WorkQueue(clock, name="test")
+    names = {"name": "test"}
+    queue.add("a")
+    queue.add("a")
+    clock.seconds = 3
+    await queue.get()
+    clock.seconds = 4
+    queue.add("a")
+    clock.seconds = 8
+    queue.done("a")
+    clock.seconds = 10
+    await queue.get()
+    queue.add_rate_limited("a")
+    assert value("jobgate_workqueue_adds_total", **names) == 2
+    assert value("jobgate_workqueue_retries_total", **names) == 1
+    assert value("jobgate_workqueue_queue_duration_seconds_sum", **names) == 3 + 6
+    assert value("jobgate_workqueue_queue_duration_seconds_count", **names) == 2
+    assert value("jobgate_workqueue_work_duration_seconds_sum", **names) == 5
+    async with TaskGroup() as group:
+        run = group.create_task(queue.run())
+        await asyncio.sleep(0)
+        clock.seconds = 12
+        queue.add("b")
+        assert value("jobgate_workqueue_depth", **names) == 1
+        assert value("jobgate_workqueue_unfinished_work_seconds", **names) == 2
+        assert value("jobgate_workqueue_longest_running_processor_seconds", **names) == 2
+        run.cancel()

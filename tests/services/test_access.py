@@ -9,6 +9,7 @@ import pytest_asyncio
 from app.db import tokens
 from app.db.engine import Database
 from app.domain.access.credentials import Role
+from app.domain.access.grants import Grant
 from app.domain.errors import Forbidden, NotFound, Unauthenticated
 from app.services.access import OpenAccess, Principal, TokenAccess, Verb, may, require
 
@@ -29,7 +30,7 @@ class ManualClock:
 
 
 def principal(role: Role, *namespaces: str) -> Principal:
-    return Principal(id="t", name="t", role=role, namespaces=frozenset(namespaces) or None)
+    return Principal(id="t", name="t", grants=(Grant(role, frozenset(namespaces) or None),))
 
 
 @pytest.mark.parametrize(
@@ -53,6 +54,20 @@ def test_roles(role: Role, verb: Verb, *, allowed: bool) -> None:
     if not allowed:
         with pytest.raises(Forbidden):
             require(principal(role), verb, "anywhere")
+
+
+def test_grants_combine_and_do_not_spread() -> None:
+    grants = (Grant(Role.VIEWER), Grant(Role.ADMIN, frozenset({"mine"})), Grant(Role.SUBMITTER, frozenset({"ours"})))
+    caller = Principal(id="u", name="u", grants=grants)
+    assert (caller.namespaces, caller.role, caller.administers) == (None, Role.ADMIN, False)
+    assert [caller.role_in(namespace) for namespace in ("mine", "ours", "theirs")] == [
+        Role.ADMIN,
+        Role.SUBMITTER,
+        Role.VIEWER,
+    ]
+    assert may(caller, Verb.CONTROL, "ours")
+    with pytest.raises(Forbidden, match="the role viewer"):
+        require(caller, Verb.SUBMIT, "theirs")
 
 
 async def test_open_access_makes_every_caller_an_admin() -> None:

@@ -13,7 +13,8 @@ from app.domain.planning import Planner
 from app.k8s.api import KubeApi
 from app.k8s.transport import ClusterEndpoint
 from app.services import cluster_dry_run
-from app.services.cluster_dry_run import ClusterDryRun, NoCluster, Pacer
+from app.services.cluster_dry_run import ClusterDryRun, NoCluster
+from app.services.pacing import Pacer
 from app.services.submitting_jobs import PreparedJob
 from tests.k8s.support import LIMITS, ManualClock, api_of
 from tests.support.gateway import manifest

@@ -14,6 +14,7 @@ from app.db.feed import entries
 from app.domain.access.namespaces import NamespaceSet
 from app.services import watching
 from app.services.watching import Interest, Position, Watcher
+from tests.support.metrics import value
 from tests.support.waiting import until
 
 JOB = UUID(int=1)
@@ -76,6 +77,7 @@ async def test_every_event_is_read_once_from_memory_or_from_postgres(
         await happen(db, 20)
         await happen(db, 3, job=uuid4(), namespace="other")
         await reach(watcher, start.seq + 23)
+        assert value("jobgate_feed_follower_position") == start.seq + 23
         first = start.seq + 1
         assert await drain(watcher, start, Interest()) == list(range(first, first + 23))
         assert await drain(watcher, start, Interest(job_uid=JOB)) == list(range(first, first + 20))

@@ -29,10 +29,13 @@ from app.http_server import server as http_server
 from app.http_server.limits import ServerLimits
 from app.http_server.sockets import bind, url_of
 from app.main import create_app
-from app.services.access import Access, OpenAccess, TokenAccess
-from app.services.gateway import Check, Services
+from app.services.access import Access, OpenAccess
+from app.services.gateway import Services
 from app.services.logs import LogReader
+from app.services.oidc.settings import OidcSettings
+from app.services.oidc.sign_in import token_access
 from app.services.settings import LongRequestLimits
+from app.services.system import Check
 from tests.support.waiting import until
 
 NAMESPACE = "team"
@@ -130,10 +133,14 @@ async def running_gateway(
     long_requests: LongRequestLimits | None = None,
     server_limits: ServerLimits | None = None,
     policy: PodPolicy | None = None,
+    oidc: OidcSettings | None = None,
 ) -> AsyncIterator[Gateway]:
     db = await Database.open(database_url, pool_size=8)
     clock = SystemClock()
-    access: Access = TokenAccess(db, clock) if closed else OpenAccess()
+    access: Access = OpenAccess()
+    sign_in = None
+    if closed:
+        access, sign_in = token_access(db, clock, oidc)
 
     async def hint() -> None:
         await asyncio.sleep(0.02)
@@ -150,6 +157,7 @@ async def running_gateway(
         intent_hint=lambda: None,
         feed_hint=hint,
         readiness=readiness,
+        sign_in=sign_in,
         log_reader=log_reader,
         namespaces=namespaces,
         long_request_limits=long_requests or LongRequestLimits(),

@@ -17,6 +17,7 @@ Golden: TypeAlias = Callable[[Path, Any], None]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden files instead of comparing them")
+    parser.addoption("--screenshots", metavar="DIRECTORY", help="write the screenshots of docs/dashboard.md")
 
 
 @pytest.fixture

@@ -40,6 +40,7 @@ class KubeProxy:
         self.held: list[bytes] = []
         self.lost: list[bytes] = []  # first lines of the requests whose answers were lost
         self.requests: list[bytes] = []
+        self.heads: list[str] = []  # request line and header fields of the same requests
         self.url = ""
 
     async def start(self) -> None:
@@ -142,6 +143,7 @@ class KubeProxy:
             line = chunk.partition(b"\r\n")[0]
             if line.endswith(b"HTTP/1.1"):
                 self.requests.append(line)
+                self.heads.append(chunk.partition(b"\r\n\r\n")[0].decode("latin-1"))
                 if self._to_lose and self._losing is not None and self._losing.search(line):
                     self._to_lose -= 1
                     deaf.set()

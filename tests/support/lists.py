@@ -2,11 +2,11 @@
 
 import pytest
 
-from app.db import pages
+from app.db import list_reading
 
 
 def examine_few(monkeypatch: pytest.MonkeyPatch, rows: int, *, first: int) -> None:
     """Let a page of a list examine at most this number of rows, and `first` of them before it tries other indexes."""
-    monkeypatch.setattr(pages, "EXAMINED", rows)
-    monkeypatch.setattr(pages, "FOUND", rows)
-    monkeypatch.setattr(pages, "_EXAMINED_FIRST", first)
+    monkeypatch.setattr(list_reading, "EXAMINED", rows)
+    monkeypatch.setattr(list_reading, "FOUND", rows)
+    monkeypatch.setattr(list_reading, "EXAMINED_FIRST", first)

@@ -16,7 +16,7 @@ WITHIN = 120.0
 PROGRAM = """
 import asyncio, os, sys
 from app.clock import SystemClock
-from app.telemetry import configure_logging
+from app.telemetry.logs import configure_logging
 from app.workers.fleet import FleetTimes
 from app.workers.supervisor import ProcessSupervisor
 

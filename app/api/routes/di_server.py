@@ -21,7 +21,8 @@ from app.domain.dialects.spec_model import SpecModel
 from app.domain.errors import InvalidManifest, NotFound, TooLarge
 from app.domain.kubernetes import names
 from app.domain.kubernetes.names import DNS_LABEL_PATTERN
-from app.services.di_server import DiServer
+from app.services.di_server import DiServer, actor_of
+from app.telemetry.log_fields import note_actor, note_job
 
 TAG: Final = "di-server"
 BASE: Final = "/v2alpha1/"
@@ -136,6 +137,8 @@ async def _job(
     # After the check of the token, so that the answer reveals nothing to other callers.
     if namespace not in services.namespaces:
         raise NotFound("this gateway does not serve the namespace of the job")
+    note_actor(actor_of(job))
+    note_job(str(job.uid))
     return job
 
 

@@ -8,12 +8,14 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from app.api.bodies import read_manifest, read_merge_patch
 from app.api.dependencies import Caller, CallerDep
+from app.api.jobs import JOBS_RESOURCE
 from app.api.parameters import NO_NUL, IfMatch, Name, Namespace
 from app.api.read_back import is_view, manifest_of
 from app.api.resources import Resource
 from app.api.responses import polled_response
 from app.services.access import Verb
 from app.services.editing import Changed, Editor
+from app.telemetry.log_fields import note_job
 
 # Reads the body of an edit, a manifest or a patch.
 _ReadBody: TypeAlias = Callable[[Request], Awaitable[dict[str, Any]]]
@@ -120,6 +122,8 @@ def changed_responses(resource: Resource, complete: str) -> dict[int | str, dict
 
 async def changed_response(resource: Resource, caller: Caller, changed: Changed[Any]) -> Response:
     """Answer an edit with the object: 202 while the controller has not carried the change out, else 200."""
+    if resource is JOBS_RESOURCE:
+        note_job(str(changed.row.uid))
     rendered = await resource.render(caller.api, changed.row)
     response = polled_response(rendered.body, rendered.tag, await caller.services.freshness.read())
     response.status_code = 202 if changed.pending else 200

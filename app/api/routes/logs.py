@@ -1,23 +1,26 @@
 """The log of one container of a replica, of the current attempt or an earlier one."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from datetime import timedelta
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Query, Response
 from typing_extensions import override
 
 from app.api.dependencies import Caller
-from app.api.errors import parameter_error
+from app.api.errors import InvalidParameter, parameter_error
 from app.api.jobs import JOBS_RESOURCE
 from app.api.long_requests import LongResponse
+from app.api.merged_log_response import LEFT_OUT, MergedLogResponse
 from app.api.parameters import NO_NUL
 from app.api.routes.reading import Target, TargetDependency, object_paths
 from app.db.jobs.replicas import ReplicaFilter
 from app.db.jobs.rows import JobRow
 from app.domain.errors import DomainError, NotFound
-from app.services.logs import LogRequest, LogStream
+from app.services.logs import LogRequest, LogStream, container_of, containers_of
 from app.services.long_requests import EndReason, LongRequestKind
+from app.services.merged_logs import MergedRequest
 from app.services.reading import JobReader, ReplicaHistory
 
 _MAX_INT32: Final = 2**31 - 1
@@ -34,6 +37,10 @@ _DOCUMENTED: dict[int | str, dict[str, Any]] = {
                 "description": "`true` if the log had earlier lines that were not stored.",
                 "schema": {"type": "string", "enum": ["true", "false"]},
             },
+            LEFT_OUT: {
+                "description": "The replicas whose logs are not in a merged log, for example `worker[64-99]`.",
+                "schema": {"type": "string"},
+            },
         },
     }
 }
@@ -46,6 +53,66 @@ def router() -> APIRouter:
     return router
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LogQuery:
+    """The query parameters of a log."""
+
+    task: str | None
+    rank: int
+    container: str | None
+    attempt: int | None
+    follow: bool
+    tail_lines: int | None
+    since_seconds: int | None
+    timestamps: bool
+    merged: bool
+
+    def since(self, now: datetime) -> datetime | None:
+        return None if self.since_seconds is None else now - timedelta(seconds=self.since_seconds)
+
+
+def _log_query(  # noqa: PLR0913 - one argument for each query parameter
+    *,
+    task: Annotated[
+        str | None,
+        Query(max_length=253, pattern=NO_NUL, description="Required if the job has several tasks, unless merged."),
+    ] = None,
+    rank: Annotated[int, Query(ge=0, le=_MAX_INT32, description="Rank of the replica.")] = 0,
+    container: Annotated[
+        str | None,
+        Query(max_length=253, pattern=NO_NUL, description="By default the first container of the pod."),
+    ] = None,
+    attempt: Annotated[
+        int | None, Query(ge=1, le=_MAX_INT32, description="Number of an attempt. By default the current one.")
+    ] = None,
+    follow: Annotated[bool, Query(description="Follow the log: send new lines as the container writes them.")] = False,
+    tail_lines: Annotated[
+        int | None, Query(alias="tailLines", ge=0, le=1_000_000, description="Return only the last lines.")
+    ] = None,
+    since_seconds: Annotated[
+        int | None,
+        Query(alias="sinceSeconds", ge=1, le=10_000_000, description="Return only lines that are not older."),
+    ] = None,
+    timestamps: Annotated[
+        bool, Query(description="Prefix each line with its time. Only live logs have times.")
+    ] = False,
+    merged: Annotated[
+        bool, Query(description="Return the logs of all replicas, or of those of one task, in one response.")
+    ] = False,
+) -> _LogQuery:
+    return _LogQuery(
+        task=task,
+        rank=rank,
+        container=container,
+        attempt=attempt,
+        follow=follow,
+        tail_lines=tail_lines,
+        since_seconds=since_seconds,
+        timestamps=timestamps,
+        merged=merged,
+    )
+
+
 def _add_logs(router: APIRouter, path: str, target_of: TargetDependency, suffix: str) -> None:
     @router.get(
         f"{path}/logs",
@@ -55,51 +122,60 @@ def _add_logs(router: APIRouter, path: str, target_of: TargetDependency, suffix:
         response_model=None,
         responses=_DOCUMENTED,
     )
-    async def read_job_log(  # noqa: PLR0913 - one argument for each query parameter
-        target: Annotated[Target, Depends(target_of)],
-        *,
-        task: Annotated[
-            str | None, Query(max_length=253, pattern=NO_NUL, description="Required if the job has several tasks.")
-        ] = None,
-        rank: Annotated[int, Query(ge=0, le=_MAX_INT32, description="Rank of the replica.")] = 0,
-        container: Annotated[
-            str | None,
-            Query(max_length=253, pattern=NO_NUL, description="By default the first container of the pod."),
-        ] = None,
-        attempt: Annotated[
-            int | None, Query(ge=1, le=_MAX_INT32, description="Number of an attempt. By default the current one.")
-        ] = None,
-        follow: Annotated[
-            bool, Query(description="Follow the log: send new lines as the container writes them.")
-        ] = False,
-        tail_lines: Annotated[
-            int | None, Query(alias="tailLines", ge=0, le=1_000_000, description="Return only the last lines.")
-        ] = None,
-        since_seconds: Annotated[
-            int | None,
-            Query(alias="sinceSeconds", ge=1, le=10_000_000, description="Return only lines that are not older."),
-        ] = None,
-        timestamps: Annotated[
-            bool, Query(description="Prefix each line with its time. Only live logs have times.")
-        ] = False,
+    async def read_job_log(
+        target: Annotated[Target, Depends(target_of)], query: Annotated[_LogQuery, Depends(_log_query)]
     ) -> Response:
-        """Return the log of a container: from the cluster while its pod exists, else its stored last part."""
+        """Return the log of a container: from the cluster while its pod exists, else its stored last part.
+
+        With `merged=true`, return the logs of the current attempts of the first 64 replicas, each line with its
+        replica. With `Accept: application/jsonl`, each line is then a JSON object with `task`, `rank`, `attempt`, `at`
+        and `line`. With `follow=true`, new replicas and attempts join, until the job ends.
+        """
         row: JobRow = await target.row()
-        services = target.caller.services
-        story = await _replica(services.reading, row, task, rank)
-        number = _attempt(story, attempt)
-        since = None if since_seconds is None else services.clock.now() - timedelta(seconds=since_seconds)
-        request = LogRequest(
-            namespace=row.namespace,
-            pod=story.stored.pod_name or "",
-            container=_container(story, number, container),
-            follow=follow,
-            tail_lines=tail_lines,
-            since=since,
-            timestamps=timestamps,
-        )
-        # The log is opened after the limits are checked, because it holds a connection to the API server.
-        return _LogResponse(target.caller, lambda: services.logs.open(row.uid, story, number, request))
+        return await (_merged_log if query.merged else _one_log)(target, row, query)
+
+
+async def _one_log(target: Target, row: JobRow, query: _LogQuery) -> Response:
+    services = target.caller.services
+    story = await _replica(services.reading, row, query.task, query.rank)
+    number = _attempt(story, query.attempt)
+    request = LogRequest(
+        namespace=row.namespace,
+        pod=story.stored.pod_name or "",
+        container=_container(story, number, query.container),
+        follow=query.follow,
+        tail_lines=query.tail_lines,
+        since=query.since(services.clock.now()),
+        timestamps=query.timestamps,
+    )
+    # The log is opened after the limits are checked, because it holds a connection to the API server.
+    return _LogResponse(target.caller, lambda: services.logs.open(row.uid, story, number, request))
+
+
+async def _merged_log(target: Target, row: JobRow, query: _LogQuery) -> Response:
+    """Return the response with the logs of all replicas, or of those of one task.
+
+    Raises:
+        InvalidParameter: there is no such task, or a parameter selects one replica or attempt.
+    """
+    for name in ("rank", "attempt"):
+        if name in target.caller.request.query_params:
+            detail = "selects one log, and merged=true the logs of all replicas"
+            raise parameter_error("query", name, "InvalidParameter", detail, "task, or merged=false")
+    services = target.caller.services
+    tasks = list(await services.reading.task_sizes(row.uid))
+    if tasks and query.task is not None and query.task not in tasks:
+        raise _unknown_task(tasks)
+    request = MergedRequest(
+        uid=row.uid,
+        namespace=row.namespace,
+        task=query.task,
+        container=query.container,
+        follow=query.follow,
+        tail_lines=query.tail_lines,
+        since=query.since(services.clock.now()),
+    )
+    return MergedLogResponse(target.caller, request, with_times=query.timestamps)
 
 
 class _LogResponse(LongResponse):
@@ -137,7 +213,7 @@ async def _replica(reading: JobReader, row: JobRow, task: str | None, rank: int)
         NotFound: no replica of the job has started.
         InvalidParameter: `task` is missing or unknown, or the task has no such rank.
     """
-    tasks = await reading.tasks(row.uid)
+    tasks = list(await reading.task_sizes(row.uid))
     if not tasks:
         raise NotFound(f"the job is {row.status.phase}: none of its replicas has started", code="NoLog")
     if task is None and len(tasks) > 1:
@@ -146,7 +222,7 @@ async def _replica(reading: JobReader, row: JobRow, task: str | None, rank: int)
     for story in await reading.replicas(row.uid, wanted, start=0, limit=1):
         return story
     if wanted.task not in tasks:
-        raise parameter_error("query", "task", "UnknownTask", "the job has no such task", "one of " + ", ".join(tasks))
+        raise _unknown_task(tasks)
     raise parameter_error(
         "query", "rank", "UnknownRank", "the task has no replica of this rank", "the rank of one of its replicas"
     )
@@ -171,14 +247,15 @@ def _container(story: ReplicaHistory, number: int, requested: str | None) -> str
         NotFound: the attempt has no container that has started.
         InvalidParameter: the pod has no such container.
     """
-    attempts = (*story.ended, story.stored.replica.attempt)
-    reported = next((attempt.containers for attempt in reversed(attempts) if attempt.number == number), ())
+    reported = containers_of(story, number)
     if not reported:
         raise NotFound(f"{story.stored.replica.key} has not started: there is no log yet", code="NoLog")
-    names = [container.name for container in reported]
-    if requested is None:
-        return next((container.name for container in reported if not container.init), names[0])
-    if requested not in names:
-        accepted = "one of " + ", ".join(names)
+    found = container_of(story, number, requested)
+    if found is None:
+        accepted = "one of " + ", ".join(container.name for container in reported)
         raise parameter_error("query", "container", "UnknownContainer", "the pod has no such container", accepted)
-    return requested
+    return found
+
+
+def _unknown_task(tasks: Sequence[str]) -> InvalidParameter:
+    return parameter_error("query", "task", "UnknownTask", "the job has no such task", "one of " + ", ".join(tasks))

@@ -18,6 +18,7 @@ from app.api.bodies import JSON, Submission, read_submission
 from app.api.conditional import whole_tag
 from app.api.dependencies import Caller, CallerDep
 from app.api.errors import problem_of
+from app.api.jobs import JOBS_RESOURCE
 from app.api.parameters import IdempotencyKeyHeader, Namespace
 from app.api.rendering import list_bytes
 from app.api.resources import Resource
@@ -32,6 +33,7 @@ from app.services.access import Verb
 from app.services.manifests import Sampler
 from app.services.request_keys import RequestKey, fingerprint
 from app.services.submitting import Created, CreatedTogether
+from app.telemetry.log_fields import note_job
 
 DryRunMode: TypeAlias = Literal["All", "Local"]
 
@@ -277,6 +279,8 @@ def _scope(caller: Caller) -> str:
 
 
 def created_response(resource: Resource, created: Created, namespace: str) -> Response:
+    if resource is JOBS_RESOURCE:
+        note_job(str(created.uid))
     location = f"{resource.collection_path.format(namespace=namespace)}/{created.name}"
     return _answer(created, {"Location": location, "ETag": whole_tag(created.uid, created.version)})
 

@@ -1,4 +1,4 @@
-"""Routes of the gateway itself: accepted kinds, health and metrics."""
+"""Routes of the gateway itself: accepted kinds, the caller, the state of the installation, health and metrics."""
 
 from typing import Annotated, Any, Final
 
@@ -6,10 +6,11 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from app.api.bodies import JSON
-from app.api.dependencies import api_of, caller
+from app.api.dependencies import CallerDep, api_of, caller
 from app.api.metrics import HttpMetrics
 from app.api.parameters import refuse_unknown_query
 from app.api.responses import PRIVATE, json_bytes
+from app.api.system_views import CallerView, SystemView, caller_view, system_view
 from app.api.views import View
 from app.domain.kinds.registry import registered
 
@@ -54,6 +55,21 @@ async def list_kinds() -> Response:
         for kind in registered().values()
     ]
     return Response(json_bytes(KindList(items=items)), media_type=JSON, headers=PRIVATE)
+
+
+@router.get("/api/v1/system", response_model=None, responses={200: {"model": SystemView}})
+async def get_system(caller: CallerDep) -> Response:
+    """Return the state of the installation. The status is 200 also if something is wrong."""
+    services = caller.services
+    view = system_view(await services.system.read(), services, with_messages=caller.administers)
+    return Response(json_bytes(view), media_type=JSON, headers=PRIVATE)
+
+
+@router.get("/api/v1/whoami", response_model=None, responses={200: {"model": CallerView}})
+async def get_caller(caller: CallerDep) -> Response:
+    """Return the caller of this request: the name, role and namespaces of its token."""
+    view = caller_view(caller.principal, caller.services.namespaces)
+    return Response(json_bytes(view), media_type=JSON, headers=PRIVATE)
 
 
 @router.get("/livez", response_class=PlainTextResponse, dependencies=_WITHOUT_TOKEN)

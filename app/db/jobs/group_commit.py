@@ -7,16 +7,20 @@ submissions that it is working on.
 import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from app.cancellation import rounds
+from app.db import metrics
 from app.db.engine import Database
 from app.db.errors import DatabaseContended, DatabaseUnavailable
 from app.db.idempotency import KeyInFlight
 from app.db.jobs.submit import MAX_TRIES, Answer, NewJob, Undecided, submit, submit_together
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits
 from app.faultpoints import FaultPoint, reached
+from app.telemetry import trace_context
+from app.telemetry.trace_context import TraceContext
+from app.telemetry.tracing import shared_span
 
 # What waits is committed after this number of iterations of the event loop, or seconds, without another submission. A
 # request takes several iterations from its first byte until it waits here.
@@ -24,12 +28,16 @@ _QUIET_ITERATIONS: Final = 12
 _QUIET_SECONDS: Final = 0.003
 # The first of them waits for at most this number of seconds.
 _GATHER_SECONDS: Final = 0.05
+_SPAN: Final = "commit"
+_SPAN_JOBS: Final = "jobgate.commit.jobs"
 
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
     job: NewJob
     answer: asyncio.Future[Answer]
+    since: float
+    trace: TraceContext | None = field(default_factory=trace_context.current)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +46,7 @@ class _Together:
 
     jobs: Sequence[NewJob]
     answer: asyncio.Future[Mapping[int, Answer]]
+    trace: TraceContext | None = field(default_factory=trace_context.current)
 
 
 class GroupCommit:
@@ -58,7 +67,8 @@ class GroupCommit:
             NotStorable: PostgreSQL cannot store the job.
             DatabaseUnavailable: the job may or may not be stored. The client repeats it with the same idempotency key.
         """
-        waiting = _Waiting(job, asyncio.get_running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        waiting = _Waiting(job, loop.create_future(), loop.time())
         self._enqueue(waiting)
         return await waiting.answer
 
@@ -86,10 +96,12 @@ class GroupCommit:
                 if not self._waiting:
                     self._arrived.clear()
                 if alone := [waiting for waiting in batch if isinstance(waiting, _Waiting)]:
-                    await self._commit(alone)
+                    with shared_span(_SPAN, [waiting.trace for waiting in alone], {_SPAN_JOBS: len(alone)}):
+                        await self._commit(alone)
                 for waiting in batch:
                     if isinstance(waiting, _Together):
-                        await self._commit_together(waiting)
+                        with shared_span(_SPAN, [waiting.trace], {_SPAN_JOBS: len(waiting.jobs)}):
+                            await self._commit_together(waiting)
         finally:
             self._closed = True
             stopping = DatabaseUnavailable("this process stopped before the job was known to be stored")
@@ -127,8 +139,12 @@ class GroupCommit:
         Jobs that the transaction leaves undecided are stored in transactions of their own, too.
         """
         reached(FaultPoint.SUBMISSION_ARRIVED)
+        # Once for each transaction, not for each submission, which shares the time of the event loop with requests.
+        metrics.COMMIT_JOBS.observe(len(batch))
+        metrics.COMMIT_WAIT.observe(asyncio.get_running_loop().time() - batch[0].since)
         try:
-            answers = await submit(self._db, [waiting.job for waiting in batch], self._limits)
+            with metrics.COMMIT_DURATION.time():
+                answers = await submit(self._db, [waiting.job for waiting in batch], self._limits)
             reached(FaultPoint.SUBMISSION_STORED)
         except DatabaseUnavailable as error:
             if isinstance(error, DatabaseContended):
@@ -150,8 +166,10 @@ class GroupCommit:
 
     async def _commit_together(self, together: _Together) -> None:
         reached(FaultPoint.SUBMISSION_ARRIVED)
+        metrics.COMMIT_JOBS.observe(len(together.jobs))
         try:
-            refused = await submit_together(self._db, together.jobs, self._limits)
+            with metrics.COMMIT_DURATION.time():
+                refused = await submit_together(self._db, together.jobs, self._limits)
             reached(FaultPoint.SUBMISSION_STORED)
             _answer(together, refused)
         except DatabaseContended as error:

@@ -65,11 +65,11 @@ async def page(db: Database, uid: UUID, where: ReplicaFilter, *, start: int, lim
         return await load_replica_page(connection, uid, where.task, where.rank, where.phases, start, limit)
 
 
-async def tasks(db: Database, uid: UUID) -> list[str]:
-    """Return the tasks that have stored replicas."""
+async def task_sizes(db: Database, uid: UUID) -> dict[str, int]:
+    """Return the number of stored replicas of each task that has any."""
+    statement = "SELECT task, count(*) AS size FROM replicas WHERE job_uid = $1 GROUP BY task ORDER BY task"
     async with db.read() as connection:
-        rows = await connection.fetch("SELECT DISTINCT task FROM replicas WHERE job_uid = $1 ORDER BY task", uid)
-    return [row["task"] for row in rows]
+        return {row["task"]: row["size"] for row in await connection.fetch(statement, uid)}
 
 
 async def load_replicas(connection: Connection, uids: Sequence[UUID]) -> Mapping[UUID, Sequence[StoredReplica]]:

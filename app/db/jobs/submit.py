@@ -40,6 +40,7 @@ class NewJob:
     """A job to store.
 
     `names` are reserved in addition to its own name. `status` has no conditions. `pods` is the number of planned pods.
+    `traceparent` and `tracestate` are the trace context of the request.
     """
 
     uid: UUID
@@ -56,6 +57,8 @@ class NewJob:
     idempotency: IdempotencyKey | None = None
     status: JobStatus = field(default_factory=JobStatus)
     pods: int = 0
+    traceparent: str | None = None
+    tracestate: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,7 @@ from app.loops.context import ControllerContext
 from app.loops.leadership.identity import WrongCluster
 from app.loops.leadership.lease import Leadership
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 ACTOR = "autoscaler"
 REASON = "Autoscaled"
@@ -143,7 +143,7 @@ class Autoscaler:
         try:
             return shape_of(self._read(row, manifest), partial(self._plan, row))
         except Exception:
-            log.exception("autoscaler.job_not_understood", namespace=row.namespace, job=row.name)
+            log.exception("autoscaler.job_not_understood", namespace=row.namespace, name=row.name, job=str(row.uid))
             return None
 
     def _read(self, row: LiveRow, manifest: Manifest) -> Accepted[Any]:
@@ -188,7 +188,9 @@ class Autoscaler:
             metrics.AUTOSCALER_CHANGES.labels("refused").inc()
             return replace(decision, refusal=str(error))
         metrics.AUTOSCALER_CHANGES.labels(decision.verdict.lower()).inc()
-        log.info("autoscaler.scaled", namespace=row.namespace, job=row.name, decision=decision.message)
+        log.info(
+            "autoscaler.scaled", namespace=row.namespace, name=row.name, job=str(row.uid), decision=decision.message
+        )
         return replace(decision, applied=True)
 
     async def _edit(self, row: LiveRow, decision: ScalingDecision) -> None:

@@ -47,7 +47,7 @@ from app.loops.cache.runtime_servers import NoAnswer, RuntimeServer, RuntimeServ
 from app.loops.leadership.lease import Leadership
 from app.loops.settings import SampleSettings
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 class ActionDeferred(Exception):  # noqa: N818 - not an error
@@ -107,7 +107,8 @@ class SampleActuator:
                 # Before every action: the lease may have been lost during the previous one.
                 await self._verify()
                 self._leadership.guard(self._timeout)
-                proceed = await self._do(work, action)
+                with metrics.ACTION_DURATION.labels(name).time():
+                    proceed = await self._do(work, action)
             except (KubeError, NoAnswer, ActionDeferred) as error:
                 log.warning("sample.action_failed", action=name, set=work.subject.identity.uid, error=str(error))
                 metrics.ACTIONS.labels(name, "failed").inc()

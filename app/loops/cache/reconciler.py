@@ -17,6 +17,7 @@ from typing import Final
 from uuid import UUID, uuid4
 
 import structlog
+from prometheus_client import Counter
 
 from app.cancellation import TaskGroup, rounds
 from app.db.errors import DatabaseUnavailable, LeaseLost
@@ -29,16 +30,16 @@ from app.domain.cache.reconcile.values import JobDecision, SetDecision, SetRecor
 from app.domain.cache.vocabulary import SampleJobPhase, SetPhase
 from app.faultpoints import FaultPoint, reached
 from app.k8s.errors import KubeError
-from app.loops import metrics
 from app.loops.cache.actuator import SampleActuator, SampleWork
 from app.loops.cache.decisions import ReconcileResult, SampleDecider
 from app.loops.cache.watches import reflectors
 from app.loops.context import ControllerContext
 from app.loops.leadership.identity import WrongCluster
 from app.loops.leadership.lease import Leadership
+from app.loops.metrics import ReconcileMetrics
 from app.loops.workqueue import WorkQueue
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 WORKERS: Final = 16  # a reconcile mostly waits for the cluster and for servers
 BATCH: Final = 1000  # rows in one query
@@ -48,6 +49,7 @@ FRESH_SECONDS: Final = 45.0
 FRESH_PAUSE: Final = 10.0  # between reconciles of a Ready set during FRESH_SECONDS
 SETTLED_PAUSE: Final = 300.0  # and afterwards
 LONGEST_SLEEP: Final = 3600.0
+QUEUE: Final = "samples"  # the name of the work queue in metrics
 
 
 class SampleReconciler:
@@ -72,7 +74,7 @@ class SampleReconciler:
         self._verify = verify
         self._namespaces: dict[str, str] = {}
         if queue is None:
-            queue = WorkQueue(context.clock, group_of=lambda uid: self._namespaces.get(uid, ""))
+            queue = WorkQueue(context.clock, name=QUEUE, group_of=lambda uid: self._namespaces.get(uid, ""))
         self._queue = queue
         self._decider = SampleDecider(context)
         # The reconcile step of each kind that has one.
@@ -90,6 +92,7 @@ class SampleReconciler:
         )
         self._fresh_until: dict[str, float] = {}
         self._has_sets = asyncio.Event()
+        self._metrics = ReconcileMetrics(QUEUE)
 
     async def run(self) -> None:
         """Reconcile until cancelled. Errors with one set do not affect the others.
@@ -166,32 +169,35 @@ class SampleReconciler:
                 outcome = await self._reconcile_once(key)
             finally:
                 self._queue.done(key)
-            metrics.SAMPLE_PASSES.labels(outcome).inc()
+            outcome.inc()
 
-    async def _reconcile_once(self, key: str) -> str:
-        """Reconcile one resource, and return the outcome for the metric."""
+    async def _reconcile_once(self, key: str) -> Counter:
+        """Reconcile one resource, and return the counter of its result."""
         try:
             done = await self._reconcile(key)
         except (LeaseLost, WrongCluster):
             raise
         except (DatabaseUnavailable, KubeError) as error:
             log.warning("sample.reconcile_failed", sample=key, error=str(error))
+            self._metrics.unavailable.inc()
             done = False
         # An error with one set must not end the term, which all sets and jobs share.
         except Exception:
             log.exception("sample.reconcile_failed", sample=key)
+            self._metrics.unexpected.inc()
             done = False
         if done is None:
             self._queue.add(key)
-            return "again"
+            return self._metrics.outdated
         if not done:
             self._queue.add_rate_limited(key)
-            return "failed"
+            return self._metrics.failed
         self._queue.forget(key)
-        return "done"
+        return self._metrics.done
 
     async def _reconcile(self, key: str) -> bool | None:
         """Reconcile. Return whether all actions are done, or None if the intent has changed meanwhile."""
+        began = self._clock.monotonic()
         row = await sample_controller.load(self._db, UUID(key), self._settings.served)
         if row is None:
             self._forget(key)
@@ -207,6 +213,7 @@ class SampleReconciler:
         # Persist, then act: a decision that is lost is made again, but an action without a record would be forgotten.
         if not await self._persist(row, result):
             return None
+        self._metrics.duration.observe(self._clock.monotonic() - began)
         done = result.work is None or await self._act(key, result.work)
         await self._schedule(key, row, result)
         if _is_final(result.decision):

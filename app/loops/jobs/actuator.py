@@ -46,7 +46,7 @@ from app.loops.jobs.evidence import EvidenceCapture, PodEvents, groups
 from app.loops.jobs.mirror import Mirror
 from app.loops.leadership.lease import Leadership
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 Call: TypeAlias = Callable[[], Awaitable[bool]]
 
@@ -151,7 +151,8 @@ class Actuator:
         """Carry out one action. Returns False if it must be repeated even though nothing has changed."""
         name = type(action).__name__
         try:
-            done = await call()
+            with metrics.ACTION_DURATION.labels(name).time():
+                done = await call()
         except (KubeError, DatabaseUnavailable) as error:
             log.warning("action.failed", action=name, error=str(error))
             metrics.ACTIONS.labels(name, "failed").inc()
@@ -164,7 +165,8 @@ class Actuator:
         name = CaptureEvidence.__name__
         failures: Sequence[Exception]
         try:
-            failures = await self._evidence.capture(work.plan.identity, captures, work.expectations, events)
+            with metrics.ACTION_DURATION.labels(name).time():
+                failures = await self._evidence.capture(work.plan.identity, captures, work.expectations, events)
         except DatabaseUnavailable as error:
             failures = [error] * len(captures)
         for failure in failures:
@@ -261,7 +263,7 @@ class Actuator:
         wanted = job_labels(identity)
         if pod.metadata.labels.items() >= wanted.items():
             return pod
-        log.warning("pod.labels_put_back", job=identity.uid, pod=pod.metadata.name)
+        log.warning("pod.labels_put_back", pod=pod.metadata.name)
         # The uid makes the API server refuse the patch if a later pod has the name.
         patch = {"metadata": {"uid": pod.metadata.uid, "labels": wanted}}
         self._leadership.guard(self._timeout)

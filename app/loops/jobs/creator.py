@@ -35,7 +35,7 @@ from app.loops import metrics
 from app.loops.jobs.expectations import Expectations
 from app.loops.leadership.lease import Leadership
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
@@ -87,6 +87,8 @@ class Creator:
         self._timeout = timeout
         self._discovery = Discovery(api.get_raw, clock)
         self._gang_api = False
+        # Before the first refusal, for the alert on it: Prometheus sees no increase in a series that begins with 1.
+        metrics.REFUSED.labels(PendingCode.CLUSTER_DENIED)
 
     async def has_gang_api(self) -> bool:
         """Return whether the cluster serves PodGroups. While it does not answer, the last answer counts."""
@@ -225,7 +227,7 @@ class Creator:
         else:
             verdict, code, message = RefusalVerdict.RETRY, PendingCode.CLUSTER_UNREACHABLE, str(error)
         metrics.REFUSED.labels(code).inc()
-        log.info("create.refused", job=work.plan.identity.uid, replica=str(key), verdict=verdict, code=code)
+        log.info("create.refused", replica=str(key), verdict=verdict, code=code)
         self._note(
             work.expectations, key, ClusterRefusal(verdict=verdict, code=code, message=message, since=self._clock.now())
         )

@@ -29,11 +29,12 @@ from app.k8s.api import KubeApi
 from app.k8s.errors import KubeBadRequest, KubeError, KubeNotFound, Unreachable
 from app.k8s.events import newest_events, newest_events_of
 from app.k8s.logs import read_log
+from app.loops import metrics
 from app.loops.jobs.expectations import Expectations
 from app.loops.leadership.lease import Leadership
 from app.loops.settings import EvidenceSettings
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 CALL_TIMEOUT = 5.0  # seconds for the log of a container, and for a page of the Events of a pod
 TAIL_LINES = 5000  # read at most; of these the last bytes are kept
@@ -79,6 +80,7 @@ class EvidenceCapture:
             found = await newest_events_of(self._api, job.namespace, uids, most=MAX_EVENTS, timeout=CALL_TIMEOUT)
         except KubeError as error:
             log.info("events.unavailable", job=job.uid, error=str(error))
+            _count_failure("events", error)
             return dict.fromkeys(uids, ())
         return found or {}
 
@@ -166,6 +168,7 @@ class EvidenceCapture:
             # One container without a log must not lose the logs of the others.
             except KubeError as error:
                 refusals[container] = error
+                _count_failure("log", error)
 
         async with TaskGroup() as group:
             for container in action.containers:
@@ -220,11 +223,17 @@ async def read_events(api: KubeApi, job: JobIdentity, pod_uid: str) -> list[Even
         return await newest_events(api, job.namespace, selector, most=MAX_EVENTS, timeout=CALL_TIMEOUT)
     except KubeError as error:
         log.info("events.unavailable", job=job.uid, error=str(error))
+        _count_failure("events", error)
         return None
 
 
 class SlowLog(KubeError):  # noqa: N818 - an answer that is late, not a fault
     """A log that did not come in time. The next try may succeed."""
+
+
+def _count_failure(what: str, error: KubeError) -> None:
+    # The classes of errors are the reasons: a small, fixed number, unlike their messages.
+    metrics.EVIDENCE_FAILURES.labels(what, type(error).__name__.removeprefix("Kube")).inc()
 
 
 def _last_lines(action: CaptureEvidence, logs: Mapping[str, Log]) -> tuple[str, ...] | None:

@@ -152,6 +152,17 @@ class Mirror:
         return None if None in contacts else min(filter(None, contacts))
 
     @property
+    def listed_at(self) -> datetime | None:
+        """The oldest of the last lists of pods of each watched namespace."""
+        listed = [reflector.listed_at for reflector in self._pod_reflectors.values()]
+        return None if None in listed else min(filter(None, listed))
+
+    @property
+    def size(self) -> int:
+        """The number of pods."""
+        return sum(len(store) for store in self._stores.values())
+
+    @property
     def last_error(self) -> str:
         """The message of the last error of a list or watch, or an empty string."""
         return next((r.stats.last_error for r in self._pod_reflectors.values() if r.stats.last_error), "")

@@ -9,74 +9,55 @@ either.
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from uuid import UUID
 
 import structlog
+from structlog.contextvars import bound_contextvars
 
 from app.cancellation import TaskGroup, rounds
 from app.db.errors import DatabaseUnavailable, LeaseLost, NotStorable
 from app.db.jobs import controller
 from app.db.jobs.controller import StoredJob
-from app.db.jobs.controller_writes import JobWrite
 from app.domain.reconcile.actions import DeletePod
 from app.domain.reconcile.reconcile import reconcile
-from app.domain.reconcile.values import Decision, Inputs
-from app.domain.status.records import HistoryEntry
-from app.domain.vocabulary import JobPhase, Reason
+from app.domain.reconcile.values import Inputs
+from app.domain.vocabulary import Reason
 from app.faultpoints import FaultPoint, reached
 from app.k8s.errors import KubeError
-from app.loops import metrics
 from app.loops.context import ControllerContext
 from app.loops.jobs.actuator import Actuator, Performed
 from app.loops.jobs.creator import Creator, Work
+from app.loops.jobs.decided import Decided, StoredWork, must_be_written, span_of, stored_work, write_of
 from app.loops.jobs.expectations import ExpectationsByJob
-from app.loops.jobs.memory_budget import ACTING_BYTES, MemoryBudget, acting_bytes, batches
+from app.loops.jobs.measuring import measure
+from app.loops.jobs.memory_budget import ACTING_BYTES, MemoryBudget, batches
 from app.loops.jobs.mirror import Mirror
 from app.loops.jobs.plan_cache import PlanCache
+from app.loops.jobs.unknown import UNKNOWN_PAUSE, unknown
 from app.loops.leadership.identity import WrongCluster
 from app.loops.leadership.lease import Leadership
+from app.loops.metrics import ReconcileMetrics
 from app.loops.workqueue import WorkQueue
+from app.telemetry.trace_context import continued
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 BATCH = 64  # jobs that are taken from the queue at once
 BUDGET_PAUSE = 0.5  # seconds before a large job is tried again while other large jobs act
 DATABASE_PAUSE = 1.0  # seconds before a batch is tried again while Postgres does not answer
 LONGEST_SLEEP = 3600.0  # seconds; `wake_at` is stored, and the poll for due jobs finds later ones
-UNKNOWN_PAUSE = timedelta(minutes=1)  # a new version of jobgate may be able to reconcile the job and store the decision
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
-    """A loaded job, the decision on it, and the work for the actuator."""
-
-    job: StoredJob
-    decision: Decision
-    work: Work
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredWork:
-    """What remains to do of a stored decision: its actions, and when to reconcile the job again.
-
-    It holds neither the record of the job nor its replicas, because many of these wait for the cluster at once.
-    `memory` is its estimated size in bytes. A `quiet` job will not change any more.
-    """
-
-    key: str
-    work: Work
-    again: bool
-    wake_at: datetime | None
-    quiet: bool
-    memory: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hooks:
-    """Called with uids of jobs: `begins` when a reconcile begins, `quiet` once the job does not change any more."""
+    """Called with uids of jobs: `begins` when a reconcile begins, `observes` when it reads the mirror, `stored` when
+    its decision is stored, `quiet` once the job does not change any more or is not found.
+    """
 
     begins: Callable[[str], None]
+    observes: Callable[[str], None]
+    stored: Callable[[str], None]
     quiet: Callable[[str], None]
 
 
@@ -109,6 +90,7 @@ class Reconciler:
         self._hooks = hooks
         self._expectations = ExpectationsByJob()
         self._budget = MemoryBudget(ACTING_BYTES)
+        self._metrics = ReconcileMetrics("jobs")
 
     async def run(self) -> None:
         """Reconcile batches of queued jobs until cancelled."""
@@ -126,6 +108,7 @@ class Reconciler:
                     else:
                         # A pod can name a job that PostgreSQL does not know. The janitor deletes such a pod if it is
                         # jobgate's.
+                        self._hooks.quiet(key)
                         self._queue.done(key)
                 for uids in batches([uid for key in keys if (uid := UUID(key)) in found], found):
                     await self._reconcile(uids, found, group)
@@ -149,6 +132,8 @@ class Reconciler:
 
     async def _pause(self, keys: Sequence[str], error: DatabaseUnavailable) -> None:
         log.warning("reconcile.database_unavailable", error=str(error))
+        self._metrics.unavailable.inc(len(keys))
+        self._metrics.failed.inc(len(keys))
         # This stops the whole loop: no other job could be reconciled either.
         await asyncio.sleep(DATABASE_PAUSE)
         self._retry(keys)
@@ -163,9 +148,11 @@ class Reconciler:
         self, uids: Sequence[UUID], sizes: Mapping[UUID, controller.JobSize]
     ) -> list[StoredWork]:
         """Return the work of the stored decisions. Every other job is given back to the queue here."""
+        began = self._clock.monotonic()
         jobs = await controller.load(self._db, uids, self._served)
         for uid in uids:
             if uid not in jobs:
+                self._hooks.quiet(str(uid))
                 self._queue.done(str(uid))
         gang_available = await self._creator.has_gang_api() if jobs else False
         results = [await self._try_to_decide(job, gang_available=gang_available) for job in jobs.values()]
@@ -176,26 +163,32 @@ class Reconciler:
         self._publisher.hint()
         reached(FaultPoint.PERSISTED)
         # A job whose row changed since it was loaded has a newer intent or status, so its decision is outdated.
-        for uid in {item.job.uid for item in decided} - {item.job.uid for item in stored}:
-            metrics.REJECTED.inc()
-            self._retry([str(uid)])
-        return [_task(item, sizes[item.job.uid]) for item in stored]
+        outdated = {item.job.uid for item in decided} - {item.job.uid for item in stored}
+        self._retry([str(uid) for uid in outdated])
+        for item in stored:
+            self._hooks.stored(str(item.job.uid))
+            self._metrics.duration.observe(self._clock.monotonic() - began)
+        self._metrics.done.inc(len(stored))
+        self._metrics.outdated.inc(len(outdated))
+        return [stored_work(item, sizes[item.job.uid]) for item in stored]
 
     async def _try_to_decide(self, job: StoredJob, *, gang_available: bool) -> Decided | None:
         """Return the decision, or None if the job is queued for later."""
-        try:
-            return self._decide(job, gang_available=gang_available) if await self._knows_owner(job) else None
-        except DatabaseUnavailable:
-            raise
-        except Exception as error:
-            # An error that left the loop would end the term, and the next term would meet the same job: one job
-            # would stop the jobs of all tenants.
-            if _ends_term(error):
+        with bound_contextvars(job=str(job.uid)), continued(job.trace):
+            try:
+                return self._decide(job, gang_available=gang_available) if await self._knows_owner(job) else None
+            except DatabaseUnavailable:
                 raise
-            log.exception("reconcile.failed", job=str(job.uid))
-            metrics.FAILED.inc()
-            await self._store_failure(job, error)
-            return None
+            except Exception as error:
+                # An error that left the loop would end the term, and the next term would meet the same job: one job
+                # would stop the jobs of all tenants.
+                if _ends_term(error):
+                    raise
+                log.exception("reconcile.failed")
+                self._metrics.failed.inc()
+                self._metrics.unexpected.inc()
+                await self._store_failure(job, error)
+                return None
 
     async def _store_failure(self, job: StoredJob, error: Exception) -> None:
         """Store the phase Unknown for a job whose reconcile raised an error, and queue the job for later.
@@ -206,12 +199,12 @@ class Reconciler:
         message = (
             f"jobgate cannot reconcile this job: {type(error).__name__}; the log of the controller has the details"
         )
-        unknown = _unknown(job, Reason.NOT_RECONCILABLE, message, self._clock.now())
-        write = job.write(unknown, observed_at=unknown.status.observed_at, pod_names={})
+        decision = unknown(job, Reason.NOT_RECONCILABLE, message, self._clock.now())
+        write = job.write(decision, observed_at=decision.status.observed_at, pod_names={})
         try:
             await controller.persist(self._db, self._leadership.lease, [write])
         except NotStorable:
-            log.exception("reconcile.not_storable", job=key)
+            log.exception("reconcile.not_storable")
         self._queue.add_after(key, UNKNOWN_PAUSE / timedelta(seconds=1))
         self._queue.done(key)
 
@@ -228,25 +221,28 @@ class Reconciler:
         try:
             await self._creator.find_anchor(plan, expectations)
         except KubeError as error:
-            log.warning("reconcile.anchor_unknown", job=key, error=str(error))
+            log.warning("reconcile.anchor_unknown", error=str(error))
+            self._metrics.unavailable.inc()
+            self._metrics.failed.inc()
             self._queue.add_rate_limited(key)
             self._queue.done(key)
             return False
         return True
 
     def _decide(self, job: StoredJob, *, gang_available: bool) -> Decided:
-        metrics.PASSES.inc()
         uid = str(job.uid)
         plan = self._plans.plan(job)
         expectations = self._expectations.of(uid)
+        self._hooks.observes(uid)
         observed = self._mirror.observe(plan, job.recorded, expectations, gang_available=gang_available)
+        now = self._clock.now()
         decision = reconcile(
             Inputs(
                 plan=plan,
                 intent=job.intent,
                 recorded=job.recorded,
                 observed=observed,
-                now=self._clock.now(),
+                now=now,
                 timing=self._timing,
             )
         )
@@ -259,12 +255,12 @@ class Reconciler:
             established=job.recorded.had_pods,
             anchors=decision.status.anchors,
         )
-        return Decided(job=job, decision=decision, work=work)
+        return Decided(job=job, decision=decision, decided_at=now, work=work)
 
     async def _persist(self, decided: Sequence[Decided]) -> list[Decided]:
         """Store what is new. Returns the decisions to act on; a job that changed since it was loaded is left out."""
-        unchanged = [item for item in decided if not _must_be_written(item)]
-        new = [item for item in decided if _must_be_written(item)]
+        unchanged = [item for item in decided if not must_be_written(item)]
+        new = [item for item in decided if must_be_written(item)]
         try:
             return unchanged + await self._store(new)
         except NotStorable:
@@ -273,8 +269,11 @@ class Reconciler:
     async def _store(self, decided: Sequence[Decided]) -> list[Decided]:
         if not decided:
             return []
-        rejected = await controller.persist(self._db, self._leadership.lease, [_write(item) for item in decided])
-        return [item for item in decided if item.job.uid not in rejected]
+        rejected = await controller.persist(self._db, self._leadership.lease, [write_of(item) for item in decided])
+        stored = [item for item in decided if item.job.uid not in rejected]
+        for item in stored:
+            measure(item.job, item.decision.status)
+        return stored
 
     async def _store_alone(self, item: Decided) -> list[Decided]:
         """Store one decision. If Postgres cannot hold it, store the phase Unknown with the error, and drop its actions.
@@ -286,24 +285,28 @@ class Reconciler:
             return await self._store([item])
         except NotStorable as error:
             log.error("reconcile.not_storable", job=str(item.job.uid), error=str(error))  # noqa: TRY400 - no trace needed
-            metrics.UNWRITABLE.inc()
-            unknown = _unknown(item.job, Reason.NOT_WRITABLE, str(error), self._clock.now())
+            self._metrics.not_storable.inc()
+            decision = unknown(item.job, Reason.NOT_WRITABLE, str(error), self._clock.now())
             is_to_end = item.job.intent.cancel or item.job.intent.remove
             kept = tuple(action for action in item.work.actions if is_to_end and isinstance(action, DeletePod))
-            return await self._store([replace(item, decision=unknown, work=replace(item.work, actions=kept))])
+            return await self._store([replace(item, decision=decision, work=replace(item.work, actions=kept))])
 
     async def _act(self, task: StoredWork) -> None:
+        with bound_contextvars(job=task.key), span_of(task):
+            await self._act_and_requeue(task)
+
+    async def _act_and_requeue(self, task: StoredWork) -> None:
         try:
             performed = await self._actuator.perform(task.work) if task.work.actions else Performed.ALL
         except DatabaseUnavailable as error:
-            log.warning("act.database_unavailable", job=task.key, error=str(error))
+            log.warning("act.database_unavailable", error=str(error))
             performed = Performed.FAILED
         except Exception as error:
             # As in `_try_to_decide`: one job must not end the term.
             if _ends_term(error):
                 raise
-            log.exception("act.failed", job=task.key)
-            metrics.FAILED.inc()
+            log.exception("act.failed")
+            self._metrics.unexpected.inc()
             performed = Performed.FAILED
         finally:
             # The memory is returned even if the term ends here with LeaseLost.
@@ -335,53 +338,3 @@ def _ends_term(error: Exception) -> bool:
     """Return whether the error concerns all jobs: the lease is lost, or another cluster answers."""
     # The actuator runs actions in a TaskGroup, which wraps their errors in a group.
     return ExceptionGroup("", [error]).subgroup((LeaseLost, WrongCluster)) is not None
-
-
-def _must_be_written(item: Decided) -> bool:
-    decision, job = item.decision, item.job
-    # The write of an observed intent clears `intent_at`. Otherwise `pending_intents` would return the job forever.
-    return decision.dirty or job.intent_is_new or decision.wake_at != job.wake_at
-
-
-def _task(item: Decided, size: controller.JobSize) -> StoredWork:
-    decision = item.decision
-    return StoredWork(
-        key=str(item.job.uid),
-        work=item.work,
-        again=decision.again,
-        wake_at=decision.wake_at,
-        quiet=decision.status.quiet,
-        memory=acting_bytes(size),
-    )
-
-
-def _write(item: Decided) -> JobWrite:
-    plan = item.work.plan
-    changed = (replica.key for replica in item.decision.changed)
-    # A leaving rank is not in the plan any more. Its row keeps the name of its pod.
-    names = {key: plan.pod_name(key) for key in changed if key in plan.replicas}
-    return item.job.write(item.decision, observed_at=item.decision.status.observed_at, pod_names=names)
-
-
-def _unknown(job: StoredJob, reason: Reason, error: str, now: datetime) -> Decision:
-    """Return the decision to store if no decision can be made, or if Postgres cannot hold it."""
-    recorded = job.recorded
-    status = recorded.status
-    history: tuple[HistoryEntry, ...] = ()
-    if not status.phase.is_terminal:
-        status = replace(status, phase=JobPhase.UNKNOWN, reason=reason, message=error)
-        # Only the first time: the job is tried every minute, and each history row would repeat the error.
-        if recorded.status.reason != reason:
-            history = (HistoryEntry(at=now, phase=status.phase, reason=status.reason, message=error),)
-    return Decision(
-        status=status,
-        replicas=recorded.replicas,
-        changed=(),
-        ended=(),
-        history=history,
-        actions=(),
-        wake_at=now + UNKNOWN_PAUSE,
-        again=False,
-        # A try that changes nothing increases no version and wakes no watch.
-        dirty=status != recorded.status,
-    )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import structlog
 from typing_extensions import override
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
@@ -20,7 +20,8 @@ class ControllerState:
     message: str = "another process holds the controller's lease"
 
     def set(self, state: str, message: str = "") -> None:
-        if (self.state, self.message) != (state, message):
+        # The message of an outage contains its duration, so it changes every second.
+        if self.state != state:
             log.info("controller.state", state=state, message=message)
         self.state, self.message = state, message
 

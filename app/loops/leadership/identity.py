@@ -25,7 +25,7 @@ from app.k8s.errors import KubeAlreadyExists, KubeConflict, KubeError, KubeNotFo
 from app.k8s.resources import CONFIG_MAP, NAMESPACE
 from app.loops.leadership.lease import Leadership
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 KUBE_SYSTEM = "kube-system"
 VERIFY_EVERY = 5.0  # seconds for which a verified uid of the cluster is trusted

@@ -20,11 +20,8 @@ from app.db.errors import DatabaseUnavailable, LeaseLost
 from app.db.leases import Lease
 from app.db.settings import DatabaseTimeouts
 from app.faultpoints import FaultPoint, reached
-from app.loops.metrics import EPOCH, LEASE_REMAINING
 
-log = structlog.get_logger()
-
-LEASE_NAME = "controller"
+log = structlog.get_logger(__name__)
 
 
 def lease_timeouts(ttl: float) -> DatabaseTimeouts:
@@ -70,6 +67,11 @@ class Leadership:
         """Seconds until the lease expires, negative after that. None before `acquire` and after `release`."""
         return None if self._lease is None else self._deadline - self._clock.monotonic()
 
+    @property
+    def epoch(self) -> int:
+        """The epoch of the lease, or 0 if it is not held."""
+        return self._lease.epoch if self._lease is not None and (self.remaining or 0.0) > 0 else 0
+
     def guard(self, timeout: float) -> None:
         """Check that a request to the cluster of at most `timeout` seconds may start.
 
@@ -89,7 +91,7 @@ class Leadership:
     async def _try_to_acquire(self) -> bool:
         before = self._clock.monotonic()  # before the request: the lease begins at the earliest now
         try:
-            lease = await leases.acquire(self._db, LEASE_NAME, self.holder, self._ttl)
+            lease = await leases.acquire(self._db, leases.CONTROLLER, self.holder, self._ttl)
         except DatabaseUnavailable as error:
             log.warning("lease.unavailable", error=str(error))
             return False
@@ -97,15 +99,9 @@ class Leadership:
         if lease is None:
             return False
         self._lease, self._deadline = lease, before + self._ttl
-        # Computed at each scrape: a value that a task sets would stay when the tasks of this process are stuck.
-        EPOCH.set_function(self._epoch)
-        LEASE_REMAINING.set_function(lambda: self.remaining or 0.0)
         reached(FaultPoint.LEASE_ACQUIRED)
         log.info("lease.acquired", epoch=lease.epoch, holder=self.holder)
         return True
-
-    def _epoch(self) -> int:
-        return self._lease.epoch if self._lease is not None and (self.remaining or 0.0) > 0 else 0
 
     async def keep(self) -> None:
         """Renew the lease until it is lost.

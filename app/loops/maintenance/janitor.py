@@ -22,7 +22,7 @@ from app.k8s.resources import CONFIG_MAP, POD
 from app.loops.jobs.mirror import Mirror, is_job_uid
 from app.loops.leadership.lease import Leadership
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 BATCH = 500  # jobs in one query
 
@@ -99,7 +99,8 @@ class Janitor:
         metadata = pod.metadata
         if not await self._is_ours(pod):
             return
-        log.warning("janitor.orphan", namespace=metadata.namespace, pod=metadata.name)
+        job = metadata.labels.get(labels.JOB_UID, "")
+        log.warning("janitor.orphan", namespace=metadata.namespace, pod=metadata.name, job=job)
         self._leadership.guard(self._timeout)
         if metadata.deletion_timestamp is None:
             with suppress(KubeNotFound, KubeConflict):

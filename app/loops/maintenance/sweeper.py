@@ -13,7 +13,7 @@ from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
 from app.db.feed import entries
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 # Deleting a batch takes about ten milliseconds, so its locks do not delay requests.
 BATCH = 2_000

@@ -80,6 +80,7 @@ class LogFilter:
     def __init__(self, options: LogOptions) -> None:
         self._options = options
         self._left = options.limit_bytes
+        self._is_new_line = True
         self.done = options.limit_bytes == 0
 
     def render(self, raw: bytes) -> bytes:
@@ -89,8 +90,10 @@ class LogFilter:
         if self.done or self._too_old(stamp):
             return b""
         line = content + b"\n" if tag != b"P" else content
-        if self._options.timestamps:
+        # Like the kubelet: a time stands before a line, not before each part of it.
+        if self._options.timestamps and self._is_new_line:
             line = stamp + b" " + line
+        self._is_new_line = tag != b"P"
         if self._left is not None:
             line = line[: self._left]
             self._left -= len(line)

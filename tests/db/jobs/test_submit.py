@@ -23,6 +23,7 @@ from app.domain.reservations.pod_limits import PodLimits
 from app.domain.vocabulary import JobPhase
 from app.http_server.stalls import Stall, watched
 from tests.db.factories import NOW, later, move, names_held, new_job, stored, submitted
+from tests.support.metrics import value
 from tests.support.waiting import until
 
 _OTHERS_WAIT = "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
@@ -237,6 +238,7 @@ async def test_submissions_that_the_event_loop_is_working_on_share_a_commit(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commits, sizes = GroupCommit(db), []
+    before = value("jobgate_group_commit_jobs_sum"), value("jobgate_group_commit_wait_seconds_count")
 
     async def counted(db: Database, jobs: Sequence[NewJob], limits: PodLimits) -> list[Answer | Undecided]:
         sizes.append(len(jobs))
@@ -255,6 +257,8 @@ async def test_submissions_that_the_event_loop_is_working_on_share_a_commit(
         answers = await asyncio.gather(*map(arrive, (1, 2, 7, 15, 25)))
         running.cancel()
     assert {type(answer) for answer in answers} == {Submitted}
+    assert value("jobgate_group_commit_jobs_sum") - before[0] == len(answers)
+    assert value("jobgate_group_commit_wait_seconds_count") - before[1] == len(sizes)
     assert sizes == [5]
 
 

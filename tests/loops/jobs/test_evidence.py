@@ -19,6 +19,7 @@ from app.loops.jobs.evidence import MAX_EVENTS, EvidenceCapture, read_events
 from app.loops.leadership.identity import WrongCluster
 from tests.db.factories import decision, replica, stored
 from tests.loops.harness import LOG_BYTES, Harness
+from tests.support.metrics import value
 from tests.support.ports import kept_port
 
 KEY = Rank("worker", 0)
@@ -176,12 +177,15 @@ async def nothing() -> None:
 
 
 async def test_a_pod_that_is_gone_has_no_evidence(harness: Harness) -> None:
+    reasons = {"what": "log", "reason": "NotFound"}
+    before = value("jobgate_evidence_failures_total", **reasons)
     uid, work, action = await ended(harness)
     path = f"{harness.path}/pods/{NAME}"
     (await harness.kube.patch(path, {"metadata": {"finalizers": None}})).ok()
     await harness.kube.delete(path, {"gracePeriodSeconds": 0})
     await captured(harness.evidence, work, action)
     assert (await state(harness, uid))[0] is Evidence.UNAVAILABLE
+    assert value("jobgate_evidence_failures_total", **reasons) > before
 
 
 @pytest.mark.parametrize("missing", ["lease", "cluster"])

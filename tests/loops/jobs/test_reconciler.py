@@ -17,7 +17,7 @@ from app.domain.manifests.workload import pod_manifest
 from app.domain.plan import JobPlan, Rank
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, Reason
 from app.loops.jobs import creator
-from app.loops.jobs.reconciler import UNKNOWN_PAUSE
+from app.loops.jobs.unknown import UNKNOWN_PAUSE
 from app.loops.leadership.identity import WrongCluster
 from tests.db.factories import stored
 from tests.loops.harness import WITHIN, Harness

@@ -54,6 +54,13 @@ async def test_filters(tmp_path: Path, options: LogOptions, expected: bytes) -> 
     assert await read(path, options) == expected
 
 
+async def test_a_line_in_parts_has_one_time(tmp_path: Path) -> None:
+    path = write(tmp_path / "0.log", b"x" * 40000 + b"\nnext\n")
+    text = await read(path, LogOptions(timestamps=True))
+    stamp = b"2026-01-02T03:04:06.000000007Z "
+    assert text == stamp + b"x" * 40000 + b"\n" + stamp + b"next\n"
+
+
 def test_lines_are_cri(tmp_path: Path) -> None:
     path = write(tmp_path / "0.log", b"half ", b"whole\nrest")
     assert path.read_bytes().splitlines() == [

@@ -1,0 +1,165 @@
+"""The access log, and the spans of requests. The middleware is installed only if one of them is on."""
+
+import time
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Final
+
+import structlog
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.api.head_requests import is_head
+from app.telemetry import log_fields, trace_context, tracing
+from app.telemetry.log_fields import RequestFields
+from app.telemetry.tracing import Span, SpanKind
+
+# Probes and scrapes arrive every few seconds from every node. Only their failures are news.
+_PROBES: Final = frozenset({"/livez", "/readyz", "/metrics"})
+# Characters. A request line may have 64 KiB.
+_MAX_PATH: Final = 1024
+_FIELDS: Final = "jobgate.request_fields"  # the key in the scope
+_CLIENT_GONE: Final = 499  # nginx's status for a client that disconnected before the answer
+# Those of OpenTelemetry. A client may send any method, and the name of a span must not repeat what a client sends.
+_KNOWN_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"})
+
+log = structlog.get_logger(__name__)
+
+
+def begin_request(scope: Scope) -> RequestFields:
+    """Return the log fields of the request. The first layer that calls this adds them, and the trace, to log lines.
+
+    Not every request has them: a plain poll writes a line only if it fails.
+    """
+    fields: RequestFields | None = scope.get(_FIELDS)
+    if fields is None:
+        fields = scope[_FIELDS] = RequestFields()
+        log_fields.set_request(fields)
+        trace_context.set_current(trace_context.from_headers(scope["headers"]))
+    return fields
+
+
+class _Answer:
+    """What is known of the answer to a request. `status` is None until it starts."""
+
+    def __init__(self, fields: RequestFields) -> None:
+        self._fields = fields
+        self.status: int | None = None
+        self.size = 0
+        self.is_complete = False
+        self.has_client = True
+
+    def note_received(self, message: Message) -> None:
+        if message["type"] == "http.disconnect" and not self.is_complete:
+            # A handler may still answer, and the server drops the answer.
+            self.has_client = False
+            self.status = self.status or _CLIENT_GONE
+
+    def note_sent(self, message: Message) -> None:
+        if not self.has_client:
+            return
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            for name, value in message.get("headers", ()):
+                if name == b"x-request-id":
+                    self._fields.request_id = value.decode("latin-1")
+        elif message["type"] == "http.response.body":
+            self.size += len(message.get("body", b""))
+            self.is_complete = not message.get("more_body", False)
+
+    def ended(self, error: Exception | None) -> int:
+        """Return the status to record."""
+        if self.status is not None:
+            return self.status
+        return _CLIENT_GONE if error is None or isinstance(error, ClientDisconnect) else 500
+
+
+class RequestTelemetry:
+    """Middleware that writes one line for each request when it ends, and records it as a span if spans are exported."""
+
+    def __init__(self, app: ASGIApp, *, access_log: bool) -> None:
+        self._app = app
+        self._access_log = access_log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        fields = begin_request(scope)
+        answer = _Answer(fields)
+        began = time.perf_counter()
+
+        async def receive_and_note() -> Message:
+            message = await receive()
+            answer.note_received(message)
+            return message
+
+        async def send_and_note(message: Message) -> None:
+            answer.note_sent(message)
+            await send(message)
+
+        is_probe = scope["path"] in _PROBES
+        with _server_span(scope) if tracing.is_on() and not is_probe else nullcontext() as span:
+            error: Exception | None = None
+            try:
+                await self._app(scope, receive_and_note, send_and_note)
+            except Exception as raised:
+                error = raised
+                raise
+            finally:
+                status = answer.ended(error)
+                if span is not None:
+                    _complete(span, scope, status)
+                if self._access_log and (not is_probe or status >= 400):
+                    _write_line(scope, answer, status, time.perf_counter() - began)
+
+
+def _write_line(scope: Scope, answer: _Answer, status: int, seconds: float) -> None:
+    client = scope.get("client")
+    # The query is left out: clients put tokens there.
+    more: dict[str, Any] = {} if answer.is_complete else {"incomplete": True}
+    log.info(
+        "http.request",
+        method=_method(scope),
+        route=_route(scope),
+        path=scope["path"][:_MAX_PATH],
+        status=status,
+        duration=round(seconds, 6),
+        bytes=0 if is_head(scope) else answer.size,
+        client=client[0] if client else None,
+        **more,
+    )
+
+
+def _method(scope: Scope) -> str:
+    return "HEAD" if is_head(scope) else str(scope["method"])
+
+
+def _route(scope: Scope) -> str | None:
+    return getattr(scope.get("route"), "path", None)
+
+
+def _server_span(scope: Scope) -> AbstractContextManager[Span]:
+    method = _method(scope) if _method(scope) in _KNOWN_METHODS else "_OTHER"
+    client, server = scope.get("client"), scope.get("server")
+    attributes = {
+        "http.request.method": method,
+        "url.path": scope["path"][:_MAX_PATH],
+        "url.scheme": scope.get("scheme", "http"),
+        "network.protocol.version": scope.get("http_version", "1.1"),
+    }
+    if client:
+        attributes["client.address"] = client[0]
+    if server:
+        attributes["server.address"] = server[0]
+    return tracing.span(method, SpanKind.SERVER, parent=trace_context.current(), attributes=attributes)
+
+
+def _complete(span: Span, scope: Scope, status: int) -> None:
+    """Note the route and the status, which are known only now."""
+    route = _route(scope)
+    if route is not None:
+        span.rename(f"{_method(scope)} {route}")  # a route has only known methods
+        span.note({"http.route": route})
+    span.note({"http.response.status_code": status})
+    if status >= 500:
+        span.fail(str(status))

@@ -1,0 +1,33 @@
+"""Metrics of the connections to PostgreSQL and of the group commit."""
+
+from typing import Final
+
+from prometheus_client import Histogram
+
+from app.instruments import SHORT_SECONDS, ComputedMetric
+
+POOL_LIMIT: Final = ComputedMetric(
+    "gauge", "jobgate_database_pool_max_connections", "Most connections of a pool to PostgreSQL.", ("pool",)
+)
+POOL_OPEN: Final = ComputedMetric(
+    "gauge", "jobgate_database_pool_connections", "Open connections of a pool.", ("pool",)
+)
+POOL_IN_USE: Final = ComputedMetric(
+    "gauge", "jobgate_database_pool_connections_in_use", "Connections of a pool that callers hold.", ("pool",)
+)
+POOL_WAITING: Final = ComputedMetric(
+    "gauge", "jobgate_database_pool_waiting", "Callers that wait for a connection of a pool.", ("pool",)
+)
+COMMIT_JOBS: Final = Histogram(
+    "jobgate_group_commit_jobs",
+    "Submissions that share a transaction.",
+    buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256),
+)
+COMMIT_WAIT: Final = Histogram(
+    "jobgate_group_commit_wait_seconds",
+    "Time from the arrival of the first submission of a transaction to the beginning of the transaction.",
+    buckets=SHORT_SECONDS,
+)
+COMMIT_DURATION: Final = Histogram(
+    "jobgate_group_commit_duration_seconds", "Duration of the transactions of submissions.", buckets=SHORT_SECONDS
+)

@@ -1,0 +1,44 @@
+"""The state of the installation as PostgreSQL knows it, in one statement."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from app.db.engine import Database
+
+_MOST_COUNTED: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSystem:
+    """`lease_epoch` is 0 before the first controller, and `lease_expires_at` is None while no process holds the lease.
+
+    `feed_backlog` are committed entries of the feed without a number, counted up to 100 000. `autoscales` says whether
+    the autoscaler of the last run resized jobs.
+    """
+
+    schema_revision: str
+    lease_epoch: int
+    lease_expires_at: datetime | None
+    feed_epoch: int
+    feed_last: int
+    feed_backlog: int
+    autoscales: bool
+
+
+# The lease expires by the clock of the database.
+_READ: Final = f"""
+SELECT (SELECT min(version_num) FROM alembic_version) AS schema_revision,
+    COALESCE(l.epoch, 0) AS lease_epoch,
+    CASE WHEN l.expires_at > clock_timestamp() THEN l.expires_at END AS lease_expires_at,
+    f.epoch AS feed_epoch, f.last AS feed_last,
+    (SELECT count(*) FROM (SELECT FROM job_events WHERE seq IS NULL LIMIT {_MOST_COUNTED}) AS e) AS feed_backlog,
+    COALESCE((SELECT enabled FROM autoscaler_runs ORDER BY id DESC LIMIT 1), false) AS autoscales
+FROM feed AS f LEFT JOIN leases AS l ON l.name = $1
+"""  # noqa: S608  constants
+
+
+async def read(db: Database, lease_name: str) -> StoredSystem:
+    """Return the state. `lease_name` is that of the controller's lease."""
+    async with db.read() as connection:
+        return StoredSystem(**await connection.fetchrow(_READ, lease_name))

@@ -1,0 +1,43 @@
+"""What a job reaches once in its life, and how long that took: metrics report it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from app.domain.status.records import JobStatus
+
+
+class Stage(StrEnum):
+    """A stage in the life of a job, by its end."""
+
+    CREATION = "creation"  # every replica has a pod
+    START = "start"  # the job runs
+    RUN = "run"  # the job has ended
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Milestone:
+    """The end of a stage, and its duration."""
+
+    stage: Stage
+    seconds: float
+
+
+def milestones(before: JobStatus, after: JobStatus, created_at: datetime) -> Iterator[Milestone]:
+    """Yield the stages that end with the change of the status. No later change of the job ends them again.
+
+    A job can run before its last replica has a pod. Its stage START then begins with the submission.
+    """
+    initialized, started, finished = after.initialized_at, after.started_at, after.finished_at
+    if initialized is not None and before.initialized_at is None:
+        yield _milestone(Stage.CREATION, created_at, initialized)
+    if started is not None and before.started_at is None:
+        yield _milestone(Stage.START, initialized or created_at, started)
+    if finished is not None and before.finished_at is None and started is not None:
+        yield _milestone(Stage.RUN, started, finished)
+
+
+def _milestone(stage: Stage, since: datetime, until: datetime) -> Milestone:
+    # Another process, whose clock differs, may have set the first time.
+    return Milestone(stage=stage, seconds=max(0.0, (until - since) / timedelta(seconds=1)))

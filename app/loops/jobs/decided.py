@@ -1,0 +1,88 @@
+"""A decision on a job: its write, the work that remains once it is stored, and the span of that work."""
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+
+from app.db.jobs import controller
+from app.db.jobs.controller import StoredJob
+from app.db.jobs.controller_writes import JobWrite
+from app.domain.reconcile.values import Decision
+from app.loops.jobs.creator import Work
+from app.loops.jobs.memory_budget import acting_bytes
+from app.telemetry import tracing
+from app.telemetry.trace_context import TraceContext, continued
+from app.telemetry.tracing import Attributes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """A loaded job, the decision on it, its time, and the work for the actuator."""
+
+    job: StoredJob
+    decision: Decision
+    decided_at: datetime
+    work: Work
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredWork:
+    """What remains to do of a stored decision: its actions, and when to reconcile the job again.
+
+    It holds neither the record of the job nor its replicas, because many of these wait for the cluster at once.
+    `memory` is its estimated size in bytes. A `quiet` job will not change any more. `trace` is the context of the job's
+    submission. `is_recorded`: the reconcile changed something or has actions, so its trace shows it.
+    """
+
+    key: str
+    trace: TraceContext | None
+    decided_at: datetime
+    is_recorded: bool
+    work: Work
+    again: bool
+    wake_at: datetime | None
+    quiet: bool
+    memory: int
+
+
+def must_be_written(item: Decided) -> bool:
+    decision, job = item.decision, item.job
+    # The write of an observed intent clears `intent_at`. Otherwise `pending_intents` would return the job forever.
+    return decision.dirty or job.intent_is_new or decision.wake_at != job.wake_at
+
+
+def write_of(item: Decided) -> JobWrite:
+    plan = item.work.plan
+    changed = (replica.key for replica in item.decision.changed)
+    # A leaving rank is not in the plan any more. Its row keeps the name of its pod.
+    names = {key: plan.pod_name(key) for key in changed if key in plan.replicas}
+    return item.job.write(item.decision, observed_at=item.decision.status.observed_at, pod_names=names)
+
+
+def stored_work(item: Decided, size: controller.JobSize) -> StoredWork:
+    decision = item.decision
+    return StoredWork(
+        key=str(item.job.uid),
+        trace=item.job.trace,
+        decided_at=item.decided_at,
+        is_recorded=bool(item.work.actions) or must_be_written(item),
+        work=item.work,
+        again=decision.again,
+        wake_at=decision.wake_at,
+        quiet=decision.status.quiet,
+        memory=acting_bytes(size),
+    )
+
+
+def span_of(task: StoredWork) -> AbstractContextManager[object]:
+    """Return the span of a reconcile, in the trace of the submission. One without effect is left out."""
+    if not task.is_recorded:
+        return continued(task.trace)
+    identity = task.work.plan.identity
+    attributes: Attributes = {
+        "jobgate.job.uid": task.key,
+        "jobgate.job.name": identity.name,
+        "jobgate.reconcile.actions": len(task.work.actions),
+        "k8s.namespace.name": identity.namespace,
+    }
+    return tracing.span("reconcile", parent=task.trace, attributes=attributes, began_at=task.decided_at)

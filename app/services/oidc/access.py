@@ -1,0 +1,101 @@
+"""Authenticates callers with tokens of the issuer, beside those with tokens of jobgate."""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from typing_extensions import override
+
+from app.clock import Clock
+from app.db import tokens
+from app.domain.access.claims import groups_of, name_of
+from app.domain.access.grants import grants_of
+from app.domain.errors import Forbidden
+from app.services.access import Access, Principal, bearer
+from app.services.oidc.issuer import Issuer
+from app.services.oidc.settings import OidcSettings
+from app.services.oidc.verification import MAX_LENGTH, verified
+
+# An entry has about 1 KiB.
+_MAX_CACHED: Final = 4096
+_ID_PREFIX: Final = "oidc:"  # no id of a stored token contains a colon
+
+
+class OidcAccess(Access):
+    """Verifies tokens of the issuer, and caches verified ones until they expire or the keys of the issuer change."""
+
+    def __init__(self, settings: OidcSettings, issuer: Issuer, clock: Clock) -> None:
+        self._settings = settings
+        self._issuer = issuer
+        self._clock = clock
+        self._cached: OrderedDict[bytes, tuple[int, Principal]] = OrderedDict()
+
+    @override
+    async def authenticate(self, authorization: str | None) -> Principal:
+        return await self.principal_of(bearer(authorization, MAX_LENGTH))
+
+    @override
+    async def current(self, principals: Collection[Principal]) -> Mapping[Principal, Principal]:
+        # The rights of a user change with the next token, so only time ends them.
+        now = self._clock.now()
+        return {principal: principal for principal in principals if not principal.has_expired(now)}
+
+    async def principal_of(self, token: str) -> Principal:
+        """Return the user with this token.
+
+        Raises:
+            Unauthenticated: the token is not valid.
+            Forbidden: no group of the user has a grant.
+            IssuerUnavailable: the keys of the issuer are not known yet.
+        """
+        key = hashlib.sha256(token.encode()).digest()  # the cache holds no secrets
+        generation, principal = self._cached.get(key, (0, None))
+        if principal is None or generation != self._issuer.generation or principal.has_expired(self._clock.now()):
+            self._cached.pop(key, None)
+            principal = await self._verify(token)
+            self._cache(key, principal)
+        return principal
+
+    async def _verify(self, token: str) -> Principal:
+        settings = self._settings
+        found = await verified(token, self._issuer, settings.audience, self._clock.now())
+        grants = grants_of(groups_of(found.claims, settings.claims), settings.grants)
+        if not grants:
+            raise Forbidden("your user is known, but none of its groups has a grant at this gateway", code="NoGrant")
+        # A digest, because the length and the characters of a subject are not limited.
+        subject = hashlib.sha256(f"{settings.issuer}\0{found.subject}".encode()).hexdigest()
+        return Principal(
+            id=f"{_ID_PREFIX}{subject[:32]}",
+            name=name_of(found.claims, settings.claims),
+            grants=grants,
+            expires_at=found.expires_at,
+        )
+
+    def _cache(self, key: bytes, principal: Principal) -> None:
+        self._cached[key] = (self._issuer.generation, principal)
+        while len(self._cached) > _MAX_CACHED:
+            self._cached.popitem(last=False)
+
+
+class TokenOrOidcAccess(Access):
+    """Accepts tokens of jobgate and of the issuer. Their form says which of them a token is."""
+
+    def __init__(self, stored: Access, oidc: OidcAccess) -> None:
+        self._stored = stored
+        self._oidc = oidc
+
+    @override
+    async def authenticate(self, authorization: str | None) -> Principal:
+        token = bearer(authorization, MAX_LENGTH)
+        chosen = self._stored if token.startswith(f"{tokens.PREFIX}_") else self._oidc
+        return await chosen.authenticate(authorization)
+
+    @override
+    async def current(self, principals: Collection[Principal]) -> Mapping[Principal, Principal]:
+        of_issuer = {principal for principal in principals if principal.id.startswith(_ID_PREFIX)}
+        stored = set(principals) - of_issuer
+        found = dict(await self._oidc.current(of_issuer))
+        if stored:  # a database that does not answer ends no request of other users
+            found |= await self._stored.current(stored)
+        return found

@@ -1,0 +1,104 @@
+"""The issuer: its endpoints and keys, which are read in the background and kept while the issuer is away."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from app.cancellation import rounds
+from app.clock import Clock
+from app.domain.errors import Unauthenticated
+from app.services.oidc.http import IssuerAnswer, IssuerUnavailable, call
+from app.services.oidc.metadata import DISCOVERY_PATH, IssuerMetadata, SigningKey, keys_of, metadata_of
+
+# Seconds. A key that the issuer has withdrawn verifies tokens for this long at most.
+_REFRESH: Final = 300.0
+# Seconds between two attempts while the issuer is away.
+_RETRY_FIRST: Final = 1.0
+_RETRY_LONGEST: Final = 60.0
+# Seconds. Tokens with invented key ids cause no more requests than this.
+_UNKNOWN_KEY_INTERVAL: Final = 5.0
+
+log = logging.getLogger(__name__)
+
+
+class Issuer:
+    """An OIDC issuer. `run` reads its metadata and keys until cancelled."""
+
+    def __init__(self, url: str, clock: Clock) -> None:
+        self.url = url
+        self.metadata: IssuerMetadata | None = None
+        self.generation = 0
+        """Increases with each change of the keys. What was verified under an earlier one must be verified again."""
+        self._clock = clock
+        self._keys: Sequence[SigningKey] = ()
+        self._published: Mapping[str, object] | None = None
+        self._reading = asyncio.Lock()
+        self._not_before = 0.0
+
+    async def run(self) -> None:
+        """Read metadata and keys at the start and then regularly."""
+        retry = _RETRY_FIRST
+        for _ in rounds():
+            if await self._refreshed():
+                retry = _RETRY_FIRST
+                await asyncio.sleep(_REFRESH)
+            else:
+                await asyncio.sleep(retry)
+                retry = min(retry * 2, _RETRY_LONGEST)
+
+    async def key(self, key_id: str | None, algorithm: str) -> SigningKey:
+        """Return the key with this id that verifies this algorithm.
+
+        Raises:
+            Unauthenticated: the issuer has no such key.
+            IssuerUnavailable: the issuer has not answered yet, so its keys are unknown.
+        """
+        found = self._find(key_id, algorithm)
+        if found is None:
+            await self._refresh_for_unknown_key()
+            found = self._find(key_id, algorithm)
+        if found is not None:
+            return found
+        if self._published is None:
+            raise IssuerUnavailable("the issuer of the token has not been reached yet: send the request again")
+        raise Unauthenticated("the token is not signed with a key of the issuer", code="InvalidToken")
+
+    async def exchange(self, form: Mapping[str, str]) -> IssuerAnswer:
+        """Send a form to the token endpoint.
+
+        Raises:
+            IssuerUnavailable: the issuer does not answer, or its endpoint is not known yet.
+        """
+        if self.metadata is None:
+            raise IssuerUnavailable("the issuer has not been reached yet: send the request again")
+        return await call(self.metadata.token, form)
+
+    def _find(self, key_id: str | None, algorithm: str) -> SigningKey | None:
+        usable = [key for key in self._keys if algorithm in key.algorithms and key_id in (None, key.id)]
+        # Without an id, the key must be certain.
+        return usable[0] if usable and (key_id is not None or len(usable) == 1) else None
+
+    async def _refresh_for_unknown_key(self) -> None:
+        async with self._reading:
+            # Those that waited for the lock find what the first of them has read.
+            if self._clock.monotonic() >= self._not_before:
+                try:
+                    await self._refreshed()
+                finally:
+                    # From its end: an issuer that does not answer takes longer than the interval.
+                    self._not_before = self._clock.monotonic() + _UNKNOWN_KEY_INTERVAL
+
+    async def _refreshed(self) -> bool:
+        try:
+            found = metadata_of((await call(self.url.rstrip("/") + DISCOVERY_PATH)).body, self.url)
+            published = (await call(found.keys)).body
+            keys = keys_of(published)
+        except IssuerUnavailable as error:
+            log.warning("the metadata of the issuer %s cannot be read: %s", self.url, error)
+            return False
+        self.metadata = found
+        if published != self._published:
+            self._keys, self._published = keys, published
+            self.generation += 1
+        return True

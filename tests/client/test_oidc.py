@@ -1,0 +1,157 @@
+"""`jobgate login` at an OIDC issuer with a device code, and the renewal of its tokens."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import pytest_asyncio
+from typer.testing import CliRunner, Result
+
+from jobgate.cli import connection, oidc
+from jobgate.cli.commands import app
+from tests.support.gateway import running_gateway
+from tests.support.oidc_issuer import running_issuer
+from tests.support.oidc_site import Site, running_site
+from tests.support.waiting import until
+
+HOSTILE_DEVICE = b'{"device_code": "d", "user_code": "\\u001b[2J", "verification_uri": "https://x", "expires_in": 1}'
+
+
+@pytest_asyncio.fixture
+async def site(database_url: str) -> AsyncIterator[Site]:
+    async with running_issuer() as issuer, running_site(database_url, issuer) as running:
+        sign_in = running.gateway.services.sign_in
+        assert sign_in is not None
+        await until(lambda: sign_in.issuer.metadata is not None, what="the gateway has reached the issuer")
+        issuer.user["groups"] = ["team"]
+        yield running
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "config.yaml"
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses between polls, which end at once."""
+    found: list[float] = []
+    begin = oidc.sign_in
+
+    def sign_in(server: str, issuer: Any, announce: Any) -> Any:
+        return begin(server, issuer, announce, found.append)
+
+    monkeypatch.setattr(oidc, "sign_in", sign_in)
+    return found
+
+
+async def run(file: Path, *arguments: str, stdin: str | None = None) -> Result:
+    environment = dict.fromkeys(connection.VARIABLES) | {"JOBGATE_CONFIG": str(file)}
+    # In a thread, because the gateway and the issuer run in the event loop of the test.
+    return await asyncio.to_thread(
+        CliRunner().invoke, app, list(arguments), input=stdin, env=environment, prog_name="jobgate"
+    )
+
+
+async def login(site: Site, file: Path, *arguments: str) -> Result:
+    return await run(file, "login", site.gateway.url, "-n", "team", *arguments)
+
+
+async def test_a_user_signs_in_with_a_device_code(site: Site, file: Path, pauses: list[float]) -> None:
+    site.issuer.device_answers = ["authorization_pending", "slow_down", "authorization_pending"]
+    result = await login(site, file)
+    assert result.exit_code == 0, result.output
+    assert f"open {site.issuer.url}/activate?user_code=WDJB-MJHT in a browser" in result.stderr
+    assert pauses == [1, 1, 6, 6]
+    assert file.stat().st_mode & 0o777 == 0o600
+    saved = connection.load(file).contexts["default"]
+    assert saved.refresh_token in site.issuer.refresh_tokens
+    assert saved.token is not None
+    assert saved.token not in result.output
+    listed = await run(file, "list")
+    assert listed.exit_code == 0, listed.output
+
+
+async def test_an_expired_token_is_renewed_once_for_commands_at_the_same_time(
+    site: Site, file: Path, pauses: list[float]
+) -> None:
+    assert (await login(site, file)).exit_code == 0
+    saved = connection.load(file)
+    old = saved.contexts["default"]
+    due = msgspec.structs.replace(old, token="expired", expires_at=datetime.now(UTC) - timedelta(hours=1))  # noqa: TID251
+    connection.save(file, connection.with_context(saved, "default", due))
+    before = site.issuer.requests["/token"]
+    found = await asyncio.gather(*(asyncio.to_thread(oidc.renewed, due, file, "default") for _ in range(3)))
+    assert len({each.token for each in found} - {"expired"}) == 1
+    assert (await run(file, "list")).exit_code == 0
+    assert site.issuer.requests["/token"] - before == 1
+    assert connection.load(file).contexts["default"].refresh_token not in (None, old.refresh_token)
+    assert len(pauses) == 1
+
+
+async def test_a_refused_renewal_asks_for_a_new_login(site: Site, file: Path, pauses: list[float]) -> None:
+    assert (await login(site, file)).exit_code == 0
+    saved = connection.load(file)
+    due = msgspec.structs.replace(
+        saved.contexts["default"], refresh_token="unknown", expires_at=datetime(2020, 1, 1, tzinfo=UTC)
+    )
+    connection.save(
+        file, connection.with_context(saved, "default", msgspec.structs.replace(due, token=site.issuer.token(exp=1)))
+    )
+    result = await run(file, "list")
+    assert result.exit_code == 2
+    assert "the token has expired" in result.stderr
+    assert len(pauses) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"device_answers": ["access_denied"]}, "access_denied"),
+        ({"device_answers": ["authorization_pending"] * 700}, "not confirmed in time"),
+        ({"replies": {"/device": (500, b"")}}, "gives no device code"),
+        ({"replies": {"/device": (200, b"{}")}}, "gives no device code"),
+        ({"replies": {"/device": (200, HOSTILE_DEVICE)}}, "not valid"),
+        ({"user": {"sub": "u", "groups": []}}, "none of its groups has a grant"),
+    ],
+)
+async def test_a_failed_sign_in_saves_nothing(
+    site: Site, file: Path, pauses: list[float], change: dict[str, Any], words: str
+) -> None:
+    for name, value in change.items():
+        setattr(site.issuer, name, value)
+    result = await login(site, file)
+    assert result.exit_code == 2, result.output
+    assert words in result.stderr
+    assert "\x1b" not in result.output
+    assert not file.exists()
+    assert len(pauses) <= 600
+
+
+async def test_a_token_is_preferred_unless_oidc_is_asked_for(site: Site, file: Path, pauses: list[float]) -> None:
+    headers = await site.gateway.token("viewer", "team")
+    token = headers["Authorization"].removeprefix("Bearer ")
+    for arguments in (("--token", token), ("--no-oidc",)):
+        result = await run(file, "login", site.gateway.url, "-n", "team", *arguments, stdin=f"{token}\n")
+        assert result.exit_code == 0, result.output
+        assert connection.load(file).contexts["default"].refresh_token is None
+    assert pauses == []
+    assert (await login(site, file, "--token", token, "--oidc")).exit_code == 0
+    assert len(pauses) == 1
+
+
+async def test_a_gateway_without_an_issuer_asks_for_a_token(closed_gateway_url: str, file: Path) -> None:
+    result = await run(file, "login", closed_gateway_url, "--oidc")
+    assert result.exit_code == 2
+    assert "has no OIDC issuer" in result.stderr
+    assert "token: " in (await run(file, "login", closed_gateway_url, stdin="jg_a_b\n")).output
+
+
+@pytest_asyncio.fixture
+async def closed_gateway_url(database_url: str) -> AsyncIterator[str]:
+    async with running_gateway(database_url, closed=True) as running:
+        yield running.url

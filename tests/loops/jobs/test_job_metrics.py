@@ -1,0 +1,70 @@
+"""Metrics of jobs count each stage once, whatever is repeated, and nothing of decisions that are not stored."""
+
+from typing import Any
+
+import pytest
+
+from app.db.jobs import controller, edits
+from app.domain.vocabulary import JobPhase
+from tests.db.factories import stored
+from tests.loops.harness import Harness
+from tests.support.metrics import value
+
+KIND = {"kind": "GenericJob"}
+STAGES = ("creation", "start", "run")
+
+
+def measured() -> dict[str, float]:
+    """How often each stage, and each end, was measured."""
+    stages = {stage: value(f"jobgate_job_{stage}_duration_seconds_count", **KIND) for stage in STAGES}
+    ends = {phase: value("jobgate_jobs_ended_total", phase=phase, **KIND) for phase in ("Succeeded", "Cancelled")}
+    return stages | ends
+
+
+def change(before: dict[str, float]) -> dict[str, float]:
+    return {name: now - before[name] for name, now in measured().items()}
+
+
+async def test_each_stage_of_a_job_is_measured_once(harness: Harness) -> None:
+    before, seconds = measured(), value("jobgate_job_run_duration_seconds_sum", **KIND)
+    done = value("jobgate_reconciles_total", name="jobs", result="done")
+    async with harness.reconciling():
+        uid = await harness.submit(replicas=1)
+        (name,) = await harness.pods_until(lambda found: len(found) == 1)
+        await harness.kubelet.run(name)
+        await harness.phase(uid, JobPhase.RUNNING)
+        harness.clock.skip(100)
+        await harness.kubelet.finish(name)
+        await harness.job_until(uid, lambda job: job.recorded.status.quiet)
+    assert change(before) == {"creation": 1, "start": 1, "run": 1, "Succeeded": 1, "Cancelled": 0}
+    assert value("jobgate_job_run_duration_seconds_sum", **KIND) - seconds >= 100
+    assert value("jobgate_reconciles_total", name="jobs", result="done") - done >= 3
+    # Another controller, which knows only what is stored, reconciles the job again.
+    harness.reconcile_with(harness.db)
+    version = (await stored(harness.db, uid)).status_version
+    async with harness.reconciling():
+        await edits.request_remove(harness.db, uid, actor="alice", at=harness.clock.now())
+        harness.queue.add(str(uid))
+        await harness.job_until(uid, lambda job: job.status_version > version)
+    assert change(before) == {"creation": 1, "start": 1, "run": 1, "Succeeded": 1, "Cancelled": 0}
+
+
+async def test_an_outdated_decision_measures_nothing(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job is cancelled between the load and the write of the decision that first observes its pod."""
+    before, load = measured(), controller.load
+    outdated = value("jobgate_reconciles_total", name="jobs", result="outdated")
+
+    async def load_and_cancel(*arguments: Any) -> Any:
+        jobs = await load(*arguments)
+        is_reconcile = len(arguments) > 2  # the test itself reads the job, too
+        if is_reconcile and harness.mirror.count(str(uid)):
+            monkeypatch.undo()
+            await edits.request_cancel(harness.db, uid, actor="alice", at=harness.clock.now())
+        return jobs
+
+    uid = await harness.submit(replicas=1)
+    monkeypatch.setattr(controller, "load", load_and_cancel)
+    async with harness.reconciling():
+        await harness.phase(uid, JobPhase.CANCELLED)
+    assert value("jobgate_reconciles_total", name="jobs", result="outdated") - outdated == 1
+    assert change(before) == {"creation": 1, "start": 0, "run": 0, "Succeeded": 0, "Cancelled": 1}

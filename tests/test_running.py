@@ -1,0 +1,24 @@
+"""The exit status of the work of a command, and what it reports."""
+
+import pytest
+
+from app.bootstrap import NotConfigured
+from app.running import exit_status
+
+
+def interrupted() -> int:
+    raise KeyboardInterrupt
+
+
+def not_configured() -> int:
+    raise ExceptionGroup("of a task group", [NotConfigured("no database")])
+
+
+def test_an_interrupt_has_the_status_of_a_shell_and_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_status(interrupted) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_an_error_of_the_configuration_is_reported_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_status(not_configured) == 2
+    assert capsys.readouterr() == ("", "jobgate: no database\n")
