@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
+from tests.support.discovery import collection_of
 from tests.support.kube import KubeClient
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -69,15 +71,12 @@ def used(request: bytes) -> Right | None:
     return Right(group, f"{resource}/{subresource}" if subresource else resource, verb, names)
 
 
-async def apply(api: KubeClient, path: Path = RBAC) -> None:
-    """As `kubectl apply` would."""
-    for document in documents(path):
-        metadata = document["metadata"]
-        base = "/api/v1" if document["apiVersion"] == "v1" else f"/apis/{document['apiVersion']}"
-        if namespace := metadata.get("namespace"):
-            base += f"/namespaces/{namespace}"
-        objects = f"{base}/{document['kind'].lower()}s"
-        answer = await api.post(objects, document)
+async def apply(api: KubeClient, *sources: list[dict[str, Any]]) -> None:
+    """Create or change the objects of these documents, as `kubectl apply` would."""
+    for document in chain.from_iterable(sources):
+        collection = await collection_of(api, document)
+        assert collection is not None, f"the cluster has no {document['apiVersion']}"
+        answer = await api.post(collection, document)
         if answer.status == 409:
-            answer = await api.patch(f"{objects}/{metadata['name']}", document)
+            answer = await api.patch(f"{collection}/{document['metadata']['name']}", document)
         answer.ok()

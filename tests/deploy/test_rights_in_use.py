@@ -1,4 +1,4 @@
-"""The whole life of a job uses every right of deploy/rbac.yaml, and no other.
+"""The whole life of a job uses every right of deploy/rbac.yaml, and of the chart, and no other.
 
 gateway ──▶ proxy that takes notes ──▶ cluster        the user `gateway` on a real one, where its kubeconfig is given
 """
@@ -14,7 +14,8 @@ import httpx2
 import pytest
 
 from app.domain.kubernetes import labels
-from tests.deploy.rights import RBAC, Right, apply, documents, granted, used
+from tests.deploy.chart import core_grants
+from tests.deploy.rights import Right, apply, granted, used
 from tests.support.cluster import running_embedded_cluster
 from tests.support.gateway_process import STEADY, gateway_process
 from tests.support.kube import Cluster, KubeClient, connect
@@ -144,18 +145,18 @@ async def test_a_jobs_life_uses_every_right_and_no_other(
     user = as_gateway(cluster_with_node)
     async with connect(cluster_with_node) as admin, kube_proxy(user) as proxy:
         if cluster_with_node.real:
-            await apply(admin)
+            await apply(admin, *core_grants().values())
         else:
             await admin.post("/api/v1/namespaces", {"metadata": {"name": "jobgate-system"}})
         gangs = (await admin.get(f"/apis/{GANG}/v1beta1")).status == 200
         async with serving(proxy, database_url, tmp_path) as client:
             await live(client, f"rights-{secrets.token_hex(3)}", proxy, admin)
-        rights = granted("gateway", documents(RBAC))
-        expected = {right for right in rights if gangs or right.group != GANG}
         needed = {right for request in proxy.requests if (right := used(request)) is not None}
-        more, unused = needed - expected, expected - needed
-        assert not more, f"the code asks for more than deploy/rbac.yaml grants: {more}"
-        assert not unused, f"deploy/rbac.yaml grants what a job's life does not need: {unused}"
+        for source, found in core_grants().items():
+            expected = {right for right in granted("gateway", found) if gangs or right.group != GANG}
+            more, unused = needed - expected, expected - needed
+            assert not more, f"the code asks for more than {source} grants: {more}"
+            assert not unused, f"{source} grants what a job's life does not need: {unused}"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The whole life of a SampleSet, and an uninstall, use every right of deploy/rbac-sample-sets.yaml, and no other."""
+"""A SampleSet and an uninstall use every right of deploy/rbac-sample-sets.yaml and of the chart, and no other."""
 
 import secrets
 from collections.abc import Iterator
@@ -11,7 +11,8 @@ import pytest
 from app import bootstrap
 from app.domain.cache.specs.sample_set import API_VERSION
 from app.settings import Settings
-from tests.deploy.rights import RBAC, SAMPLE_SETS, Right, apply, documents, granted, used
+from tests.deploy.chart import core_grants, sample_set_grants
+from tests.deploy.rights import Right, apply, granted, used
 from tests.deploy.test_rights_in_use import as_gateway
 from tests.support.cluster import running_embedded_cluster
 from tests.support.gateway_process import gateway_process
@@ -86,8 +87,7 @@ async def test_a_sets_life_uses_every_right_and_no_other(
     storage = {"name": "vol", "storage": "file", "metaurl": volume.meta, "bucket": f"{volume.bucket}/"}
     async with connect(cluster_with_node) as admin, kube_proxy(as_gateway(cluster_with_node)) as proxy:
         if cluster_with_node.real:
-            await apply(admin)
-            await apply(admin, SAMPLE_SETS)
+            await apply(admin, *core_grants().values(), *sample_set_grants().values())
         else:
             await admin.post("/api/v1/namespaces", {"metadata": {"name": "jobgate-system"}})
         secret = {"metadata": {"name": name}, "stringData": storage}
@@ -100,10 +100,11 @@ async def test_a_sets_life_uses_every_right_and_no_other(
             assert await gateway.stop() == 0
         await bootstrap.uninstall(Settings(database_url=database_url, kubeconfig=str(kubeconfig)))
         await admin.delete(f"/api/v1/namespaces/default/secrets/{name}")
-        granted_here = granted("gateway", documents(SAMPLE_SETS))
         needed = {right for request in proxy.requests if (right := used(request)) is not None}
-        assert needed - granted_here - granted("gateway", documents(RBAC)) == set(), "more than deploy/ grants"
-        assert granted_here - needed == set(), "deploy/rbac-sample-sets.yaml grants what a set's life does not need"
+        for core, (source, found) in zip(core_grants().values(), sample_set_grants().items(), strict=True):
+            rights = granted("gateway", found)
+            assert needed - rights - granted("gateway", core) == set(), f"more than {source} and the core grant"
+            assert rights - needed == set(), f"{source} grants what a set's life does not need"
 
 
 @pytest.mark.parametrize(

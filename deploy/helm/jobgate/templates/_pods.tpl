@@ -1,0 +1,124 @@
+{{/* The security contexts of deploy/, which the Pod Security level `restricted` permits. */}}
+{{- define "jobgate.podSecurityContext" -}}
+runAsNonRoot: true
+runAsUser: 10001
+seccompProfile: {type: RuntimeDefault}
+{{- end -}}
+
+{{- define "jobgate.containerSecurityContext" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end -}}
+
+{{/* The variable with the URL of the database. `secret` is the name of the Secret if the chart creates it. */}}
+{{- define "jobgate.databaseVariable" -}}
+- name: JOBGATE_DATABASE_URL
+  valueFrom:
+    secretKeyRef:
+{{- if .root.Values.database.url }}
+      name: {{ .secret }}
+      key: url
+{{- else }}
+      name: {{ .root.Values.database.existingSecret }}
+      key: {{ .root.Values.database.existingSecretKey }}
+{{- end }}
+{{- end -}}
+
+{{/* The variables of API and controller. */}}
+{{- define "jobgate.variables" -}}
+{{ include "jobgate.databaseVariable" (dict "root" . "secret" (printf "%s-database" (include "jobgate.fullname" .))) }}
+- name: JOBGATE_SERVER_URL
+  value: {{ include "jobgate.serverUrl" . | quote }}
+- name: JOBGATE_SYSTEM_NAMESPACE
+  value: {{ .Release.Namespace | quote }}
+- name: JOBGATE_SHUTDOWN_TIMEOUT
+  value: {{ .Values.shutdown.timeoutSeconds | quote }}
+{{- with .Values.namespaces }}
+- name: JOBGATE_NAMESPACES
+  value: {{ join "," . | quote }}
+{{- end }}
+{{- with .Values.sampleSets.secretNamespaces }}
+- name: JOBGATE_SECRET_NAMESPACES
+  value: {{ join "," . | quote }}
+{{- end }}
+{{- range $name, $value := .Values.settings }}
+- name: {{ $name }}
+  value: {{ $value | quote }}
+{{- end }}
+{{- end -}}
+
+{{/* Port, probes and security context of the containers of API and controller. */}}
+{{- define "jobgate.serving" -}}
+ports:
+  - {name: http, containerPort: 8080}
+livenessProbe:
+  httpGet: {path: /livez, port: http}
+  periodSeconds: 10
+readinessProbe:
+  httpGet: {path: /readyz, port: http}
+  periodSeconds: 5
+securityContext:
+  {{- include "jobgate.containerSecurityContext" . | nindent 2 }}
+{{- with .Values.extraVolumeMounts }}
+volumeMounts:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* Where the pods of a component run. `part` is `api`, `controller` or `migration` of the values. */}}
+{{- define "jobgate.placement" -}}
+{{- with .root.Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+{{- with .part.topologyKeys }}
+topologySpreadConstraints:
+  {{- range . }}
+  - topologyKey: {{ . }}
+    maxSkew: 1
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels:
+        {{- include "jobgate.selector" $.root | nindent 8 }}
+        app.kubernetes.io/component: {{ $.component }}
+  {{- end }}
+{{- end }}
+{{- with .part.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .part.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .part.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .part.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .root.Values.extraVolumes }}
+volumes:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* Labels and annotations of the pods of a component. A new URL of the database replaces the pods. */}}
+{{- define "jobgate.podMetadata" -}}
+labels:
+  {{- include "jobgate.labels" .root | nindent 2 }}
+  app.kubernetes.io/component: {{ .component }}
+{{- if or .part.podAnnotations .root.Values.database.url }}
+annotations:
+  {{- with .part.podAnnotations }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+  {{- with .root.Values.database.url }}
+  checksum/database: {{ sha256sum . }}
+  {{- end }}
+{{- end }}
+{{- end -}}
