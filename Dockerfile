@@ -11,11 +11,11 @@ ARG JUICEFS=yes
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore PIP_NO_COMPILE=1 PIP_CACHE_DIR=/var/cache/pip
 WORKDIR /build
 RUN python3 -m venv /opt/tools && python3 -m venv --without-pip /opt/jobgate
-COPY requirements/runtime.txt requirements/image.txt requirements/
+COPY requirements/otel.txt requirements/image.txt requirements/
 # A build behind a mirror passes the configuration of pip as the secret `pip`, so that it is in no layer of the image.
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=cache,target=/var/cache/pip \
     /opt/tools/bin/pip install --quiet --require-hashes --requirement requirements/image.txt \
-    && /opt/tools/bin/pip --python /opt/jobgate/bin/python install --quiet --require-hashes --requirement requirements/runtime.txt
+    && /opt/tools/bin/pip --python /opt/jobgate/bin/python install --quiet --require-hashes --requirement requirements/otel.txt
 # Only the program of the package is used, and not its library, which is as large. Its licence and the place of its source
 # must accompany it (decision 0029).
 RUN mkdir -p /opt/juicefs/bin /opt/juicefs/share/doc/juicefs \
@@ -25,6 +25,15 @@ RUN mkdir -p /opt/juicefs/bin /opt/juicefs/share/doc/juicefs \
         && install -m 644 "$packages"/juicefs-*.dist-info/LICENSE /opt/juicefs/share/doc/juicefs/LICENSE \
         && printf '%s, unchanged. Source: https://github.com/juicedata/juicefs\n' "$(/opt/juicefs/bin/juicefs --version)" \
             > /opt/juicefs/share/doc/juicefs/SOURCE; fi
+COPY dashboard dashboard
+COPY openapi openapi
+# The page offers the examples as templates, and completes pod templates by their schema.
+COPY examples examples
+COPY app/domain/data/pod_template.schema.json app/domain/data/
+COPY tools/dashboard.py tools/
+# A build behind a mirror of npm passes its configuration as the secret `npm`.
+RUN --mount=type=secret,id=npm,target=/etc/npmrc --mount=type=cache,target=/var/cache/npm \
+    NPM_CONFIG_GLOBALCONFIG=/etc/npmrc NPM_CONFIG_CACHE=/var/cache/npm /opt/tools/bin/python -m tools.dashboard build
 COPY . .
 # The root of a container is read-only, so modules are compiled here. Their hashes, unlike their times, can be reproduced.
 RUN /opt/tools/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir /build/dist . \

@@ -5,11 +5,11 @@ BIN := $(VENV)/bin
 ARGS ?=
 # Most tests wait rather than compute, so two cores are enough for six workers.
 JOBS ?= $(shell $(PYTHON) -c 'import os; print(max(6, os.cpu_count() or 6))')
-CHECKS := check-format check-lint check-types check-imports check-generated
+CHECKS := check-format check-lint check-types check-imports check-generated check-dashboard
 # Without cached bytecode, every worker compiles all tests, and every process that a test starts compiles the product.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo dev test fuzz test-cluster test-image test-openapi check format bench sdks dist lock openapi clean $(CHECKS)
+.PHONY: help setup demo dev test fuzz test-cluster test-image test-openapi check format bench sdks dist lock openapi grafana clean $(CHECKS)
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -22,21 +22,28 @@ $(VENV)/.installed: requirements/dev.txt pyproject.toml setup.py
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-setup: $(VENV)/.installed ## install everything into .venv
+# The sources of the dashboard. Its page is built again when one of them changes.
+DASHBOARD := $(shell find dashboard -name node_modules -prune -o -name built -prune -o -name schema.d.ts -prune -o -type f -print)
+PAGE := dashboard/built/index.html
 
-demo: $(VENV)/.installed ## run every example on an embedded cluster; ARGS=--exit stops afterwards
+$(PAGE): $(VENV)/.installed $(DASHBOARD) openapi/openapi.json tools/dashboard.py
+	@$(BIN)/python -m tools.dashboard build
+
+setup: $(VENV)/.installed $(PAGE) ## install everything into .venv, and build the dashboard
+
+demo: setup ## run every example on an embedded cluster; ARGS=--exit stops afterwards
 	@$(BIN)/jobgate demo $(ARGS)
 
-dev: $(VENV)/.installed ## serve from an embedded database and cluster; ARGS are those of `jobgate dev`
+dev: setup ## serve from an embedded database and cluster; ARGS are those of `jobgate dev`
 	@$(BIN)/jobgate dev $(ARGS)
 
-test: $(VENV)/.installed ## run all tests, with the embedded database and cluster
+test: setup ## run all tests, with the embedded database and cluster
 	$(BIN)/pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 fuzz: $(VENV)/.installed ## run property tests with random examples for ten minutes; ARGS="--seconds=60 tests/domain"
 	@$(BIN)/python -m tools.fuzz $(ARGS)
 
-test-cluster: $(VENV)/.installed ## run the conformance and end-to-end suites on a real control plane
+test-cluster: setup ## run the conformance and end-to-end suites on a real control plane
 	$(BIN)/python -m tools.test_cluster $(ARGS)
 
 test-image: $(VENV)/.installed ## build the container image, and test it on a real control plane; docs/install.md says what it needs
@@ -68,24 +75,32 @@ check-imports:
 check-generated:
 	$(BIN)/python -m tools.check_generated
 
+check-dashboard:
+	@$(BIN)/python -m tools.dashboard check
+
 format: $(VENV)/.installed ## format all files as `make check` requires
 	$(BIN)/ruff check --fix --silent . ; $(BIN)/ruff format .
+	@$(BIN)/python -m tools.dashboard format
 
 openapi: $(VENV)/.installed ## regenerate openapi/openapi.json and the generated parts of the client
 	$(BIN)/jobgate openapi > openapi/openapi.json.new && mv openapi/openapi.json.new openapi/openapi.json
 	$(BIN)/python -m tools.client_types
 	$(BIN)/python -m tools.synchronous_client
 
+grafana: $(VENV)/.installed ## regenerate deploy/monitoring/grafana-dashboard.json
+	$(BIN)/python -m tools.grafana_dashboard
+
 bench: $(VENV)/.installed ## compare with a real kube-apiserver
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.txt
 	$(BIN)/python -m bench $(ARGS)
 
-dist: $(VENV)/.installed ## build the source distribution, and the wheel of the client from it, into dist
+dist: setup ## build the source distribution, and the wheel of the client from it, into dist
 	$(BIN)/python -m tools.dist
 
 lock: $(VENV)/.installed ## update the lock files from pyproject.toml
 	$(BIN)/python -m tools.lock
+	$(BIN)/python -m tools.dashboard lock
 
 clean: ## remove everything that the targets created
-	rm -rf $(VENV) .jobgate .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) dashboard/node_modules dashboard/built dashboard/src/api/schema.d.ts .jobgate .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -11,8 +11,9 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
-# Top-level names that are too common for site-packages; app/bundled finds them in both places.
-BUNDLED = ("examples", "migrations")
+# Top-level names that are too common for site-packages; app/bundled finds them in both places. The dashboard is
+# bundled if it was built.
+BUNDLED = ("examples", "migrations", "dashboard/built")
 
 
 class BuildWithBundled(build_py):
@@ -25,6 +26,9 @@ class BuildWithBundled(build_py):
         # The programs of examples/clients call a gateway, which does not read them.
         ignored = shutil.ignore_patterns("__pycache__", "clients")
         for name in BUNDLED:
+            if not (ROOT / name).is_dir():
+                self.announce(f"{name} is left out: it does not exist")
+                continue
             target = Path(self.build_lib, "app", "bundled", name)
             shutil.copytree(ROOT / name, target, ignore=ignored, dirs_exist_ok=True)
 

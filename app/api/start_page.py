@@ -1,9 +1,9 @@
-"""The entry of a gateway: a short index for programs, and for browsers a page that shows the OpenAPI document.
+"""The entry of a gateway: the dashboard for browsers, a short index for programs, and the OpenAPI document as a page.
 
-    /        a browser is redirected to /docs; other clients get an index in JSON
+    /        the dashboard for browsers (app.api.dashboard); other clients get an index in JSON
     /docs    Swagger UI; this process serves all of its files, so that the page works without the internet
 
-None of these needs a token. The page sends requests with the token that its user enters.
+None of these needs a token. The pages send requests with the token that their user enters.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -14,9 +14,10 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import HTMLResponse
 
 from app.api.bodies import JSON
+from app.api.dashboard import BuiltFile, built_files, dashboard_page
 from app.api.responses import PRIVATE
 from app.offload import offloaded
 
@@ -71,6 +72,7 @@ def add_start_page(app: FastAPI, openapi_path: str, resources: Mapping[str, str]
         f"{DOCS_PATH}/start.js": _start,
     }
     endpoints |= {f"{DOCS_PATH}/{name}": _asset_of(name, media_type) for name, media_type in _ASSETS.items()}
+    endpoints |= {f"/{path}": _built_file_of(file) for path, file in built_files().items()}
     for path, endpoint in endpoints.items():
         app.add_route(path, endpoint, methods=["GET"], include_in_schema=False)
 
@@ -89,12 +91,18 @@ def _index_of(app: FastAPI, openapi_path: str, resources: Mapping[str, str]) -> 
     }
 
     async def index(request: Request) -> Response:
-        headers = PRIVATE | {"Vary": "Accept"}
         if "text/html" in request.headers.get("accept", ""):
-            return RedirectResponse(DOCS_PATH.removeprefix("/"), headers=headers)
-        return Response(msgspec.json.encode(links), media_type=JSON, headers=headers)
+            return dashboard_page()
+        return Response(msgspec.json.encode(links), media_type=JSON, headers=PRIVATE | {"Vary": "Accept"})
 
     return index
+
+
+def _built_file_of(file: BuiltFile) -> _Endpoint:
+    async def built_file(_: Request) -> Response:
+        return Response(file.body, media_type=file.media_type, headers=file.headers)
+
+    return built_file
 
 
 async def _page(_: Request) -> Response:

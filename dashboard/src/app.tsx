@@ -1,0 +1,102 @@
+import { lazy, type ReactNode, Suspense, useState, useSyncExternalStore } from "react";
+import { JobsView } from "./jobs/jobs-view";
+import { usePage } from "./page-context";
+import { hashOf, type Location } from "./routing/location";
+import { navigate, useLocation } from "./routing/use-location";
+import { SignIn } from "./session/sign-in";
+import { useFreshness } from "./system/use-freshness";
+import { Loading } from "./ui/errors";
+import { FreshnessIndicator } from "./ui/freshness-indicator";
+import { Help } from "./ui/help";
+import { useShortcuts } from "./ui/shortcuts";
+
+const JobView = lazy(() => import("./job/job-view").then((module) => ({ default: module.JobView })));
+const SubmitView = lazy(() => import("./submit/submit-view").then((module) => ({ default: module.SubmitView })));
+const CachesView = lazy(() => import("./data/caches-view").then((module) => ({ default: module.CachesView })));
+const SetView = lazy(() => import("./data/set-view").then((module) => ({ default: module.SetView })));
+const AutoscalerView = lazy(() =>
+  import("./autoscaler/autoscaler-view").then((module) => ({ default: module.AutoscalerView })),
+);
+const SystemView = lazy(() => import("./system/system-view").then((module) => ({ default: module.SystemView })));
+
+const VIEWS = [
+  ["jobs", "Jobs"],
+  ["submit", "Submit"],
+  ["data", "Data"],
+  ["autoscaler", "Autoscaler"],
+  ["system", "System"],
+] as const;
+
+export function App() {
+  const location = useLocation();
+  const [isHelpOpen, setHelpOpen] = useState(false);
+  useFreshness();
+  useShortcuts({
+    "g j": () => navigate(["jobs"]),
+    "g s": () => navigate(["submit"]),
+    "g d": () => navigate(["data"]),
+    "g a": () => navigate(["autoscaler"]),
+    "g y": () => navigate(["system"]),
+    "?": () => setHelpOpen(true),
+  });
+  const view = location.path[0] ?? "jobs";
+  return (
+    <>
+      <button type="button" className="skip-link" onClick={() => document.getElementById("main")?.focus()}>
+        Skip to the content
+      </button>
+      <header className="header">
+        <a className="brand" href={hashOf(["jobs"])}>
+          jobgate
+        </a>
+        <nav aria-label="Views">
+          {VIEWS.map(([name, title]) => (
+            <a key={name} href={hashOf([name])} aria-current={view === name ? "page" : undefined}>
+              {title}
+            </a>
+          ))}
+        </nav>
+        <FreshnessIndicator />
+        <SignOut />
+      </header>
+      <main id="main" tabIndex={-1}>
+        <Suspense fallback={<Loading what="the view" />}>{viewOf(location)}</Suspense>
+      </main>
+      <Help isOpen={isHelpOpen} onOpenChange={setHelpOpen} />
+      <SignIn />
+    </>
+  );
+}
+
+function SignOut() {
+  const { session } = usePage().api;
+  const token = useSyncExternalStore(session.subscribe, () => session.token);
+  if (token === null) return null;
+  const signOut = () => {
+    session.signOut();
+    // The page must not show the data of the last user to the next one.
+    window.location.reload();
+  };
+  return (
+    <button type="button" className="button" onClick={signOut}>
+      Sign out
+    </button>
+  );
+}
+
+function viewOf({ path }: Location): ReactNode {
+  const [view = "jobs", uid, tab] = path;
+  if (view === "jobs" && uid !== undefined) return <JobView key={uid} uid={uid} tab={tab} />;
+  if (view === "data" && uid !== undefined) return <SetView key={uid} uid={uid} />;
+  if (view === "jobs") return <JobsView />;
+  if (view === "submit") return <SubmitView />;
+  if (view === "data") return <CachesView />;
+  if (view === "autoscaler") return <AutoscalerView />;
+  if (view === "system") return <SystemView />;
+  return (
+    <div className="empty">
+      <p>This page has no view of this address.</p>
+      <a href={hashOf(["jobs"])}>Jobs</a>
+    </div>
+  );
+}

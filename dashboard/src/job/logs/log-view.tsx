@@ -1,0 +1,151 @@
+import { ArrowDownToLine, Clock, Download, WrapText } from "lucide-react";
+import { useMemo, useRef, useState } from "react";
+import { Button, ToggleButton } from "react-aria-components";
+import type { Job } from "../../api/types";
+import { ErrorNote } from "../../ui/errors";
+import { useShortcuts } from "../../ui/shortcuts";
+import { replicaName } from "../names";
+import type { LogFollower, LogState } from "./follower";
+import { LogLines, type LogLinesHandle } from "./log-lines";
+import { nextMatch, positionOf, searchFor } from "./search";
+import { SearchBar } from "./search-bar";
+import type { Target } from "./selection";
+import { count, summaryOf } from "./summary";
+import { useDownload } from "./use-download";
+import { useLog, useMatches } from "./use-log";
+
+/** How a log is shown. It stays when the reader chooses another log. */
+export interface LogOptions {
+  isWrapped: boolean;
+  hasTimes: boolean;
+  /** Whether the text that is searched for is a regular expression. */
+  isRegex: boolean;
+}
+
+interface LogViewProps {
+  job: Job;
+  target: Target;
+  /** The number of replicas of the job. */
+  replicas: number;
+  /** The text that is searched for. */
+  text: string;
+  onText: (text: string) => void;
+  options: LogOptions;
+  onOptions: (change: Partial<LogOptions>) => void;
+}
+
+/** A log with its search, its options and its state. */
+export function LogView({ job, target, replicas, text, onText, options, onOptions }: LogViewProps) {
+  const { isWrapped, hasTimes, isRegex } = options;
+  const { follower, state } = useLog(job.uid, target, replicas);
+  const { ring } = follower;
+  const [isFollowing, setFollowing] = useState(true);
+  const [current, setCurrent] = useState<number | null>(null);
+  const lines = useRef<LogLinesHandle>(null);
+  const input = useRef<HTMLInputElement>(null);
+  const search = useMemo(() => searchFor(text, isRegex), [text, isRegex]);
+  const matches = useMatches(ring, state.version, search.matcher);
+  const step = (direction: 1 | -1) => {
+    const top = lines.current?.top() ?? 0;
+    // The first step, and one from a line that was dropped, begin with the lines in view.
+    const from = current !== null && current >= ring.first ? current : direction === 1 ? top - 1 : top;
+    const next = nextMatch(matches, from, direction);
+    if (next === null) return;
+    setFollowing(false);
+    setCurrent(next);
+    lines.current?.show(next);
+  };
+  const previous = () => step(-1);
+  useShortcuts({
+    "/": () => input.current?.focus(),
+    n: () => step(1),
+    N: previous,
+    w: () => onOptions({ isWrapped: !isWrapped }),
+    f: () => setFollowing(!isFollowing),
+  });
+  const name = target.kind === "merged" ? (target.task ?? "all replicas") : replicaName(target.task, target.rank);
+  return (
+    <>
+      <div className="log-bar">
+        <SearchBar
+          input={input}
+          text={text}
+          onText={onText}
+          isRegex={isRegex}
+          onRegex={(wanted) => onOptions({ isRegex: wanted })}
+          error={search.error}
+          matches={matches.length}
+          position={positionOf(matches, current)}
+          onStep={step}
+        />
+        <div className="log-options-bar">
+          <ToggleButton className="button" isSelected={isFollowing} onChange={setFollowing}>
+            <ArrowDownToLine aria-hidden size={14} /> Follow
+          </ToggleButton>
+          <ToggleButton
+            className="button"
+            isSelected={isWrapped}
+            onChange={(wanted) => onOptions({ isWrapped: wanted })}
+          >
+            <WrapText aria-hidden size={14} /> Wrap
+          </ToggleButton>
+          <ToggleButton className="button" isSelected={hasTimes} onChange={(wanted) => onOptions({ hasTimes: wanted })}>
+            <Clock aria-hidden size={14} /> Times
+          </ToggleButton>
+          <DownloadButton job={job} target={target} hasTimes={hasTimes} />
+        </div>
+      </div>
+      <LogSummary follower={follower} state={state} />
+      <LogLines
+        label={`Log of ${name}`}
+        ring={ring}
+        isFollowing={isFollowing}
+        onFollow={setFollowing}
+        isWrapped={isWrapped}
+        hasTimes={hasTimes}
+        matcher={search.matcher}
+        current={current}
+        handle={lines}
+      />
+    </>
+  );
+}
+
+function LogSummary({ follower, state }: { follower: LogFollower; state: LogState }) {
+  const { ring } = follower;
+  const summary = summaryOf({ ...state, dropped: ring.first });
+  return (
+    <div className="log-summary">
+      <p>
+        <span className={`badge tone-${summary.tone}`} role="status">
+          {summary.state}
+        </span>
+        <span className="secondary">
+          {count(ring.length)} {ring.length === 1 ? "line" : "lines"}
+        </span>
+        {summary.notes.map((note) => (
+          <span key={note} className="secondary">
+            {note}
+          </span>
+        ))}
+      </p>
+      {state.phase === "waiting" && <p className="secondary">{state.error?.message}</p>}
+      {state.phase === "failed" && state.error !== null && (
+        <ErrorNote error={state.error} onRetry={() => follower.retry()} />
+      )}
+    </div>
+  );
+}
+
+function DownloadButton({ job, target, hasTimes }: { job: Job; target: Target; hasTimes: boolean }) {
+  const { isBusy, error, start, cancel } = useDownload();
+  const request = { uid: job.uid, job: job.name, target, hasTimes };
+  return (
+    <>
+      <Button className="button" onPress={() => (isBusy ? cancel() : start(request))}>
+        <Download aria-hidden size={14} /> {isBusy ? "Cancel the download" : "Download"}
+      </Button>
+      {error !== null && <ErrorNote error={error} />}
+    </>
+  );
+}

@@ -1,0 +1,69 @@
+import { useCallback, useEffect, useRef, useState } from "react";
+import type { Job, Replica } from "../../api/types";
+import { replaceQuery, useLocation } from "../../routing/use-location";
+import { ErrorNote, Loading } from "../../ui/errors";
+import { useReplicas } from "../use-job-query";
+import { type LogOptions, LogView } from "./log-view";
+import "./logs.css";
+import { ReplicaChoice } from "./replica-choice";
+import { keyOf, type Selection, selectionOf, type Target, targetOf, withSelection } from "./selection";
+
+/** The logs of a job: of all replicas together, or of one of them. The address holds the selection. */
+export function LogsTab({ job }: { job: Job }) {
+  const { query } = useLocation();
+  const { data: replicas, error, refetch } = useReplicas(job.uid);
+  const latest = useRef(query);
+  latest.current = query;
+  const select = useCallback((change: Partial<Selection>) => {
+    const changed = { ...selectionOf(latest.current), ...change };
+    replaceQuery(withSelection(latest.current, changed));
+  }, []);
+  if (replicas === undefined) {
+    return error === null ? (
+      <Loading what="the replicas" />
+    ) : (
+      <ErrorNote error={error} onRetry={() => void refetch()} />
+    );
+  }
+  const selection = selectionOf(query);
+  const target = targetOf(selection, replicas);
+  if (target === null) return <p className="empty">The job has no replicas yet.</p>;
+  return (
+    <div className="logs">
+      <ReplicaChoice replicas={replicas} target={target} onChange={select} />
+      <SearchedLog job={job} target={target} replicas={replicas} search={selection.search} onChange={select} />
+    </div>
+  );
+}
+
+interface SearchedLogProps {
+  job: Job;
+  target: Target;
+  replicas: readonly Replica[];
+  search: string;
+  onChange: (change: Partial<Selection>) => void;
+}
+
+/** A log and the text that is searched for, which the address gets a moment after the last key. */
+function SearchedLog({ job, target, replicas, search, onChange }: SearchedLogProps) {
+  const [text, setText] = useState(search);
+  const [options, setOptions] = useState<LogOptions>({ isWrapped: false, hasTimes: false, isRegex: false });
+  useEffect(() => setText(search), [search]);
+  useEffect(() => {
+    if (text === search) return;
+    const timer = setTimeout(() => onChange({ search: text }), 300);
+    return () => clearTimeout(timer);
+  }, [text, search, onChange]);
+  return (
+    <LogView
+      key={keyOf(target)}
+      job={job}
+      target={target}
+      replicas={replicas.length}
+      text={text}
+      onText={setText}
+      options={options}
+      onOptions={(change) => setOptions({ ...options, ...change })}
+    />
+  );
+}

@@ -1,0 +1,112 @@
+import { Search, X } from "lucide-react";
+import { useEffect, useRef, useState } from "react";
+import { Button, Input, Label, SearchField } from "react-aria-components";
+import { Chips } from "../ui/chips";
+import { toneOf } from "../ui/phases";
+import { useShortcuts } from "../ui/shortcuts";
+import { type Filters, isFiltered, type ManyFilter, PERIODS, toggled } from "./filters";
+import { useCounts } from "./use-counts";
+import { JOB_KINDS, JOB_PHASES } from "./vocabulary";
+
+interface FilterBarProps {
+  filters: Filters;
+  onChange: (filters: Filters) => void;
+}
+
+/** The filters of the table. The counts by phase and kind are filters too. */
+export function FilterBar({ filters, onChange }: FilterBarProps) {
+  const counts = useCounts(filters);
+  const toggle = (name: ManyFilter) => (value: string) => onChange(toggled(filters, name, value));
+  return (
+    <search className="filters">
+      <div className="filter-fields">
+        <SearchText value={filters.text} onChange={(text) => onChange({ ...filters, text })} />
+        <TextFilter
+          name="Label selector"
+          hint="team=vision"
+          value={filters.label}
+          onChange={(label) => onChange({ ...filters, label })}
+        />
+        <TextFilter
+          name="Namespaces"
+          hint="all"
+          value={filters.namespace.join(",")}
+          onChange={(text) => onChange({ ...filters, namespace: text.split(/[\s,]+/).filter(Boolean) })}
+        />
+        {isFiltered(filters) && (
+          <Button
+            className="button"
+            onPress={() => onChange({ namespace: [], kind: [], phase: [], label: "", text: "", since: "" })}
+          >
+            <X aria-hidden size={14} /> Clear
+          </Button>
+        )}
+      </div>
+      <div className="filter-chips">
+        <Chips
+          label="Phase"
+          values={JOB_PHASES.filter((phase) => filters.phase.includes(phase) || counts?.phases[phase] !== "0")}
+          chosen={filters.phase}
+          counts={counts?.phases}
+          onToggle={toggle("phase")}
+          className={toneOf}
+        />
+        <Chips label="Kind" values={JOB_KINDS} chosen={filters.kind} counts={counts?.kinds} onToggle={toggle("kind")} />
+        <Chips
+          label="Submitted within"
+          values={Object.keys(PERIODS)}
+          chosen={[filters.since]}
+          onToggle={(since) => onChange({ ...filters, since: since === filters.since ? "" : since })}
+        />
+      </div>
+    </search>
+  );
+}
+
+/** The search field. It searches while the user types, a moment after the last key. */
+function SearchText({ value, onChange }: { value: string; onChange: (value: string) => void }) {
+  const input = useRef<HTMLInputElement>(null);
+  const [text, setText] = useState(value);
+  const latest = useRef(onChange);
+  latest.current = onChange;
+  useShortcuts({ "/": () => input.current?.focus() });
+  useEffect(() => setText(value), [value]);
+  useEffect(() => {
+    if (text === value) return;
+    const timer = setTimeout(() => latest.current(text), 300);
+    return () => clearTimeout(timer);
+  }, [text, value]);
+  return (
+    <SearchField className="field" value={text} onChange={setText}>
+      <Label className="visually-hidden">Search names</Label>
+      <Search aria-hidden size={14} />
+      <Input ref={input} placeholder="Search names ( / )" />
+    </SearchField>
+  );
+}
+
+interface TextFilterProps {
+  name: string;
+  hint: string;
+  value: string;
+  onChange: (value: string) => void;
+}
+
+/** A text filter that applies when the user presses Enter or leaves the field. */
+function TextFilter({ name, hint, value, onChange }: TextFilterProps) {
+  const [text, setText] = useState(value);
+  useEffect(() => setText(value), [value]);
+  const apply = () => text.trim() !== value && onChange(text.trim());
+  return (
+    <label className="field">
+      <span className="field-name">{name}</span>
+      <input
+        value={text}
+        placeholder={hint}
+        onChange={(event) => setText(event.target.value)}
+        onBlur={apply}
+        onKeyDown={(event) => event.key === "Enter" && apply()}
+      />
+    </label>
+  );
+}

@@ -1,0 +1,54 @@
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { createApi } from "./api/client";
+import { ApiError } from "./api/problems";
+import { App } from "./app";
+import { NO_CONTACT, withContact } from "./live/freshness";
+import { Store } from "./live/store";
+import { PageProvider, pageContext } from "./page-context";
+import { finishSignIn, renewalOf } from "./session/oidc";
+import "./styles.css";
+
+const contact = new Store(NO_CONTACT);
+const base = new URL(".", window.location.href).href;
+const api = createApi(base, window.sessionStorage, (each) => {
+  contact.update((state) => withContact(state, each, Date.now()));
+});
+const queries = new QueryClient({
+  defaultOptions: {
+    queries: {
+      // The streams say when to read again.
+      staleTime: Number.POSITIVE_INFINITY,
+      refetchOnWindowFocus: false,
+      retry: (failures, error) => failures < 3 && error instanceof ApiError && error.isTemporary,
+    },
+  },
+});
+const page = pageContext(api, contact);
+// A new token starts everything from the beginning: it may reach other namespaces.
+api.session.subscribe(() => {
+  if (api.session.isRefused) return;
+  for (const changes of [page.jobChanges, page.setChanges, page.sampleJobChanges]) changes.restart();
+  void queries.invalidateQueries();
+});
+
+try {
+  const answer = await finishSignIn(base, window.sessionStorage);
+  if (answer !== null) api.session.signIn(answer.token, renewalOf(answer));
+} catch (cause) {
+  api.session.failed(cause instanceof Error ? cause.message : String(cause));
+}
+
+const element = document.getElementById("page");
+if (element !== null) {
+  createRoot(element).render(
+    <StrictMode>
+      <QueryClientProvider client={queries}>
+        <PageProvider page={page}>
+          <App />
+        </PageProvider>
+      </QueryClientProvider>
+    </StrictMode>,
+  );
+}

@@ -1,0 +1,23 @@
+import { useMemo, useSyncExternalStore } from "react";
+import { hashOf, type Location, parseHash } from "./location";
+
+function subscribe(listener: () => void): () => void {
+  window.addEventListener("hashchange", listener);
+  return () => window.removeEventListener("hashchange", listener);
+}
+
+export function useLocation(): Location {
+  const hash = useSyncExternalStore(subscribe, () => window.location.hash);
+  return useMemo(() => parseHash(hash), [hash]);
+}
+
+export function navigate(path: readonly string[], query?: URLSearchParams | Record<string, string>): void {
+  window.location.hash = hashOf(path, query);
+}
+
+/** Change the query of the present view without a new entry in the browser's history. */
+export function replaceQuery(query: URLSearchParams): void {
+  const { path } = parseHash(window.location.hash);
+  window.history.replaceState(null, "", hashOf(path, query));
+  window.dispatchEvent(new HashChangeEvent("hashchange"));
+}

@@ -1,0 +1,89 @@
+import { useQuery } from "@tanstack/react-query";
+import { type FormEvent, useState, useSyncExternalStore } from "react";
+import { Button, Dialog, Heading, Input, Label, Modal, ModalOverlay, Text, TextField } from "react-aria-components";
+import { bodyOf } from "../api/client";
+import type { Oidc } from "../api/types";
+import { usePage } from "../page-context";
+import { ErrorNote } from "../ui/errors";
+import { beginSignIn } from "./oidc";
+
+/** Asks for a token, or for a sign-in at the issuer, while the gateway requires it. The page behind it keeps its data. */
+export function SignIn() {
+  const { session } = usePage().api;
+  const isRefused = useSyncExternalStore(session.subscribe, () => session.isRefused);
+  return (
+    <ModalOverlay className="overlay" isOpen={isRefused} isKeyboardDismissDisabled>
+      <Modal className="modal">
+        <Dialog className="dialog">
+          <SignInContent hadToken={session.token !== null} problem={session.problem} />
+        </Dialog>
+      </Modal>
+    </ModalOverlay>
+  );
+}
+
+function SignInContent({ hadToken, problem }: { hadToken: boolean; problem: string | null }) {
+  const { client, session } = usePage().api;
+  const { data: oidc } = useQuery({
+    queryKey: ["oidc"],
+    queryFn: async ({ signal }) => bodyOf(await client.GET("/api/v1/oidc", { signal })),
+  });
+  const hasIssuer = oidc?.enabled === true;
+  return (
+    <>
+      <Heading slot="title">Sign in</Heading>
+      <p>
+        {hadToken
+          ? "The gateway does not accept the token any more: it was revoked, or it has expired."
+          : hasIssuer
+            ? "This gateway requires that you sign in."
+            : "This gateway requires a token."}
+      </p>
+      {problem !== null && <ErrorNote error={new Error(problem)} />}
+      {hasIssuer && <SignInAtIssuer oidc={oidc} />}
+      <TokenForm isSecondary={hasIssuer} onToken={(token) => session.signIn(token)} />
+    </>
+  );
+}
+
+function SignInAtIssuer({ oidc }: { oidc: Oidc }) {
+  const [error, setError] = useState<Error | null>(null);
+  const begin = () => {
+    beginSignIn(oidc, window.sessionStorage, window.location).catch((cause: unknown) =>
+      setError(cause instanceof Error ? cause : new Error(String(cause))),
+    );
+  };
+  return (
+    <>
+      {error !== null && <ErrorNote error={error} />}
+      <Button className="button primary" autoFocus onPress={begin}>
+        Sign in with {hostOf(oidc.issuer ?? "")}
+      </Button>
+      <p className="secondary">or</p>
+    </>
+  );
+}
+
+function hostOf(issuer: string): string {
+  return URL.canParse(issuer) ? new URL(issuer).host : issuer;
+}
+
+function TokenForm({ isSecondary, onToken }: { isSecondary: boolean; onToken: (token: string) => void }) {
+  const [token, setToken] = useState("");
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (token.trim() !== "") onToken(token.trim());
+  };
+  return (
+    <form onSubmit={submit} className="form">
+      <TextField value={token} onChange={setToken} type="password" autoComplete="off" autoFocus={!isSecondary}>
+        <Label>Token</Label>
+        <Input placeholder="jg_…" />
+        <Text slot="description">This tab keeps the token until it closes.</Text>
+      </TextField>
+      <Button type="submit" className={isSecondary ? "button" : "button primary"}>
+        {isSecondary ? "Sign in with the token" : "Sign in"}
+      </Button>
+    </form>
+  );
+}

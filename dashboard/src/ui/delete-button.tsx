@@ -1,0 +1,61 @@
+import "./delete-button.css";
+import { useMutation } from "@tanstack/react-query";
+import { Trash2 } from "lucide-react";
+import { useState } from "react";
+import { Button, Dialog, Heading, Modal, ModalOverlay } from "react-aria-components";
+import { ApiError } from "../api/problems";
+import { ErrorNote } from "./errors";
+
+interface DeleteButtonProps {
+  /** Such as `the sample set digits`. */
+  what: string;
+  consequences: readonly string[];
+  /** Delete the version that the page shows. */
+  onDelete: () => Promise<unknown>;
+  /** Read the object again, after the gateway has refused because it has changed. */
+  onChanged: () => void;
+}
+
+/** Deletes an object after the user has read what follows from it. */
+export function DeleteButton({ what, consequences, onDelete, onChanged }: DeleteButtonProps) {
+  const [isOpen, setOpen] = useState(false);
+  const deletion = useMutation({
+    mutationFn: onDelete,
+    onSuccess: () => setOpen(false),
+    onError: (error) => error instanceof ApiError && error.status === 412 && onChanged(),
+  });
+  const isOutdated = deletion.error instanceof ApiError && deletion.error.status === 412;
+  const open = (isNowOpen: boolean) => {
+    deletion.reset();
+    setOpen(isNowOpen);
+  };
+  return (
+    <>
+      <Button className="button danger" onPress={() => open(true)}>
+        <Trash2 aria-hidden size={14} /> Delete
+      </Button>
+      <ModalOverlay className="overlay" isOpen={isOpen} onOpenChange={open} isDismissable>
+        <Modal className="modal">
+          <Dialog className="dialog" role="alertdialog">
+            <Heading slot="title">Delete {what}?</Heading>
+            <ul>
+              {consequences.map((consequence) => (
+                <li key={consequence}>{consequence}</li>
+              ))}
+            </ul>
+            {deletion.error !== null && <ErrorNote error={deletion.error} />}
+            {isOutdated && <p>It has changed since this page read it. The page shows the new state now.</p>}
+            <div className="dialog-buttons">
+              <Button className="button" slot="close" autoFocus>
+                Keep
+              </Button>
+              <Button className="button danger" isDisabled={deletion.isPending} onPress={() => deletion.mutate()}>
+                Delete {what}
+              </Button>
+            </div>
+          </Dialog>
+        </Modal>
+      </ModalOverlay>
+    </>
+  );
+}

@@ -1,0 +1,137 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { ApiError } from "../src/api/problems";
+import type { Transport } from "../src/api/transport";
+import { LogFollower } from "../src/job/logs/follower";
+import type { Target } from "../src/job/logs/selection";
+
+const ONE: Target = { kind: "one", task: "worker", rank: 0, attempt: 1, container: null };
+const LIVE = { "Jobgate-Log-Source": "live", "Jobgate-Log-Truncated": "false" };
+const STORED = { "Jobgate-Log-Source": "stored", "Jobgate-Log-Truncated": "true" };
+
+/** An answer. `isWhole` is false if the gateway ends it early. */
+interface Answer {
+  headers: Record<string, string>;
+  body: string;
+  isWhole: boolean;
+}
+
+/** Answers the requests in turn, and records their parameters. After the last answer, requests are never answered. */
+function transportOf(answers: (Answer | ApiError)[]): { transport: Transport; requests: URLSearchParams[] } {
+  const requests: URLSearchParams[] = [];
+  const get = (path: string) => {
+    requests.push(new URL(path, "http://gateway").searchParams);
+    const answer = answers[requests.length - 1];
+    if (answer === undefined) return new Promise<Response>(() => undefined);
+    return answer instanceof ApiError ? Promise.reject(answer) : Promise.resolve(responseOf(answer));
+  };
+  return { transport: { get } as unknown as Transport, requests };
+}
+
+function responseOf({ headers, body, isWhole }: Answer): Response {
+  let isSent = false;
+  const stream = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      if (!isSent) controller.enqueue(new TextEncoder().encode(body));
+      else if (isWhole) controller.close();
+      else controller.error(new TypeError("network error"));
+      isSent = true;
+    },
+  });
+  return new Response(stream, { headers });
+}
+
+async function followed(answers: (Answer | ApiError)[], target: Target = ONE) {
+  const { transport, requests } = transportOf(answers);
+  const follower = new LogFollower(transport, { uid: "a-b", target, tailLines: 100 });
+  follower.start();
+  await vi.advanceTimersByTimeAsync(5000);
+  follower.stop();
+  const texts = follower.ring.last(100).map((line) => line.text);
+  return { state: follower.state.get(), texts, requests };
+}
+
+const at = (second: number, text: string) => `2026-01-02T03:04:0${second}.000000000Z ${text}\n`;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  vi.stubGlobal("document", { addEventListener: vi.fn(), removeEventListener: vi.fn(), hidden: false });
+  vi.stubGlobal("requestAnimationFrame", (draw: () => void) => setTimeout(draw));
+});
+
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
+});
+
+test("a log that the gateway sends whole has ended", async () => {
+  const { state, texts, requests } = await followed([{ headers: LIVE, body: at(1, "a") + at(2, "b"), isWhole: true }]);
+  expect(texts).toEqual(["a", "b"]);
+  expect(state).toMatchObject({ phase: "ended", interruption: null, source: { isLive: true } });
+  expect(requests.map(String)).toEqual(["task=worker&rank=0&attempt=1&follow=true&tailLines=100&timestamps=true"]);
+});
+
+test("a log that is cut off is continued without repetition", async () => {
+  const cutOff = `${at(1, "a")}${at(2, "b")}\n[jobgate] the log is cut off here: the process stops\n`;
+  const { state, texts, requests } = await followed([
+    { headers: LIVE, body: cutOff, isWhole: false },
+    { headers: LIVE, body: at(2, "b") + at(3, "c"), isWhole: true },
+  ]);
+  expect(texts).toEqual(["a", "b", "c"]);
+  expect(state).toMatchObject({ phase: "ended", hasGap: false });
+  expect(Number(requests[1]?.get("sinceSeconds"))).toBeGreaterThanOrEqual(10);
+});
+
+test("a log that is cut off says why until it continues", async () => {
+  const body = `${at(1, "a")}\n[jobgate] the log is cut off here: the process stops\n`;
+  const { state } = await followed([{ headers: LIVE, body, isWhole: false }]);
+  expect(state).toMatchObject({ phase: "interrupted", interruption: "the process stops" });
+});
+
+test("half a line at an interruption is read again", async () => {
+  const { texts } = await followed([
+    { headers: LIVE, body: `${at(1, "a")}2026-01-02T03:04:02.000000000Z hal`, isWhole: false },
+    { headers: LIVE, body: at(1, "a") + at(2, "half"), isWhole: true },
+  ]);
+  expect(texts).toEqual(["a", "half"]);
+});
+
+test.each([
+  ["a\nb\nc\n", ["a", "b", "c"], false],
+  ["x\ny\n", ["a", "b", "x", "y"], true],
+])("a live log goes on with the stored one %j", async (stored, expected, hasGap) => {
+  const { state, texts } = await followed([
+    { headers: LIVE, body: at(1, "a") + at(2, "b"), isWhole: false },
+    { headers: STORED, body: stored, isWhole: true },
+  ]);
+  expect(texts).toEqual(expected);
+  expect(state).toMatchObject({ phase: "ended", hasGap, source: { isLive: false, isTruncated: true } });
+});
+
+test("a line of a stored log that looks like the end is a line", async () => {
+  const body = "[jobgate] the log is cut off here: says the program\n";
+  const { state, texts } = await followed([{ headers: STORED, body, isWhole: true }]);
+  expect(texts).toEqual([body.trim()]);
+  expect(state.phase).toBe("ended");
+});
+
+test.each([
+  [new ApiError(404, "NoLog", "there is no log yet"), "waiting", 1],
+  [new ApiError(404, "NotFound", "there is no such job"), "failed", 1],
+  [new ApiError(403, "Forbidden", "the role does not allow it"), "failed", 1],
+  [new ApiError(503, "Unavailable", "the cluster does not answer"), "interrupted", 2],
+  [new ApiError(0, "NoAnswer", "the gateway does not answer"), "interrupted", 2],
+])("the answer %s leads to the phase %s after %i requests", async (error, phase, count) => {
+  const { state, requests } = await followed([error]);
+  expect(requests).toHaveLength(count);
+  expect(state.phase).toBe(phase);
+});
+
+test("a merged log has the lines of its replicas, and what it leaves out", async () => {
+  const line = (rank: number, text: string) =>
+    `${JSON.stringify({ task: "w", rank, attempt: 1, at: "2026-01-02T03:04:05Z", line: text })}\n`;
+  const headers = { "Jobgate-Log-Left-Out": "w[2-9]" };
+  const body = line(0, "a") + line(1, "b");
+  const { state, texts } = await followed([{ headers, body, isWhole: true }], { kind: "merged", task: null });
+  expect(texts).toEqual(["a", "b"]);
+  expect(state).toMatchObject({ phase: "ended", leftOut: "w[2-9]", source: null });
+});

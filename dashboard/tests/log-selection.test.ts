@@ -1,0 +1,231 @@
+import { describe, expect, test } from "vitest";
+import type { Attempt, Replica } from "../src/api/types";
+import { fileName, leftOutOf, logPath, logSourceOf } from "../src/job/logs/log-request";
+import {
+  attemptText,
+  containersOf,
+  keyOf,
+  matchingReplicas,
+  selectionOf,
+  type Target,
+  targetOf,
+  withSelection,
+} from "../src/job/logs/selection";
+import { count, summaryOf } from "../src/job/logs/summary";
+
+function attemptOf(number: number, facts: Partial<Attempt> = {}): Attempt {
+  return {
+    number,
+    podUid: null,
+    phase: "Running",
+    outcome: null,
+    evidence: "None",
+    evidenceReason: null,
+    node: null,
+    podIP: null,
+    createdAt: null,
+    startedAt: null,
+    finishedAt: null,
+    exitCode: null,
+    reason: null,
+    message: null,
+    containers: [],
+    ...facts,
+  };
+}
+
+function replicaOf(task: string, rank: number, facts: Partial<Replica> = {}): Replica {
+  const attempts = facts.attempts ?? [attemptOf(1)];
+  return {
+    name: `job-${task}-${rank}`,
+    task,
+    rank,
+    phase: "Running",
+    attempt: attempts.length,
+    restartCount: 0,
+    disruptions: 0,
+    leaving: false,
+    retryAt: null,
+    node: "node-1",
+    podIP: null,
+    startedAt: null,
+    finishedAt: null,
+    exitCode: null,
+    reason: null,
+    message: null,
+    containers: [],
+    attempts,
+    ...facts,
+  };
+}
+
+const container = (name: string, init: boolean) =>
+  ({ name, init, state: "running", ready: true, image: null, restartCount: 0 }) as Replica["containers"][number];
+
+const SEVERAL = [
+  replicaOf("ps", 0),
+  replicaOf("worker", 0, { attempts: [attemptOf(1), attemptOf(2), attemptOf(3)] }),
+  replicaOf("worker", 1),
+];
+const ONE = [replicaOf("main", 0)];
+const WORKERS = [replicaOf("worker", 0), replicaOf("worker", 7)];
+
+const one = (task: string, rank: number, attempt = 1, name: string | null = null): Target => ({
+  kind: "one",
+  task,
+  rank,
+  attempt,
+  container: name,
+});
+
+describe("the log of an address", () => {
+  test.each<[string, Replica[], Target | null]>([
+    ["", SEVERAL, { kind: "merged", task: null }],
+    ["", ONE, one("main", 0)],
+    ["", [], null],
+    ["task=worker&rank=1", SEVERAL, one("worker", 1)],
+    ["task=worker", SEVERAL, { kind: "merged", task: "worker" }],
+    ["task=ps", SEVERAL, one("ps", 0)],
+    ["task=absent&rank=0", SEVERAL, { kind: "merged", task: null }],
+    ["task=worker&rank=0&attempt=2", SEVERAL, one("worker", 0, 2)],
+    ["task=worker&rank=0&attempt=9", SEVERAL, one("worker", 0, 3)],
+    ["rank=7&container=side", WORKERS, one("worker", 7, 1, "side")],
+    ["rank=1", SEVERAL, { kind: "merged", task: null }],
+    ["task=worker&rank=99", SEVERAL, { kind: "merged", task: "worker" }],
+    ["task=worker&rank=-1", WORKERS, { kind: "merged", task: "worker" }],
+    ["task=worker&rank=7e0", WORKERS, { kind: "merged", task: "worker" }],
+  ])("%j", (query, replicas, target) => {
+    expect(targetOf(selectionOf(new URLSearchParams(query)), replicas)).toEqual(target);
+  });
+
+  test("a selection replaces its own parameters only", () => {
+    const query = new URLSearchParams("replica=worker%2F1&task=ps&rank=0&q=loss");
+    const changed = withSelection(query, { ...selectionOf(query), task: "worker", rank: 1, attempt: 2, search: "" });
+    expect(changed.toString()).toBe("replica=worker%2F1&task=worker&rank=1&attempt=2");
+    expect(selectionOf(changed)).toEqual({ task: "worker", rank: 1, attempt: 2, container: null, search: "" });
+  });
+
+  test("different logs have different keys", () => {
+    const merged = [null, "a"].map((task): Target => ({ kind: "merged", task }));
+    const targets = [...merged, one("a", 1), one("a", 1, 2), one("a", 1, 1, "c"), one("a", 11)];
+    expect(new Set(targets.map(keyOf)).size).toBe(targets.length);
+  });
+});
+
+test.each<[string, number[]]>([
+  ["", [0, 1, 2]],
+  ["worker", [1, 2]],
+  ["WORKER[1]", [2]],
+  ["worker 1", [2]],
+  ["running node-1", [0, 1, 2]],
+  ["failed", []],
+  ["0", [0, 1]],
+])("the replicas that match %j", (text, indexes) => {
+  expect(matchingReplicas(SEVERAL, text)).toEqual(indexes.map((index) => SEVERAL[index]));
+});
+
+test("the containers of an attempt, init containers last", () => {
+  const containers = [container("prepare", true), container("main", false), container("side", false)];
+  const replica = replicaOf("worker", 0, {
+    containers,
+    attempts: [attemptOf(1, { containers: [container("old", false)] }), attemptOf(2)],
+  });
+  expect(containersOf(replica, 1)).toEqual(["old"]);
+  expect(containersOf(replica, 2)).toEqual(["main", "side", "prepare"]);
+});
+
+test.each<[Attempt, boolean, string]>([
+  [attemptOf(2), true, "Attempt 2 (current): Running"],
+  [attemptOf(1, { phase: "Failed", outcome: "Failed", exitCode: 3 }), false, "Attempt 1: Failed, exit code 3"],
+  [attemptOf(1, { phase: "Deleted", outcome: "Stopped" }), false, "Attempt 1: Stopped"],
+])("an attempt in words", (attempt, isCurrent, text) => {
+  expect(attemptText(attempt, isCurrent)).toBe(text);
+});
+
+describe("requests", () => {
+  const all = { follow: false, tailLines: null, sinceSeconds: null, timestamps: false };
+
+  test.each([
+    [one("w", 0), all, "task=w&rank=0&attempt=1"],
+    [one("w", 3, 2, "a&b"), all, "task=w&rank=3&attempt=2&container=a%26b"],
+    [
+      one("w", 0),
+      { follow: true, tailLines: 10, sinceSeconds: 7, timestamps: true },
+      "task=w&rank=0&attempt=1&follow=true&tailLines=10&sinceSeconds=7&timestamps=true",
+    ],
+    [{ kind: "merged", task: null } as const, { ...all, follow: true }, "merged=true&follow=true"],
+    [{ kind: "merged", task: "w" } as const, { ...all, tailLines: 5 }, "merged=true&task=w&tailLines=5"],
+  ])("for %j", (target, part, query) => {
+    expect(logPath("a-b", target, part)).toBe(`api/v1/jobs/a-b/logs?${query}`);
+  });
+
+  test.each([
+    [{}, null, ""],
+    [{ "Jobgate-Log-Left-Out": "worker[64-99]" }, null, "worker[64-99]"],
+    [{ "Jobgate-Log-Source": "live", "Jobgate-Log-Truncated": "false" }, { isLive: true, isTruncated: false }, ""],
+    [{ "Jobgate-Log-Source": "stored", "Jobgate-Log-Truncated": "true" }, { isLive: false, isTruncated: true }, ""],
+  ])("the headers %j", (headers, source, leftOut) => {
+    const given = new Headers(headers as Record<string, string>);
+    expect(logSourceOf(given)).toEqual(source);
+    expect(leftOutOf(given)).toBe(leftOut);
+  });
+
+  test.each([
+    [{ kind: "merged", task: null } as const, "train.log"],
+    [{ kind: "merged", task: "worker" } as const, "train-worker.log"],
+    [one("worker", 3, 2), "train-worker-3-attempt-2.log"],
+    [one("worker", 3, 2, "side"), "train-worker-3-attempt-2-side.log"],
+  ])("the file of %j", (target, name) => {
+    expect(fileName("train", target)).toBe(name);
+  });
+});
+
+describe("the state of a log", () => {
+  const facts = {
+    phase: "open",
+    source: { isLive: true, isTruncated: false },
+    interruption: null,
+    leftOut: "",
+    hasGap: false,
+    dropped: 0,
+  } as const;
+  const stored = { isLive: false, isTruncated: false };
+
+  test.each([
+    ["live", facts, "Live", []],
+    ["connecting", { ...facts, phase: "connecting", source: null } as const, "Connecting…", []],
+    ["stored", { ...facts, phase: "ended", source: stored } as const, "Stored", [/^This is the whole log, stored/]],
+    [
+      "stored in part",
+      { ...facts, phase: "ended", source: { ...stored, isTruncated: true } } as const,
+      "Stored",
+      [/Its earlier lines were not stored/],
+    ],
+    ["ended", { ...facts, phase: "ended" } as const, "Ended", []],
+    [
+      "interrupted",
+      { ...facts, phase: "interrupted", interruption: "the process stops" } as const,
+      "Interrupted",
+      [/interrupted: the process stops\. The page continues it/],
+    ],
+    ["refused", { ...facts, phase: "failed", interruption: "the token was revoked" } as const, "Not available", []],
+    ["with a gap", { ...facts, hasGap: true }, "Live", [/missing or repeated/]],
+    ["merged in part", { ...facts, leftOut: "worker[64-99]" }, "Live", [/left out: worker\[64-99\]\./]],
+    ["with one dropped line", { ...facts, dropped: 1 }, "Live", [/dropped at least 1 earlier line\./]],
+    ["with dropped lines", { ...facts, dropped: 1234 }, "Live", [/dropped at least 1\u202f234 earlier lines\./]],
+  ])("%s", (_, given, state, notes) => {
+    const summary = summaryOf(given);
+    expect(summary.state).toBe(state);
+    expect(summary.notes).toHaveLength(notes.length);
+    for (const [index, note] of notes.entries()) expect(summary.notes[index]).toMatch(note);
+  });
+
+  test.each([
+    [0, "0"],
+    [999, "999"],
+    [1000, "1\u202f000"],
+    [1_234_567, "1\u202f234\u202f567"],
+  ])("the number %d", (value, text) => {
+    expect(count(value)).toBe(text);
+  });
+});

