@@ -50,8 +50,8 @@ def node_directory() -> Path:
     return Path(package.origin).parent
 
 
-def run_node(*arguments: str, show: bool = False) -> None:
-    """Run Node in the directory of the dashboard, and print its output if `show`.
+def run_node(*arguments: str, show: bool = False) -> str:
+    """Run Node in the directory of the dashboard, and return its output; print it instead if `show`.
 
     Raises:
         NodeError: the command failed.
@@ -73,10 +73,18 @@ def run_node(*arguments: str, show: bool = False) -> None:
     )
     if ran.returncode:
         raise NodeError((ran.stdout or f"exit status {ran.returncode}").strip()[-4000:])
+    return ran.stdout or ""
 
 
-def run_npm(*arguments: str, show: bool = False) -> None:
-    run_node(str(node_directory() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"), *arguments, show=show)
+def run_npm(*arguments: str, show: bool = False) -> str:
+    program = node_directory() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    return run_node(str(program), *arguments, show=show)
+
+
+def npm_option(name: str) -> str:
+    """Return an option of this machine's npm configuration; empty if it is not set."""
+    value = run_npm("config", "get", name, "--loglevel=error").strip()
+    return "" if value == "null" else value
 
 
 def install() -> None:

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from tools.dashboard import NodeError, NotInstallableError, npm_option
 from tools.test_cluster import KUBECONFIG, ROOT, ControlPlane, NotRunnable, control_plane
 
 TOOLS = ("buildah", "podman", "runc", "mmdebstrap")
@@ -30,6 +31,7 @@ IMAGE_NAME = "localhost/jobgate-test"
 BUILD_SECONDS = 1800.0  # for each step; a busy machine takes ten times as long as an idle one
 # Without these, runc and the chroot of buildah ask for more than some machines allow.
 ULIMITS = ("--ulimit", "nofile=1024:1024")
+NPM_OPTIONS = ("registry", "cafile", "proxy", "https-proxy", "noproxy")
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 
 
@@ -71,15 +73,25 @@ def pip_configuration() -> str:
     return "\n".join(["[global]", *(f"{option} = {value}" for option, value in found.items())]) + "\n"
 
 
+def npm_configuration() -> str:
+    """Return the configuration of this machine's npm for the same reason; empty if Node is not installed."""
+    try:
+        return "".join(f"{option}={value}\n" for option in NPM_OPTIONS if (value := npm_option(option)))
+    except (NotInstallableError, NodeError):
+        return ""
+
+
 def build(directory: Path, base: str) -> str:
     """Build the image from the Dockerfile, and return its name."""
-    secret = directory / "pip.conf"
-    secret.write_text(pip_configuration(), encoding="utf-8")
+    secrets = {"pip": pip_configuration(), "npm": npm_configuration()}
+    for name, text in secrets.items():
+        (directory / name).write_text(text, encoding="utf-8")
     revision = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
     certificates = ("--volume", f"{CERTIFICATES}:{CERTIFICATES}:ro") if Path(CERTIFICATES).exists() else ()
     run(
         *("buildah", "bud", "--isolation=chroot", "--network=host", *ULIMITS, *certificates),
-        *("--secret", f"id=pip,src={secret}", "--build-arg", f"BASE_IMAGE={base}"),
+        *(f"--secret=id={name},src={directory / name}" for name in secrets),
+        *("--build-arg", f"BASE_IMAGE={base}"),
         *("--build-arg", f"REVISION={revision.stdout.strip() or 'unknown'}", "--tag", IMAGE_NAME, "."),
     )
     return IMAGE_NAME

