@@ -47,7 +47,7 @@ async def test_the_last_of_many_jobs_is_reached_and_few_rows_are_drawn(browser: 
         counts = tab.page.get_by_role("group", name="Phase")
         await expect(counts.get_by_role("button", name=re.compile(r"^Failed\s*200$"))).to_be_visible()
         last = tab.page.get_by_role("link", name=f"job-{JOBS}", exact=True)
-        await until(lambda: is_shown_at_the_end(tab, last), what="the last job is shown", every=0.05)
+        await until(lambda: is_shown_at_the_end(tab, last), what="the last job is shown", within=280, every=0.05)
         await expect(tab.page.get_by_role("table", name="Jobs")).to_have_attribute("aria-rowcount", str(JOBS + 1))
         assert await tab.page.get_by_role("row").count() < 100
         await tab.page.keyboard.press("j")
