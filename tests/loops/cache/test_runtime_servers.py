@@ -26,7 +26,8 @@ from app.loops.cache.runtime_servers import (
 )
 
 R = ServerJobState
-SLOW = 5.0  # an answer after so many seconds; every other answer comes at once
+SILENT = "no answer comes"
+IMPATIENCE = 0.5  # seconds for a server that does not answer
 PATIENCE = 60.0  # seconds for these on a busy machine
 PROXY = "/api/v1/namespaces/team/pods/s-runtime-1:7716/proxy"
 SERVER = RuntimeServer(index=1, namespace="team", pod="s-runtime-1", node="n1", address="127.0.0.1", token="t0k3n")
@@ -39,6 +40,7 @@ class World:
     answers: dict[str, Any] = field(default_factory=dict)
     seen: list[tuple[str, str, str, str]] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
+    over: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         path = request.path_qs.removeprefix(PROXY)
@@ -46,8 +48,8 @@ class World:
         self.seen.append((request.method, path, header("X-Jobgate-Token", ""), header("filename", "")))
         self.bodies.append(await request.read())
         answer = self.answers.get(f"{request.method} {path}", self.answers.get("*", 404))
-        if isinstance(answer, float):
-            await asyncio.sleep(answer)
+        if answer == SILENT:
+            await self.over.wait()
             answer = 200
         if isinstance(answer, int):
             return web.Response(status=answer, text="there is no such file\n")
@@ -82,6 +84,7 @@ async def servers(
         access = PodAddressAccess()
         monkeypatch.setattr(runtime_servers, "PORT", port)
     yield RuntimeServers(access, timeout=PATIENCE)
+    world.over.set()
     await access.close()
     await api.close()
     await runner.cleanup()
@@ -106,7 +109,7 @@ ANSWERS: list[tuple[dict[str, Any], ServerJobState, str]] = [
     ({RESULT: 401}, R.UNKNOWN, ""),
     ({RESULT: 302}, R.UNKNOWN, ""),
     ({OPTIONS: 503}, R.UNKNOWN, ""),
-    ({RESULT: SLOW}, R.UNKNOWN, ""),
+    ({RESULT: SILENT}, R.UNKNOWN, ""),
     ({RESULT: b'{"status": "fail", "message": "' + b"x" * 2**21 + b'"}'}, R.UNKNOWN, ""),
 ]
 
@@ -116,7 +119,7 @@ async def test_the_state_of_a_job_on_a_server(
     servers: RuntimeServers, world: World, answers: dict[str, Any], expected: ServerJobState, message: str
 ) -> None:
     world.answers = answers
-    servers.timeout = SLOW / 10 if SLOW in answers.values() else PATIENCE
+    servers.timeout = IMPATIENCE if SILENT in answers.values() else PATIENCE
     found = await servers.answers([SERVER], JobType.WARMUP, "j")
     assert found == (ServerAnswer(index=1, status=expected, message=message),)
     assert {token for _, _, token, _ in world.seen} == {"t0k3n"}
@@ -150,14 +153,14 @@ REPORTED: list[tuple[Any, Callable[[ServerReport | None], bool]]] = [
     (404, lambda found: found is None),
     (500, lambda found: found is None),
     (b"[]", lambda found: found is None),
-    (SLOW, lambda found: found is None),
+    (SILENT, lambda found: found is None),
 ]
 
 
 @pytest.mark.parametrize(("answer", "holds"), REPORTED)
 async def test_the_cache_report_of_a_server(servers: RuntimeServers, world: World, answer: Any, holds: Any) -> None:
     world.answers = {"GET /cacheStatus/cacheInfo.json": answer}
-    servers.timeout = SLOW / 10 if answer == SLOW else PATIENCE
+    servers.timeout = IMPATIENCE if answer == SILENT else PATIENCE
     (found,) = await servers.reports([SERVER])
     assert holds(found)
 
@@ -172,10 +175,10 @@ async def test_a_job_is_posted_once(servers: RuntimeServers, world: World) -> No
     assert world.seen[-1][0] == "GET"
 
 
-@pytest.mark.parametrize("answer", [400, 401, 409, 500, SLOW, status(503, "ServiceUnavailable")])
+@pytest.mark.parametrize("answer", [400, 401, 409, 500, SILENT, status(503, "ServiceUnavailable")])
 async def test_a_refused_post_is_reported_without_its_body(servers: RuntimeServers, world: World, answer: Any) -> None:
     world.answers = {"POST /upload/syncOptions": answer, "POST /upload/clearOptions?terminate=true": answer}
-    servers.timeout = SLOW / 10 if answer == SLOW else PATIENCE
+    servers.timeout = IMPATIENCE if answer == SILENT else PATIENCE
     with pytest.raises(NoAnswer) as failure:
         await servers.post(SERVER, JobType.SYNC, "j", b'{"source": "s3://ak:sk@b"}')
     assert "sk@" not in str(failure.value)
