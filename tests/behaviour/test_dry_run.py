@@ -1,6 +1,6 @@
 """In a dry run the cluster checks the objects of a job, and creates none of them."""
 
-import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -8,6 +8,7 @@ import pytest
 from tests.behaviour.client import DEADLINE, Jobs
 from tests.behaviour.manifests import job, task
 from tests.support.kube import Cluster
+from tests.support.waiting import until
 
 
 async def dry_run(jobs: Jobs, manifest: Any, mode: str = "All", namespace: str | None = None) -> Any:
@@ -57,13 +58,16 @@ async def test_pod_security_refuses_and_warns(jobs: Jobs, stage: Cluster) -> Non
             f"/api/v1/namespaces/{jobs.namespace}",
             {"metadata": {"labels": {f"pod-security.kubernetes.io/{level}": "restricted"}}},
         )
-        async with asyncio.timeout(DEADLINE):
-            while not found.get(level):  # admission reads namespaces from a cache
-                check = (await dry_run(jobs, job("loose", task())))["cluster"]
-                effect = "Fails" if level == "enforce" else "Warns"
-                findings = [one for one in check["findings"] if one["effect"] == effect]
-                assert check["isComplete"]
-                assert all('PodSecurity "restricted:latest"' in one["detail"] for one in findings)
-                found[level] = [(one["effect"], one["code"], one["pointer"]) for one in findings]
+        effect = "Fails" if level == "enforce" else "Warns"
+        # Admission reads namespaces from a cache.
+        findings = await until(partial(_findings, jobs, effect), what=level, within=DEADLINE, every=0.1)
+        assert all('PodSecurity "restricted:latest"' in one["detail"] for one in findings)
+        found[level] = [(one["effect"], one["code"], one["pointer"]) for one in findings]
     template = "/spec/replicaSpecs/0/template"
     assert found == {"warn": [("Warns", "Warning", template)], "enforce": [("Fails", "RefusedByCluster", template)]}
+
+
+async def _findings(jobs: Jobs, effect: str) -> list[dict[str, Any]]:
+    check = (await dry_run(jobs, job("loose", task())))["cluster"]
+    assert check["isComplete"]
+    return [one for one in check["findings"] if one["effect"] == effect]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.behaviour.client import Jobs
-from tests.behaviour.manifests import job, task
+from tests.behaviour.manifests import job, task, until_marked
 
 BACKOFF = 0.3  # as the stage sets it
 
@@ -93,11 +93,13 @@ async def test_only_the_replica_that_failed_comes_back(jobs: Jobs, tmp_path: Pat
 
 @pytest.mark.parametrize(("policy", "restarts"), [("Never", 0), ("OnFailure", 1)])
 async def test_a_restarting_job_says_so_while_it_waits(jobs: Jobs, policy: str, restarts: int, tmp_path: Path) -> None:
-    mark = tmp_path / "mark"
-    script = f"test -e {mark} && exec sleep 600; touch {mark}; sleep 0.3; exit 1"
+    failed, mark = tmp_path / "failed", tmp_path / "mark"
+    script = f"test -e {failed} && exec sleep 600; " + until_marked(mark, f"touch {failed}; exit 1")
     keeper = task(kind="keeper")
     worker = task(script, policy=policy, limit=None if policy == "Never" else 1)
     await jobs.submit(job("waits", keeper, worker, failureRules=[{"keeper": [0]}], successRules=[{"keeper": [0]}]))
+    await jobs.until("waits", "Running")
+    mark.touch()
     await jobs.until_replica("waits", lambda replica: replica["restartCount"] == restarts and replica["attempts"])
     if restarts:
         await jobs.until("waits", "Running")

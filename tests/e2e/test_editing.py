@@ -2,7 +2,7 @@
 
 import httpx2
 
-from tests.e2e.user import User, job
+from tests.e2e.user import DEADLINE, User, job
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kube import KubeClient
 from tests.support.waiting import until
@@ -64,17 +64,26 @@ async def test_retry_repeats_a_job_under_another_name(user: User) -> None:
 
 
 async def test_a_new_job_of_the_same_name_waits_until_the_old_objects_are_deleted(user: User, api: KubeClient) -> None:
-    stubborn = "trap 'sleep 1; exit 0' TERM; while true; do sleep 0.1; done"
-    manifest = job("again", stubborn)
+    manifest = job("again", FOREVER)
+    path = f"/api/v1/namespaces/{user.namespace}/pods/again-worker-0"
     first = await user.submit(manifest)
     await user.until("again", "Running")
     taken = (await user.call("POST", status=409, json=manifest)).json()
     assert taken["code"] == "NameTaken"
+    held = {"metadata": {"finalizers": ["jobgate.dev/evidence", "example.com/hold"]}}
+    (await api.patch(path, held)).ok()
     await user.call("POST", "/again/cancel", 202)
     await user.until("again", "Cancelled")
     second = await user.submit(manifest)
+    await until(
+        lambda: user.read("/again/status"),
+        lambda found: found["status"]["reason"] == "PreviousObjects",
+        what="the new job waits for the old pod",
+        within=DEADLINE,
+    )
+    (await api.patch(path, {"metadata": {"finalizers": None}})).ok()
     await user.until("again", "Running")
-    pod = (await api.get(f"/api/v1/namespaces/{user.namespace}/pods/again-worker-0")).ok()
+    pod = (await api.get(path)).ok()
     assert pod["metadata"]["labels"]["jobgate.dev/job-uid"] == second["uid"] != first["uid"]
     await user.call("DELETE", "/again", 202)
 
