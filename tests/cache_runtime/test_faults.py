@@ -12,7 +12,8 @@ import pytest
 
 from app.cache_runtime.engine.binary import juicefs_path
 from tests.support.cache_server import CacheServer, cache_server
-from tests.support.juicefs import formatted, make_files, mounted, needs_fuse, needs_juicefs, small_disk
+from tests.support.disks import small_disk
+from tests.support.juicefs import formatted, make_files, mounted, needs_fuse, needs_juicefs
 from tests.support.object_storage import ACCESS, object_storage
 from tests.support.processes import processes_of
 from tests.support.waiting import until

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.support.cache_server import ROOT, TOKEN, CacheServer, cache_server
-from tests.support.juicefs import needs_juicefs, small_disk
+from tests.support.disks import small_disk
+from tests.support.juicefs import needs_juicefs
 from tests.support.processes import processes_of
 from tests.support.waiting import until
 

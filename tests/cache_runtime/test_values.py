@@ -12,7 +12,7 @@ from app.cache_runtime.files.threads import Stop
 from app.cache_runtime.options import SyncRequest, WarmupRequest, decoded, flags
 from app.cache_runtime.programs.commands import Output
 from app.domain.cache.vocabulary import JobType
-from tests.support.juicefs import small_disk
+from tests.support.disks import small_disk
 
 FLAGS = {
     "nothing": ("{}", []),

@@ -1,7 +1,6 @@
 """Readiness proves that Postgres accepts writes: a full disk, and a disk that hangs, answer reads as ever."""
 
 import asyncio
-import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +18,7 @@ from app.db.write_proof import prove_writable
 from app.embedded_postgres.server import EmbeddedPostgres
 from app.readiness import PROOF_EVERY, PROOF_WITHIN, Readiness
 from tests.k8s.support import ManualClock
+from tests.support.disks import small_disk
 from tests.support.postgres import CAN_HANG, FORGETFUL, writes_hang
 
 WITHIN = 60.0
@@ -31,17 +31,9 @@ COUNTS_WRITES = """
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own that a test can fill."""
-    directory = tmp_path / "disk"
-    directory.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=160m,mode=0777", "jobgate-test", str(directory)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("only root may mount the small file system that this test fills")
-    try:
-        yield directory
-    finally:
-        subprocess.run(["umount", "--lazy", str(directory)], check=True)
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "disk", 160) as found:
+        yield found
 
 
 @pytest_asyncio.fixture
@@ -64,12 +56,12 @@ async def says(readiness: Readiness) -> tuple[bool, str]:
     return check.ok, check.detail
 
 
-async def test_a_full_disk_is_not_ready_although_reads_and_small_updates_succeed(small_disk: Path) -> None:
-    async with EmbeddedPostgres(small_disk / "postgres", settings=FORGETFUL) as server:
+async def test_a_full_disk_is_not_ready_although_reads_and_small_updates_succeed(disk: Path) -> None:
+    async with EmbeddedPostgres(disk / "postgres", settings=FORGETFUL) as server:
         await asyncio.to_thread(migrate, server.url)
         db = await Database.open(server.url, pool_size=2)
         await prove_writable(db, WITHIN)
-        filler = small_disk / "filler"
+        filler = disk / "filler"
         fill(filler)
         async with db.read() as connection:
             await connection.execute("UPDATE installation SET id = id")

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import pytest
 
 from tests.support.cache_server import CacheServer, cache_server
-from tests.support.juicefs import formatted, make_files, mounted, needs_fuse, small_disk
+from tests.support.disks import small_disk
+from tests.support.juicefs import formatted, make_files, mounted, needs_fuse
 from tests.support.processes import processes_of
 from tests.support.waiting import until
 

@@ -9,7 +9,7 @@ from app.cache_runtime.errors import JobFailed
 from app.cache_runtime.files.paths import check_future, existing
 from app.cache_runtime.files.removal import clear_paths, remove_paths
 from app.cache_runtime.files.threads import Stop, Stopped
-from tests.support.juicefs import small_disk
+from tests.support.disks import small_disk
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ import pytest
 from app.cache_runtime.files.threads import Stop
 from app.cache_runtime.warmup.file_lists import regular_files, split
 from tests.support.cache_server import cache_server
-from tests.support.juicefs import formatted, mounted, needs_fuse, needs_juicefs, small_disk
+from tests.support.disks import small_disk
+from tests.support.juicefs import formatted, mounted, needs_fuse, needs_juicefs
 
 MANY = 100_000
 SOME = 5_000
