@@ -2,8 +2,6 @@
 
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +9,7 @@ import pytest
 import yaml
 
 from tests.support.metrics import DefinedMetric, defined_metrics, label_names, metric_names
+from tests.support.promtool import promtool
 
 ROOT = Path(__file__).parents[2]
 MONITORING = ROOT / "deploy" / "monitoring"
@@ -94,27 +93,14 @@ def test_every_alert_has_a_case_that_fires_and_one_that_does_not() -> None:
     assert {case["alertname"] for case in cases if not case.get("exp_alerts")} == ALERTS.keys()
 
 
-@pytest.fixture
-def promtool() -> str:
-    found = shutil.which("promtool")
-    if found is None:
-        pytest.skip("promtool is not installed; it is part of Prometheus")
-    return found
-
-
-def run(*command: str) -> None:
-    ran = subprocess.run(command, cwd=MONITORING, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-
-
 @pytest.mark.parametrize("arguments", [["check", "rules", "alerts.yaml"], ["test", "rules", "alerts_test.yaml"]])
-def test_promtool_accepts_the_rules(promtool: str, arguments: list[str]) -> None:
-    run(promtool, *arguments)
+def test_promtool_accepts_the_rules(arguments: list[str]) -> None:
+    promtool(*arguments, cwd=MONITORING)
 
 
-def test_promtool_accepts_the_queries_of_the_dashboard(promtool: str, tmp_path: Path) -> None:
+def test_promtool_accepts_the_queries_of_the_dashboard(tmp_path: Path) -> None:
     queries = {expression.replace("$__rate_interval", "5m") for expression in EXPRESSIONS.values()}
     rules = [{"record": f"query:{number}", "expr": query} for number, query in enumerate(sorted(queries))]
     file = tmp_path / "queries.yaml"
     file.write_text(yaml.safe_dump({"groups": [{"name": "dashboard", "rules": rules}]}))
-    run(promtool, "check", "rules", str(file))
+    promtool("check", "rules", str(file))
