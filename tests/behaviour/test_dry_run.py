@@ -3,10 +3,9 @@
 from functools import partial
 from typing import Any
 
-import pytest
-
 from tests.behaviour.client import DEADLINE, Jobs
 from tests.behaviour.manifests import job, task
+from tests.support.cluster import require_real
 from tests.support.kube import Cluster
 from tests.support.waiting import until
 
@@ -50,8 +49,7 @@ async def test_a_missing_namespace_is_reported(jobs: Jobs) -> None:
 
 
 async def test_pod_security_refuses_and_warns(jobs: Jobs, stage: Cluster) -> None:
-    if not stage.real:
-        pytest.skip("the embedded cluster has no Pod Security admission; give a real one in JOBGATE_TEST_KUBECONFIG")
+    require_real(stage, "Pod Security admission")
     found: dict[str, list[tuple[str, str, str]]] = {}
     for level in ("warn", "enforce"):
         await jobs.kube.patch(

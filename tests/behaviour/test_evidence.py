@@ -11,6 +11,7 @@ import pytest_asyncio
 from tests.behaviour.client import Jobs
 from tests.behaviour.manifests import container, job, task, until_marked
 from tests.behaviour.stage import running_gateway
+from tests.support.cluster import require_faults
 from tests.support.kube import Cluster
 
 KEPT = 64 * 1024
@@ -152,8 +153,7 @@ async def test_a_pod_is_deleted_only_after_its_log_was_read_and_loses_only_our_f
 
 @pytest.fixture
 async def faulty(jobs: Jobs) -> AsyncIterator[Jobs]:
-    if jobs.kube.cluster.real:
-        pytest.skip("only the embedded API server can be told to fail")
+    require_faults(jobs.kube.cluster)
     yield jobs
     await jobs.no_faults()
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.behaviour.client import Jobs
 from tests.behaviour.manifests import container, job, task
+from tests.support.cluster import require_real
 
 
 async def test_no_node_fits_and_the_scheduler_says_why(jobs: Jobs) -> None:
@@ -24,8 +25,7 @@ async def test_no_node_fits_and_the_scheduler_says_why(jobs: Jobs) -> None:
 
 
 async def test_a_pod_with_a_gate_waits_for_somebody_to_open_it(jobs: Jobs) -> None:
-    if not jobs.kube.cluster.real:
-        pytest.skip("the embedded cluster does not support scheduling gates")
+    require_real(jobs.kube.cluster, "scheduling gates")
     await jobs.submit(job("gated", task("exit 0", schedulingGates=[{"name": "example.com/budget"}])))
     await jobs.pending("gated", "SchedulingGated")
     path = jobs.objects("pods", "gated-worker-0")

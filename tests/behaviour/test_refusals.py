@@ -14,6 +14,7 @@ import yaml
 from tests.behaviour.client import Jobs
 from tests.behaviour.manifests import job, task
 from tests.behaviour.stage import running_gateway
+from tests.support.cluster import require_faults, require_real
 from tests.support.kube import Cluster
 
 
@@ -51,8 +52,7 @@ async def test_a_missing_namespace_is_waited_for(jobs: Jobs) -> None:
 
 
 async def test_a_403_that_nobody_knows_is_waited_for(jobs: Jobs) -> None:
-    if jobs.kube.cluster.real:
-        pytest.skip("only the embedded API server can refuse with a message of its own")
+    require_faults(jobs.kube.cluster)
     words = 'pods "odd" is forbidden: the freeze of project research has not been lifted'
     await jobs.fault(verb="create", resource="pods", status=403, message=words)
     try:
@@ -93,8 +93,7 @@ async def test_a_pod_that_the_cluster_calls_invalid_fails_the_job_with_its_words
 
 async def test_one_refused_pod_ends_the_job_and_leaves_nothing_running(jobs: Jobs) -> None:
     """Whatever the clean-up policy: no rule has ended this job, so nobody waits for its other pods."""
-    if not jobs.kube.cluster.real:
-        pytest.skip("the embedded cluster does not check sysctls, and cannot refuse one pod of several")
+    require_real(jobs.kube.cluster, "check of sysctls")
     uid = (await jobs.submit(job("mixed", task(), task(kind="bad", securityContext=BAD))))["uid"]
     await jobs.until("mixed", "Failed")
     await jobs.until_objects("pods", uid, lambda pods: not pods)
@@ -158,8 +157,7 @@ async def test_a_right_that_the_gateway_lacks_is_waited_for(denied: Jobs) -> Non
 
 
 async def test_pod_security_fails_the_job_with_its_words(jobs: Jobs) -> None:
-    if not jobs.kube.cluster.real:
-        pytest.skip("the embedded cluster has no Pod Security admission")
+    require_real(jobs.kube.cluster, "Pod Security admission")
     label = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}
     (await jobs.kube.patch(f"/api/v1/namespaces/{jobs.namespace}", label)).ok()
     await jobs.submit(job("rooted"))

@@ -3,6 +3,7 @@
 import pytest
 
 from app.domain.policy import DeclaredTemplate, Level, PodPolicy
+from tests.support.cluster import require_real
 from tests.support.kube import Cluster, KubeClient
 from tests.support.pod_security import CASES
 
@@ -14,8 +15,7 @@ FORBIDDEN = "violates PodSecurity"
 async def test_admission_agrees_with_the_policy(
     cluster: Cluster, api: KubeClient, namespace: str, level: Level
 ) -> None:
-    if not cluster.real:
-        pytest.skip("the embedded cluster has no Pod Security admission; give a real one in JOBGATE_TEST_KUBECONFIG")
+    require_real(cluster, "Pod Security admission")
     label = {"metadata": {"labels": {ENFORCE: level}}}
     assert (await api.patch(f"/api/v1/namespaces/{namespace}", label)).status == 200
     await api.eventually(f"/api/v1/namespaces/{namespace}/serviceaccounts/default", lambda body: body["metadata"])

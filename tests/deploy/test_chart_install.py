@@ -15,6 +15,7 @@ from app.db.engine import Database
 from app.domain.access.credentials import Role
 from tests.deploy.chart import CHART, NO_HELM, helm, run_helm
 from tests.support import jobgate_on_node
+from tests.support.cluster import require_real
 from tests.support.gateway import jobs_path
 from tests.support.kube import Cluster, KubeClient
 from tests.support.nodes import running_node
@@ -122,8 +123,7 @@ async def run_a_job(address: str, database_url: str, name: str, node: str) -> No
 @pytest.fixture
 def node(cluster: Cluster, tmp_path: Path) -> Iterator[str]:
     """A node that runs the image of jobgate as the program of this checkout."""
-    if not cluster.real:
-        pytest.skip("the embedded cluster does not have all APIs of the chart; `make test-cluster` uses a real one")
+    require_real(cluster, "API for some objects of the chart")
     if not helm():
         pytest.skip(NO_HELM)
     images = images_file(tmp_path / "images.yaml")

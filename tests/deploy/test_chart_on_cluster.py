@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from tests.deploy.chart import EVERYTHING, of_kind, rendered
+from tests.support.cluster import require_real
 from tests.support.discovery import collection_of
 from tests.support.kube import Answer, Cluster, KubeClient
 
@@ -46,8 +47,7 @@ async def warn_of_privileges(api: KubeClient, namespace: str) -> None:
 async def test_a_real_control_plane_accepts_the_chart(
     cluster: Cluster, api: KubeClient, namespace: str, values: Mapping[str, Any]
 ) -> None:
-    if not cluster.real:
-        pytest.skip("the embedded cluster does not have all APIs of the chart; `make test-cluster` uses a real one")
+    require_real(cluster, "API for some objects of the chart")
     await warn_of_privileges(api, namespace)
     skipped = set()
     for found in rendered(values, release=namespace, namespace=namespace):
@@ -68,8 +68,7 @@ async def test_a_real_control_plane_reports_a_wrong_field_and_a_privileged_pod(
     cluster: Cluster, api: KubeClient, namespace: str
 ) -> None:
     """The checks of the other test can fail."""
-    if not cluster.real:
-        pytest.skip("the embedded cluster does not have all APIs of the chart; `make test-cluster` uses a real one")
+    require_real(cluster, "API for some objects of the chart")
     await warn_of_privileges(api, namespace)
     objects = rendered({}, release=namespace, namespace=namespace)
     (service,) = of_kind("Service", objects).values()

@@ -11,6 +11,7 @@ from app.k8s import resources
 from app.k8s.resources import KubeResource
 from tests.deploy.chart import grants, rendered
 from tests.deploy.rights import DRY_RUN, NAMESPACED, RBAC, SAMPLE_SETS, Right, apply, documents, granted
+from tests.support.cluster import require_real
 from tests.support.kube import Cluster, KubeClient
 
 ROOT = Path(__file__).parents[2]
@@ -51,7 +52,6 @@ FOREIGN = (
     ("rbac.authorization.k8s.io", "rolebindings"),
 )
 CLUSTER_SCOPED = ("nodes", "namespaces", "persistentvolumes", "clusterroles")
-NO_RBAC = "the embedded cluster has no RBAC; give a real one in JOBGATE_TEST_KUBECONFIG"
 POD_SUBRESOURCES = ("exec", "attach", "portforward", "status", "eviction", "binding", "ephemeralcontainers")
 
 
@@ -200,8 +200,7 @@ async def test_a_real_cluster_allows_this_and_no_more(
     controllers: tuple[str, str],
     api_account: str,
 ) -> None:
-    if not cluster.real:
-        pytest.skip(NO_RBAC)
+    require_real(cluster, "RBAC")
     await apply(api, given())
     needs = {controller: wanted(CONTROLLER) | wanted(OF_SETS) for controller in controllers}
     for user, rights in (needs | {api_account: wanted(API)}).items():
@@ -211,8 +210,7 @@ async def test_a_real_cluster_allows_this_and_no_more(
 async def test_rights_of_the_chart_in_some_namespaces_end_there(
     cluster: Cluster, api: KubeClient, namespace: str
 ) -> None:
-    if not cluster.real:
-        pytest.skip(NO_RBAC)
+    require_real(cluster, "RBAC")
     values = {"namespaces": [namespace], "sampleSets": {"enabled": True}}
     placed = [
         found | {"metadata": {"namespace": namespace} | found["metadata"]}

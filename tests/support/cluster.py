@@ -38,6 +38,18 @@ def as_gateway(kubeconfig: Path) -> Path:
     return kubeconfig
 
 
+def require_real(cluster: Cluster, lacking: str) -> None:
+    """Skip the test on the embedded cluster, which lacks this."""
+    if not cluster.real:
+        pytest.skip(f"the embedded cluster has no {lacking}: set {REAL_CLUSTER}, or run `make test-cluster`")
+
+
+def require_faults(cluster: Cluster) -> None:
+    """Skip the test on a real cluster, whose API server cannot inject faults."""
+    if cluster.real:
+        pytest.skip(f"only the API server of the embedded cluster can inject faults: unset {REAL_CLUSTER}")
+
+
 class EmbeddedProcess:
     """`python -m devcluster` with a data directory. It can be killed and started again on the same port."""
 
