@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from app.bootstrap import NotConfigured, listening_socket, with_server_url
+from app.bootstrap import listening_socket, with_server_url
 from app.settings import Settings
 
 
@@ -36,9 +36,17 @@ def test_the_url_for_pods_is_the_setting_or_the_served_address(given: str | None
 
 
 def test_an_ipv6_address_is_in_brackets() -> None:
+    if not has_ipv6():
+        pytest.skip("the loopback interface of this machine has no IPv6 address")
+    with listening_socket("::1", 0) as listening:
+        port = listening.getsockname()[1]
+        assert with_server_url(Settings(), listening).site().server_url == f"http://[::1]:{port}"
+
+
+def has_ipv6() -> bool:
     try:
-        with listening_socket("::1", 0) as listening:
-            port = listening.getsockname()[1]
-            assert with_server_url(Settings(), listening).site().server_url == f"http://[::1]:{port}"
-    except (OSError, NotConfigured):
-        pytest.skip("this machine has no IPv6")
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True

@@ -20,6 +20,7 @@ from app.embedded_postgres.leftovers import processes_in, until
 from app.embedded_postgres.server import EmbeddedPostgres
 
 REPOSITORY = Path(__file__).parents[1]
+SUPERVISOR = REPOSITORY / "app" / "embedded_postgres" / "server.py"
 FAST = {"fsync": "off"}
 DEADLINE = 60.0
 
@@ -290,14 +291,14 @@ def test_a_directory_without_programs_is_named(postgres_directory: Path) -> None
 def nobodys() -> Iterator[Path]:
     """A directory of the user nobody, who can access it and the programs."""
     if os.geteuid() != 0:
-        pytest.skip("only root can act as another user")
+        pytest.skip("only root can act as another user: run the test as root")
     nobody = pwd.getpwnam("nobody")
     directory = Path(tempfile.mkdtemp(prefix="jobgate-nobody-"))
     os.chown(directory, nobody.pw_uid, nobody.pw_gid)
     program = PostgresBinaries.from_wheel().directory / "postgres"
     try:
         if subprocess.run([*as_nobody(), program, "--version"], capture_output=True, check=False).returncode:
-            pytest.skip("the user nobody cannot reach the installed PostgreSQL")
+            pytest.skip(f"the user nobody cannot run {program}: put the virtual environment where all users may read")
         yield directory
     finally:
         shutil.rmtree(directory)
@@ -311,13 +312,13 @@ def as_nobody() -> list[str]:
 
 
 def python_of_nobody() -> str:
-    """A Python that the user nobody can run. The supervisor needs only the standard library."""
-    check = f"import sys; sys.path.insert(0, {str(REPOSITORY)!r}); import app.embedded_postgres.server"
+    """A Python that, as the user nobody, can read the supervisor, which needs only the standard library."""
+    check = f"import sys; open({str(SUPERVISOR)!r}).close(); sys.exit(sys.version_info < (3, 11))"
     for python in (sys.executable, "/usr/bin/python3"):
         run = subprocess.run([*as_nobody(), python, "-B", "-c", check], capture_output=True, check=False, cwd="/")
         if run.returncode == 0:
             return python
-    pytest.skip("the user nobody can reach no Python of this version")
+    pytest.skip("as the user nobody, no Python 3.11 can read this checkout: put it where all users may read")
 
 
 async def test_an_ordinary_user_owns_a_server(nobodys: Path, own: type[Owner]) -> None:
@@ -367,7 +368,7 @@ async def test_without_namespaces_root_lends_its_directory_to_nobody(nobodys: Pa
 @pytest.mark.usefixtures("no_namespaces")
 async def test_a_directory_that_nobody_cannot_reach_is_named_and_its_mode_kept(tmp_path: Path) -> None:
     if os.geteuid() != 0:
-        pytest.skip("only root runs its server as another user")
+        pytest.skip("only root runs its server as another user: run the test as root")
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     with pytest.raises(EmbeddedPostgresError, match=r"the user nobody cannot enter .*: run as an ordinary user"):

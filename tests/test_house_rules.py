@@ -65,10 +65,11 @@ TEXT = {
 def tracked() -> tuple[Path, ...]:
     """The files of the repository, or without git, the files that it would contain."""
     if shutil.which("git") is None:
-        pytest.skip("git is not installed, so the files of the repository cannot be listed")
-    ran = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
-    if ran.returncode:
+        pytest.skip("git is not installed (apt-get install git), so the files of the repository cannot be listed")
+    if not (ROOT / ".git").exists():
         pytest.skip("this is not a git checkout, so the files of the repository cannot be listed")
+    ran = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
     names = [name for name in ran.stdout.split("\0") if name]
     return tuple(ROOT / name for name in names if (ROOT / name).is_file())
 

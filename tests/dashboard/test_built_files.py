@@ -8,14 +8,14 @@ import sys
 import pytest
 
 from app.api.dashboard import built_files
-from tools.dashboard import INSTALLED, ROOT
+from tools.dashboard import BUILT, INSTALLED, ROOT
 
 FIRST_VIEW_BYTES = 250_000
 
 
 @pytest.fixture(autouse=True)
 def built() -> None:
-    if not built_files() or not INSTALLED.exists():
+    if not (BUILT / "index.html").exists() or not INSTALLED.exists():
         pytest.skip("the dashboard is not built: `make setup` builds it")
 
 

@@ -16,7 +16,7 @@ import pytest
 from app.domain.kubernetes import labels
 from tests.deploy.chart import core_grants
 from tests.deploy.rights import Right, apply, granted, used
-from tests.support.cluster import running_embedded_cluster
+from tests.support.cluster import REAL_GATEWAY, running_embedded_cluster
 from tests.support.gateway_process import STEADY, gateway_process
 from tests.support.kube import Cluster, KubeClient, connect
 from tests.support.kube_proxy import KubeProxy, kube_proxy
@@ -42,11 +42,12 @@ def as_gateway(cluster: Cluster) -> Cluster:
     """The same cluster for the user `gateway`; the embedded one knows one user."""
     if not cluster.real:
         return cluster
+    if given := os.environ.get(REAL_GATEWAY):
+        return Cluster.read(Path(given), real=True)
     beside = cluster.kubeconfig.with_name("gateway.kubeconfig")
-    own = Path(os.environ.get("JOBGATE_TEST_GATEWAY_KUBECONFIG") or beside)
-    if not own.exists():
-        pytest.skip(f"a real cluster needs a kubeconfig of the user gateway: {own}")
-    return Cluster.read(own, real=True)
+    if not beside.exists():
+        pytest.skip(f"a real cluster needs a kubeconfig of the user gateway: set {REAL_GATEWAY} or create {beside}")
+    return Cluster.read(beside, real=True)
 
 
 def a_job(name: str) -> dict[str, Any]:

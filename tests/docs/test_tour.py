@@ -24,7 +24,10 @@ START_SECONDS = 400.0
 TOUR_SECONDS = 900.0
 
 pytestmark = [
-    pytest.mark.skipif(not (shutil.which("curl") and shutil.which("bash")), reason="the tours need curl and bash"),
+    pytest.mark.skipif(
+        not (shutil.which("curl") and shutil.which("bash")),
+        reason="they need curl and bash: apt-get install curl bash",
+    ),
     pytest.mark.timeout(START_SECONDS + TOUR_SECONDS + 100),
 ]
 

@@ -125,9 +125,9 @@ async def test_the_state_of_a_job_on_a_server(
     assert {token for _, _, token, _ in world.seen} == {"t0k3n"}
 
 
+@pytest.mark.parametrize("servers", ["pod-proxy"], indirect=True)
 async def test_a_missing_pod_is_not_a_server_without_the_job(world: World, servers: RuntimeServers) -> None:
-    if not isinstance(servers._access, PodProxyAccess):
-        pytest.skip("only the API server knows of pods")
+    """Only the API server, which is the proxy, knows that a pod is missing."""
     for answer in (status(404, "NotFound"), status(503, "ServiceUnavailable"), status(403, "Forbidden")):
         world.answers = {"*": answer}
         found = await servers.answers([SERVER], JobType.WARMUP, "j")
