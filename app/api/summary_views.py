@@ -50,7 +50,7 @@ class PhaseCountView(View):
     count: int
     """The number of objects."""
     is_complete: bool
-    """Whether this is the exact number; otherwise there are at least so many objects."""
+    """Whether `count` is exact; otherwise it is a lower bound."""
 
 
 class KindCountView(View):
@@ -60,7 +60,7 @@ class KindCountView(View):
     count: int
     """The number of objects."""
     is_complete: bool
-    """Whether this is the exact number; otherwise there are at least so many objects."""
+    """Whether `count` is exact; otherwise it is a lower bound."""
 
 
 class CountsView(View):

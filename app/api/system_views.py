@@ -1,4 +1,4 @@
-"""The views of the installation and of the caller. They name nothing that the token of the caller does not reach."""
+"""The views of the installation and of the caller. They name no namespace that the caller may not see."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -41,7 +41,7 @@ class ControllerHealthView(View):
     """The active controller of the installation."""
 
     ok: bool
-    """False if an operator should investigate. An unreachable cluster may come back, so it needs nobody."""
+    """False if an operator must act. It is true while the cluster is unreachable, because that can end by itself."""
     state: ControllerStateName
     """What the controller reports."""
     message: str
@@ -67,7 +67,7 @@ class MirrorView(View):
     age_seconds: float | None
     """Seconds since `observedAt`."""
     stale: bool
-    """Whether that is too long ago, or the controller reports that it has no contact."""
+    """Whether `ageSeconds` exceeds `staleAfterSeconds`, or the controller reports that it has no contact."""
     stale_after_seconds: float
     """The age from which status is stale."""
 
@@ -78,7 +78,7 @@ class QueueView(View):
     reconciles: int
     """The number of these jobs."""
     waiting_since: datetime | None
-    """Since when the first of them waits; null if none does."""
+    """When the first of them began to wait; null if none waits."""
 
 
 class FeedView(View):

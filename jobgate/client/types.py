@@ -753,7 +753,7 @@ class ResourceDryRun(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Oidc(Struct, frozen=True, kw_only=True, rename="camel"):
-    """How users sign in at an OIDC issuer. Without one, all other fields have no value."""
+    """How users sign in at the OIDC issuer of the gateway. Unless `enabled`, all other fields are null or empty."""
 
     enabled: bool
     issuer: str | None = None

@@ -32,7 +32,7 @@ _MAX_INT32: Final = 2**31 - 1  # replicas is an int32 in Kubernetes and upstream
 
 
 class DIServerErrorView(View):
-    """An error."""
+    """The answer to a request that has failed."""
 
     success: bool
     code: int
@@ -44,7 +44,7 @@ class DIServerErrorView(View):
 
 
 class DIServerDoneView(View):
-    """A successful answer without data."""
+    """The answer to a request that the server has carried out, without data."""
 
     success: bool
     code: int
@@ -55,7 +55,7 @@ class DIServerDoneView(View):
 
 
 class DIServerReplicasView(View):
-    """The addresses of the replicas."""
+    """The addresses of the replicas of the job."""
 
     success: bool
     code: int
@@ -66,7 +66,7 @@ class DIServerReplicasView(View):
 
 
 class DIServerProfilingsView(View):
-    """The reported profilings."""
+    """The profilings that the pods of the job have reported."""
 
     success: bool
     code: int

@@ -19,7 +19,7 @@ from app.services.oidc.settings import OidcSettings
 from app.services.oidc.sign_in import Exchange, SignIn
 
 router = APIRouter(tags=["system"])
-# Nobody has a token before the sign-in.
+# A client calls these routes to get its first token.
 _WITHOUT_TOKEN: Final = [Depends(refuse_unknown_query)]
 # Bytes. The body is read without a token, so it must be small. A code or a refresh token has some KiB at most.
 _MAX_BODY: Final = 64 * 1024
@@ -28,31 +28,31 @@ _WAYS: Final = ("code", "refresh_token", "device_code")
 
 
 class OidcView(View):
-    """How users sign in at an OIDC issuer. Without one, all other fields have no value."""
+    """How users sign in at the OIDC issuer of the gateway. Unless `enabled`, all other fields are null or empty."""
 
     enabled: bool
     """Whether the gateway accepts tokens of an issuer."""
     issuer: str | None
     """The URL of the issuer."""
     client_id: str | None
-    """The id of the public client that jobgate is at the issuer."""
+    """The id of jobgate's public client at the issuer."""
     scopes: list[str]
     """The scopes that a sign-in requests."""
     authorization_endpoint: str | None
     """Where a browser begins a sign-in with a code and PKCE; null until the gateway has reached the issuer."""
     device_authorization_endpoint: str | None
-    """Where a program begins a sign-in with a device code; null if the issuer has none, or was not reached yet."""
+    """Where a program begins a sign-in with a device code; null until known, and if the issuer has none."""
 
 
 class OidcTokenRequest(SpecModel):
-    """What a client got at the issuer: one of `code`, `refreshToken` and `deviceCode`."""
+    """What a client received from the issuer: exactly one of `code`, `refreshToken` and `deviceCode`."""
 
     code: _Secret | None = None
     """An authorization code. It needs `codeVerifier` and `redirectUri`."""
     code_verifier: Annotated[str, Field(pattern=r"^[A-Za-z0-9._~-]{43,128}$")] | None = None
-    """The PKCE verifier (RFC 7636) whose S256 challenge the authorization request had."""
+    """The PKCE verifier (RFC 7636). The authorization request had its S256 challenge."""
     redirect_uri: Annotated[str, Field(max_length=2048)] | None = None
-    """The redirect URI of the authorization request, with the host of this request."""
+    """The redirect URI of the authorization request. Its host must be that of this request."""
     nonce: Annotated[str, Field(min_length=16, max_length=256)] | None = None
     """The nonce of the authorization request. The ID token must have the same one."""
     refresh_token: _Secret | None = None
@@ -77,7 +77,7 @@ class OidcTokenView(View):
     token: str
     """The bearer token of further requests."""
     refresh_token: str | None
-    """Yields the next token; null if the issuer gives none. It may replace the one of the request."""
+    """The refresh token for the next exchange, in place of that of the request; null if the issuer gives none."""
     expires_at: datetime
     """When the gateway ceases to accept the token."""
 
