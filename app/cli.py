@@ -84,7 +84,7 @@ def _settings(**given: Any) -> "Settings":
     from app.settings import ENV_PREFIX, Settings
     from app.telemetry.logs import configure_logging, report_failure
 
-    # Now, so that an error about another setting has the format of the log, too.
+    # Before the other settings are read, so that an error in one of them is reported in the format of the log.
     wanted = given.get("log_format") or os.environ.get(f"{ENV_PREFIX}LOG_FORMAT")
     configure_logging("text" if wanted == "text" else "json", "info")
     try:

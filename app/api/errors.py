@@ -144,9 +144,9 @@ def _field_error(error: FieldError) -> dict[str, str]:
 
 
 class _DomainErrors:
-    """Answers domain errors with their problems, and logs those of the server: each code once per minute.
+    """Answers domain errors with their problems, and logs each code of status 500 and above once per minute.
 
-    While the process has no connection to PostgreSQL, every request fails, also those without a valid token.
+    Without this limit, clients without a valid token could fill the log while PostgreSQL does not answer.
     """
 
     def __init__(self) -> None:

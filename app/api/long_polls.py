@@ -42,7 +42,7 @@ async def polled_list(caller: Caller, poll: Poll, options: PollOptions) -> Respo
     Raises:
         as `wait_for_change`.
     """
-    # Otherwise the first lists after a start would not say from which position to watch.
+    # Otherwise the first lists after a start would have no position from which to watch.
     await caller.services.watcher.begin()
     result = await wait_for_change(caller, poll, options)
     freshness = await caller.services.freshness.read()

@@ -106,7 +106,7 @@ class LongResponse(Response, ABC):
         await self._finish(send, tracked.end_reason, failure)
 
     def reserve_logs(self, logs: int) -> bool:
-        """Count this number of open logs for the response, if the limits permit it; return whether they do."""
+        """Set the number of open logs of the response, and return True. Return False if the limits do not permit it."""
         assert self._tracked is not None
         return self._caller.services.long_requests.reserve_logs(self._tracked, logs)
 

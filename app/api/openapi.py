@@ -48,7 +48,7 @@ def tags(resources: Sequence[Resource]) -> list[dict[str, str]]:
 
 _METHODS: Final = ("get", "put", "post", "patch", "delete")
 _PROBES: Final = frozenset({"/livez", "/readyz", "/metrics"})
-# A client calls these before it has a token.
+# A client calls the routes of the sign-in to get its first token.
 _EXCHANGE: Final = "/api/v1/oidc/token"
 _SIGN_IN: Final = frozenset({"/api/v1/oidc", _EXCHANGE})
 _DESCRIPTIONS: Final = {

@@ -13,22 +13,23 @@ from app.telemetry import log_fields, trace_context, tracing
 from app.telemetry.log_fields import RequestFields
 from app.telemetry.tracing import Span, SpanKind
 
-# Probes and scrapes arrive every few seconds from every node. Only their failures are news.
+# Probes and scrapes arrive every few seconds from every node. Only those that fail are logged.
 _PROBES: Final = frozenset({"/livez", "/readyz", "/metrics"})
 # Characters. A request line may have 64 KiB.
 _MAX_PATH: Final = 1024
 _FIELDS: Final = "jobgate.request_fields"  # the key in the scope
 _CLIENT_GONE: Final = 499  # nginx's status for a client that disconnected before the answer
-# Those of OpenTelemetry. A client may send any method, and the name of a span must not repeat what a client sends.
+# The methods that OpenTelemetry names. A client may send any method, and the name of a span must not contain text of
+# clients.
 _KNOWN_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"})
 
 log = structlog.get_logger(__name__)
 
 
 def begin_request(scope: Scope) -> RequestFields:
-    """Return the log fields of the request. The first layer that calls this adds them, and the trace, to log lines.
+    """Return the log fields of the request. The first call for a request adds them, and its trace, to log lines.
 
-    Not every request has them: a plain poll writes a line only if it fails.
+    Without the access log, a plain poll calls this only if it fails: it writes no other line.
     """
     fields: RequestFields | None = scope.get(_FIELDS)
     if fields is None:
@@ -39,7 +40,7 @@ def begin_request(scope: Scope) -> RequestFields:
 
 
 class _Answer:
-    """What is known of the answer to a request. `status` is None until it starts."""
+    """The state of the answer to a request. `status` is None until the answer starts."""
 
     def __init__(self, fields: RequestFields) -> None:
         self._fields = fields

@@ -22,17 +22,17 @@ from app.db.resources import Stored
 from app.domain.listing import Criteria, ListItem
 
 COUNTED: Final = 1_000
-"""The objects of a kind that are counted in a terminal phase. Others are counted as far as rows are examined."""
+"""The most objects of a kind that are counted in one terminal phase."""
 EXAMINED_ENDED: Final = 2_500
-"""The rows that are examined of a kind in a terminal phase, so that those of four kinds are as many as for a page."""
+"""The most rows that are examined of a kind in one terminal phase: for four kinds, as many as for a page."""
 _MAX_RANGES: Final = 2_000
-"""The ranges of an index that are read. They are planned as one, and each takes a few microseconds."""
+"""The most ranges of an index that are read. They are planned as one, and each takes a few microseconds."""
 # The columns by which a list is counted. Those of an index divide the list into parts.
 _BY: Final = ("kind", "ended")
 
 
 async def facets(db: Database, stored: Stored[Any], where: Criteria) -> Facets:
-    """Count the objects that match the filter, except its kinds and phases, which select among the counts."""
+    """Count the objects that match the filter without its kinds and phases, which select among the counts."""
     if where.namespaces.names == []:
         return Facets(())
     async with db.begin(list_reading.BEGIN) as connection:

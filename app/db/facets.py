@@ -22,14 +22,14 @@ class CountedPart:
     is_complete: bool
 
     def may_have(self, kinds: Collection[str], phases: Collection[str]) -> bool:
-        """Return whether the part may have objects of these kinds and phases. None given stands for all."""
+        """Return whether the part may have objects of these kinds and phases. An empty collection stands for all."""
         is_of_kinds = not kinds or self.kind is None or self.kind in kinds
         return is_of_kinds and (not phases or self.ended is None or self.ended in set(map(ended, phases)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """A number of objects. Unless it `is_complete`, there are at least so many."""
+    """A number of objects: exact if it `is_complete`, otherwise a lower bound."""
 
     count: int
     is_complete: bool
@@ -42,7 +42,7 @@ class Facets:
     parts: Sequence[CountedPart]
 
     def count(self, *, kinds: Collection[str] = (), phases: Collection[str] = ()) -> Count:
-        """Return the number of objects of these kinds in these phases. None given stands for all."""
+        """Return the number of objects of these kinds in these phases. An empty collection stands for all."""
         parts = [part for part in self.parts if part.may_have(kinds, phases)]
         numbers = [
             number

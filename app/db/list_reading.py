@@ -10,11 +10,11 @@ from app.db.resources import Stored
 from app.domain.listing import Criteria
 
 EXAMINED: Final = 10_000
-"""The rows that are examined in the order of lists: as many jobs as a large installation has that have not ended."""
+"""The most rows that are examined in the order of lists. A large installation has this number of jobs in progress."""
 FOUND: Final = 4_000
-"""The rows that an index on the attribute of a filter may find. In no order, they are on more pages of the table."""
+"""The most rows that an index on the attribute of a filter may find. Each may be on another page of the table."""
 EXAMINED_FIRST: Final = 1_000
-"""The rows that are examined before other indexes are tried."""
+"""The most rows that are examined before other indexes are tried."""
 SELECTIVE: Final = ("uid", "name", "set_name")
 """A filter by one of these attributes usually selects few rows, so that no other step is needed."""
 OTHER_INDEXED: Final = ("finished_at", "prefix")

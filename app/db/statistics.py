@@ -1,4 +1,4 @@
-"""Figures of the whole installation for metrics. Their cost does not grow with the number of ended jobs."""
+"""Counts jobs, feed entries and storage of the installation for metrics. The cost does not grow with ended jobs."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +10,7 @@ from app.models.jobs import job_list_condition
 UNNUMBERED_LIMIT: Final = 10_000
 # Reads the partial index of the jobs that still need the controller, `jobs_live`.
 LIVE: Final = "SELECT kind, phase, count(*) FROM jobs WHERE NOT quiet AND finished_at IS NULL GROUP BY kind, phase"
-# The limit bounds the time for a backlog that nothing works off, such as after an outage of all processes.
+# The limit bounds the time for a backlog that no publisher reduces, such as after an outage of all processes.
 _FEED: Final = f"""
 SELECT last, (SELECT count(*) FROM (SELECT FROM job_events WHERE seq IS NULL LIMIT {UNNUMBERED_LIMIT}) AS waiting)
 FROM feed
@@ -30,7 +30,7 @@ UNION ALL SELECT 'idempotency_keys', (SELECT min(created_at) FROM idempotency_ke
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """The jobs that have not ended, by kind and phase; the number of the last feed entry, and how many have none."""
+    """The jobs that have not ended, by kind and phase; the last number in the feed; the entries without a number."""
 
     jobs: dict[tuple[str, ...], float]
     feed_position: int

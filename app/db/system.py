@@ -11,10 +11,11 @@ _MOST_COUNTED: Final = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSystem:
-    """`lease_epoch` is 0 before the first controller, and `lease_expires_at` is None while no process holds the lease.
+    """The state of the installation.
 
-    `feed_backlog` are committed entries of the feed without a number, counted up to 100 000. `autoscales` says whether
-    the autoscaler of the last run resized jobs.
+    `lease_epoch` is 0 before the first controller, and `lease_expires_at` is None while no process holds the lease.
+    `feed_backlog` is the number of committed feed entries that have no number yet, counted up to 100 000. `autoscales`
+    is true if the autoscaler of the last run resized jobs.
     """
 
     schema_revision: str

@@ -1,4 +1,4 @@
-"""What every loop that accepts connections needs: waiting for one, and pausing while there are no resources for it."""
+"""Waits for connections to accept, and pauses a loop that accepts them while the process has no resources for more."""
 
 import asyncio
 import errno

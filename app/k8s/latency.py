@@ -12,8 +12,8 @@ from app.k8s.errors import KubeStatusError
 from app.k8s.metrics import count_request
 
 RECENT: Final = 60.0
-"""Seconds. Older calls say nothing about the cluster of now."""
-# More than 10 calls per second are a sample of them.
+"""Seconds. Older calls do not show how fast the cluster is now."""
+# The most calls that are kept: the latest ones, if there are more than 10 per second.
 _MOST: Final = 600
 
 

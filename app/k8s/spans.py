@@ -21,7 +21,7 @@ def request_name(method: str, path: str) -> str:
     if match is None:
         return method
     verb = _VERBS.get(method, "get" if match["name"] else "list")
-    # The rest of a path below `proxy` is of the pod.
+    # The path after `proxy` belongs to the pod.
     subresource = f"/{match['subresource'].partition('/')[0]}" if match["subresource"] else ""
     return f"{verb} {match['resource']}{subresource}"
 

@@ -25,7 +25,8 @@ READ_BUFFER = 2**21  # bytes; etcd stores objects up to 1.5 MiB, and aiohttp's d
 KEEPALIVE = 90.0  # seconds; longer than a quiet controller pauses, shorter than the API server's 3 min
 LARGE_BODY = 2**20  # bytes; aiohttp warns if it gets a larger body in one piece
 MAX_ERROR = 2**20  # bytes read of an error answer
-# The verbs of Kubernetes, as audit logs and RBAC name them. A list, a watch and a log are a GET too: callers name them.
+# The verbs of Kubernetes, as audit logs and RBAC name them. Lists, watches and logs are GET requests too: callers name
+# their verb.
 VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 

@@ -132,7 +132,7 @@ class Access(Protocol):
         ...
 
     async def current(self, principals: Collection[Principal]) -> Mapping[Principal, Principal]:
-        """Return what these principals are now. Those of revoked tokens are missing."""
+        """Return the principals with their current names and grants. Principals with revoked tokens are missing."""
         ...
 
 

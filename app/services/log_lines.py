@@ -1,4 +1,4 @@
-"""Lines of logs with the times of the kubelet, each once although a log is opened several times. Without I/O."""
+"""Splits logs into lines, and recognizes the lines that repeat when a log is opened again. Without I/O."""
 
 import re
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ class LineSplitter:
 
 
 def timed(line: bytes) -> TimedLine:
-    """Return a line of a live log without its time."""
+    """Split a line of a live log into the time from the kubelet and the text."""
     if (match := _TIME.match(line)) is None:
         return TimedLine("", line)
     return TimedLine(line[: match.end() - 1].decode(), line[match.end() :])

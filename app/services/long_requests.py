@@ -132,7 +132,7 @@ class LongRequests:
             self._count(request, -1)
 
     def reserve_logs(self, request: LongRequest, logs: int) -> bool:
-        """Count this number of open logs for a request, if the limits permit it; return whether they do."""
+        """Set the number of open logs of a request, and return True. Return False if the limits do not permit it."""
         if self._logs_problem(request.principal, logs - request.logs):
             return False
         self._count_logs(request, logs)
@@ -202,7 +202,7 @@ class LongRequests:
             raise problem
 
     def _logs_problem(self, principal: Principal, more: int) -> TooManyRequests | None:
-        """Return why so many more logs of the token cannot be open, or None if they can."""
+        """Return the refusal of this number of further logs for the token, or None if the limits permit them."""
         per_token = max(1, self._limits.logs // 2)  # so that no token excludes the others
         if self._logs_of_token[principal.id] + more > per_token:
             return _too_many(f"this token has {per_token} open logs", "of this token")
@@ -222,7 +222,7 @@ class LongRequests:
 
 
 def _add(counter: Counter[str], token: str, change: int) -> None:
-    """Change the number of a token. Tokens without a number are forgotten, so that the counter does not grow."""
+    """Change the count of a token. A count of zero is removed, so that the counter does not grow with each token."""
     counter[token] += change
     if not counter[token]:
         del counter[token]

@@ -27,10 +27,10 @@ from app.services.watching import Interest, Watcher
 
 _STARTED: Final = frozenset({ReplicaPhase.RUNNING, ReplicaPhase.SUCCEEDED, ReplicaPhase.FAILED})
 MOST_REPLICAS: Final = 64
-"""The replicas whose logs are merged: what a person can follow. Each may use a connection to the API server."""
-# Logs that are read at once if they are not followed.
+"""The most replicas whose logs are merged. Each log may use a connection to the API server."""
+# The most logs that are read at the same time if they are not followed.
 _AT_ONCE: Final = 8
-# Batches of lines that wait for the client.
+# The most batches of lines that wait for the client.
 _WAITING: Final = 8
 # Seconds between two reads of the replicas, however often the job changes, and without a change.
 _INTERVAL: Final = 0.5
@@ -51,7 +51,7 @@ class MergedLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergedRequest:
-    """The requested logs, of all tasks or of one. `tail_lines` and `since` apply to the attempts of the beginning."""
+    """The requested logs, of all tasks or of one. `tail_lines` and `since` limit only the logs at the beginning."""
 
     uid: UUID
     namespace: str
@@ -145,7 +145,7 @@ class MergedLog:
         self.selection = SelectedReplicas(chosen, left_out)
 
     def _room(self, wanted: int) -> int:
-        """Reserve room for so many logs, or for as many as possible, and return how many may be open."""
+        """Reserve room for this number of logs, or for as many as the limits permit. Return how many may be open."""
         more = next((count for count in range(wanted, self._reserved, -1) if self._reserve(count)), None)
         self._reserved = more or self._reserved
         return self._reserved
@@ -193,7 +193,7 @@ class MergedLog:
                 await waiter.wait(_LONGEST_INTERVAL)
 
     def _start_readers(self, one: ReplicaHistory, readers: TaskGroup, *, has_ended: bool) -> None:
-        """Start readers for the attempts that have begun since: at first the current one, and all later ones."""
+        """Start readers for attempts that have none: first for the current attempt, and then for all later ones."""
         key, current = one.stored.replica.key, one.stored.replica.attempt
         if key not in self._known:
             self._known[key] = _Attempts(current.number - 1 if self._is_first else 0)
@@ -229,7 +229,7 @@ class MergedLog:
 
     async def _read_once(self, key: Rank, number: int, request: MergedRequest, progress: LogProgress) -> bool:
         """Pass on the log from the last line that was read. Return whether nothing follows, as far as is known now."""
-        # Read again each time: a pod of this name may belong to a later attempt by now.
+        # The replica is read each time, because a pod of this name may meanwhile belong to a later attempt.
         story = await self._story(key)
         container = None if story is None else container_of(story, number, request.container)
         if story is None or container is None:

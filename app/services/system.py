@@ -30,7 +30,7 @@ ReadinessChecks: TypeAlias = Callable[[], Awaitable[Sequence[Check]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerHealth:
-    """The active controller. `ok` is False if an operator should investigate."""
+    """The active controller. `ok` is False if an operator must act."""
 
     ok: bool
     state: str

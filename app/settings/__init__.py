@@ -308,7 +308,7 @@ class Settings(SignInSettings):
         return DatabaseTimeouts.of(min(self.database_timeout, self.lease_seconds * 2 / 3))
 
     def cluster_limits(self) -> TransportLimits:
-        """Return the limits of connections to the API server. Logs do not use those of other calls: they last long."""
+        """Return the limits of connections to the API server. Logs, which last long, get further connections."""
         limits = TransportLimits()
         return replace(limits, connections=limits.connections + self.max_open_logs)
 

@@ -11,12 +11,12 @@ from app.settings.serving import Names, ServingSettings
 
 
 class SignInSettings(ServingSettings):
-    """The issuer of tokens, the client that jobgate is there, and what its users may do."""
+    """The issuer of tokens, jobgate's client there, and the rights of its users."""
 
     oidc_issuer: Annotated[
         str | None, Field(description="URL of the OIDC issuer, exactly as the claim iss of its tokens; empty for none")
     ] = None
-    oidc_client_id: Annotated[str, Field(description="id of the public client that jobgate is at the issuer")] = ""
+    oidc_client_id: Annotated[str, Field(description="id of jobgate's public client at the issuer")] = ""
     oidc_audience: Annotated[
         str,
         Field(description="aud of accepted tokens; the client id by default. Users then send ID, else access tokens"),

@@ -15,7 +15,7 @@ _FIRST: Final = ("timestamp", "level", "event", "logger", "process")
 
 @dataclass(slots=True)
 class RequestFields:
-    """What log lines within a request say about it. A field is empty until it is known."""
+    """The fields of a request that its log lines have. A field is empty until it is known."""
 
     request_id: str = ""
     actor: str = ""

@@ -16,7 +16,7 @@ from typing import Final
 TRACEPARENT: Final = "traceparent"
 TRACESTATE: Final = "tracestate"
 SAMPLED: Final = 0x01
-_RANDOM: Final = 0x02  # of level 2: the trace id is random
+_RANDOM: Final = 0x02  # a flag of level 2 of the specification: the trace id is random
 _UNUSABLE_VERSION: Final = "ff"
 _PARENT: Final = re.compile(
     r"(?P<version>[0-9a-f]{2})-(?P<trace>[0-9a-f]{32})-(?P<span>[0-9a-f]{16})-(?P<flags>[0-9a-f]{2})(?P<more>-.*)?"
@@ -26,7 +26,7 @@ _MEMBER: Final = re.compile(
     r"=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]"
 )
 _MAX_MEMBERS: Final = 32
-# W3C requires that at least so many characters are passed on. It is also a bound of what is stored with a job.
+# Characters. W3C requires that at least these are passed on. It also bounds what is stored with a job.
 _MAX_STATE: Final = 512
 _LARGE_MEMBER: Final = 128  # characters; larger members are dropped first
 
@@ -77,7 +77,7 @@ def from_headers(headers: Iterable[tuple[bytes, bytes]]) -> TraceContext | None:
             parents.append(value)
         elif name == b"tracestate":
             states.append(value)
-    # With several parents, none is known to be right. Several fields of tracestate are one list.
+    # Of several fields of traceparent, none is known to be right. Several fields of tracestate are one list.
     if len(parents) != 1:
         return None
     return parse(parents[0].decode("latin-1"), b",".join(states).decode("latin-1"))

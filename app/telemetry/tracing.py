@@ -38,7 +38,7 @@ class SpanKind(Enum):
 
 
 class Span(Protocol):
-    """A span that has begun. `trace` is the context of the work within it; None if no span is recorded or continued."""
+    """A span that has begun. `trace` is the trace context of the work within it; None if that belongs to no trace."""
 
     trace: TraceContext | None
 
@@ -66,12 +66,12 @@ class Tracer(Protocol):
     ) -> Span: ...
 
     def stop(self) -> None:
-        """Export what has ended, within seconds, and end."""
+        """Export the spans that have ended, within a few seconds, and stop."""
         ...
 
 
 class _NoSpan:
-    """Stands for a span where none is recorded."""
+    """A span that is not recorded."""
 
     def __init__(self, trace: TraceContext | None) -> None:
         self.trace = trace
@@ -110,7 +110,7 @@ def span(
     attributes: Attributes | None = None,
     began_at: datetime | None = None,
 ) -> Iterator[Span]:
-    """Record the block as a span below `parent`, and make it the current trace context. Without a parent, it is a root.
+    """Record the block as a child span of `parent`, or as a root span without one, and as the current trace context.
 
     `began_at` is given if the work began before the block.
     """
@@ -132,12 +132,12 @@ def span(
 
 @contextmanager
 def shared_span(name: str, traces: Sequence[TraceContext | None], attributes: Attributes) -> Iterator[None]:
-    """Record the block as one span of work for several traces: below the first one, and linked to the others."""
+    """Record the block, which works for several traces, as a child span in one of them with links to the others."""
     found = list(dict.fromkeys(trace for trace in traces if trace is not None))
     if not is_on() or not found:
         yield
         return
-    # One that is not sampled would hide the work from those that are.
+    # A parent that is not sampled would hide the work from the traces that are.
     parent = next((trace for trace in found if trace.is_sampled), found[0])
     links = [trace for trace in found if trace != parent]
     with span(name, parent=parent, links=links, attributes=attributes):

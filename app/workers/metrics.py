@@ -28,7 +28,7 @@ class MetricsExchange:
 
     def __init__(self, names: Sequence[str]) -> None:
         self._sockets = {name: _internal_socket() for name in names}
-        # Every request for /metrics misses a process that does not answer, and such requests need no token.
+        # While a process does not answer, every request for /metrics would log a line, and such requests need no token.
         self._missing = {name: LogThrottle() for name in names}
 
     def __enter__(self) -> Self:

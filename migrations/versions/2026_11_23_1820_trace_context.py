@@ -1,4 +1,4 @@
-"""The trace context of the request that submitted a job."""
+"""Columns of jobs for the trace context of the request that submitted a job."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ down_revision: str | None = "0009"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
-# Without a value, so that adding them rewrites no table.
+# They are null in existing rows, so that adding them rewrites no table.
 COLUMNS = ("traceparent", "tracestate")
 
 

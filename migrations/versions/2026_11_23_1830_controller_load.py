@@ -1,4 +1,4 @@
-"""What the controller works on and how fast the cluster answers it, in its heartbeat."""
+"""Columns of the heartbeat for the queue of the controller, and for how fast the cluster answers it."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ down_revision: str | None = "0010"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
-# A process of the version before does not write these columns.
+# A controller of the previous version does not write these columns.
 COLUMNS = {
     "queued": "BIGINT DEFAULT 0 NOT NULL",
     "queued_since": "TIMESTAMPTZ",

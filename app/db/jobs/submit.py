@@ -229,7 +229,10 @@ class _Batch:
         return free + [place for key, place in first.items() if key not in refused]
 
     async def _reserve_names(self, places: Sequence[int]) -> tuple[list[int], dict[int, list[NameRange]]]:
-        """Reserve all names of a job or none. Return the positions that succeeded, and what the others lack."""
+        """Reserve all names of each job or none.
+
+        Return the positions of the jobs that have their names, and the names that the others lack, by position.
+        """
         if not places:
             return [], {}
         jobs = {place: self._jobs[place] for place in places}

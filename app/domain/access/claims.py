@@ -10,17 +10,17 @@ from app.domain.errors import shorten
 LEEWAY: Final = 10.0
 """Seconds by which the clocks of the issuer and of the gateway may differ."""
 _MAX_NAME: Final = 128
-_MAX_GROUPS: Final = 2000  # a token of 16 KiB cannot contain more of one useful character each
+_MAX_GROUPS: Final = 2000  # a token of 16 KiB has no room for more
 # 9999-01-01: later times cannot be represented as a date in every zone.
 _LATEST: Final = 253_370_764_800
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimNames:
-    """Where a token names its user.
+    """The claims of a token that contain the name and the groups of its user.
 
     Args:
-        name: the claims with the name of the user. The first one that a token has counts, and then `sub`.
+        name: the claims with the name of the user. The first one that a token has is used, otherwise `sub`.
         groups: the claim with the groups. A name with dots that no claim has is a path: `realm_access.roles`.
     """
 
@@ -33,7 +33,7 @@ class InvalidClaims(ValueError):  # noqa: N818 - a message for the user
 
 
 def expiry(claims: Mapping[str, Any], now: datetime) -> datetime:
-    """Return until when a token is accepted, with the leeway.
+    """Return the time until which a token is accepted: its expiry and the leeway.
 
     Raises:
         InvalidClaims: the token has expired, is not valid yet, or does not say when it expires.
@@ -77,7 +77,7 @@ def name_of(claims: Mapping[str, Any], names: ClaimNames) -> str:
 
 
 def groups_of(claims: Mapping[str, Any], names: ClaimNames) -> frozenset[str]:
-    """Return the groups of the user. A claim that is one text is one group; other values are no groups."""
+    """Return the groups of the user. A text is one group, a list is several. Other values are ignored."""
     value = claims.get(names.groups)
     if value is None:
         value = claims

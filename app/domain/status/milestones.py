@@ -1,4 +1,4 @@
-"""What a job reaches once in its life, and how long that took: metrics report it."""
+"""The stages in the life of a job and their durations, which metrics report. A job ends each stage once at most."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from app.domain.status.records import JobStatus
 
 
 class Stage(StrEnum):
-    """A stage in the life of a job, by its end."""
+    """A stage in the life of a job. The comment names the event that ends it."""
 
     CREATION = "creation"  # every replica has a pod
     START = "start"  # the job runs
@@ -25,7 +25,7 @@ class Milestone:
 
 
 def milestones(before: JobStatus, after: JobStatus, created_at: datetime) -> Iterator[Milestone]:
-    """Yield the stages that end with the change of the status. No later change of the job ends them again.
+    """Yield the stages that end with this change of the status. No later change of the job ends them again.
 
     A job can run before its last replica has a pod. Its stage START then begins with the submission.
     """

@@ -27,11 +27,11 @@ class Decided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredWork:
-    """What remains to do of a stored decision: its actions, and when to reconcile the job again.
+    """The work that follows a stored decision: its actions, and when to reconcile the job again.
 
     It holds neither the record of the job nor its replicas, because many of these wait for the cluster at once.
     `memory` is its estimated size in bytes. A `quiet` job will not change any more. `trace` is the context of the job's
-    submission. `is_recorded`: the reconcile changed something or has actions, so its trace shows it.
+    submission. `is_recorded` is true if the reconcile has a span, because it changed something or has actions.
     """
 
     key: str
@@ -75,7 +75,7 @@ def stored_work(item: Decided, size: controller.JobSize) -> StoredWork:
 
 
 def span_of(task: StoredWork) -> AbstractContextManager[object]:
-    """Return the span of a reconcile, in the trace of the submission. One without effect is left out."""
+    """Return the span of a reconcile, in the trace of the submission. A reconcile without effect has none."""
     if not task.is_recorded:
         return continued(task.trace)
     identity = task.work.plan.identity

@@ -20,8 +20,9 @@ def measure(job: StoredJob, stored: JobStatus) -> None:
 
 
 class ChangeLag:
-    """The first changes of each job since its last decision: those that no reconcile has observed, and those that one
-    has observed whose decision is not stored yet. A decision that cannot be stored leaves them for the next one.
+    """Measures the time from the first change of a job's pods to the stored decision that observes it.
+
+    If a decision cannot be stored, the changes that it has observed belong to the next one.
     """
 
     def __init__(self, clock: Clock) -> None:

@@ -1,4 +1,4 @@
 """Removes what is no longer needed: orphans, expired rows, and all objects of an installation that is uninstalled.
 
-It also counts what the installation has, for metrics.
+For metrics, it also counts the jobs, the feed entries and the size of the database.
 """

@@ -48,7 +48,7 @@ class Janitor:
         self._served = served
 
     async def run(self, every: float) -> None:
-        """Delete orphans every so many seconds until cancelled."""
+        """Delete orphans until cancelled, with `every` seconds between two runs."""
         for _ in rounds():
             try:
                 await self.delete_orphans()

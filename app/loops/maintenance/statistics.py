@@ -1,4 +1,4 @@
-"""Reads figures of the whole installation from PostgreSQL, and exposes the last ones as metrics."""
+"""Counts jobs, feed entries and storage of the installation regularly, and exposes the last numbers as metrics."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -31,7 +31,7 @@ class Statistics:
         self._storage: statistics.Storage | None = None
 
     async def run(self, every: float) -> None:
-        """Count every so many seconds until cancelled, less often if a count takes long."""
+        """Count every `every` seconds until cancelled, less often if a count takes long."""
         with exposed(self._gauges()):
             async with TaskGroup() as group:
                 group.create_task(self._repeat(self._count, every))

@@ -39,7 +39,7 @@ class Sweeper:
         self._batch = batch
 
     async def run(self, every: float) -> None:
-        """Delete expired rows every so many seconds until cancelled."""
+        """Delete expired rows until cancelled, with `every` seconds between two runs."""
         for _ in rounds():
             try:
                 await self.sweep()

@@ -37,7 +37,7 @@ class OidcAccess(Access):
 
     @override
     async def current(self, principals: Collection[Principal]) -> Mapping[Principal, Principal]:
-        # The rights of a user change with the next token, so only time ends them.
+        # A token contains the groups of its user, so the rights that it gives end only when it expires.
         now = self._clock.now()
         return {principal: principal for principal in principals if not principal.has_expired(now)}
 
@@ -96,6 +96,6 @@ class TokenOrOidcAccess(Access):
         of_issuer = {principal for principal in principals if principal.id.startswith(_ID_PREFIX)}
         stored = set(principals) - of_issuer
         found = dict(await self._oidc.current(of_issuer))
-        if stored:  # a database that does not answer ends no request of other users
+        if stored:  # otherwise a database that does not answer would end requests of users of the issuer
             found |= await self._stored.current(stored)
         return found

@@ -14,7 +14,7 @@ _MAX_BYTES: Final = 512 * 1024
 
 
 class IssuerUnavailable(Unavailable):
-    """The issuer does not answer, or answers with something else than OIDC describes."""
+    """The issuer does not answer, or its answer is not one that OIDC describes."""
 
     default_code = "IssuerUnavailable"
 

@@ -1,4 +1,4 @@
-"""The issuer: its endpoints and keys, which are read in the background and kept while the issuer is away."""
+"""Reads the endpoints and keys of an OIDC issuer in the background. It keeps them while the issuer is unreachable."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ from app.services.oidc.metadata import DISCOVERY_PATH, IssuerMetadata, SigningKe
 
 # Seconds. A key that the issuer has withdrawn verifies tokens for this long at most.
 _REFRESH: Final = 300.0
-# Seconds between two attempts while the issuer is away.
+# Seconds between two attempts while the issuer is unreachable.
 _RETRY_FIRST: Final = 1.0
 _RETRY_LONGEST: Final = 60.0
 # Seconds. Tokens with invented key ids cause no more requests than this.
@@ -29,7 +29,7 @@ class Issuer:
         self.url = url
         self.metadata: IssuerMetadata | None = None
         self.generation = 0
-        """Increases with each change of the keys. What was verified under an earlier one must be verified again."""
+        """Increases with each change of the keys. Tokens that were verified before must be verified again."""
         self._clock = clock
         self._keys: Sequence[SigningKey] = ()
         self._published: Mapping[str, object] | None = None
@@ -76,17 +76,17 @@ class Issuer:
 
     def _find(self, key_id: str | None, algorithm: str) -> SigningKey | None:
         usable = [key for key in self._keys if algorithm in key.algorithms and key_id in (None, key.id)]
-        # Without an id, the key must be certain.
+        # Without an id, a key is used only if no other one is possible.
         return usable[0] if usable and (key_id is not None or len(usable) == 1) else None
 
     async def _refresh_for_unknown_key(self) -> None:
         async with self._reading:
-            # Those that waited for the lock find what the first of them has read.
+            # Requests that waited for the lock use what the first of them has read.
             if self._clock.monotonic() >= self._not_before:
                 try:
                     await self._refreshed()
                 finally:
-                    # From its end: an issuer that does not answer takes longer than the interval.
+                    # The interval begins at the end of the read, because a read without an answer takes longer.
                     self._not_before = self._clock.monotonic() + _UNKNOWN_KEY_INTERVAL
 
     async def _refreshed(self) -> bool:

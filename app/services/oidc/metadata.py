@@ -9,7 +9,7 @@ import jwt
 from app.services.oidc.http import IssuerUnavailable
 from app.services.oidc.settings import is_safe
 
-# Only signatures that nobody can make with what the issuer publishes: no `none`, and no HMAC.
+# Only asymmetric algorithms: every reader of the public keys could sign with `none`, or with HMAC and a key as secret.
 _ALGORITHMS: Final[Mapping[str, frozenset[str]]] = {
     "RSA": frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"}),
     "EC": frozenset({"ES256", "ES384", "ES512"}),
@@ -22,7 +22,7 @@ _MAX_KEYS: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssuerMetadata:
-    """The endpoints of an issuer. An empty one does not exist."""
+    """The endpoints of an issuer. An empty text stands for an endpoint that the issuer does not have."""
 
     keys: str
     token: str

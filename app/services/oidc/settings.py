@@ -11,7 +11,7 @@ _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def is_safe(url: str) -> bool:
-    """Return whether the URL has TLS, or is on this machine."""
+    """Return whether the URL uses TLS, or is on this machine."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -23,7 +23,7 @@ def is_safe(url: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OidcSettings:
-    """An issuer, the client that jobgate is there, and what its users may do.
+    """An issuer, jobgate's client there, and the rights of its users.
 
     Args:
         issuer: the `iss` of tokens. Its discovery document is below this URL.

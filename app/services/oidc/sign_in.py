@@ -1,4 +1,4 @@
-"""Exchanges what a client got at the issuer for a token.
+"""Exchanges the code, refresh token or device code that a client received from the issuer for a token.
 
 A page may send requests only to its own origin, so the gateway sends its request to the token endpoint. It is no proxy:
 the endpoint and the client id are fixed, and an answer is passed on only if the gateway accepts its token.
@@ -140,7 +140,7 @@ def _refusal(answer: IssuerAnswer) -> Exception:
         return Conflict("the user has not confirmed the sign-in yet", code="AuthorizationPending")
     if error == "slow_down":
         return Conflict("the requests come too fast: add 5 s to the interval", code="SlowDown")
-    # The description may name what only operators should know.
+    # The description may contain details for operators only.
     description = shorten(str(answer.body.get("error_description", "")), 300)
     log.info("the issuer refuses a sign-in: status %d, error %s, %s", answer.status, error, description)
     if 400 <= answer.status < 500 and error:

@@ -13,7 +13,7 @@ from app.services.oidc.issuer import Issuer
 from app.services.oidc.metadata import ALGORITHMS
 
 MAX_LENGTH: Final = 16 * 1024
-"""Characters of the longest token: 200 groups with long names."""
+"""The most characters of a token, which leave room for 200 groups with long names."""
 # The times are checked with the clock of the process.
 _OPTIONS: Final[Options] = {
     "require": ["exp", "iss", "aud", "sub"],
