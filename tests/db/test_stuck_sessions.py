@@ -1,11 +1,10 @@
 """Sessions whose client froze between the two messages of a statement hold their locks, and are ended."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 import asyncpg
 import pytest
-import pytest_asyncio
 
 from app.db.engine import Database
 from app.db.stuck_sessions import end_stuck_sessions
@@ -18,13 +17,6 @@ WHERE objid = $1 AND database = (SELECT oid FROM pg_database WHERE datname = cur
 """
 _OVERDUE = "SELECT state_change < clock_timestamp() - interval '1 s' FROM pg_stat_activity WHERE pid = $1"
 NO_PATIENCE = timedelta(milliseconds=1)
-
-
-@pytest_asyncio.fixture
-async def db(database_url: str) -> AsyncIterator[Database]:
-    database = await Database.open(database_url)
-    yield database
-    await database.close()
 
 
 async def prepared(connection: asyncpg.Connection) -> None:

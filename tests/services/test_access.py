@@ -1,10 +1,8 @@
 """Authentication of requests, roles, and the cache of verified tokens."""
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 import pytest
-import pytest_asyncio
 
 from app.db import tokens
 from app.db.engine import Database
@@ -73,13 +71,6 @@ def test_grants_combine_and_do_not_spread() -> None:
 async def test_open_access_makes_every_caller_an_admin() -> None:
     caller = await OpenAccess().authenticate(None)
     assert (caller.role, caller.namespaces) == (Role.ADMIN, None)
-
-
-@pytest_asyncio.fixture
-async def db(database_url: str) -> AsyncIterator[Database]:
-    database = await Database.open(database_url, pool_size=2)
-    yield database
-    await database.close()
 
 
 async def test_a_revoked_token_is_refused_within_seconds(db: Database) -> None:

@@ -4,7 +4,6 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from uuid import UUID
 
 import pytest
-import pytest_asyncio
 from typing_extensions import override
 
 from app.db.engine import Database
@@ -55,13 +54,6 @@ def request(**fields: object) -> LogRequest:
 
 async def whole(pieces: AsyncIterator[bytes]) -> bytes:
     return b"".join([piece async for piece in pieces])
-
-
-@pytest_asyncio.fixture
-async def db(database_url: str) -> AsyncIterator[Database]:
-    database = await Database.open(database_url, pool_size=2)
-    yield database
-    await database.close()
 
 
 async def keep(db: Database, number: int, tail: bytes) -> None:

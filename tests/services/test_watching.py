@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from uuid import UUID, uuid4
 
 import pytest
-import pytest_asyncio
 
 from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
@@ -18,13 +17,6 @@ from tests.support.metrics import value
 from tests.support.waiting import until
 
 JOB = UUID(int=1)
-
-
-@pytest_asyncio.fixture
-async def db(database_url: str) -> AsyncIterator[Database]:
-    database = await Database.open(database_url, pool_size=3)
-    yield database
-    await database.close()
 
 
 async def happen(db: Database, count: int, job: UUID = JOB, namespace: str = "team", resource: str = "jobs") -> None:

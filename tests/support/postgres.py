@@ -23,6 +23,9 @@ import pytest
 import pytest_asyncio
 
 from app.cancellation import TaskGroup
+from app.db import leases
+from app.db.engine import Database
+from app.db.leases import Lease
 from app.embedded_postgres.binaries import PostgresBinaries
 from app.embedded_postgres.server import EmbeddedPostgres
 from tests.support.waiting import until
@@ -171,6 +174,22 @@ async def database_url(postgres_server_url: str, database_template: str) -> Asyn
     """The URL of a new database at the newest revision."""
     async with fresh_database(postgres_server_url, template=database_template) as url:
         yield url
+
+
+@pytest_asyncio.fixture
+async def db(database_url: str) -> AsyncIterator[Database]:
+    """A pool of connections to a new database at the newest revision."""
+    database = await Database.open(database_url, pool_size=10)
+    yield database
+    await database.close()
+
+
+@pytest_asyncio.fixture
+async def lease(db: Database) -> Lease:
+    """The lease of the controller, which the test holds."""
+    held = await leases.acquire(db, leases.CONTROLLER, "test", ttl=600)
+    assert held is not None
+    return held
 
 
 @pytest_asyncio.fixture

@@ -10,7 +10,7 @@ from prometheus_client import REGISTRY
 
 from app.cancellation import TaskGroup
 from app.clock import SystemClock
-from app.db import leases, statistics
+from app.db import statistics
 from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
 from app.db.feed import entries
@@ -22,20 +22,6 @@ from tests.support.metrics import value
 from tests.support.waiting import until
 
 AS_KIND = {"kind": "GenericJob"}
-
-
-@pytest.fixture
-async def db(database_url: str) -> AsyncIterator[Database]:
-    database = await Database.open(database_url, pool_size=4)
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-async def lease(db: Database) -> Lease:
-    held = await leases.acquire(db, "controller", "test", ttl=600)
-    assert held is not None
-    return held
 
 
 @asynccontextmanager

@@ -1,10 +1,7 @@
 """A sweep ends with nothing left that is past its time, however much there was and whatever comes meanwhile."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
-
-import pytest
 
 from app.clock import SystemClock
 from app.db.engine import Database
@@ -26,13 +23,6 @@ INSERT INTO autoscaler_runs (at, max_load, period_seconds, freeze_seconds, error
 SELECT now() - interval '8 days', 1, 1, 1, '' FROM generate_series(1, $1::int)
 """
 LONG_AGO, RECENT = timedelta(hours=25), timedelta(hours=23)
-
-
-@pytest.fixture
-async def db(database_url: str) -> AsyncIterator[Database]:
-    database = await Database.open(database_url, pool_size=4)
-    yield database
-    await database.close()
 
 
 async def rows(db: Database, table: str) -> int:
