@@ -7,8 +7,6 @@ collector does not answer, its queue fills, and further spans are dropped.
 
 import logging
 import threading
-from collections.abc import Sequence
-from datetime import datetime
 from importlib.metadata import version
 from typing import Final
 
@@ -22,7 +20,7 @@ from opentelemetry.trace.span import TraceState
 from typing_extensions import override
 
 from app.telemetry.trace_context import TraceContext
-from app.telemetry.tracing import Attributes, SpanKind
+from app.telemetry.tracing import Attributes, SpanKind, SpanStart
 
 _SERVICE: Final = "jobgate"
 # Seconds for the last batch at the end of the process. A dead collector must not delay a shutdown.
@@ -81,27 +79,20 @@ class OtlpTracer:
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer(_SERVICE, version(_SERVICE))
 
-    def start(
-        self,
-        name: str,
-        kind: SpanKind,
-        *,
-        parent: TraceContext | None,
-        links: Sequence[TraceContext],
-        attributes: Attributes,
-        began_at: datetime | None,
-    ) -> OtlpSpan:
-        return OtlpSpan(
-            self._tracer.start_span(
-                name,
-                # An empty context, because the SDK would otherwise use a context variable of its own.
-                context=Context() if parent is None else otel.set_span_in_context(_remote(parent), Context()),
-                kind=_KINDS[kind],
-                attributes=dict(attributes),
-                links=[otel.Link(_span_context(link)) for link in links],
-                start_time=None if began_at is None else int(began_at.timestamp() * 1e9),
-            )
+    def start(self, wanted: SpanStart) -> OtlpSpan:
+        # An empty context, because the SDK would otherwise use a context variable of its own.
+        context = Context()
+        if wanted.parent is not None:
+            context = otel.set_span_in_context(_remote(wanted.parent), context)
+        span = self._tracer.start_span(
+            wanted.name,
+            context=context,
+            kind=_KINDS[wanted.kind],
+            attributes=dict(wanted.attributes),
+            links=[otel.Link(_span_context(link)) for link in wanted.links],
+            start_time=None if wanted.began_at is None else int(wanted.began_at.timestamp() * 1e9),
         )
+        return OtlpSpan(span)
 
     def stop(self) -> None:
         last = threading.Thread(target=self._provider.shutdown, name="last spans", daemon=True)

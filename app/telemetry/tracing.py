@@ -8,6 +8,7 @@ import asyncio
 import importlib.util
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, unique
 from typing import Final, Protocol, TypeAlias
@@ -51,19 +52,22 @@ class Span(Protocol):
     def end(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanStart:
+    """What a span has from its beginning. Without a `parent` it is a root; without `began_at` it begins now."""
+
+    name: str
+    kind: SpanKind
+    parent: TraceContext | None
+    links: Sequence[TraceContext]
+    attributes: Attributes
+    began_at: datetime | None
+
+
 class Tracer(Protocol):
     """Starts spans, and exports them when they end."""
 
-    def start(
-        self,
-        name: str,
-        kind: SpanKind,
-        *,
-        parent: TraceContext | None,
-        links: Sequence[TraceContext],
-        attributes: Attributes,
-        began_at: datetime | None,
-    ) -> Span: ...
+    def start(self, wanted: SpanStart) -> Span: ...
 
     def stop(self) -> None:
         """Export the spans that have ended, within a few seconds, and stop."""
@@ -119,7 +123,9 @@ def span(
         with continued(parent):
             yield _NoSpan(parent)
         return
-    begun = tracer.start(name, kind, parent=parent, links=links, attributes=attributes or {}, began_at=began_at)
+    begun = tracer.start(
+        SpanStart(name=name, kind=kind, parent=parent, links=links, attributes=attributes or {}, began_at=began_at)
+    )
     try:
         with continued(begun.trace):
             yield begun

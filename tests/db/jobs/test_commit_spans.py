@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 
 import pytest
 
@@ -11,7 +10,7 @@ from app.db.engine import Database
 from app.db.jobs.group_commit import GroupCommit
 from app.telemetry import tracing
 from app.telemetry.trace_context import TraceContext, continued
-from app.telemetry.tracing import Attributes, SpanKind
+from app.telemetry.tracing import Attributes, SpanKind, SpanStart
 from tests.db.factories import new_job
 
 Context = TraceContext | None
@@ -41,18 +40,9 @@ class Recorder:
 
     spans: list[Recorded] = field(default_factory=list)
 
-    def start(
-        self,
-        name: str,
-        kind: SpanKind,
-        *,
-        parent: Context,
-        links: Sequence[TraceContext],
-        attributes: Attributes,
-        began_at: datetime | None,
-    ) -> Recorded:
-        assert (kind, began_at) == (SpanKind.INTERNAL, None)
-        self.spans.append(Recorded(name, parent, links, attributes))
+    def start(self, wanted: SpanStart) -> Recorded:
+        assert (wanted.kind, wanted.began_at) == (SpanKind.INTERNAL, None)
+        self.spans.append(Recorded(wanted.name, wanted.parent, wanted.links, wanted.attributes))
         return self.spans[-1]
 
     def stop(self) -> None: ...
