@@ -6,10 +6,8 @@ import pytest_asyncio
 from app.domain.kinds.registry import registered
 from tests.support.every_kind import Collection
 from tests.support.gateway import Gateway, running_gateway
-from tests.support.oidc_issuer import running_issuer
-from tests.support.oidc_site import Site, running_site
+from tests.support.oidc_site import Site, ready_site
 from tests.support.postgres import fresh_database
-from tests.support.waiting import until
 
 
 @pytest_asyncio.fixture
@@ -48,9 +46,5 @@ def of(kind: str, shared_gateway: Gateway) -> Collection:
 @pytest_asyncio.fixture
 async def site(database_url: str) -> AsyncIterator[Site]:
     """Run a gateway that has reached its OIDC issuer, whose user is in the group team."""
-    async with running_issuer() as issuer, running_site(database_url, issuer) as running:
-        sign_in = running.gateway.services.sign_in
-        assert sign_in is not None
-        await until(lambda: sign_in.issuer.metadata is not None, what="the gateway has reached the issuer")
-        issuer.user["groups"] = ["team"]
+    async with ready_site(database_url) as running:
         yield running

@@ -14,20 +14,14 @@ from typer.testing import CliRunner, Result
 from jobgate.cli import connection, oidc
 from jobgate.cli.commands import app
 from tests.support.gateway import running_gateway
-from tests.support.oidc_issuer import running_issuer
-from tests.support.oidc_site import Site, running_site
-from tests.support.waiting import until
+from tests.support.oidc_site import Site, ready_site
 
 HOSTILE_DEVICE = b'{"device_code": "d", "user_code": "\\u001b[2J", "verification_uri": "https://x", "expires_in": 1}'
 
 
 @pytest_asyncio.fixture
 async def site(database_url: str) -> AsyncIterator[Site]:
-    async with running_issuer() as issuer, running_site(database_url, issuer) as running:
-        sign_in = running.gateway.services.sign_in
-        assert sign_in is not None
-        await until(lambda: sign_in.issuer.metadata is not None, what="the gateway has reached the issuer")
-        issuer.user["groups"] = ["team"]
+    async with ready_site(database_url) as running:
         yield running
 
 

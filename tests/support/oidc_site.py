@@ -10,7 +10,8 @@ import httpx2
 from app.domain.access.grants import read_group_grants
 from app.services.oidc.settings import OidcSettings
 from tests.support.gateway import NAMESPACE, Gateway, running_gateway
-from tests.support.oidc_issuer import CLIENT, FakeIssuer, challenge_of
+from tests.support.oidc_issuer import CLIENT, FakeIssuer, challenge_of, running_issuer
+from tests.support.waiting import until
 
 WHOAMI, OIDC, TOKEN = "/api/v1/whoami", "/api/v1/oidc", "/api/v1/oidc/token"
 GRANTS = f"team=submitter:{NAMESPACE}; lab=viewer:lab; ops=admin:*"
@@ -64,6 +65,17 @@ async def running_site(database_url: str, issuer: FakeIssuer, **options: Any) ->
     oidc = options.pop("oidc", None) or settings_of(issuer)
     async with running_gateway(database_url, closed=True, oidc=oidc, **options) as gateway:
         yield Site(issuer, gateway)
+
+
+@asynccontextmanager
+async def ready_site(database_url: str) -> AsyncIterator[Site]:
+    """Run an issuer whose user is in the group team, and a gateway that has reached the issuer."""
+    async with running_issuer() as issuer, running_site(database_url, issuer) as site:
+        sign_in = site.gateway.services.sign_in
+        assert sign_in is not None
+        await until(lambda: sign_in.issuer.metadata is not None, what="the gateway has reached the issuer")
+        issuer.user["groups"] = ["team"]
+        yield site
 
 
 async def problem(answer: httpx2.Response, status: int) -> dict[str, Any]:
