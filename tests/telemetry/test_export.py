@@ -9,10 +9,10 @@ import pytest
 from tests.support.gateway import jobs_path, manifest
 from tests.support.gateway_process import gateway_process
 from tests.support.kube import Cluster
-from tests.support.kube_proxy import kube_proxy
 from tests.support.otlp import Collector, ReceivedSpan, running_collector
 from tests.support.waiting import until
 from tests.telemetry.lines import events_of, found
+from tests.telemetry.proxied import proxied_gateway
 
 PATIENCE = 240.0
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -37,11 +37,7 @@ async def test_a_submission_is_one_trace_from_the_request_to_the_pods(
     collector: Collector, database_url: str, cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     environment = exporting(collector.url, OTEL_RESOURCE_ATTRIBUTES="deployment.environment.name=test")
-    async with (
-        kube_proxy(cluster) as proxy,
-        gateway_process(database_url, proxy.kubeconfig(tmp_path / "kubeconfig"), tmp_path, **environment) as gateway,
-    ):
-        await gateway.start()
+    async with proxied_gateway(database_url, cluster, tmp_path, **environment) as (gateway, proxy):
         headers = {"traceparent": f"00-{TRACE}-{SPAN}-01", "tracestate": "vendor=1"}
         async with httpx2.AsyncClient(base_url=gateway.url, timeout=60) as client:
             answer = await client.post(jobs_path(namespace), json=manifest("traced"), headers=headers)

@@ -16,11 +16,11 @@ from app.domain.access.credentials import Role
 from tests.support.gateway import jobs_path, manifest
 from tests.support.gateway_process import GatewayProcess, gateway_process, insist
 from tests.support.kube import Cluster
-from tests.support.kube_proxy import kube_proxy
 from tests.support.postgres import connected, execute
 from tests.support.raw_http import Connection
 from tests.support.waiting import until
 from tests.telemetry.lines import events_of, found
+from tests.telemetry.proxied import proxied_gateway
 
 PATIENCE = 240.0
 JSON = {"JOBGATE_LOG_FORMAT": "json"}
@@ -48,11 +48,7 @@ async def test_every_line_is_an_event_while_everything_fails(
     database_url: str, cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     """The cluster is away, requests are bad, a loop crashes, a job cannot be reconciled, and the process is stopped."""
-    async with (
-        kube_proxy(cluster) as proxy,
-        gateway_process(database_url, proxy.kubeconfig(tmp_path / "kubeconfig"), tmp_path, **JSON) as gateway,
-    ):
-        await gateway.start()
+    async with proxied_gateway(database_url, cluster, tmp_path, **JSON) as (gateway, proxy):
         await until_logged(gateway, "controller.state", state="Running")
         async with client_of(gateway) as client:
             uid = (await insist(client, "POST", jobs_path(namespace), json=manifest("broken"), headers=TRACED)).json()[
@@ -190,11 +186,7 @@ async def test_the_trace_of_a_submission_is_stored_and_sent_on(
     database_url: str, cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     """Without an exporter, the trace context of the client reaches the API server unchanged."""
-    async with (
-        kube_proxy(cluster) as proxy,
-        gateway_process(database_url, proxy.kubeconfig(tmp_path / "kubeconfig"), tmp_path, **JSON) as gateway,
-    ):
-        await gateway.start()
+    async with proxied_gateway(database_url, cluster, tmp_path, **JSON) as (gateway, proxy):
         async with client_of(gateway) as client:
             headers = TRACED | {"tracestate": "vendor=1"}
             traced = (await client.post(jobs_path(namespace), json=manifest("traced"), headers=headers)).json()
