@@ -55,6 +55,11 @@ def rates(title: str, metric: str, by: str, *, text: str = "", matching: str = "
     return Panel(title=title, queries={legend: rate(metric, by, matching)}, unit="ops", text=text)
 
 
+def levels(title: str, metric: str, by: str, unit: str = "short", *, aggregate: str = "max") -> Panel:
+    """Return a panel with the maximum or the sum of a gauge by a label."""
+    return Panel(title=title, queries={f"{{{{{by}}}}}": f"{aggregate} by ({by}) ({metric})"}, unit=unit)
+
+
 def stat(title: str, query: str, unit: str = "short", legend: str = "") -> Panel:
     return Panel(title=title, queries={legend: query}, unit=unit, stat=True)
 
@@ -88,7 +93,7 @@ ROWS: Final[dict[str, Sequence[Panel]]] = {
         rates("Requests by status", "jobgate_http_request_duration_seconds_count", "status"),
         rates("Requests by route", "jobgate_http_request_duration_seconds_count", "method, route"),
         quantiles("Duration, without watches and logs", "jobgate_http_request_duration_seconds", matching=_SHORT),
-        Panel(title="Streams, long polls and logs", queries={"{{kind}}": "sum by (kind) (jobgate_long_requests)"}),
+        levels("Streams, long polls and logs", "jobgate_long_requests", "kind", aggregate="sum"),
         Panel(
             title="Connections and waiting requests",
             queries={
@@ -117,20 +122,10 @@ ROWS: Final[dict[str, Sequence[Panel]]] = {
                 "{{pool}} at most": "sum by (pool) (jobgate_database_pool_max_connections)",
             },
         ),
-        Panel(
-            title="Callers that wait for a connection",
-            queries={"{{pool}}": "sum by (pool) (jobgate_database_pool_waiting)"},
-        ),
+        levels("Callers that wait for a connection", "jobgate_database_pool_waiting", "pool", aggregate="sum"),
         Panel(title="Size of the database", queries={"bytes": "max(jobgate_database_size_bytes)"}, unit="bytes"),
-        Panel(
-            title="Oldest row",
-            queries={"{{table}}": "max by (table) (jobgate_table_oldest_row_age_seconds)"},
-            unit="s",
-        ),
-        Panel(
-            title="Feed entries without a number",
-            queries={"entries": "max(jobgate_feed_unnumbered_entries)"},
-        ),
+        levels("Oldest row", "jobgate_table_oldest_row_age_seconds", "table", "s"),
+        Panel(title="Feed entries without a number", queries={"entries": "max(jobgate_feed_unnumbered_entries)"}),
         Panel(
             title="Feed entries that a process has not read",
             queries={
@@ -140,7 +135,7 @@ ROWS: Final[dict[str, Sequence[Panel]]] = {
         ),
     ),
     "Controller": (
-        Panel(title="Queue depth", queries={"{{name}}": "max by (name) (jobgate_workqueue_depth)"}),
+        levels("Queue depth", "jobgate_workqueue_depth", "name"),
         quantiles("Wait in the queue", "jobgate_workqueue_queue_duration_seconds", "name"),
         quantiles("Work on an object", "jobgate_workqueue_work_duration_seconds", "name"),
         rates("Reconciles", "jobgate_reconciles_total", "name, result"),
