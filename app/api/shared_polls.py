@@ -19,8 +19,10 @@ from app.api.conditional import unchanged
 from app.api.render_cache import RenderCache
 from app.clock import Clock
 from app.domain.listing import Criteria, Extent, ListItem, concerns
+from app.services.positions import Interest, Position
 from app.services.turns import Turns
-from app.services.watching import Follower, Interest, Position, Waiter, Watcher
+from app.services.waking import Waiter
+from app.services.watching import Follower, Watcher
 
 # Seconds between two reads of the same list, however much changes in it.
 _INTERVAL: Final = 0.5

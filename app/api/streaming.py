@@ -28,7 +28,7 @@ from app.db.errors import DatabaseUnavailable
 from app.domain.errors import DomainError
 from app.services.gateway import Services
 from app.services.long_requests import EndReason, LongRequestKind
-from app.services.watching import Interest, Position, parse_position
+from app.services.positions import Interest, Position, parse_position
 
 # Clients reconnect by themselves, so a bounded life lets streams spread over processes that were started later.
 _LIFE_SECONDS: Final = 600.0

@@ -22,8 +22,9 @@ from app.domain.plan import Rank
 from app.domain.vocabulary import Evidence, ReplicaPhase
 from app.services.log_lines import LineSplitter, LogProgress, TimedLine
 from app.services.logs import LogRequest, Logs, LogStream, container_of
+from app.services.positions import Interest
 from app.services.reading import Address, JobReader, ReplicaHistory
-from app.services.watching import Interest, Watcher
+from app.services.watching import Watcher
 
 _STARTED: Final = frozenset({ReplicaPhase.RUNNING, ReplicaPhase.SUCCEEDED, ReplicaPhase.FAILED})
 MOST_REPLICAS: Final = 64

@@ -12,32 +12,27 @@ import logging
 from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 from uuid import UUID
-
-from typing_extensions import override
 
 from app.cancellation import TaskGroup, rounds
 from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
 from app.db.feed import entries
-from app.db.feed.changes import JOBS
 from app.db.feed.entries import FeedEvent
 from app.db.resources import listed
-from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.errors import Unavailable
 from app.domain.listing import Criteria, ListItem
 from app.instruments import exposed
 from app.services import metrics
+from app.services.positions import EventKey, Interest, Position, keys_of
+from app.services.waking import Waiter, Waker
 
 _KEPT: Final = 10_000  # events in memory, a few MiB
 _BATCH: Final = 1000  # events per read
 # Events that a new process reads behind the end: clients of the process that it replaces resume from their last event.
 _KEPT_AT_START: Final = 2000
-# Waiters woken in one turn of the event loop. A woken stream needs about 100 microseconds, so a turn takes 2 ms.
-_WOKEN_AT_ONCE: Final = 20
 _TURN_SECONDS: Final = 0.005  # longest time for followers before the event loop runs other tasks
 _PAUSE_AFTER_ERROR: Final = 1.0  # seconds
 _BEGIN_SECONDS: Final = 5.0  # how long a request waits for the first read of the feed
@@ -46,135 +41,6 @@ _BEGIN_SECONDS: Final = 5.0  # how long a request waits for the first read of th
 FeedHint: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 _T = TypeVar("_T")
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
-    """A position in the feed. Positions with different epochs belong to different feeds."""
-
-    epoch: int
-    seq: int
-
-    @override
-    def __str__(self) -> str:
-        return f"{self.epoch}.{self.seq}"
-
-
-def parse_position(text: str) -> Position | None:
-    """Parse the `str` of a position; None if the text is not one."""
-    epoch, _, seq = text.strip().partition(".")
-    if not (epoch.isascii() and epoch.isdecimal() and seq.isascii() and seq.isdecimal()):
-        return None
-    # 18 digits always fit into a bigint of PostgreSQL.
-    if len(epoch) > 18 or len(seq) > 18:
-        return None
-    return Position(epoch=int(epoch), seq=int(seq))
-
-
-# What an event is indexed by: the uid of an object, or its resource with its namespace or with None for all namespaces.
-_Key: TypeAlias = UUID | tuple[str, str | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interest:
-    """The events that a waiter or follower wants.
-
-    Args:
-        job_uid: the job, sample set or sample job; None means all of them in `namespaces`.
-        namespaces: applies if `job_uid` is None.
-        resources: the resources of the API.
-    """
-
-    job_uid: UUID | None = None
-    namespaces: NamespaceSet = EVERY_NAMESPACE
-    resources: frozenset[str] = frozenset({JOBS})
-
-    def covers(self, event: FeedEvent) -> bool:
-        if event.resource not in self.resources:
-            return False
-        if self.job_uid is not None:
-            return event.job_uid == self.job_uid
-        return event.namespace in self.namespaces
-
-    def index_keys(self) -> list[_Key]:
-        """Return the keys of this interest: each event that it covers has one of them."""
-        if self.job_uid is not None:
-            return [self.job_uid]
-        names: Sequence[str | None] | None = self.namespaces.names
-        return [(resource, name) for resource in self.resources for name in ((None,) if names is None else names)]
-
-
-def _keys_of(event: FeedEvent) -> tuple[_Key, ...]:
-    return event.job_uid, (event.resource, event.namespace), (event.resource, None)
-
-
-@dataclass(slots=True, eq=False)
-class Waiter:
-    """One waiting stream or poll.
-
-    Args:
-        is_queued: whether the waker is going to wake it.
-        changed_after: no event before this position concerns it; None if unknown.
-    """
-
-    _woken: asyncio.Event = field(default_factory=asyncio.Event)
-    is_queued: bool = False
-    changed_after: Position | None = None
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing has happened since the last `wait`."""
-        return not self.is_queued and not self._woken.is_set()
-
-    def wake(self) -> None:
-        self.is_queued = False
-        self._woken.set()
-
-    def take_changed_after(self) -> Position | None:
-        """Return `changed_after` and reset it."""
-        position, self.changed_after = self.changed_after, None
-        return position
-
-    async def wait(self, seconds: float) -> bool:
-        """Wait for an event of the interest, or for the end of the process. Return False after `seconds` without one.
-
-        Each wake-up ends one `wait`, now or later.
-        """
-        try:
-            async with asyncio.timeout(seconds):
-                await self._woken.wait()
-        except TimeoutError:
-            return False
-        self._woken.clear()
-        return True
-
-
-class Waker:
-    """Wakes waiters in portions, so that the event loop runs other tasks in between."""
-
-    def __init__(self) -> None:
-        self._queue: deque[Waiter] = deque()
-        self._filled = asyncio.Event()
-
-    def wake(self, waiters: Iterable[Waiter], changed_after: Position | None = None) -> None:
-        """Queue the waiters. A waiter that is queued already is woken once for both."""
-        for waiter in waiters:
-            # A waiter that was woken before has not read since, so its earlier position stays.
-            if waiter.is_idle:
-                waiter.changed_after = changed_after
-            if not waiter.is_queued:
-                waiter.is_queued = True
-                self._queue.append(waiter)
-        self._filled.set()
-
-    async def run(self) -> None:
-        for _ in rounds():
-            await self._filled.wait()
-            self._filled.clear()
-            while self._queue:
-                for _ in range(min(_WOKEN_AT_ONCE, len(self._queue))):
-                    self._queue.popleft().wake()
-                await asyncio.sleep(0)
 
 
 class Follower(Protocol):
@@ -199,8 +65,8 @@ class Watcher:
         self._last = 0  # the number of the last event that was read
         self._begun = asyncio.Event()
         self._closing = False
-        self._waiters: defaultdict[_Key, set[Waiter]] = defaultdict(set)
-        self._followers: defaultdict[_Key, set[Follower]] = defaultdict(set)
+        self._waiters: defaultdict[EventKey, set[Waiter]] = defaultdict(set)
+        self._followers: defaultdict[EventKey, set[Follower]] = defaultdict(set)
         self.waker = Waker()
 
     @property
@@ -344,9 +210,9 @@ class Watcher:
 
     async def _distribute(self, events: Sequence[FeedEvent], before: Position) -> None:
         """Wake the waiters of these events, and inform their followers of the changed objects."""
-        uids: defaultdict[_Key, set[UUID]] = defaultdict(set)
+        uids: defaultdict[EventKey, set[UUID]] = defaultdict(set)
         for event in events:
-            for key in _keys_of(event):
+            for key in keys_of(event):
                 uids[key].add(event.job_uid)
         for key in uids:
             # `get`, because a defaultdict would keep an entry for every key of an event.
@@ -355,7 +221,7 @@ class Watcher:
         # Only the changes that a follower with criteria may want are read from PostgreSQL.
         filtered = {key for follower in followers if follower.criteria for key in follower.interest.index_keys()}
         try:
-            objects = await self._changed(event for event in events if filtered.intersection(_keys_of(event)))
+            objects = await self._changed(event for event in events if filtered.intersection(keys_of(event)))
         # These events count as read and are not distributed again, so the followers must assume that anything has
         # changed.
         except DatabaseUnavailable:
@@ -388,12 +254,12 @@ class Watcher:
             self.waker.wake(group)
 
 
-def _register(index: defaultdict[_Key, set[_T]], interest: Interest, member: _T) -> None:
+def _register(index: defaultdict[EventKey, set[_T]], interest: Interest, member: _T) -> None:
     for key in interest.index_keys():
         index[key].add(member)
 
 
-def _withdraw(index: defaultdict[_Key, set[_T]], interest: Interest, member: _T) -> None:
+def _withdraw(index: defaultdict[EventKey, set[_T]], interest: Interest, member: _T) -> None:
     for key in interest.index_keys():
         index[key].discard(member)
         if not index[key]:

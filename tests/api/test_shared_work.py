@@ -24,8 +24,9 @@ from app.db.jobs.rows import JobSummary
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.listing import Criteria
 from app.domain.vocabulary import JobPhase
-from app.services import watching
-from app.services.watching import Interest, Waiter, Waker
+from app.services import waking, watching
+from app.services.positions import Interest
+from app.services.waking import Waiter, Waker
 from tests.api.test_watch import Event, stream, take
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, until_followed, until_open
 from tests.support.waiting import until
@@ -183,7 +184,7 @@ async def test_waiters_are_woken_a_few_at_a_time() -> None:
             await asyncio.sleep(0)
             most, before = max(most, len(woken) - before), len(woken)
         running.cancel()
-    assert most <= watching._WOKEN_AT_ONCE
+    assert most <= waking._WOKEN_AT_ONCE
     assert sorted(woken) == list(range(100))
 
 

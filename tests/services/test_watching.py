@@ -12,7 +12,8 @@ from app.db.errors import DatabaseUnavailable
 from app.db.feed import entries
 from app.domain.access.namespaces import NamespaceSet
 from app.services import watching
-from app.services.watching import Interest, Position, Watcher
+from app.services.positions import Interest, Position
+from app.services.watching import Watcher
 from tests.support.metrics import value
 from tests.support.waiting import until
 

@@ -17,7 +17,7 @@ from app.api.routes.reading import read_route
 from app.api.shared_polls import Poll, Snapshot
 from app.db.facets import Facets
 from app.domain.listing import Criteria
-from app.services.watching import Interest
+from app.services.positions import Interest
 
 
 def router_of(resource: Resource) -> APIRouter:

@@ -23,8 +23,8 @@ from app.api.shared_polls import Poll, Snapshot
 from app.api.views import EventPage
 from app.domain.kinds.base import JOBS
 from app.services.access import Verb
+from app.services.positions import Interest
 from app.services.reading import Address
-from app.services.watching import Interest
 
 
 @dataclass(frozen=True, slots=True)
