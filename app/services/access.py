@@ -57,12 +57,14 @@ class Principal:
         name: the actor in history rows.
         grants: the roles of the caller and the namespaces in which it has them; at least one.
         expires_at: when the token ceases to be accepted; None if it stays valid until it is revoked.
+        is_revocable: whether Postgres can revoke or change the token. A signed token is valid until it expires.
     """
 
     id: str
     name: str
     grants: tuple[Grant, ...]
     expires_at: datetime | None = None
+    is_revocable: bool = True
     namespaces: frozenset[str] | None = field(init=False, compare=False)
     """The namespaces that the caller may see, which are those of all grants; None means all of them."""
 
@@ -132,7 +134,7 @@ class Access(Protocol):
         ...
 
     async def current(self, principals: Collection[Principal]) -> Mapping[Principal, Principal]:
-        """Return the principals with their current names and grants. Principals with revoked tokens are missing."""
+        """Return what these principals of revocable tokens are now. Those of revoked tokens are missing."""
         ...
 
 

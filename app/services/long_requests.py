@@ -60,8 +60,8 @@ DENIED: Final = frozenset({EndReason.REVOKED, EndReason.EXPIRED, EndReason.CHANG
 class LongRequest:
     """One long-running request.
 
-    `confirmed_at` is the monotonic time of the last successful check of its token. `logs` is the number of logs that it
-    has open.
+    `confirmed_at` is the monotonic time of the last successful check of its token, if that is revocable. `logs` is the
+    number of logs that it has open.
     """
 
     principal: Principal
@@ -156,11 +156,12 @@ class LongRequests:
         return {(kind,): counts[kind] for kind in LongRequestKind}
 
     async def recheck(self) -> None:
-        """Read all tokens in use in one statement. End the requests of those that expired, changed or were revoked."""
+        """Read all revocable tokens in use in one statement. End the requests whose tokens are not valid any more."""
         # First, because it needs no database.
         now = self._clock.now()
         await self._end({each: EndReason.EXPIRED for each in self._open if each.principal.has_expired(now)})
-        principals = {request.principal for request in self._open if request.end_reason is None}
+        requests = (request for request in self._open if request.end_reason is None)
+        principals = {request.principal for request in requests if request.principal.is_revocable}
         if not principals:
             return
         try:
@@ -189,10 +190,12 @@ class LongRequests:
                 await asyncio.sleep(0)
 
     def _is_unconfirmed(self, request: LongRequest) -> bool:
-        return self._clock.monotonic() - request.confirmed_at > self._limits.unconfirmed
+        # The database confirms only revocable tokens, so its outage ends no other request.
+        age = self._clock.monotonic() - request.confirmed_at
+        return request.principal.is_revocable and age > self._limits.unconfirmed
 
     def _require_room(self, principal: Principal, kind: LongRequestKind) -> None:
-        """Raise TooManyRequests if one more request would exceed a limit."""
+        """Raise TooManyRequests if another open request of this principal and kind would exceed a limit."""
         limits = self._limits
         if self._of_token[principal.id] >= limits.per_token:
             raise _too_many(f"this token has {limits.per_token} open streams, long polls and logs", "of this token")
@@ -202,7 +205,7 @@ class LongRequests:
             raise problem
 
     def _logs_problem(self, principal: Principal, more: int) -> TooManyRequests | None:
-        """Return the refusal of this number of further logs for the token, or None if the limits permit them."""
+        """Return the error if this number of additional open logs would exceed a limit; None if it would not."""
         per_token = max(1, self._limits.logs // 2)  # so that no token excludes the others
         if self._logs_of_token[principal.id] + more > per_token:
             return _too_many(f"this token has {per_token} open logs", "of this token")

@@ -22,7 +22,7 @@ _MAX_CACHED: Final = 4096
 _ID_PREFIX: Final = "oidc:"  # no id of a stored token contains a colon
 
 
-class OidcAccess(Access):
+class OidcAccess:
     """Verifies tokens of the issuer, and caches verified ones until they expire or the keys of the issuer change."""
 
     def __init__(self, settings: OidcSettings, issuer: Issuer, clock: Clock) -> None:
@@ -30,16 +30,6 @@ class OidcAccess(Access):
         self._issuer = issuer
         self._clock = clock
         self._cached: OrderedDict[bytes, tuple[int, Principal]] = OrderedDict()
-
-    @override
-    async def authenticate(self, authorization: str | None) -> Principal:
-        return await self.principal_of(bearer(authorization, MAX_LENGTH))
-
-    @override
-    async def current(self, principals: Collection[Principal]) -> Mapping[Principal, Principal]:
-        # A token contains the groups of its user, so the rights that it gives end only when it expires.
-        now = self._clock.now()
-        return {principal: principal for principal in principals if not principal.has_expired(now)}
 
     async def principal_of(self, token: str) -> Principal:
         """Return the user with this token.
@@ -70,6 +60,7 @@ class OidcAccess(Access):
             name=name_of(found.claims, settings.claims),
             grants=grants,
             expires_at=found.expires_at,
+            is_revocable=False,  # the rights of a user change with the next token
         )
 
     def _cache(self, key: bytes, principal: Principal) -> None:
@@ -88,14 +79,10 @@ class TokenOrOidcAccess(Access):
     @override
     async def authenticate(self, authorization: str | None) -> Principal:
         token = bearer(authorization, MAX_LENGTH)
-        chosen = self._stored if token.startswith(f"{tokens.PREFIX}_") else self._oidc
-        return await chosen.authenticate(authorization)
+        if token.startswith(f"{tokens.PREFIX}_"):
+            return await self._stored.authenticate(authorization)
+        return await self._oidc.principal_of(token)
 
     @override
     async def current(self, principals: Collection[Principal]) -> Mapping[Principal, Principal]:
-        of_issuer = {principal for principal in principals if principal.id.startswith(_ID_PREFIX)}
-        stored = set(principals) - of_issuer
-        found = dict(await self._oidc.current(of_issuer))
-        if stored:  # otherwise a database that does not answer would end requests of users of the issuer
-            found |= await self._stored.current(stored)
-        return found
+        return await self._stored.current(principals)
