@@ -1,15 +1,21 @@
-"""Splits logs into lines, and recognizes the lines that repeat when a log is opened again. Without I/O."""
+"""Lines of logs with the times of the kubelet. Without I/O."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 MAX_LINE: Final = 64 * 1024
 """Bytes. A longer line becomes several, so that a container that writes no line break needs little memory."""
 # RFC 3339 in UTC, with up to nine digits of the second.
 _TIME: Final = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z ")
+
+
+class Piece(NamedTuple):
+    """A line without its line break, or a part of a long one."""
+
+    text: bytes
+    is_start: bool = True
+    is_end: bool = True
 
 
 class TimedLine(NamedTuple):
@@ -20,24 +26,35 @@ class TimedLine(NamedTuple):
 
 
 class LineSplitter:
-    """Splits a log that comes in pieces of any size into lines."""
+    """Splits a log into lines and parts of long ones, which do not depend on the pieces in which the log comes."""
 
     def __init__(self) -> None:
         self._rest = b""
+        self._is_start = True
 
-    def feed(self, piece: bytes) -> list[bytes]:
-        """Return the lines that the piece completes."""
-        *lines, rest = (self._rest + piece).split(b"\n")
-        while len(rest) > MAX_LINE:
-            lines.append(rest[:MAX_LINE])
-            rest = rest[MAX_LINE:]
-        self._rest = rest
-        return lines
+    def feed(self, received: bytes) -> list[Piece]:
+        """Return the lines, and the parts of a long line, that the bytes complete."""
+        *lines, rest = (self._rest + received).split(b"\n")
+        found: list[Piece] = []
+        for line in lines:
+            *parts, last = self._parts(line)
+            found += [*parts, Piece(last.text, last.is_start)]
+            self._is_start = True
+        *parts, last = self._parts(rest)
+        self._rest = last.text
+        return [*found, *parts]
 
-    def end(self) -> list[bytes]:
+    def end(self) -> list[Piece]:
         """Return what follows the last line break."""
         rest, self._rest = self._rest, b""
-        return [rest] if rest else []
+        return [Piece(rest, self._is_start, is_end=False)] if rest else []
+
+    def _parts(self, line: bytes) -> Iterator[Piece]:
+        """Yield the parts of a line; the last one may be empty."""
+        for begin in range(0, max(1, len(line)), MAX_LINE):
+            if begin:
+                self._is_start = False
+            yield Piece(line[begin : begin + MAX_LINE], self._is_start, is_end=False)
 
 
 def timed(line: bytes) -> TimedLine:
@@ -45,51 +62,3 @@ def timed(line: bytes) -> TimedLine:
     if (match := _TIME.match(line)) is None:
         return TimedLine("", line)
     return TimedLine(line[: match.end() - 1].decode(), line[match.end() :])
-
-
-@dataclass(slots=True)
-class LogProgress:
-    """How far a log has been read. A log that is opened again from `since` repeats lines, which are recognized here."""
-
-    _last: str = ""  # the time of the last line
-    _at_last: int = 0  # lines with that time; several can have the same
-    _text: bytes | None = None
-    _opened_at: str = ""
-    _repeated: int = 0
-
-    @property
-    def since(self) -> datetime | None:
-        """The whole second of the last line; None before the first one."""
-        return datetime.fromisoformat(f"{self._last[:19]}+00:00") if self._last else None
-
-    def opened(self) -> None:
-        """Note that the log is opened, maybe again."""
-        self._opened_at, self._repeated = self._last, self._at_last
-
-    def new_lines(self, lines: Sequence[bytes]) -> list[TimedLine]:
-        """Return the lines of a live log that were not read before it was opened again."""
-        return [line for line in map(timed, lines) if self._is_new(line)]
-
-    def new_stored_lines(self, lines: Sequence[bytes]) -> list[TimedLine]:
-        """Return the lines of a stored log, which have no times, after the last one that was read while it was live."""
-        seen = 0
-        if self._text is not None and self._text in lines:
-            seen = len(lines) - list(reversed(lines)).index(self._text)
-        return [TimedLine("", line) for line in lines[seen:]]
-
-    def _is_new(self, line: TimedLine) -> bool:
-        at = _comparable(line.at)
-        if at and at <= self._opened_at and (at < self._opened_at or self._repeated):
-            self._repeated -= at == self._opened_at
-            return False
-        if at:
-            self._at_last = self._at_last + 1 if at == self._last else 1
-            self._last = at
-        self._text = line.text
-        return True
-
-
-def _comparable(at: str) -> str:
-    """Return the time with nine digits of the second, so that times are in the order of their texts."""
-    second, _, fraction = at.removesuffix("Z").partition(".")
-    return f"{second}.{fraction.ljust(9, '0')}" if at else ""

@@ -20,7 +20,9 @@ from app.domain.backoff import ExponentialBackoff
 from app.domain.errors import NotFound, Unavailable
 from app.domain.plan import Rank
 from app.domain.vocabulary import Evidence, ReplicaPhase
-from app.services.log_lines import LineSplitter, LogProgress, TimedLine
+from app.offload import offloaded
+from app.services.log_lines import LineSplitter, TimedLine
+from app.services.log_progress import LogProgress
 from app.services.logs import LogRequest, Logs, LogStream, container_of
 from app.services.positions import Interest
 from app.services.reading import Address, JobReader, ReplicaHistory
@@ -211,10 +213,11 @@ class MergedLog:
         A followed log is opened again until the attempt has ended: the cluster may have the log a moment later than the
         container, and a connection may end before the log does.
         """
-        progress, is_reported, vain = LogProgress(), False, 0
+        progress = LogProgress(from_start=request.tail_lines is None and request.since is None)
+        is_reported, vain = False, 0
         async with in_order, self._turns:
             for _ in rounds():
-                before = progress.since
+                before = progress.read
                 try:
                     if await self._read_once(key, number, request, progress) or await self._has_ended(key, number):
                         return
@@ -225,7 +228,7 @@ class MergedLog:
                 if not request.follow:
                     return
                 # The container may have ended long before its pod, for example beside a sidecar.
-                vain = 1 if progress.since != before else vain + 1
+                vain = 1 if progress.read != before else vain + 1
                 await asyncio.sleep(_AGAIN.delay(vain))
 
     async def _read_once(self, key: Rank, number: int, request: MergedRequest, progress: LogProgress) -> bool:
@@ -264,19 +267,18 @@ class MergedLog:
         return next(iter(await self._reading.replicas(self._request.uid, where, start=0, limit=1)), None)
 
     async def _copy(self, key: Rank, number: int, log: LogStream, progress: LogProgress) -> None:
-        splitter, stored = LineSplitter(), list[bytes]()
-        progress.opened()
         async with aclosing(log.pieces) as pieces:
+            if not log.live:
+                stored = b"".join([piece async for piece in pieces])
+                # It compares up to 128 KiB byte by byte, which takes some 50 ms.
+                lines = await offloaded(progress.new_stored_lines, stored, is_whole=not log.truncated)
+                await self._pass_on(key, number, lines)
+                return
+            splitter = LineSplitter()
+            progress.opened()
             async for piece in pieces:
-                lines = splitter.feed(piece)
-                if log.live:
-                    await self._pass_on(key, number, progress.new_lines(lines))
-                else:
-                    stored += lines
-        if log.live:
+                await self._pass_on(key, number, progress.new_lines(splitter.feed(piece)))
             await self._pass_on(key, number, progress.new_lines(splitter.end()))
-        else:
-            await self._pass_on(key, number, progress.new_stored_lines([*stored, *splitter.end()]))
 
     async def _pass_on(self, key: Rank, number: int, lines: Sequence[TimedLine]) -> None:
         if lines:

@@ -1,40 +1,63 @@
-"""Lines of logs, and logs that are opened again."""
-
-from datetime import UTC, datetime
+"""Lines of logs."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from app.services.log_lines import MAX_LINE, LineSplitter, LogProgress, TimedLine, timed
-
-FIRST = b"2026-01-02T03:04:05.1Z one"
-SECOND = b"2026-01-02T03:04:05.100000001Z two"
-THIRD = b"2026-01-02T03:04:05.100000001Z three"
-FOURTH = b"2026-01-02T03:04:06Z four"
+from app.services import log_lines
+from app.services.log_lines import MAX_LINE, LineSplitter, Piece, TimedLine, timed
 
 
 @pytest.mark.parametrize(
-    ("pieces", "lines", "rest"),
+    ("received", "lines", "rest"),
     [
-        ([b"a\nb\n"], [b"a", b"b"], []),
-        ([b"a", b"b\nc", b""], [b"ab"], [b"c"]),
-        ([b"\n\n"], [b"", b""], []),
-        ([b"a\r\n"], [b"a\r"], []),
-        ([b"x" * (MAX_LINE + 3)], [b"x" * MAX_LINE], [b"xxx"]),
-        ([b"x" * MAX_LINE] * 3, [b"x" * MAX_LINE] * 2, [b"x" * MAX_LINE]),
+        ([b"a\nb\n"], [Piece(b"a"), Piece(b"b")], []),
+        ([b"a", b"b\nc", b""], [Piece(b"ab")], [Piece(b"c", is_end=False)]),
+        ([b"\n\n"], [Piece(b""), Piece(b"")], []),
+        ([b"a\r\n"], [Piece(b"a\r")], []),
+        ([b"x" * MAX_LINE], [], [Piece(b"x" * MAX_LINE, is_end=False)]),
+        ([b"x" * MAX_LINE, b"\n"], [Piece(b"x" * MAX_LINE)], []),
+        (
+            [b"x" * (MAX_LINE + 3)],
+            [Piece(b"x" * MAX_LINE, is_end=False)],
+            [Piece(b"xxx", is_start=False, is_end=False)],
+        ),
+        (
+            [b"x" * MAX_LINE] * 2 + [b"xxx\ny\n"],
+            [
+                Piece(b"x" * MAX_LINE, is_end=False),
+                Piece(b"x" * MAX_LINE, is_start=False, is_end=False),
+                Piece(b"xxx", is_start=False),
+                Piece(b"y"),
+            ],
+            [],
+        ),
     ],
 )
-def test_pieces_become_lines(pieces: list[bytes], lines: list[bytes], rest: list[bytes]) -> None:
+def test_a_log_is_split_into_lines_and_parts_of_long_ones(
+    received: list[bytes], lines: list[Piece], rest: list[Piece]
+) -> None:
     splitter = LineSplitter()
-    assert [line for piece in pieces for line in splitter.feed(piece)] == lines
+    assert [line for each in received for line in splitter.feed(each)] == lines
     assert splitter.end() == rest
     assert splitter.end() == []
+
+
+@given(st.lists(st.text("ab\n", max_size=12)))
+def test_the_lines_do_not_depend_on_the_pieces_in_which_the_log_comes(received: list[str]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(log_lines, "MAX_LINE", 3)
+        in_pieces, at_once = LineSplitter(), LineSplitter()
+        found = [line for each in received for line in in_pieces.feed(each.encode())]
+        assert found == at_once.feed("".join(received).encode())
+        assert in_pieces.end() == at_once.end()
 
 
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        (FIRST, TimedLine("2026-01-02T03:04:05.1Z", b"one")),
-        (FOURTH, TimedLine("2026-01-02T03:04:06Z", b"four")),
+        (b"2026-01-02T03:04:05.1Z one", TimedLine("2026-01-02T03:04:05.1Z", b"one")),
+        (b"2026-01-02T03:04:06Z four", TimedLine("2026-01-02T03:04:06Z", b"four")),
         (b"2026-01-02T03:04:05Z ", TimedLine("2026-01-02T03:04:05Z", b"")),
         (b"no time", TimedLine("", b"no time")),
         (b"", TimedLine("", b"")),
@@ -42,42 +65,3 @@ def test_pieces_become_lines(pieces: list[bytes], lines: list[bytes], rest: list
 )
 def test_a_line_has_the_time_of_the_cluster(line: bytes, expected: TimedLine) -> None:
     assert timed(line) == expected
-
-
-def texts(lines: list[TimedLine]) -> list[bytes]:
-    return [line.text for line in lines]
-
-
-def test_a_log_that_is_opened_again_repeats_no_line() -> None:
-    progress = LogProgress()
-    assert progress.since is None
-    progress.opened()
-    assert texts(progress.new_lines([FIRST, SECOND])) == [b"one", b"two"]
-    assert progress.since == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-    progress.opened()
-    # `three` has the time of `two`, and was not read.
-    assert texts(progress.new_lines([FIRST, SECOND, THIRD])) == [b"three"]
-    progress.opened()
-    assert texts(progress.new_lines([SECOND, THIRD, FOURTH, b"no time"])) == [b"four", b"no time"]
-    progress.opened()
-    assert texts(progress.new_lines([FOURTH])) == []
-
-
-@pytest.mark.parametrize(
-    ("stored", "expected"),
-    [
-        ([b"zero", b"one", b"two", b"last words"], [b"last words"]),
-        ([b"two", b"between", b"two"], []),
-        ([b"later", b"last words"], [b"later", b"last words"]),
-        ([], []),
-    ],
-)
-def test_a_stored_log_continues_a_live_one(stored: list[bytes], expected: list[bytes]) -> None:
-    progress = LogProgress()
-    progress.opened()
-    progress.new_lines([FIRST, SECOND])
-    assert texts(progress.new_stored_lines(stored)) == expected
-
-
-def test_a_stored_log_that_was_never_live_is_whole() -> None:
-    assert texts(LogProgress().new_stored_lines([b"one", b""])) == [b"one", b""]
