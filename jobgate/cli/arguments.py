@@ -54,7 +54,8 @@ def _names(*resources: str) -> Callable[[typer.Context, str], Sequence[str]]:
 
 def _found(options: Mapping[str, Any], queries: Sequence[_Query]) -> Iterator[str]:
     """Yield the objects in the gateway that the options of the command select, newest first."""
-    selected = context_of(options.get("server"), options.get("namespace"), options.get("context"))
+    # Completion may end at any time, and a refresh token that was used but not replaced would be lost.
+    selected = context_of(options.get("server"), options.get("namespace"), options.get("context"), renews=False)
     with connection.connect(selected, RetryPolicy(attempts=1)) as client:
         for query in queries:
             objects = resource_of(client, query.kind.resource)

@@ -3,9 +3,11 @@
 issuer: device code ─▶ the user confirms in a browser ─▶ gateway: device code to token ─▶ context
 """
 
+import contextlib
 import fcntl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -14,13 +16,26 @@ from urllib.parse import urlsplit
 import msgspec
 
 from jobgate.cli import connection
-from jobgate.client import JobgateError, ProblemError, wire
+from jobgate.client import (
+    JobgateError,
+    OverloadedError,
+    ProblemError,
+    RetryPolicy,
+    UnavailableError,
+    UnreachableError,
+    wire,
+)
 from jobgate.client.types import Oidc, OidcToken
 
 # A token that ends sooner is renewed before a command: a command may take some minutes.
 _EARLY: Final = timedelta(minutes=5)
 _INTERVAL: Final = 5.0  # seconds between two polls, unless the issuer says otherwise
 _SLOWER: Final = 5.0  # what SlowDown adds, as in RFC 8628
+# The longest pause after polls without an answer. RFC 8628 recommends to double the pause after each of them.
+_LONGEST: Final = 60.0
+_TRANSIENT: Final = (UnreachableError, UnavailableError, OverloadedError)
+# A poll is repeated after its interval only.
+_ONCE: Final = RetryPolicy(attempts=1)
 _TIMEOUT: Final = 30.0
 _SLOW_DOWN: Final = "SlowDown"
 _WAITS: Final = frozenset({"AuthorizationPending", _SLOW_DOWN})
@@ -61,22 +76,32 @@ def sign_in(
 ) -> OidcToken:
     """Sign the user in: announce where to confirm the code, and wait for the confirmation.
 
+    A gateway or an issuer that does not answer for some time is asked again until the code expires.
+
     Raises:
         SignInError: the issuer has no device codes, refuses one, or the user has not confirmed it in time.
     """
     device = _begin(issuer)
     announce(_instruction(device))
-    interval, waited = max(1.0, device.interval), 0.0
+    interval = max(1.0, device.interval)
+    next_pause, waited, failure = interval, 0.0, ""
     while waited < device.expires_in:
-        pause(interval)
-        waited += interval
+        pause(next_pause)
+        begun = time.monotonic()
         try:
-            return _exchange(server, {"deviceCode": device.device_code})
+            return _exchange(server, {"deviceCode": device.device_code}, _ONCE)
+        except _TRANSIENT as error:
+            failure = f": {error}"
+            waited += next_pause + time.monotonic() - begun
+            next_pause = max(interval, min(2 * next_pause, _LONGEST))
         except ProblemError as error:
             if error.code not in _WAITS:
                 raise
+            failure = ""
+            waited += next_pause + time.monotonic() - begun
             interval += _SLOWER if error.code == _SLOW_DOWN else 0.0
-    raise SignInError("the sign-in was not confirmed in time; run the command again")
+            next_pause = interval
+    raise SignInError(f"the sign-in was not confirmed in time{failure}; run the command again")
 
 
 def _begin(issuer: Oidc) -> _Device:
@@ -102,7 +127,7 @@ def _instruction(device: _Device) -> str:
     return f"open {address} in a browser and confirm the code {device.user_code}"
 
 
-def _exchange(server: str, body: Mapping[str, Any]) -> OidcToken:
+def _exchange(server: str, body: Mapping[str, Any], retries: RetryPolicy | None = None) -> OidcToken:
     call = wire.Call(
         method="POST",
         path=f"{wire.API}/oidc/token",
@@ -111,7 +136,7 @@ def _exchange(server: str, body: Mapping[str, Any]) -> OidcToken:
         content=msgspec.json.encode(body),
         is_repeatable=False,  # a code and many refresh tokens can be used once
     )
-    with connection.connect(connection.Context(server=server)) as client:
+    with connection.connect(connection.Context(server=server), retries) as client:
         return client.send(call)
 
 
@@ -125,16 +150,18 @@ def with_token(context: connection.Context, token: OidcToken) -> connection.Cont
     )
 
 
-def renewed(context: connection.Context, file: Path, name: str | None) -> connection.Context:
+def renewed(
+    context: connection.Context, file: Path, name: str | None, warn: Callable[[str], None]
+) -> connection.Context:
     """Return the context with a token that is valid for some minutes, if it can be renewed.
 
-    `name` is its name in the file, which then has the new token too.
+    `name` is its name in the file, which then has the new token too. If the file cannot be written, only the result has
+    the token, and `warn` is called.
     """
     if name is None or not _is_due(context):
         return context
-    with file.with_name(f"{file.name}.lock").open("w") as lock:
-        # Commands at the same time: a refresh token can often be used once, so the others use what the first has got.
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    # Commands at the same time: a refresh token can often be used once, so the others use what the first has got.
+    with _locked(file):
         saved = connection.load(file)
         current = saved.contexts.get(name, context)
         if _is_due(current):
@@ -142,10 +169,23 @@ def renewed(context: connection.Context, file: Path, name: str | None) -> connec
                 current = with_token(current, _exchange(context.server, {"refreshToken": current.refresh_token}))
             except JobgateError:
                 return context  # the command goes on with the old token, whose error says what to do
-            connection.save(file, connection.replaced(saved, name, current))
+            try:
+                connection.save(file, connection.replaced(saved, name, current))
+            except connection.ContextError as error:
+                warn(f"the renewed token is not saved: {error}; the next command may need `jobgate login`")
     return msgspec.structs.replace(
         context, token=current.token, refresh_token=current.refresh_token, expires_at=current.expires_at
     )
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    """Hold the lock of the file of contexts, unless its directory cannot be written or has no locks."""
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(OSError):
+            lock = held.enter_context(file.with_name(f"{file.name}.lock").open("w"))
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _is_due(context: connection.Context) -> bool:

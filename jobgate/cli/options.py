@@ -80,12 +80,23 @@ def run_async(
             raise error from None
 
 
-def context_of(server: str | None, namespace: str | None, context: str | None) -> connection.Context:
-    """Return the gateway that the options of a command, the environment and the file of contexts select."""
+def context_of(
+    server: str | None, namespace: str | None, context: str | None, *, renews: bool = True
+) -> connection.Context:
+    """Return the gateway that the options of a command, the environment and the file of contexts select.
+
+    A token that ends soon is renewed if `renews`.
+    """
     file = connection.contexts_file(os.environ)
     contexts = connection.load(file)
     chosen = connection.resolved(contexts, os.environ, server=server, namespace=namespace, context=context)
-    return oidc.renewed(chosen, file, connection.name_of(contexts, os.environ, context))
+    if not renews:
+        return chosen
+    return oidc.renewed(chosen, file, connection.name_of(contexts, os.environ, context), _warn)
+
+
+def _warn(text: str) -> None:
+    typer.echo(f"jobgate: {text}", err=True)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """`jobgate login` at an OIDC issuer with a device code, and the renewal of its tokens."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -79,12 +80,67 @@ async def test_an_expired_token_is_renewed_once_for_commands_at_the_same_time(
     due = msgspec.structs.replace(old, token="expired", expires_at=datetime.now(UTC) - timedelta(hours=1))  # noqa: TID251
     connection.save(file, connection.with_context(saved, "default", due))
     before = site.issuer.requests["/token"]
-    found = await asyncio.gather(*(asyncio.to_thread(oidc.renewed, due, file, "default") for _ in range(3)))
+    warnings: list[str] = []
+    found = await asyncio.gather(
+        *(asyncio.to_thread(oidc.renewed, due, file, "default", warnings.append) for _ in range(3))
+    )
+    assert warnings == []
     assert len({each.token for each in found} - {"expired"}) == 1
     assert (await run(file, "list")).exit_code == 0
     assert site.issuer.requests["/token"] - before == 1
     assert connection.load(file).contexts["default"].refresh_token not in (None, old.refresh_token)
     assert len(pauses) == 1
+
+
+async def test_a_token_is_renewed_for_one_command_if_the_file_cannot_be_written(
+    site: Site, file: Path, pauses: list[float]
+) -> None:
+    assert (await login(site, file)).exit_code == 0
+    saved = connection.load(file)
+    due = msgspec.structs.replace(
+        saved.contexts["default"], token=site.issuer.token(exp=1), expires_at=datetime(2020, 1, 1, tzinfo=UTC)
+    )
+    connection.save(file, connection.with_context(saved, "default", due))
+    # In the way of the lock and of the file that replaces the old one. The tests may run as root, for whom every
+    # directory is writable.
+    for blocked in (f"{file.name}.lock", f"{file.name}.{os.getpid()}"):
+        file.with_name(blocked).unlink(missing_ok=True)
+        file.with_name(blocked).mkdir()
+    result = await run(file, "list")
+    assert result.exit_code == 0, result.output
+    assert "the renewed token is not saved" in result.stderr
+    assert connection.load(file).contexts["default"] == due
+    assert len(pauses) == 1
+
+
+async def test_the_sign_in_goes_on_after_polls_without_an_answer(
+    site: Site, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.issuer.device_answers = ["authorization_pending", "slow_down"]
+    begin, exchange, found = oidc.sign_in, oidc._exchange, list[float]()
+
+    def pause(seconds: float) -> None:
+        found.append(seconds)
+        site.issuer.replies = {"/token": (500, b"{}")} if len(found) == 2 else {}
+
+    def exchanged(*arguments: Any) -> Any:
+        return exchange("http://127.0.0.1:1" if len(found) == 3 else arguments[0], *arguments[1:])
+
+    monkeypatch.setattr(oidc, "_exchange", exchanged)
+    monkeypatch.setattr(oidc, "sign_in", lambda server, issuer, announce: begin(server, issuer, announce, pause))
+    result = await login(site, file)
+    assert result.exit_code == 0, result.output
+    # Confirmed at the fifth poll, after: not yet, an error of the issuer, no gateway, too fast.
+    assert found == [1, 1, 2, 4, 6]
+
+
+async def test_a_sign_in_without_an_answer_ends_with_its_code(site: Site, file: Path, pauses: list[float]) -> None:
+    site.issuer.replies = {"/token": (503, b"{}")}
+    result = await login(site, file)
+    assert result.exit_code == 2
+    assert "not confirmed in time: the issuer has answered a sign-in with the status 503" in result.stderr
+    assert sum(pauses) >= 600
+    assert max(pauses) == 60
 
 
 async def test_a_refused_renewal_asks_for_a_new_login(site: Site, file: Path, pauses: list[float]) -> None:
