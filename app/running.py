@@ -18,7 +18,7 @@ _INTERRUPTED: Final = 130  # as a shell reports SIGINT
 def exit_status(work: Callable[[], int]) -> int:
     """Do the work, and return its exit status: 2 after an error that an operator can fix, which it reports.
 
-    A second SIGINT interrupts the work. Its status is that of a shell.
+    SIGINT interrupts work that does not handle it yet. The status is then that of a shell.
     """
     status = _NOT_POSSIBLE
     try:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 
 import structlog
 
@@ -116,24 +117,26 @@ class LoopPulse:
 
 @contextmanager
 def stop_on_signals(stop: asyncio.Event, *, limit: float | None = None) -> Iterator[None]:
-    """Set `stop` on SIGINT or SIGTERM; a second signal has its default effect.
+    """Set `stop` on SIGINT or SIGTERM. A second signal ends the process at once, with the status that a shell reports.
 
-    With `limit`, the process exits at most that many seconds after the first signal. The limit stays in force after the
-    block: it also covers the end of the event loop and of the interpreter, which wait for threads.
+    With `limit`, the process exits at most that many seconds after the first signal. Both stay in force after the
+    block: they also cover the end of the event loop and of the interpreter, which wait for threads.
     """
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGINT, signal.SIGTERM)
     signalled = threading.Event()
 
-    def on_signal() -> None:
-        stop.set()
-        for number in numbers:
-            loop.remove_signal_handler(number)
+    def on_signal(number: int, _: FrameType | None) -> None:
+        if signalled.is_set():
+            # An exception, such as KeyboardInterrupt, could begin in a callback of a C extension or while the
+            # interpreter ends, and leave either in a state in which it crashes.
+            os._exit(128 + number)
+        signalled.set()
+        loop.call_soon_threadsafe(stop.set)
 
+    # These handlers also run while the event loop is blocked, unlike those of asyncio.
+    before = {number: signal.signal(number, on_signal) for number in numbers}
     for number in numbers:
-        loop.add_signal_handler(number, on_signal)
-        # asyncio handles signals in its event loop. This handler also runs while the loop is blocked.
-        signal.signal(number, lambda *_: signalled.set())
         signal.siginterrupt(number, False)  # noqa: FBT003  as asyncio does; it takes no keyword
     if limit is not None:
         watchdog = Watchdog(SystemClock())
@@ -142,5 +145,6 @@ def stop_on_signals(stop: asyncio.Event, *, limit: float | None = None) -> Itera
     try:
         yield
     finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)
+        if not signalled.is_set():
+            for number, handler in before.items():
+                signal.signal(number, handler)

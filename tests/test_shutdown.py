@@ -36,6 +36,59 @@ asyncio.run(main())
 """
 
 
+# Told to stop, each prints a line and hangs, at another stage of its end.
+STAGES = {
+    "loop": "await stop.wait(); hang()",
+    "task": "await stop.wait(); told(); await asyncio.Event().wait()",
+    "clean-up of a task": "await cleaned_up_after(stop)",
+    "thread": "asyncio.get_running_loop().run_in_executor(None, time.sleep, 600); await stop.wait(); told()",
+    "interpreter": "await stop.wait(); atexit.register(hang)",
+}
+STOPPING = """
+import asyncio, atexit, time
+from app.shutdown import stop_on_signals
+
+def told():
+    print("told", flush=True)
+
+def hang():
+    told()
+    time.sleep(600)
+
+async def cleaned_up_after(stop):
+    try:
+        await stop.wait()
+    finally:
+        hang()
+
+async def main():
+    stop = asyncio.Event()
+    with stop_on_signals(stop, limit=600):
+        print("ready", flush=True)
+        {stage}
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("stage", STAGES.values(), ids=STAGES.keys())
+def test_a_second_signal_ends_the_process_at_once(stage: str, number: signal.Signals) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", STOPPING.format(stage=stage)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == READY
+        process.send_signal(number)
+        assert process.stdout.readline() == "told\n"
+        process.send_signal(number)
+        _, words = process.communicate(timeout=WITHIN)
+    finally:
+        process.kill()
+    assert (process.returncode, words) == (128 + number, "")
+
+
 @pytest.mark.parametrize("hang", HANGS.values(), ids=HANGS.keys())
 def test_a_process_ends_after_a_signal_even_if_something_hangs(hang: str) -> None:
     process = subprocess.Popen(
