@@ -196,9 +196,10 @@ def _wrap(app: FastAPI, settings: HttpSettings, api: Api | None) -> None:
         )
     if settings.hosts:
         app.add_middleware(BrowserGuard, hosts=settings.hosts, origins=settings.cors_origins)
-    app.add_middleware(RequestMetrics, metrics=app.state.metrics)
     app.add_middleware(RequestIds)
     app.add_middleware(ErrorEnvelope, base=di_server.BASE)
+    # Outside the layers that change the status of an answer, so that metrics and access log agree.
+    app.add_middleware(RequestMetrics, metrics=app.state.metrics)
     if api is not None and not settings.hosts and not settings.cors_origins:
         app.add_middleware(PlainPolls, api=api, metrics=app.state.metrics)
     if settings.gzip_min_bytes:

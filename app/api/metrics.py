@@ -6,12 +6,12 @@ from typing import Final
 
 from fastapi import Response
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, Histogram, generate_latest
-from starlette.requests import ClientDisconnect
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.api.answer_status import AnswerStatus
 
 # From a cached poll, about 0.5 ms, to the longest wait of a long poll.
 _BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
-_CLIENT_GONE: Final = 499  # nginx's status for a client that disconnected before the answer
 _NO_ROUTE: Final = "unmatched"
 # A client may send any method: each unknown one would create a time series.
 _KNOWN_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -68,21 +68,15 @@ class RequestMetrics:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        status = 500  # of a request that raises before its answer starts
+        answer = AnswerStatus()
+        error: Exception | None = None
         began = time.perf_counter()
-
-        async def send_and_note_status(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
         try:
-            await self._app(scope, receive, send_and_note_status)
-        except ClientDisconnect:
-            status = _CLIENT_GONE
+            await self._app(scope, answer.received_by(receive), answer.sent_by(send))
+        except Exception as raised:
+            error = raised
             raise
         finally:
             route = getattr(scope.get("route"), "path", _NO_ROUTE)
             method = scope["method"] if scope["method"] in _KNOWN_METHODS else "OTHER"
-            self._metrics.observe(method, route, status, time.perf_counter() - began)
+            self._metrics.observe(method, route, answer.ended(error), time.perf_counter() - began)

@@ -5,9 +5,10 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
 import structlog
-from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from typing_extensions import override
 
+from app.api.answer_status import AnswerStatus
 from app.api.head_requests import is_head
 from app.telemetry import log_fields, trace_context, tracing
 from app.telemetry.log_fields import RequestFields
@@ -18,9 +19,7 @@ _PROBES: Final = frozenset({"/livez", "/readyz", "/metrics"})
 # Characters. A request line may have 64 KiB.
 _MAX_PATH: Final = 1024
 _FIELDS: Final = "jobgate.request_fields"  # the key in the scope
-_CLIENT_GONE: Final = 499  # nginx's status for a client that disconnected before the answer
-# The methods that OpenTelemetry names. A client may send any method, and the name of a span must not contain text of
-# clients.
+# Those of OpenTelemetry. A client may send any method, and the name of a span must not repeat what a client sends.
 _KNOWN_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"})
 
 log = structlog.get_logger(__name__)
@@ -39,39 +38,20 @@ def begin_request(scope: Scope) -> RequestFields:
     return fields
 
 
-class _Answer:
-    """The state of the answer to a request. `status` is None until the answer starts."""
+class _Answer(AnswerStatus):
+    """The answer to a request whose log fields get the request id of the answer: not every layer adds it there."""
 
     def __init__(self, fields: RequestFields) -> None:
+        super().__init__()
         self._fields = fields
-        self.status: int | None = None
-        self.size = 0
-        self.is_complete = False
-        self.has_client = True
 
-    def note_received(self, message: Message) -> None:
-        if message["type"] == "http.disconnect" and not self.is_complete:
-            # A handler may still answer, and the server drops the answer.
-            self.has_client = False
-            self.status = self.status or _CLIENT_GONE
-
+    @override
     def note_sent(self, message: Message) -> None:
-        if not self.has_client:
-            return
+        super().note_sent(message)
         if message["type"] == "http.response.start":
-            self.status = message["status"]
             for name, value in message.get("headers", ()):
                 if name == b"x-request-id":
                     self._fields.request_id = value.decode("latin-1")
-        elif message["type"] == "http.response.body":
-            self.size += len(message.get("body", b""))
-            self.is_complete = not message.get("more_body", False)
-
-    def ended(self, error: Exception | None) -> int:
-        """Return the status to record."""
-        if self.status is not None:
-            return self.status
-        return _CLIENT_GONE if error is None or isinstance(error, ClientDisconnect) else 500
 
 
 class RequestTelemetry:
@@ -89,20 +69,11 @@ class RequestTelemetry:
         answer = _Answer(fields)
         began = time.perf_counter()
 
-        async def receive_and_note() -> Message:
-            message = await receive()
-            answer.note_received(message)
-            return message
-
-        async def send_and_note(message: Message) -> None:
-            answer.note_sent(message)
-            await send(message)
-
         is_probe = scope["path"] in _PROBES
         with _server_span(scope) if tracing.is_on() and not is_probe else nullcontext() as span:
             error: Exception | None = None
             try:
-                await self._app(scope, receive_and_note, send_and_note)
+                await self._app(scope, answer.received_by(receive), answer.sent_by(send))
             except Exception as raised:
                 error = raised
                 raise

@@ -1,6 +1,7 @@
 """One line for each request when it ends: what it contains, and which requests have none."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 
 import pytest
@@ -114,6 +115,21 @@ async def test_a_client_that_leaves_before_its_answer_has_the_status_499(gateway
         await until(lambda: gateway.services.long_requests.count)
     line = await line_of(logged, "it")
     assert (line["status"], line["bytes"], line["incomplete"]) == (499, 0, True)
+    assert await recorded(gateway, "/api/v1/namespaces/{namespace}/jobs/{name}/status") == {"200", "499"}
+
+
+async def test_metrics_have_the_status_of_an_answer_that_a_layer_has_changed(gateway: Gateway, logged: Logged) -> None:
+    answer = await gateway.client.request("PUT", "/v2alpha1/job/none/replicas", headers={"X-Request-Id": "it"})
+    line = await line_of(logged, "it")
+    assert line["status"] == answer.status_code
+    assert await recorded(gateway, str(line["route"])) == {str(answer.status_code)}
+
+
+async def recorded(gateway: Gateway, route: str) -> set[str]:
+    """The statuses that the metrics have for a route."""
+    text = (await gateway.client.get("/metrics")).text
+    series = re.compile(r'jobgate_http_request_duration_seconds_count\{.*route="(.*)",status="(.*)"\}')
+    return {status for found, status in series.findall(text) if found == route}
 
 
 async def test_an_unexpected_exception_is_logged_with_its_request(gateway: Gateway, logged: Logged) -> None:
