@@ -131,6 +131,12 @@ def internal_problem() -> Response:
     return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", detail)
 
 
+def shutdown_problem() -> Response:
+    """Return the problem for a request that is still in progress when the process ends."""
+    detail = "the process ends before it has an answer, and may have carried the request out: send the request again"
+    return problem(HTTPStatus.SERVICE_UNAVAILABLE, "ShuttingDown", detail, headers={"Connection": "close"})
+
+
 def install(app: FastAPI) -> None:
     """Register the handlers that answer every error of the application with a problem."""
     app.add_exception_handler(DomainError, _DomainErrors())

@@ -1,4 +1,4 @@
-"""ASGI middleware around every request: request ids, the answer to unexpected exceptions, and limits on bodies."""
+"""ASGI middleware around every request: request ids, the answers to failed requests, and limits on bodies."""
 
 import asyncio
 import re
@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.body_budget import BodyBudget, ExceededLimit, IncomingBody
-from app.api.errors import internal_problem, problem
+from app.api.errors import internal_problem, problem, shutdown_problem
 from app.api.request_telemetry import begin_request
 from app.http_server.metrics import REFUSALS
 
@@ -25,7 +25,7 @@ log = structlog.get_logger(__name__)
 
 
 class RequestIds:
-    """Middleware that echoes or generates X-Request-Id, and answers an unexpected exception with a problem."""
+    """Middleware that echoes or generates X-Request-Id, and answers requests that fail or are cancelled."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -47,6 +47,11 @@ class RequestIds:
 
         try:
             await self._app(scope, receive, send_with_id)
+        except asyncio.CancelledError:
+            # Only the server cancels a request, when it ends and has waited long enough for open requests.
+            if started:
+                raise
+            await shutdown_problem()(scope, receive, send_with_id)
         except ClientDisconnect:
             log.debug("request.disconnected", method=scope["method"], path=scope["path"])
         except Exception:

@@ -6,6 +6,7 @@
 A plain poll is a GET of a job or of its status by name, without a query, a body or a preference.
 """
 
+import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.api.bodies import JSON
 from app.api.conditional import unchanged
 from app.api.dependencies import Api, require_in_namespace
-from app.api.errors import internal_problem, problem_of
+from app.api.errors import internal_problem, problem_of, shutdown_problem
 from app.api.fast_path import JOB_PATH, JOB_ROUTE, STATUS_ROUTE
 from app.api.job_views import Representation
 from app.api.metrics import HttpMetrics
@@ -93,6 +94,9 @@ class PlainPolls:
                 status, headers, body = await self._answer(poll)
             except DomainError as error:
                 problem = problem_of(error)
+                status, headers, body = problem.status_code, problem.raw_headers, bytes(problem.body)
+            except asyncio.CancelledError:  # as in the layers
+                problem = shutdown_problem()
                 status, headers, body = problem.status_code, problem.raw_headers, bytes(problem.body)
             except Exception:
                 begin_request(scope).request_id = request_id.decode()

@@ -1,11 +1,15 @@
 """Middleware of every request: ids, unexpected exceptions, CORS and metrics; and the health routes."""
 
+import asyncio
 import json
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from app.api.settings import HttpSettings
 from app.db.errors import DatabaseUnavailable
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, running_gateway
+from tests.support.raw_http import Connection, request
+from tests.support.waiting import until
 
 ORIGIN = {"Origin": "https://ui.example.com"}
 
@@ -29,6 +33,33 @@ async def test_an_unexpected_exception_is_a_problem_that_reveals_nothing(gateway
     assert (answer.status_code, answer.json()["code"]) == (500, "InternalError")
     assert answer.headers["x-request-id"]
     assert "secret" not in answer.text
+
+
+async def test_a_request_in_progress_at_the_end_of_the_process_is_answered_with_503(database_url: str) -> None:
+    held: list[object] = []
+
+    async def held_forever(*arguments: object) -> None:
+        held.append(arguments)
+        await asyncio.Event().wait()
+
+    async with AsyncExitStack() as stack:
+        async with running_gateway(database_url) as gateway:
+            gateway.services.reading.version = held_forever  # type: ignore[assignment, method-assign]
+            gateway.services.reading.row = held_forever  # type: ignore[assignment, method-assign]
+            host, _, port = gateway.url.removeprefix("http://").partition(":")
+            plain, layers = [
+                await stack.enter_async_context(await Connection.open((host, int(port)))) for _ in range(2)
+            ]
+            await plain.send(request("GET", jobs_path(NAMESPACE, "hello"), "X-Request-Id: it"))
+            await layers.send(request("GET", jobs_path(NAMESPACE, "hello"), "X-Request-Id: it", "Prefer: wait=1"))
+            await until(lambda: len(held) == 2)
+        for connection in (plain, layers):
+            head, _, body = (await connection.rest()).partition(b"\r\n\r\n")
+            fields = head.decode().lower().split("\r\n")
+            assert fields[0].startswith("http/1.1 503")
+            assert {"connection: close", "retry-after: 1", "content-type: application/problem+json"} <= set(fields)
+            assert "x-request-id: it" in fields
+            assert json.loads(body)["code"] == "ShuttingDown"
 
 
 async def test_an_unavailable_database_is_answered_with_503(gateway: Gateway) -> None:
