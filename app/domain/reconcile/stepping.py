@@ -87,6 +87,9 @@ class Stepper:
             self._unseen(step, replica.attempt.pod_uid)
         else:
             self._absent(step, pods, is_new=is_new)
+        attempt = step.replica.attempt
+        if step.replica.retry_at is not None and (attempt.pod_uid is not None or attempt.outcome is not None):
+            step.replica = replace(step.replica, retry_at=None)
         return step
 
     def _unseen(self, step: Step, uid: str) -> None:

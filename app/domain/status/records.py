@@ -53,10 +53,10 @@ class Attempt:
 class Replica:
     """A replica and its current attempt. Restarts count against the restart limit, disruptions do not.
 
-    The pod of the current attempt is not created before `retry_at`. `settled` means that no further attempt follows
-    unless the job is resumed. A replica that is `leaving` has a rank beyond the size of its task. The aggregate and the
-    rules ignore it, and its record remains after its pod is gone. `unreported` says that the current attempt failed and
-    that the history has no row about it yet.
+    The pod of the current attempt is not created before `retry_at`, which is None once the attempt has a pod or has
+    ended. `settled` means that no further attempt follows unless the job is resumed. A replica that is `leaving` has a
+    rank beyond the size of its task. The aggregate and the rules ignore it, and its record remains after its pod is
+    gone. `unreported` says that the current attempt failed and that the history has no row about it yet.
     """
 
     key: Rank

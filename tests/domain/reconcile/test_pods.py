@@ -113,6 +113,18 @@ def test_the_next_attempt_follows_after_the_back_off(evidence: Evidence) -> None
     assert actions_of(decide(ONE, recorded, now=25), CreatePod) == [CreatePod(key=W0, attempt=2)]
 
 
+def test_the_time_of_the_next_attempt_is_known_only_while_the_replica_waits_for_it() -> None:
+    waiting = one(a_replica(attempt=an_attempt(2, seen=False, phase=P.CREATING), retry_at=at(25), restarts=1))
+    assert decide(ONE, waiting, now=24).replicas[W0].retry_at == at(25)
+    created = decide(ONE, waiting, a_pod(phase=P.CREATING, attempt=2), now=26)
+    assert (created.replicas[W0].attempt.pod_uid, created.replicas[W0].retry_at) == (pod_uid(W0, 2), None)
+    paused = decide(a_plan({"worker": 1}, restart=restarting(2), paused=True), waiting, now=24)
+    assert (paused.replicas[W0].attempt.outcome, paused.replicas[W0].retry_at) == (Outcome.STOPPED, None)
+    # Recorded by an earlier version of the controller.
+    stale = one(a_replica(attempt=an_attempt(2), retry_at=at(25), restarts=1))
+    assert decide(ONE, stale, a_pod(attempt=2), now=30).replicas[W0].retry_at is None
+
+
 def test_the_pod_of_the_last_attempt_is_released_and_not_deleted() -> None:
     decision = decide(ONE, one(a_replica(restarts=2)), a_pod(phase=P.FAILED))
     assert decision.replicas[W0].settled
