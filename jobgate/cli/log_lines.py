@@ -1,6 +1,7 @@
 """Text of logs: prefixes of replicas, and the times by which a log continues after a lost connection. Pure."""
 
 import re
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -8,6 +9,8 @@ from typing import Final
 # The time that the cluster puts before each line: RFC 3339 in UTC, with up to nine digits of the second.
 _TIME: Final = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?Z (.*)$", re.DOTALL)
 _CUT_OFF: Final = "[jobgate] the log is cut off here"
+# Lines by which a stored log continues the live one: as many as the gateway stores.
+_REMEMBERED: Final = 5000
 _COLOURS: Final = ("cyan", "green", "magenta", "yellow", "blue", "bright_cyan", "bright_green", "bright_magenta")
 
 
@@ -46,11 +49,83 @@ def is_cut_off(line: Line) -> bool:
     return not line.time and (not line.text or line.text.startswith(_CUT_OFF))
 
 
-def unseen(stored: Sequence[str], last: str) -> Sequence[str]:
-    """Return the lines of a stored log after the last one that was printed while it was live."""
-    if not last or last not in stored:
+class LogPosition:
+    """How far a log was printed. A log that is opened again repeats lines, which are recognized here.
+
+    Args:
+        from_start: whether the log is printed from its first line on.
+    """
+
+    def __init__(self, *, from_start: bool) -> None:
+        self._from_start = from_start
+        self._last = ""  # the time of the last line
+        self._at_last = 0  # lines with that time; several can have the same
+        self._opened_at = ""
+        self._repeated = 0
+        # The line of the last part: whether it is new, and whether it was the last one before the log was opened.
+        self._is_new, self._is_last = True, False
+        self._part = 0  # of the open log: the number of the last part of its line, after the first one
+        self._parts = 0  # parts of the last line that were printed
+        self._texts: deque[str] = deque(maxlen=_REMEMBERED)
+
+    def opened(self) -> None:
+        """Note that the log is opened, maybe again."""
+        self._opened_at, self._repeated = self._last, self._at_last
+
+    def passes(self, line: Line) -> bool:
+        """Return whether a line of a live log was not printed before."""
+        time = line.time
+        if not time:
+            return self._continues(line)
+        self._is_last = time == self._opened_at and self._repeated == 1
+        self._is_new = time > self._opened_at or (time == self._opened_at and not self._repeated)
+        self._part = 0
+        if not self._is_new:
+            self._repeated -= time == self._opened_at
+            return False
+        self._at_last = self._at_last + 1 if time == self._last else 1
+        self._last, self._parts = time, 0
+        self._note(line.text)
+        return True
+
+    def _continues(self, line: Line) -> bool:
+        """Return `passes` of a line without a time, which is a part of the line before.
+
+        Programs end the steps of a progress bar with a carriage return.
+        """
+        self._part += 1
+        if not self._is_new and not (self._is_last and self._part > self._parts):
+            return False
+        self._parts = self._part
+        self._note(line.text)
+        return True
+
+    def _note(self, text: str) -> None:
+        self._from_start = self._from_start and len(self._texts) < _REMEMBERED
+        self._texts.append(text)
+
+    def unseen(self, stored: Sequence[str], *, is_whole: bool) -> Sequence[str]:
+        """Return the lines of the stored log after those that were printed while it was live.
+
+        A log that repeats itself can continue at several places. It then continues after the longest text in common, at
+        the earliest place, so that no line is lost.
+        """
+        printed = list(self._texts)
+        if self._from_start and is_whole and _begins(stored, printed):
+            return stored[len(printed) :]
+        if not self._from_start:
+            for begin in range(len(stored) - len(printed) + 1 if printed else 0):
+                if _begins(stored[begin:], printed):
+                    return stored[begin + len(printed) :]
+        # The stored log begins after the first line that was printed. Its own first line may be the end of one.
+        for begin in range(1 if self._from_start else 0, len(printed)):
+            if stored and printed[begin].endswith(stored[0]) and _begins(stored[1:], printed[begin + 1 :]):
+                return stored[len(printed) - begin :]
         return stored
-    return stored[len(stored) - list(reversed(stored)).index(last) :]
+
+
+def _begins(lines: Sequence[str], beginning: Sequence[str]) -> bool:
+    return list(lines[: len(beginning)]) == list(beginning)
 
 
 def colour(source: Source, tasks: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from jobgate.cli.log_lines import Line, Source, is_cut_off, parsed, unseen
+from jobgate.cli.log_lines import LogPosition, Source, is_cut_off, parsed
 from jobgate.cli.tables import status_line
 from jobgate.client import (
     JobgateError,
@@ -65,6 +65,9 @@ class Wanted:
 @dataclass(slots=True, kw_only=True)
 class LogFollower:
     """Prints the logs of a job as they grow, until it ends.
+
+    Each attempt has its own request. A merged log of the gateway would need only one, but begins with the current
+    attempts: an attempt that ended while the connection was lost would be missing.
 
     Args:
         emit: is called with each line.
@@ -138,8 +141,7 @@ class _Stream:
         self._follower = follower
         self._source = source
         self._wanted = wanted
-        self._last_line = Line("", "")
-        self._at_last = 0  # lines that were printed with the time of the last one
+        self._position = LogPosition(from_start=wanted.tail is None and wanted.since is None)
         self._last_at: float | None = None
 
     async def run(self, state: JobStatus) -> None:
@@ -177,18 +179,16 @@ class _Stream:
         if log.is_truncated and self._wanted.tail is None:
             self._follower.report(f"{self._source.label}: the beginning of the log is missing")
         if not log.is_live:
-            for line in unseen([line async for line in log.lines], self._last_line.text):
+            stored = [line async for line in log.lines]
+            for line in self._position.unseen(stored, is_whole=not log.is_truncated):
                 self._follower.emit(self._source, line)
             return
-        last, repeated = self._last_line.time, self._at_last
+        self._position.opened()
         async for line in log.lines:
             one = parsed(line)
             if is_cut_off(one):
                 continue
-            # Only a log that was opened again repeats lines. Several lines can have the same time.
-            if one.time and one.time <= last and (one.time < last or repeated):
-                repeated -= one.time == last
+            if not self._position.passes(one):
                 continue
-            self._at_last = self._at_last + 1 if one.time == self._last_line.time else 1
-            self._last_line, self._last_at = one, time.monotonic()
+            self._last_at = time.monotonic()
             self._follower.emit(self._source, line if self._wanted.timestamps else one.text)

@@ -122,7 +122,10 @@ def _only_task(name: str, task: str | None, replicas: Sequence[Replica]) -> str 
 def _print_each(
     client: "Client", job: str, replicas: Sequence[Replica], options: LogOptions, printer: "_Printer"
 ) -> None:
-    """Print the logs of replicas one after the other."""
+    """Print the logs of replicas one after the other.
+
+    A merged log of the gateway would mix them, and leave out all replicas after the 64th.
+    """
     for one in replicas:
         source = Source(task=one.task, rank=one.rank, attempt=options.get("attempt") or one.attempt)
         try:

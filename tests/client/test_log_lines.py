@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobgate.cli.log_lines import Line, Source, colour, is_cut_off, parsed, prefix, unseen
+from jobgate.cli.log_lines import Line, LogPosition, Source, colour, is_cut_off, parsed, prefix
 
 
 @pytest.mark.parametrize(
@@ -44,19 +44,46 @@ def test_lines_of_the_gateway_are_recognized(line: Line, expected: bool) -> None
     assert is_cut_off(line) is expected
 
 
+def line(second: int, text: str) -> Line:
+    return Line(f"2026-01-31T12:00:{second:02}.000000000Z", text)
+
+
+def printed(position: LogPosition, *lines: Line) -> list[str]:
+    """Open a log with these lines, and return the texts of those that are printed."""
+    position.opened()
+    return [one.text for one in lines if position.passes(one)]
+
+
+def test_a_log_that_is_opened_again_repeats_no_line() -> None:
+    position = LogPosition(from_start=True)
+    bar = [line(1, "10%"), Line("", "20%"), Line("", "30%")]
+    assert printed(position, line(0, "one"), *bar[:2]) == ["one", "10%", "20%"]
+    assert printed(position, line(0, "one"), *bar, line(1, "two")) == ["30%", "two"]
+    assert printed(position, *bar, line(1, "two"), line(2, "three")) == ["three"]
+
+
 @pytest.mark.parametrize(
-    ("stored", "last", "expected"),
+    ("lines", "stored", "from_start", "is_whole", "expected"),
     [
-        (["a", "b", "c"], "b", ["c"]),
-        (["a", "b", "a", "c"], "a", ["c"]),
-        (["a", "b"], "b", []),
-        (["a", "b"], "", ["a", "b"]),
-        (["x", "y"], "b", ["x", "y"]),
-        ([], "b", []),
+        pytest.param("a b", "a b c", True, True, "c", id="whole log"),
+        pytest.param("a a", "a a a", True, True, "a", id="whole log of equal lines"),
+        pytest.param("a b", "b c", True, False, "c", id="end of the log"),
+        pytest.param("a", "b a", True, False, "b a", id="only new lines, which repeat what was printed"),
+        pytest.param("a b", "b a b", True, False, "a b", id="the last line comes again"),
+        pytest.param("b", "a b c b", False, True, "c b", id="printed from within the stored log"),
+        pytest.param("a bcd e", "cd e f", False, False, "f", id="stored from within a line"),
+        pytest.param("b", "x y", False, False, "x y", id="a gap"),
+        pytest.param("", "a b", True, True, "a b", id="nothing printed"),
+        pytest.param("", "a b", False, False, "a b", id="nothing printed of the end"),
+        pytest.param("b", "", False, True, "", id="nothing stored"),
     ],
 )
-def test_a_stored_log_continues_a_live_one(stored: list[str], last: str, expected: list[str]) -> None:
-    assert unseen(stored, last) == expected
+def test_a_stored_log_continues_a_live_one(
+    lines: str, stored: str, expected: str, *, from_start: bool, is_whole: bool
+) -> None:
+    position = LogPosition(from_start=from_start)
+    printed(position, *(line(second, text) for second, text in enumerate(lines.split())))
+    assert list(position.unseen(stored.split(), is_whole=is_whole)) == expected.split()
 
 
 def test_prefixes_are_aligned_and_name_the_attempt_of_a_restart() -> None:
