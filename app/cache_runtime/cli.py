@@ -16,7 +16,7 @@ import typer
 from app.cache_runtime.config import RuntimeConfig, WarmupTimes
 from app.cache_runtime.engine.cache_engine import CacheEngine, engine_for, perform
 from app.cache_runtime.errors import JobFailed, StartupError
-from app.cache_runtime.options import OPTIONS
+from app.cache_runtime.options import OPTIONS, Progress
 from app.domain.cache.vocabulary import JobType
 
 runtime = typer.Typer(
@@ -95,7 +95,7 @@ def _job(kind: JobType, help_text: str) -> None:
 
         async def work() -> None:
             engine: CacheEngine = engine_for(driver, config)
-            message = await perform(engine, options, job)
+            message = await perform(engine, options, job, Progress())
             if message:
                 print(message)  # noqa: T201
 

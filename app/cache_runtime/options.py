@@ -64,9 +64,30 @@ class ResultStatus(StrEnum):
     FAIL = "fail"
 
 
+class Progress(msgspec.Struct, kw_only=True, rename="camel"):
+    """How far a job is on one server. The job counts here while it runs; None means unknown."""
+
+    files_done: int | None = None
+    files_total: int | None = None
+    bytes_done: int | None = None
+
+    def add(self, files: int = 1, size: int | None = None) -> None:
+        """Count files that are done, and their bytes if these are known."""
+        self.files_done = (self.files_done or 0) + files
+        if size is not None:
+            self.bytes_done = (self.bytes_done or 0) + size
+
+
 class JobResult(msgspec.Struct, frozen=True):
+    """The result of a job as served. Without a known figure it has no `progress`, as upstream's has none."""
+
     status: ResultStatus
     message: str = ""
+    progress: Progress | msgspec.UnsetType = msgspec.UNSET
+
+    def with_progress(self, progress: Progress) -> "JobResult":
+        known = any(each is not None for each in (progress.files_done, progress.files_total, progress.bytes_done))
+        return msgspec.structs.replace(self, progress=progress if known else msgspec.UNSET)
 
 
 class CacheInfo(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):

@@ -3,13 +3,14 @@
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from app.cache_runtime.engine import juicefs
 from app.cache_runtime.engine.cache_status import disk_figures, parse_info, pauses, tree_size
 from app.cache_runtime.errors import JobFailed
 from app.cache_runtime.files.threads import Stop
-from app.cache_runtime.options import SyncRequest, WarmupRequest, decoded, flags
+from app.cache_runtime.options import JobResult, Progress, ResultStatus, SyncRequest, WarmupRequest, decoded, flags
 from app.cache_runtime.programs.commands import Output
 from app.domain.cache.vocabulary import JobType
 from tests.support.disks import small_disk
@@ -83,6 +84,29 @@ def test_the_output_of_juicefs_sync_is_parsed(lines: list[str], problem: str | N
     assert found == problem or (problem is not None and found is not None and found.startswith(problem))
 
 
+COPIED = "2026/01/02 03:04:05.678901 juicefs[7] <DEBUG>: Copied {} bytes) in 439.448µs"
+COUNTED: dict[str, tuple[list[str], Progress]] = {
+    "nothing yet": (["Syncing from file:///a/ to file:///b/"], Progress()),
+    "copied files": ([COPIED.format("x/1 (3"), COPIED.format("a (b (0")], Progress(files_done=2, bytes_done=3)),
+    "what looks like it": ([f"Failed to copy {COPIED.format('x (3')}", COPIED.format("x (-3")], Progress()),
+    "the end": (["Found: 5, copied: 3, deleted: 0, failed: 0, transferred: 3 B"], Progress(files_done=3)),
+}
+
+
+@pytest.mark.parametrize(("lines", "wanted"), COUNTED.values(), ids=COUNTED)
+def test_the_files_that_a_sync_has_copied_are_counted(lines: list[str], wanted: Progress) -> None:
+    report = juicefs.SyncReport(Progress())
+    for line in lines:
+        report.line(line)
+    assert report.progress == wanted
+
+
+def test_a_result_without_a_known_figure_has_no_progress() -> None:
+    result = JobResult(ResultStatus.RUNNING)
+    assert msgspec.json.encode(result.with_progress(Progress())) == b'{"status":"running","message":""}'
+    assert result.with_progress(Progress(files_total=0)).progress == Progress(files_total=0)
+
+
 def test_output_is_kept_in_bounded_memory() -> None:
     heard: list[int] = []
     output = Output(lambda line: heard.append(len(line)))
@@ -98,7 +122,7 @@ def test_output_is_kept_in_bounded_memory() -> None:
 
 def test_without_errors_the_summary_is_the_last_lines() -> None:
     output = Output()
-    output.feed(b"\n".join(b"%d" % number for number in range(20)))
+    output.feed(b"\n".join(b"%d\n1 <DEBUG>: detail" % number for number in range(20)))
     output.close()
     assert output.summary().split() == [str(number) for number in range(12, 20)]
 

@@ -98,8 +98,16 @@ class CacheServer:
         assert answer.status_code == 200, answer.text
 
     async def result(self, kind: str, name: str) -> dict[str, str] | None:
+        """Return the status and the message of a job."""
         answer = await self.ask("GET", f"/{kind}Result/{name}")
-        return answer.json() if answer.status_code == 200 else None
+        if answer.status_code != 200:
+            return None
+        return {key: value for key, value in answer.json().items() if key != "progress"}
+
+    async def progress(self, kind: str, name: str) -> dict[str, int] | None:
+        """Return the known figures of the progress of a job, or None if it reports none."""
+        progress = (await self.ask("GET", f"/{kind}Result/{name}")).json().get("progress")
+        return progress and {key: value for key, value in progress.items() if value is not None}
 
     async def until(self, kind: str, name: str, *statuses: str, within: float = 120) -> dict[str, str]:
         return await until(

@@ -6,24 +6,33 @@ from typing import Final, Protocol
 from app.cache_runtime.config import RuntimeConfig
 from app.cache_runtime.engine.juicefs import JuiceFSEngine
 from app.cache_runtime.errors import StartupError
-from app.cache_runtime.options import CacheInfo, ClearRequest, Options, RmrRequest, SyncRequest, WarmupRequest
+from app.cache_runtime.options import (
+    CacheInfo,
+    ClearRequest,
+    Options,
+    Progress,
+    RmrRequest,
+    SyncRequest,
+    WarmupRequest,
+)
 
 
 class CacheEngine(Protocol):
     """A cache driver on a server.
 
     Each job returns a message about its success, or raises JobFailed. After a cancellation no process keeps running.
+    Meanwhile it counts in `progress` what it knows to be done.
     """
 
-    async def do_sync_job(self, options: SyncRequest) -> str: ...
+    async def do_sync_job(self, options: SyncRequest, progress: Progress) -> str: ...
 
-    async def do_warmup_job(self, options: WarmupRequest, job: str) -> str:
+    async def do_warmup_job(self, options: WarmupRequest, job: str, progress: Progress) -> str:
         """Warm up this server's part. `job` is the name of the job, the same on all servers of the set."""
         ...
 
-    async def do_rmr_job(self, options: RmrRequest) -> str: ...
+    async def do_rmr_job(self, options: RmrRequest, progress: Progress) -> str: ...
 
-    async def do_clear_job(self, options: ClearRequest) -> str: ...
+    async def do_clear_job(self, options: ClearRequest, progress: Progress) -> str: ...
 
     async def create_cache_status(self) -> CacheInfo:
         """Measure the cache. Errors become part of the result and are never raised."""
@@ -46,14 +55,14 @@ def engine_for(driver: str, config: RuntimeConfig) -> CacheEngine:
     return make(config)
 
 
-async def perform(engine: CacheEngine, options: Options, job: str) -> str:
+async def perform(engine: CacheEngine, options: Options, job: str, progress: Progress) -> str:
     """Run the job of this name that the options describe, and return its message."""
     match options:
         case SyncRequest():
-            return await engine.do_sync_job(options)
+            return await engine.do_sync_job(options, progress)
         case WarmupRequest():
-            return await engine.do_warmup_job(options, job)
+            return await engine.do_warmup_job(options, job, progress)
         case RmrRequest():
-            return await engine.do_rmr_job(options)
+            return await engine.do_rmr_job(options, progress)
         case ClearRequest():
-            return await engine.do_clear_job(options)
+            return await engine.do_clear_job(options, progress)

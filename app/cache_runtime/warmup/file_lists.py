@@ -4,7 +4,8 @@ import itertools
 import os
 import random
 import stat
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -104,9 +105,13 @@ def can_be_listed(path: bytes) -> bool:
 
 @dataclass(slots=True)
 class SplitResult:
-    """The number of files for each server, and the paths that no list can hold."""
+    """The number of files for each server, and the paths that no list can hold.
+
+    `sizes` has the number of files of each line if one server gets all lines. Otherwise each line is a file.
+    """
 
     counts: dict[int, int]
+    sizes: "array[int]" = field(default_factory=lambda: array("I"))
     skipped: SkippedPaths = field(default_factory=SkippedPaths)
 
 
@@ -130,18 +135,40 @@ def split(
             server, file = lists[draw.randrange(len(lists)) if at_random else turn % len(lists)]
             turn += 1
             result.counts[server] += files
+            if len(lists) == 1:
+                result.sizes.append(files)
             file.write(path[start:] + b"\n")
     return result
 
 
-def copy_lines(source: BinaryIO, data_dir: Path, target: Path, limit: int) -> int:
-    """Copy the next lines of a list, made absolute, to a file of their own. Return their number."""
-    base, count = os.fsencode(data_dir), 0
-    with target.open("wb", buffering=_BUFFER) as file:
-        for line in itertools.islice(source, limit):
-            file.write(base + b"/" + line)
-            count += 1
+def count_lines(source: BinaryIO) -> int:
+    """Return the number of lines of a list, and leave it at its beginning."""
+    count = sum(chunk.count(b"\n") for chunk in iter(lambda: source.read(_BUFFER), b""))
+    source.seek(0)
     return count
+
+
+def batches(sizes: Iterable[int], limit: int) -> Iterator[tuple[int, int]]:
+    """Yield the numbers of lines and of files of each batch of a list whose lines have these numbers of files.
+
+    A batch ends with the line by which it has `limit` files or more.
+    """
+    lines, files = 0, 0
+    for size in sizes:
+        lines, files = lines + 1, files + size
+        if files >= limit:
+            yield lines, files
+            lines, files = 0, 0
+    if lines:
+        yield lines, files
+
+
+def copy_lines(source: BinaryIO, data_dir: Path, target: Path, count: int) -> None:
+    """Copy the next `count` lines of a list, made absolute, to a file of their own."""
+    base = os.fsencode(data_dir)
+    with target.open("wb", buffering=_BUFFER) as file:
+        for line in itertools.islice(source, count):
+            file.write(base + b"/" + line)
 
 
 def _list_file(directory: int, server: int) -> BinaryIO:

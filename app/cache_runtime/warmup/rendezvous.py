@@ -19,6 +19,7 @@ from app.cache_runtime.errors import JobFailed
 from app.cache_runtime.files.paths import Entry
 from app.cache_runtime.files.removal import remove
 from app.cache_runtime.files.threads import Stop
+from app.cache_runtime.options import Progress
 
 DIRECTORY_NAME: Final = ".warmup"
 _RUN: Final = "run"
@@ -253,7 +254,7 @@ def sweep(data_dir: Path) -> None:
 def _remove(data_dir: Path, name: str) -> None:
     parent = os.open(data_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        remove(Entry(parent, name, str(data_dir / name)), Stop())
+        remove(Entry(parent, name, str(data_dir / name)), Stop(), Progress())
     finally:
         os.close(parent)
 

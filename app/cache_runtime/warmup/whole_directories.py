@@ -16,6 +16,8 @@ from app.cache_runtime.files.threads import Stop
 from app.cache_runtime.warmup.file_lists import ListEntry, can_be_listed
 
 _MAX_PENDING: Final = 10_000  # whole directories in memory until it is known whether their parent is whole
+# Files below the subdirectories of a whole directory. The progress of a warm-up counts lines that are done.
+_MAX_FILES: Final = 10_000
 
 
 @dataclass(slots=True)
@@ -26,6 +28,7 @@ class _Level:
     entries: "os._ScandirIterator[bytes]"
     whole: bool
     files: int = 0
+    files_below: int = 0
     below: list[ListEntry] = field(default_factory=list)
 
 
@@ -69,12 +72,13 @@ def _opened(path: bytes, opened: ExitStack) -> _Level:
 def _closed(level: _Level, above: _Level | None) -> Iterator[ListEntry]:
     """Yield what is certain after all entries of the level were read. A whole directory is left to its parent."""
     if level.whole:
-        part = ListEntry(level.path, level.files + sum(part.files for part in level.below))
+        part = ListEntry(level.path, level.files + level.files_below)
         if above is None:
             yield part
         elif part.files:
             above.below.append(part)
-        if above is not None and len(above.below) > _MAX_PENDING:
+            above.files_below += part.files
+        if above is not None and (len(above.below) > _MAX_PENDING or above.files_below > _MAX_FILES):
             yield from _give_up(above)
         return
     if above is not None:
@@ -85,10 +89,11 @@ def _closed(level: _Level, above: _Level | None) -> Iterator[ListEntry]:
 
 
 def _give_up(level: _Level) -> Iterator[ListEntry]:
-    """Yield the pending directories, since there are too many to keep. Their parent is then listed in pieces."""
+    """Yield the pending directories, which are too many to keep or to count as one. Their parent comes in pieces."""
     level.whole = False
     yield from level.below
     level.below.clear()
+    level.files_below = 0
 
 
 def _files_in(path: bytes) -> Iterator[ListEntry]:

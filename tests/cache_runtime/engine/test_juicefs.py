@@ -52,11 +52,13 @@ async def test_a_set_is_synced_warmed_counted_cleared_and_removed(filled: Set) -
 
     name = await server.post("warmup", {"paths": [f"{data}/there"], "partitions": 1, "threads": 4})
     assert await server.ended("warmup", name) == {"status": "success", "message": "20 files on 1 servers"}
+    assert await server.progress("warmup", name) == {"filesDone": 20, "filesTotal": 20}
     await until_status(server, cachedSize=str(size))
     assert not (data / ".warmup").exists()
 
     name = await server.post("sync", {"source": f"file://{source}/", "destination": f"file://{data}/copy/"})
     assert await server.ended("sync", name) == {"status": "success", "message": "20 files found"}
+    assert await server.progress("sync", name) == {"filesDone": 20, "bytesDone": size}
     assert sorted(path.name for path in (data / "copy").iterdir()) == sorted(p.name for p in source.iterdir())
     await until_status(server, totalSize=str(2 * size), totalFiles="40")
 
@@ -67,6 +69,7 @@ async def test_a_set_is_synced_warmed_counted_cleared_and_removed(filled: Set) -
     (data / ".hidden").write_bytes(b"not counted")
     name = await server.post("rmr", {"paths": [f"{data}/copy"]})
     assert (await server.ended("rmr", name))["status"] == "success"
+    assert await server.progress("rmr", name) == {"filesDone": 20}
     await until_status(server, totalSize=str(size), totalFiles="20", errorMassage="")
 
 
@@ -99,6 +102,9 @@ async def test_a_source_that_vanishes_half_way_is_a_failure(filled: Set, tmp_pat
     options = {"source": f"file://{source}/", "destination": f"file://{data}/half/", "bwlimit": 20, "threads": 2}
     name = await server.post("sync", options)
     await until(lambda: (data / "half" / "d0").exists() and any((data / "half/d0").iterdir()), what="the first copies")
+    copying = await until(lambda: server.progress("sync", name), bool, what="copied files are reported")
+    assert 0 < copying["filesDone"] < 200
+    assert copying["bytesDone"] == 50_000 * copying["filesDone"]
     shutil.rmtree(source / "d0")
     failed = await server.ended("sync", name)
     assert failed["status"] == "fail"

@@ -9,6 +9,7 @@ from app.cache_runtime.errors import JobFailed
 from app.cache_runtime.files.paths import check_future, existing
 from app.cache_runtime.files.removal import clear_paths, remove_paths
 from app.cache_runtime.files.threads import Stop, Stopped
+from app.cache_runtime.options import Progress
 from tests.support.disks import small_disk
 
 
@@ -46,7 +47,7 @@ REMOVED = {
 @pytest.mark.parametrize(("paths", "gone"), REMOVED.values(), ids=REMOVED)
 def test_rmr_removes(base: Path, paths: list[str], gone: set[str]) -> None:
     before = names(base)
-    remove_paths(base, tuple(path.format(base=base) for path in paths), Stop())
+    remove_paths(base, tuple(path.format(base=base) for path in paths), Stop(), Progress())
     assert before - names(base) == gone
     assert kept(base)
 
@@ -75,7 +76,7 @@ REFUSED = {
 def test_rmr_refuses_and_removes_nothing(base: Path, path: str, message: str) -> None:
     before = names(base)
     with pytest.raises(JobFailed, match=message):
-        remove_paths(base, (f"{base}/c", path.format(base=base)), Stop())
+        remove_paths(base, (f"{base}/c", path.format(base=base)), Stop(), Progress())
     assert names(base) == before
     assert kept(base)
 
@@ -91,7 +92,7 @@ CLEARED = {
 @pytest.mark.parametrize(("paths", "gone"), CLEARED.values(), ids=CLEARED)
 def test_clear_leaves_the_directory_and_dot_files(base: Path, paths: list[str], gone: set[str]) -> None:
     before = names(base)
-    clear_paths((base,), tuple(path.format(base=base) for path in paths), Stop())
+    clear_paths((base,), tuple(path.format(base=base) for path in paths), Stop(), Progress())
     assert before - names(base) == gone
     assert kept(base)
 
@@ -112,7 +113,7 @@ def test_clear_leaves_the_directory_and_dot_files(base: Path, paths: list[str], 
 def test_clear_refuses_and_removes_nothing(base: Path, path: str, message: str) -> None:
     before = names(base)
     with pytest.raises(JobFailed, match=message):
-        clear_paths((base,), (f"{base}/*", path.format(base=base)), Stop())
+        clear_paths((base,), (f"{base}/*", path.format(base=base)), Stop(), Progress())
     assert names(base) == before
     assert kept(base)
 
@@ -121,9 +122,9 @@ def test_another_file_system_is_not_entered(base: Path) -> None:
     with small_disk(base / "a" / "disk", 1) as disk:
         (disk / "file").write_text("x")
         with pytest.raises(JobFailed, match="another file system"):
-            remove_paths(base, (f"{base}/a",), Stop())
+            remove_paths(base, (f"{base}/a",), Stop(), Progress())
         with pytest.raises(JobFailed, match="another file system"):
-            remove_paths(base, (f"{base}/a/disk/file",), Stop())
+            remove_paths(base, (f"{base}/a/disk/file",), Stop(), Progress())
         assert (disk / "file").exists()
 
 
@@ -132,16 +133,25 @@ def test_deep_trees_need_no_deep_stack(tmp_path: Path) -> None:
     for _ in range(400):
         deep /= "d"
     deep.mkdir(parents=True)
-    remove_paths(tmp_path / "data", (f"{tmp_path}/data/x",), Stop())
+    remove_paths(tmp_path / "data", (f"{tmp_path}/data/x",), Stop(), Progress())
     assert not list((tmp_path / "data").iterdir())
 
 
-@pytest.mark.parametrize("work", [remove_paths, lambda base, paths, stop: clear_paths((base,), paths, stop)])
-def test_removal_stops_on_request(base: Path, work: Callable[[Path, tuple[str, ...], Stop], None]) -> None:
+@pytest.mark.parametrize("work", [remove_paths, lambda base, *rest: clear_paths((base,), *rest)])
+def test_removal_stops_on_request(base: Path, work: Callable[[Path, tuple[str, ...], Stop, Progress], None]) -> None:
     stop = Stop()
     stop.set()
     with pytest.raises(Stopped):
-        work(base, (f"{base}/a",), stop)
+        work(base, (f"{base}/a",), stop, Progress())
+
+
+def test_removed_files_and_links_are_counted_and_directories_are_not(base: Path) -> None:
+    progress = Progress()
+    (base / "a" / "link").symlink_to("b")
+    remove_paths(base, (f"{base}/a", f"{base}/c"), Stop(), progress)
+    assert progress == Progress(files_done=5)
+    clear_paths((base,), (f"{base}/.dot",), Stop(), progress)
+    assert progress == Progress(files_done=6)
 
 
 def test_a_destination_need_not_exist_but_must_stay_inside(base: Path) -> None:

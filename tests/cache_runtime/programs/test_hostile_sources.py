@@ -13,7 +13,7 @@ import pytest
 from app.cache_runtime.config import RuntimeConfig
 from app.cache_runtime.engine.juicefs import JuiceFSEngine
 from app.cache_runtime.errors import JobFailed
-from app.cache_runtime.options import SyncRequest
+from app.cache_runtime.options import Progress, SyncRequest
 from app.cache_runtime.programs import confinement
 from app.cache_runtime.programs.sync_access import check_source
 from tests.support.cache_server import CacheServer, cache_server
@@ -74,7 +74,7 @@ async def test_without_landlock_keys_that_climb_are_left_out(tmp_path: Path, mon
     engine = JuiceFSEngine(RuntimeConfig(tmp_path / "data"))
     with object_storage({"../../up": b"e", "a/../../../up": b"e", "a..b": b"g", "skipped": b"s"}) as storage:
         await engine.do_sync_job(
-            SyncRequest(source=storage.uri, destination=f"file://{tmp_path}/data/out/", exclude="^skip")
+            SyncRequest(source=storage.uri, destination=f"file://{tmp_path}/data/out/", exclude="^skip"), Progress()
         )
     assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()} == {"data/out/a..b"}
 
@@ -150,7 +150,7 @@ async def test_a_worker_is_a_host_and_no_flag_of_ssh(tmp_path: Path, worker: str
     engine = JuiceFSEngine(RuntimeConfig(tmp_path))
     options = SyncRequest(source=f"file://{tmp_path}/", destination=f"file://{tmp_path}/x/", worker=worker)
     with pytest.raises(JobFailed, match="worker"):
-        await engine.do_sync_job(options)
+        await engine.do_sync_job(options, Progress())
 
 
 @needs_landlock

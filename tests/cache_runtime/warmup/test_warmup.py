@@ -11,8 +11,10 @@ import pytest
 
 from app.cache_runtime.config import WarmupTimes
 from app.cache_runtime.errors import JobFailed
-from app.cache_runtime.options import WarmupRequest
+from app.cache_runtime.options import Progress, WarmupRequest
+from app.cache_runtime.warmup import coordination
 from app.cache_runtime.warmup.coordination import Warmup
+from app.cache_runtime.warmup.file_lists import batches
 from app.cache_runtime.warmup.rendezvous import FailureDetector, Rendezvous, beats, with_prefix
 from tests.support.waiting import until
 
@@ -116,6 +118,39 @@ async def test_paths_that_are_refused(servers: Servers, path: str, message: str)
     with pytest.raises(JobFailed, match=message):
         await servers.server(0, WarmupRequest(paths=(path.format(data=servers.data),))).run()
     assert servers.left() == []
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_the_files_of_each_finished_run_of_juicefs_are_counted(
+    servers: Servers, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordination, "_BATCH", 1)
+    options, counted = WarmupRequest(partitions=count), [Progress() for _ in range(count)]
+    seen: list[list[int | None]] = [[] for _ in range(count)]
+
+    def server(index: int) -> Warmup:
+        async def warm(_: Path) -> None:
+            seen[index].append(counted[index].files_done)
+
+        return Warmup(servers.data, index, options, "job", TIMES, warm, progress=counted[index])
+
+    await asyncio.gather(*(server(index).run() for index in range(count)))
+    # The directory a/b stands for one file, and the others are listed one by one.
+    assert seen == [[*range(4 // count)]] * count
+    assert counted == [Progress(files_done=4 // count, files_total=4 // count)] * count
+
+
+BATCHES: list[tuple[list[int], list[tuple[int, int]]]] = [
+    ([], []),
+    ([1, 1, 1, 1, 1], [(2, 2), (2, 2), (1, 1)]),
+    ([1, 5, 1, 2], [(2, 6), (2, 3)]),
+    ([0], [(1, 0)]),
+]
+
+
+@pytest.mark.parametrize(("sizes", "wanted"), BATCHES)
+def test_a_batch_ends_when_it_has_enough_files(sizes: list[int], wanted: list[tuple[int, int]]) -> None:
+    assert [*batches(sizes, 2)] == wanted
 
 
 @pytest.mark.parametrize("line", ["/etc/passwd", "../x", "a/../../x"])

@@ -79,6 +79,12 @@ def test_too_many_pending_directories_are_listed_one_by_one(tmp_path: Path, monk
     assert lines(tmp_path) == {**{f"a/d{number}": 1 for number in range(7)}, "a/2": 1, "b": 1}
 
 
+def test_directories_of_too_many_files_are_listed_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(whole_directories, "_MAX_FILES", 4)
+    make(tmp_path, *(f"a/d{number}/{file}" for number in range(4) for file in range(2)), "a/2", "b/1")
+    assert lines(tmp_path) == {**{f"a/d{number}": 2 for number in range(4)}, "a/2": 1, "b": 1}
+
+
 @given(PATHS)
 def test_each_file_is_listed_exactly_once(paths: list[str]) -> None:
     with tempfile.TemporaryDirectory() as directory:
