@@ -128,6 +128,8 @@ OF_SCHEMA: Final[Mapping[str, str]] = {
     "SampleCache.totalBytes": "The size of the data.",
     "SampleJobState.observedAt": "When the controller last observed a change of this job; null before.",
     "SampleJobState.type": "The operation.",
+    "SampleNode.node": "Name of the node.",
+    "SampleProgress.serversReporting": "Number of servers that the sums are of.",
     "SampleRuntime.ready": "Number of servers that are ready.",
     "SampleSetState.observedAt": "When the controller last observed a change of this set in the cluster; null before.",
     "SampleSetState.runtime": "The runtime servers.",

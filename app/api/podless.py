@@ -30,7 +30,7 @@ from app.api.views import (
 )
 from app.db.samples.rows import SampleRow
 from app.domain.cluster_check import ClusterCheck
-from app.domain.kinds.base import Facts, PodlessKind
+from app.domain.kinds.base import Facts, Figures, PodlessKind
 from app.domain.listing import Criteria
 from app.services.gateway import Services
 from app.services.manifests import Sampler
@@ -110,8 +110,8 @@ class PodlessResource(Resource):
 
     def view_of(self, row: SampleRow) -> BaseModel:
         """Return the whole view of an object."""
-        native = self.kind.native_status(row.record)
-        return self.models.view(**self._status(row), **as_submitted(row), native_status=native)
+        native, details = self.kind.native_status(row.record), _fields(self.kind.detailed(row.record))
+        return self.models.view(**self._status(row), **as_submitted(row), native_status=native, **details)
 
     def status_of(self, row: SampleRow) -> BaseModel:
         """Return the view of an object without its spec and native status."""
@@ -129,7 +129,6 @@ class PodlessResource(Resource):
             deleted=row.deleted_at is not None,
             gone=row.gone_at is not None,
         )
-        figures = self.kind.shown(facts)
         return {
             "phase": row.phase,
             "reason": row.reason,
@@ -138,8 +137,12 @@ class PodlessResource(Resource):
             "started_at": row.outcome.started_at,
             "finished_at": row.outcome.finished_at,
             "observed_at": row.observed_at,
-            **{name: getattr(figures, name) for name in type(figures).model_fields},
+            **_fields(self.kind.shown(facts)),
         }
+
+
+def _fields(figures: Figures) -> dict[str, Any]:
+    return {name: getattr(figures, name) for name in type(figures).model_fields}
 
 
 # Cached, because two classes with the same name would be two schemas of the OpenAPI document.
@@ -147,7 +150,7 @@ class PodlessResource(Resource):
 def _models(kind: PodlessKind) -> Models:
     """Return the models of the answers about the kind: the common ones, with the phases and figures of the kind."""
     name = kind.kind
-    figures: dict[str, Any] = {key: (field.annotation, field) for key, field in kind.figures.model_fields.items()}
+    figures, details = _typed(kind.figures), _typed(kind.details)
     phase = (kind.phases, ...)
     own_kind = (Annotated[str, Field(json_schema_extra={"const": name})], ...)
     about = f"The status of a {name}."
@@ -155,7 +158,7 @@ def _models(kind: PodlessKind) -> Models:
     about = f"A {name} without its spec and native status. This is the cheapest representation to poll."
     status = _derived(f"{name}StatusView", ResourceStatusView, about, kind=own_kind, status=(state, ...))
     about = inspect.cleandoc(type(kind).__doc__ or f"A {name}.")
-    view = _derived(f"{name}View", ResourceView, about, kind=own_kind, status=(state, ...))
+    view = _derived(f"{name}View", ResourceView, about, kind=own_kind, status=(state, ...), **details)
     about = f"What a table of {name}s shows: an object without its manifest, conditions and native status."
     summary = _derived(f"{name}SummaryView", ResourceSummaryView, about, kind=own_kind, status=(state, ...))
     about = f"One entry of the history of a {name}. Its task, rank and attempt are null."
@@ -183,6 +186,11 @@ def _models(kind: PodlessKind) -> Models:
         ),
         watch=event,
     )
+
+
+def _typed(figures: type[Figures]) -> dict[str, Any]:
+    """Return the fields of figures, as `_derived` takes them."""
+    return {key: (field.annotation, field) for key, field in figures.model_fields.items()}
 
 
 def _counts(name: str, phase: tuple[Any, Any], own_kind: tuple[Any, Any]) -> Any:

@@ -195,6 +195,15 @@ class JobSummary(Struct, frozen=True, kw_only=True, rename="camel"):
     status: Status
 
 
+class SampleNode(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a node of a SampleSet has cached."""
+
+    node: str
+    server: str
+    cached_bytes: int | None = None
+    message: str
+
+
 class RemovalStage(StrEnum):
     """The stages of the removal of a SampleSet, in their order."""
 
@@ -214,6 +223,16 @@ class SampleCache(Struct, frozen=True, kw_only=True, rename="camel"):
     cached_bytes: int
     whole: bool
     observed_at: datetime | None = None
+
+
+class SampleProgress(Struct, frozen=True, kw_only=True, rename="camel"):
+    """How far an operation on a SampleSet is, as its runtime servers last reported. Sums over the servers that did."""
+
+    files_done: int | None = None
+    files_total: int | None = None
+    bytes_done: int | None = None
+    servers_reporting: int
+    servers: int
 
 
 class SampleRuntime(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -247,6 +266,7 @@ class SampleSetState(Struct, frozen=True, kw_only=True, rename="camel"):
     observed_at: datetime | None = None
     cache: SampleCache | None = None
     runtime: SampleRuntime
+    sync: SampleProgress | None = None
     removal: str | None = None
 
 
@@ -268,6 +288,7 @@ class SampleSet(Struct, frozen=True, kw_only=True, rename="camel"):
     created_by: str
     spec: dict[str, Any]
     native_status: dict[str, Any]
+    nodes: list[SampleNode]
 
 
 class SampleSetStatus(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -329,6 +350,7 @@ class SampleJobState(Struct, frozen=True, kw_only=True, rename="camel"):
     type: str
     sample_set: str
     job_name: str | None = None
+    progress: SampleProgress | None = None
 
 
 class SampleJob(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -556,6 +578,7 @@ class JobOfSet(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str
     type: str
     phase: str
+    progress: SampleProgress | None = None
 
 
 class MountingJob(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
 from app.api.podless import PodlessResource
-from app.domain.cache.reconcile.cache_status import ServerReport, aggregate
+from app.domain.cache.reconcile.cache_status import NodeCache, ServerReport, aggregate
+from app.domain.cache.reconcile.progress import OperationProgress
 from app.domain.cache.reconcile.values import Complaint, RuntimeStatus
 from app.domain.cache.vocabulary import RemovalStage, SampleJobPhase, SetPhase
 from tests.support.gateway import Gateway, jobs_path, manifest
@@ -52,10 +53,11 @@ async def test_a_new_object_has_every_field(place: Place) -> None:
     assert status["runtime"] == {"ready": 0, "wanted": 2}
     assert shown["spec"]["csi"] == {"driver": "juicefs"}
     assert shown["nativeStatus"] == {"phase": ""}
-    for absent in ("removal", "observedAt", "cache", "startedAt", "finishedAt"):
+    for absent in ("removal", "observedAt", "cache", "sync", "startedAt", "finishedAt"):
         assert status[absent] is None
+    assert shown["nodes"] == []
     job = (await place.submit(JOBS))["status"]
-    assert (job["type"], job["sampleSet"], job["jobName"]) == ("warmup", "one", None)
+    assert (job["type"], job["sampleSet"], job["jobName"], job["progress"]) == ("warmup", "one", None, None)
 
 
 async def test_results_of_the_controller_are_in_status_and_conditions(place: Place) -> None:
@@ -77,6 +79,48 @@ async def test_results_of_the_controller_are_in_status_and_conditions(place: Pla
         "observedAt": "2026-01-01T00:00:00Z",
     }
     assert {one["type"]: one["status"] for one in shown["conditions"]} == {"Ready": "True", "Synced": "True"}
+
+
+async def test_the_caches_of_nodes_are_in_the_whole_object_only(place: Place) -> None:
+    created = await place.submit(SETS)
+    nodes = (
+        NodeCache(node="n0", server="one-runtime-0", cached_bytes=5),
+        NodeCache(node="n1", server="one-runtime-1", cached_bytes=None, message="the server does not answer"),
+    )
+    await conclude(place.gateway, created["uid"], {"phase": SetPhase.READY, "nodes": nodes})
+    whole = await place.get(SETS, "one")
+    assert whole.json()["nodes"] == [
+        {"node": "n0", "server": "one-runtime-0", "cachedBytes": 5, "message": ""},
+        {"node": "n1", "server": "one-runtime-1", "cachedBytes": None, "message": "the server does not answer"},
+    ]
+    listed = (await place.gateway.client.get(f"{place.path(SETS)}?view=summary")).json()["items"]
+    for short in ((await place.get(SETS, "one", "status")).json(), listed[0]):
+        assert "nodes" not in short
+        assert "n0" not in str(short)
+
+
+async def test_the_progress_of_an_operation_is_in_its_status(place: Place) -> None:
+    progress = OperationProgress(files_done=3, files_total=None, bytes_done=2**40, reporting=1, servers=2)
+    shown = {"filesDone": 3, "filesTotal": None, "bytesDone": 2**40, "serversReporting": 1, "servers": 2}
+    sample_set, job = await place.submit(SETS), await place.submit(JOBS)
+    await conclude(place.gateway, sample_set["uid"], {"phase": SetPhase.SYNCING, "sync_progress": progress})
+    await conclude(place.gateway, job["uid"], {"phase": SampleJobPhase.RUNNING, "progress": progress})
+    assert (await place.get(SETS, "one", "status")).json()["status"]["sync"] == shown
+    assert (await place.get(JOBS, "one", "status")).json()["status"]["progress"] == shown
+
+
+async def test_a_record_of_an_older_version_has_no_nodes_and_no_progress(place: Place) -> None:
+    for resource in (SETS, JOBS):
+        created = await place.submit(resource)
+        async with place.gateway.db.begin() as connection:
+            older = "(record::jsonb - 'nodes' - 'sync_progress' - 'progress')::json"
+            await connection.execute(f"UPDATE samples SET record = {older} WHERE uid = $1", UUID(created["uid"]))
+        shown = (await place.get(resource, "one")).json()
+        assert (shown.get("nodes", []), shown["status"].get("sync"), shown["status"].get("progress")) == (
+            [],
+            None,
+            None,
+        )
 
 
 async def test_a_sample_job_starts_and_ends_like_a_job(place: Place) -> None:
@@ -287,7 +331,7 @@ async def test_dependents_are_mounting_jobs_and_sample_jobs(place: Place) -> Non
     warm = await place.submit(JOBS, "warm")
     await place.submit(JOBS, "elsewhere", sampleSetRef={"name": "two"})
     reader = {"uid": mounting.json()["uid"], "name": "reader", "kind": "GenericJob", "phase": "Queued"}
-    of_set = {"uid": warm["uid"], "name": "warm", "type": "warmup", "phase": ""}
+    of_set = {"uid": warm["uid"], "name": "warm", "type": "warmup", "phase": "", "progress": None}
     shown = await place.get(SETS, "one", "dependents")
     assert shown.json() == {"jobs": [reader], "sampleJobs": [of_set]}
     by_uid = await place.gateway.client.get(f"/api/v1/samplesets/{created['uid']}/dependents")

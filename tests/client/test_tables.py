@@ -163,10 +163,11 @@ def test_events_are_in_the_order_of_time() -> None:
 
 def test_the_description_of_a_sample_set_has_its_cache_and_its_users() -> None:
     wire = job("Ready", "imagenet")
+    wire |= {"nodes": []}
     wire["status"] |= {"cache": None, "runtime": {"ready": 1, "wanted": 2}}
     users = {
         "jobs": [{"uid": "u", "name": "train", "kind": "GenericJob", "phase": "Running"}],
-        "sampleJobs": [{"uid": "u", "name": "warm", "type": "warmup", "phase": "Running"}],
+        "sampleJobs": [{"uid": "u", "name": "warm", "type": "warmup", "phase": "Running", "progress": None}],
     }
     text = describe_text(typed(SampleSet, wire), [], [], [], NOW, dependents=typed(Dependents, users))
     assert "Cache:     1/2 servers ready\n" in text

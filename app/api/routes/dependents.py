@@ -12,7 +12,9 @@ from app.api.views import View
 from app.db.samples.rows import SampleRow
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
+from app.domain.cache.status import SampleProgress
 from app.domain.cache.vocabulary import JobType, SampleJobPhase
+from app.domain.kinds.base import Facts
 from app.domain.listing import Criteria
 from app.domain.vocabulary import JobPhase
 
@@ -36,6 +38,7 @@ class JobOfSetView(View):
     name: str
     type: JobType
     phase: SampleJobPhase
+    progress: SampleProgress | None
 
 
 class DependentsView(View):
@@ -69,14 +72,17 @@ def _add_dependents(router: APIRouter, path: str, target_of: TargetDependency, s
             jobs=[
                 MountingJobView(uid=job.uid, name=job.name, kind=job.kind, phase=JobPhase(job.phase)) for job in jobs
             ],
-            sample_jobs=[
-                JobOfSetView(
-                    uid=job.uid,
-                    name=job.name,
-                    type=JobType(job.manifest["spec"]["type"]),
-                    phase=SampleJobPhase(job.phase),
-                )
-                for job in sample_jobs
-            ],
+            sample_jobs=[_job_of_set(job) for job in sample_jobs],
         )
         return await view_response(target, view)
+
+
+def _job_of_set(job: SampleRow) -> JobOfSetView:
+    figures = SAMPLE_JOB.shown(Facts(manifest=job.manifest, record=job.record))
+    return JobOfSetView(
+        uid=job.uid,
+        name=job.name,
+        type=figures.type,
+        phase=SampleJobPhase(job.phase),
+        progress=figures.progress,
+    )

@@ -17,6 +17,7 @@ from app.domain.cache.specs.sample_job import SampleJobSpec, check_sample_job
 from app.domain.cache.specs.sample_set import API_VERSION, SampleSetSpec, check_sample_set
 from app.domain.cache.status import (
     SampleJobFigures,
+    SampleSetDetails,
     SampleSetFigures,
     Wanted,
     job_conditions,
@@ -24,6 +25,7 @@ from app.domain.cache.status import (
     native_job_status,
     native_set_status,
     set_conditions,
+    set_details,
     set_figures,
 )
 from app.domain.cache.vocabulary import SampleJobPhase, SetPhase
@@ -116,6 +118,7 @@ class SampleSetKind(_CacheKind):
     record = SetRecord
     phases = SetPhase
     figures = SampleSetFigures
+    details = SampleSetDetails
     example: ClassVar[Manifest] = {
         "apiVersion": API_VERSION,
         "kind": sample_set.KIND,
@@ -148,6 +151,10 @@ class SampleSetKind(_CacheKind):
     @override
     def shown(self, facts: Facts) -> SampleSetFigures:
         return set_figures(facts)
+
+    @override
+    def detailed(self, record: Any) -> SampleSetDetails:
+        return set_details(record)
 
     @override
     def native_status(self, record: Any) -> dict[str, Any]:

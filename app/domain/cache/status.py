@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any, TypeAlias
 
+from app.domain.cache.reconcile.progress import OperationProgress
 from app.domain.cache.reconcile.values import JobRecord, SetRecord
 from app.domain.cache.vocabulary import JobType, RemovalStage, SampleJobPhase, SetPhase
 from app.domain.kinds.base import Facts, Figures
@@ -30,12 +31,45 @@ class SampleRuntime(Figures):
     """The partitions of the manifest."""
 
 
+class SampleProgress(Figures):
+    """How far an operation on a SampleSet is, as its runtime servers last reported. Sums over the servers that did."""
+
+    files_done: int | None
+    """Files that are copied, warmed up or removed."""
+    files_total: int | None
+    """Null unless every server knows how many it has to do: always for a sync, rmr and clear."""
+    bytes_done: int | None
+    """The bytes of the files that a sync has copied; null for other types."""
+    servers_reporting: int
+    servers: int
+    """The runtime servers that have the operation."""
+
+
+class SampleNode(Figures):
+    """What a node of a SampleSet has cached."""
+
+    node: str
+    server: str
+    """The pod of the runtime server on the node."""
+    cached_bytes: int | None
+    """Null if it is not known now."""
+    message: str
+    """Why the figure is not known or not complete, or empty."""
+
+
 class SampleSetFigures(Figures):
     cache: SampleCache | None
     """Null until the servers have reported it."""
     runtime: SampleRuntime
+    sync: SampleProgress | None
+    """The progress of the set's own sync; null if it does not run or its server does not report any."""
     removal: RemovalStage | None
     """What the removal of a deleted set waits for; null until it has begun, gone when nothing is left."""
+
+
+class SampleSetDetails(Figures):
+    nodes: list[SampleNode]
+    """The nodes with a running server, as the controller found them at status.observedAt."""
 
 
 class SampleJobFigures(Figures):
@@ -44,6 +78,8 @@ class SampleJobFigures(Figures):
     """The set's name."""
     job_name: str | None
     """The name of the job on the runtime servers; null until it is posted to them."""
+    progress: SampleProgress | None
+    """Null if no runtime server reports any. A job that has ended keeps that of its end."""
 
 
 def set_figures(facts: Facts) -> SampleSetFigures:
@@ -61,15 +97,39 @@ def set_figures(facts: Facts) -> SampleSetFigures:
     return SampleSetFigures(
         cache=cache,
         runtime=SampleRuntime(ready=record.runtime.ready_replicas, wanted=facts.manifest["spec"]["partitions"]),
+        sync=_shown(record.sync_progress),
         removal=RemovalStage.GONE if facts.gone else record.stage if facts.deleted else None,
     )
+
+
+def _shown(progress: OperationProgress | None) -> SampleProgress | None:
+    if progress is None:
+        return None
+    return SampleProgress(
+        files_done=progress.files_done,
+        files_total=progress.files_total,
+        bytes_done=progress.bytes_done,
+        servers_reporting=progress.reporting,
+        servers=progress.servers,
+    )
+
+
+def set_details(record: SetRecord) -> SampleSetDetails:
+    nodes = [
+        SampleNode(node=each.node, server=each.server, cached_bytes=each.cached_bytes, message=each.message)
+        for each in record.nodes
+    ]
+    return SampleSetDetails(nodes=nodes)
 
 
 def job_figures(facts: Facts) -> SampleJobFigures:
     record: JobRecord = facts.record
     spec = facts.manifest["spec"]
     return SampleJobFigures(
-        type=JobType(spec["type"]), sample_set=spec["sampleSetRef"]["name"], job_name=record.job or None
+        type=JobType(spec["type"]),
+        sample_set=spec["sampleSetRef"]["name"],
+        job_name=record.job or None,
+        progress=_shown(record.progress),
     )
 
 

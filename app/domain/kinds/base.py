@@ -75,6 +75,7 @@ class PodlessKind(Kind):
     phases: ClassVar[type[StrEnum]]
     ended: ClassVar[frozenset[str]] = frozenset()  # its terminal phases
     figures: ClassVar[type[Figures]] = Figures
+    details: ClassVar[type[Figures]] = Figures  # what only the whole object shows, beside its status, since it is long
     example: ClassVar[Manifest]  # for the OpenAPI document
     example_patch: ClassVar[Manifest]
 
@@ -104,6 +105,10 @@ class PodlessKind(Kind):
     def shown(self, facts: Facts) -> Figures:  # noqa: ARG002  as above
         """Return the part of the status that only this kind has."""
         return self.figures()
+
+    def detailed(self, record: Any) -> Figures:  # noqa: ARG002  as above
+        """Return what only the whole object shows."""
+        return self.details()
 
     def native_status(self, record: Any) -> dict[str, Any]:
         """Return the status object as the kind's own system shows it."""

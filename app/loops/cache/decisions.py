@@ -142,7 +142,9 @@ class SampleDecider:
             case Need.CACHE:
                 # As upstream: while a set is being mounted, server 0 alone measures the cache.
                 queried = servers[:1] if record.phase is SetPhase.MOUNT else servers
-                found.observed = replace(found.observed, cache=aggregate(await self._runtimes.reports(queried)))
+                reports = await self._runtimes.reports(queried)
+                by_index = {server.index: report for server, report in zip(queried, reports, strict=True)}
+                found.observed = replace(found.observed, cache=aggregate(reports), reports=by_index)
 
     async def _is_in_use(self, row: SampleRow) -> bool:
         """Return whether a running job mounts the set's claim."""

@@ -19,8 +19,9 @@ from app.domain.cache.naming import (
     token_secret_name,
     volume_name,
 )
+from app.domain.cache.reconcile.cache_status import RuntimePod
 from app.domain.cache.reconcile.events import job_word
-from app.domain.cache.reconcile.values import Complaint, RuntimePod, RuntimeStatus, SetObserved
+from app.domain.cache.reconcile.values import Complaint, RuntimeStatus, SetObserved
 from app.domain.cache.specs.sample_job import SampleJobSpec
 from app.domain.cache.specs.sample_set import SampleSetSpec
 from app.domain.cache.specs.secret_refs import SecretRef, resolved

@@ -9,7 +9,7 @@ Reads never raise: a server without a valid answer is in an unknown state. Posts
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Annotated, Any, Final, Protocol
 
 import aiohttp
 import msgspec
@@ -17,6 +17,7 @@ import yarl
 
 from app.domain.cache.manifests.service import PORT
 from app.domain.cache.reconcile.cache_status import ServerReport
+from app.domain.cache.reconcile.progress import ServerProgress
 from app.domain.cache.reconcile.values import ServerAnswer
 from app.domain.cache.vocabulary import JobType, ServerJobState
 from app.k8s.api import KubeApi, PodRequest
@@ -132,6 +133,18 @@ class PodAddressAccess:
 class _Result(msgspec.Struct):
     status: str
     message: str = ""
+    progress: Any = None
+
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+
+
+class _Progress(msgspec.Struct, rename="camel"):
+    """The progress of a job on a server. Upstream's servers report none."""
+
+    files_done: _Count | None = None
+    files_total: _Count | None = None
+    bytes_done: _Count | None = None
 
 
 _RESULT: Final = msgspec.json.Decoder(_Result)
@@ -250,8 +263,19 @@ def _read_result(index: int, reply: Reply) -> ServerAnswer | None:
     except (msgspec.MsgspecError, UnicodeError):
         return None
     status = _STATUSES.get(result.status)
-    message = clean_text(result.message)[:MAX_MESSAGE]
-    return None if status is None else ServerAnswer(index=index, status=status, message=message)
+    message, progress = clean_text(result.message)[:MAX_MESSAGE], _read_progress(result.progress)
+    return None if status is None else ServerAnswer(index=index, status=status, message=message, progress=progress)
+
+
+def _read_progress(value: Any) -> ServerProgress | None:
+    """Return the progress in a result. Without a valid one, the result is valid nevertheless."""
+    if value is None:
+        return None
+    try:
+        found = msgspec.convert(value, _Progress)
+    except msgspec.ValidationError:
+        return None
+    return ServerProgress(files_done=found.files_done, files_total=found.files_total, bytes_done=found.bytes_done)
 
 
 def _read_report(node: str, reply: Reply) -> ServerReport | None:

@@ -11,6 +11,7 @@ from aiohttp import web
 
 from app.domain.cache.manifests import service
 from app.domain.cache.reconcile.cache_status import ServerReport
+from app.domain.cache.reconcile.progress import ServerProgress
 from app.domain.cache.reconcile.values import ServerAnswer
 from app.domain.cache.vocabulary import JobType, ServerJobState
 from app.k8s.api import KubeApi
@@ -123,6 +124,26 @@ async def test_the_state_of_a_job_on_a_server(
     found = await servers.answers([SERVER], JobType.WARMUP, "j")
     assert found == (ServerAnswer(index=1, status=expected, message=message),)
     assert {token for _, _, token, _ in world.seen} == {"t0k3n"}
+
+
+PROGRESS: list[tuple[Any, ServerProgress | None]] = [
+    ({"filesDone": 3, "filesTotal": 5, "bytesDone": 7}, ServerProgress(files_done=3, files_total=5, bytes_done=7)),
+    ({"filesDone": 3, "filesTotal": None, "later": 1}, ServerProgress(files_done=3)),
+    ({"filesDone": -1}, None),
+    ({"filesDone": 2**60}, None),
+    ({"filesDone": "3"}, None),
+    ([3], None),
+    (None, None),
+]
+
+
+@pytest.mark.parametrize(("reported", "wanted"), PROGRESS)
+async def test_the_progress_of_a_job_on_a_server_never_spoils_its_state(
+    servers: RuntimeServers, world: World, reported: Any, wanted: ServerProgress | None
+) -> None:
+    world.answers = {RESULT: {"status": "running", "message": "", "progress": reported}}
+    found = await servers.answers([SERVER], JobType.WARMUP, "j")
+    assert found == (ServerAnswer(index=1, status=R.RUNNING, progress=wanted),)
 
 
 @pytest.mark.parametrize("servers", ["pod-proxy"], indirect=True)

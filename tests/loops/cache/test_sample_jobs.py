@@ -1,5 +1,6 @@
 """Reconciles of SampleJobs on a real API server with simulated runtime servers."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from app.db import resources
 from app.db.samples.rows import SampleRow, stored_as
 from app.domain.cache.kinds import SAMPLE_JOB
+from app.domain.cache.reconcile.progress import OperationProgress
 from app.domain.cache.reconcile.values import JobRecord
 from app.loops.cache.reconciler import FRESH_SECONDS
 from app.services.podless import PodlessReader
@@ -50,6 +52,21 @@ async def test_each_job_type_runs_on_its_servers(stage: Stage) -> None:
     assert b"/cache/" in body
     syncs = stage.servers.options["imagenet-runtime-0", "sync"].values()
     assert any(b"AKI:s3cr3t-key@" in body and b"/mnt/imagenet/more/" in body for body in syncs)
+
+
+async def test_a_running_job_shows_how_far_it_is_and_one_write_serves_many_files(stage: Stage) -> None:
+    await stage.ready(partitions=2)
+    half = {"filesDone": 3, "filesTotal": 5, "bytesDone": None}
+    stage.servers.outcome = {"status": "running", "message": "", "progress": half}
+    uid = await stage.a_job("j", "warmup")
+    await stage.reconcile(uid)
+    row = await stage.reconcile(uid)
+    wanted = OperationProgress(files_done=6, files_total=10, bytes_done=None, reporting=2, servers=2)
+    assert (row.phase, record_of(row).progress) == ("Running", wanted)
+    assert (await stage.reconcile(uid)).version == row.version, "nothing has changed"
+    stage.servers.silent = {"imagenet-runtime-1"}
+    row = await stage.reconcile(uid)
+    assert record_of(row).progress == replace(wanted, files_done=3, files_total=None, reporting=1)
 
 
 REFUSED: list[tuple[str, dict[str, Any], str, str]] = [

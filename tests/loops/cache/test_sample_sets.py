@@ -25,6 +25,10 @@ async def test_a_set_gets_ready_scales_and_leaves_nothing(stage: Stage) -> None:
     row = await stage.row(uid)
     assert record_of(row).runtime.ready == "2/2"
     assert record_of(row).cache is not None
+    assert [(each.node, each.server, each.cached_bytes) for each in record_of(row).nodes] == [
+        (stage.nodes[0], "imagenet-runtime-0", 100),
+        (stage.nodes[1], "imagenet-runtime-1", 100),
+    ]
     assert row.observed_at is not None
     assert row.cache_observed_at is not None
     assert stage.servers.posted("sync") == ["imagenet-runtime-0"]

@@ -1,6 +1,6 @@
 """The cache status of a SampleSet, aggregated from the reports of its runtime servers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -66,6 +66,27 @@ class CacheSummary:
         return 0 < self.total_bytes <= self.cached_bytes
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimePod:
+    index: int
+    name: str
+    node: str
+    is_running: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCache:
+    """What a node of the set has cached, as `server`, the name of a pod, reports it.
+
+    `cached_bytes` of None means unknown. `message` says why, unless the server was not asked.
+    """
+
+    node: str
+    server: str
+    cached_bytes: int | None
+    message: str = ""
+
+
 @dataclass(slots=True)
 class _Node:
     cached: int = 0
@@ -105,6 +126,34 @@ def aggregate(reports: Sequence[ServerReport | None]) -> CacheSummary | None:
     return CacheSummary(status=status, total_bytes=total, cached_bytes=cached)
 
 
+def node_caches(pods: Sequence[RuntimePod], reports: Mapping[int, ServerReport | None]) -> tuple[NodeCache, ...]:
+    """Return the cache of each node of these pods. `reports` has those of the servers that were asked, by index.
+
+    Servers on one node measure the same directories, so the largest figure is that of the node.
+    """
+    found: dict[str, NodeCache] = {}
+    for pod in pods:
+        now = NodeCache(node=pod.node, server=pod.name, cached_bytes=None)
+        if pod.index in reports:
+            now = _reported(now, reports[pod.index])
+        if pod.node not in found or _cached(now) > _cached(found[pod.node]):
+            found[pod.node] = now
+    return tuple(found.values())
+
+
+def _cached(cache: NodeCache) -> int:
+    return -1 if cache.cached_bytes is None else cache.cached_bytes
+
+
+def _reported(unknown: NodeCache, report: ServerReport | None) -> NodeCache:
+    if report is None:
+        return replace(unknown, message=_SILENT)
+    errors = [report.error_message] if report.error_message else []
+    cached = _number("cached_size", report.cached_size, errors)
+    return replace(unknown, cached_bytes=cached, message=shorten("; ".join(errors)))
+
+
+_SILENT: Final = "the server does not answer"
 _NUMBERS: Final = ("total_size", "cached_size", "disk_size", "disk_used", "disk_avail")
 # More digits than any storage has bytes. Python's int() takes quadratic time.
 _MAX_DIGITS: Final = 30

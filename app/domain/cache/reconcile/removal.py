@@ -35,8 +35,10 @@ def remove(inputs: SetInputs) -> SetDecision:
     waited = min(inputs.record.delays + 1, _PATIENCE) if stage is inputs.record.stage else 0
     complaint = _IN_USE if stage is RemovalStage.CLAIM and waited == _PATIENCE else None
     pause = _SHORT_PAUSE if stage in _QUICK and inputs.record.stage is not stage else _PAUSE
+    # The servers are not asked any more, and clear their caches before they stop.
+    before = replace(inputs.record, nodes=(), sync_progress=None)
     return SetDecision(
-        record=replace(inputs.record, stage=stage, complaint=complaint, delays=waited, runtime=inputs.observed.runtime),
+        record=replace(before, stage=stage, complaint=complaint, delays=waited, runtime=inputs.observed.runtime),
         actions=actions,
         events=complained(inputs.record.complaint, complaint),
         wake_after=None if stage is RemovalStage.GONE else pause,

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from app.domain.cache.reconcile.events import complained, done, failed, job_word
+from app.domain.cache.reconcile.progress import overall
 from app.domain.cache.reconcile.values import (
     CacheAction,
     Complaint,
@@ -85,6 +86,8 @@ def _follow(inputs: JobInputs) -> JobDecision:
     if inputs.observed.set_uid != record.set_uid:
         return _fail(inputs, f"the SampleSet {_set_name(inputs)} that the job was posted to is gone", pause=None)
     answers = _current_answers(inputs)
+    record = replace(record, progress=overall([answer.progress for answer in answers]))
+    inputs = replace(inputs, record=record)
     if not answers:
         return _fail(inputs, "the set has given up the servers that had the job")
     # A failure on any server ends the job, even while others still work on it. Upstream reads the servers in order, so

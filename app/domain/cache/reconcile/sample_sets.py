@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from app.domain.cache.reconcile.cache_status import node_caches
 from app.domain.cache.reconcile.events import already_exists, complained, created, done, failed, not_created
+from app.domain.cache.reconcile.progress import overall
 from app.domain.cache.reconcile.removal import remove
 from app.domain.cache.reconcile.values import (
     CacheAction,
@@ -66,6 +68,7 @@ def reconcile_set(inputs: SetInputs) -> SetDecision:
 def _with_observed(inputs: SetInputs) -> tuple[SetRecord, tuple[SampleEvent, ...]]:
     """Return the record with the observed objects and cache status, and an event for each new object."""
     record, observed = inputs.record, inputs.observed
+    sync = observed.sync if record.phase is SetPhase.SYNCING else None
     new = [r for r in SetPart if observed.of(r) is Found.OURS and r not in record.made]
     lost = {r for r in record.made if observed.of(r) is not Found.OURS}
     record = replace(
@@ -74,6 +77,8 @@ def _with_observed(inputs: SetInputs) -> tuple[SetRecord, tuple[SampleEvent, ...
         runtime=observed.runtime,
         # The last status stays while a server does not answer.
         cache=observed.cache or record.cache,
+        nodes=node_caches(observed.running, observed.reports),
+        sync_progress=overall([sync.progress]) if sync and sync.status is ServerJobState.RUNNING else None,
     )
     return record, tuple(created(part) for part in new)
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from app.domain.cache.reconcile.cache_status import CacheSummary
+from app.domain.cache.reconcile.cache_status import CacheSummary, NodeCache, RuntimePod, ServerReport
+from app.domain.cache.reconcile.progress import OperationProgress, ServerProgress
 from app.domain.cache.specs.sample_job import SampleJobSpec
 from app.domain.cache.specs.sample_set import SampleSetSpec
 from app.domain.cache.vocabulary import (
@@ -42,14 +43,7 @@ class ServerAnswer:
     index: int
     status: ServerJobState
     message: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuntimePod:
-    index: int
-    name: str
-    node: str
-    is_running: bool
+    progress: ServerProgress | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +62,8 @@ class SetRecord:
     """What PostgreSQL stores about a set. Its field names are stored, so they never change.
 
     `made` holds the objects whose creation has an event. `digest` is that of the sync options posted as `sync_job`.
-    `delays` counts the reconciles that waited for a failing pod, in one removal `stage`, or in the phase Ready.
+    `delays` counts the reconciles that waited for a failing pod, in one removal `stage`, or in the phase Ready. `nodes`
+    and `sync_progress` are what the last reconcile found; unlike `cache`, they never outlive it.
     """
 
     phase: SetPhase = SetPhase.NONE
@@ -76,6 +71,8 @@ class SetRecord:
     digest: str = ""
     synced: bool = False
     cache: CacheSummary | None = None
+    nodes: tuple[NodeCache, ...] = ()
+    sync_progress: OperationProgress | None = None
     runtime: RuntimeStatus = RuntimeStatus()
     made: frozenset[SetPart] = frozenset()
     complaint: Complaint | None = None
@@ -87,6 +84,7 @@ class SetRecord:
 class SetObserved:
     """The observed state of a set. Fields that a need provides are unset without that need.
 
+    `reports` has the servers whose caches were asked for, by their indexes, with None for one that did not answer.
     `failures` holds the messages of refused creations. `digest` is that of the options that a sync would have now, and
     `sync_refusal` says why there are none. `secret` says what is wrong with the Secret of the volume. `labelled` maps
     the nodes with the set's label to its value.
@@ -104,16 +102,22 @@ class SetObserved:
     sync_refusal: Complaint | None = None
     sync: ServerAnswer | None = None
     cache: CacheSummary | None = None
+    reports: Mapping[int, ServerReport | None] = field(default_factory=dict)
     in_use: bool = False  # by a job that runs
 
     def of(self, part: SetPart) -> Found:
         return self.found.get(part, Found.ABSENT)
 
     @property
+    def running(self) -> list[RuntimePod]:
+        """The running pods whose node is known, in the order of their indexes."""
+        return [pod for pod in self.pods if pod.is_running and pod.node]
+
+    @property
     def nodes(self) -> Mapping[str, str]:
         """The name of the running pod by node; if a node has several, the one with the lowest index."""
         # The pods are in the order of their indexes, so the lowest index of a node is the last one to be set.
-        return {pod.node: pod.name for pod in reversed(self.pods) if pod.is_running and pod.node}
+        return {pod.node: pod.name for pod in reversed(self.running)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +194,8 @@ class SetDecision:
 class JobRecord:
     """What PostgreSQL stores about a SampleJob. Its field names are stored, so they never change.
 
-    `job` is the name of its option files. It was posted to `servers` of the set with the uid `set_uid`.
+    `job` is the name of its option files. It was posted to `servers` of the set with the uid `set_uid`. `progress` is
+    what these servers last reported; None means that none of them did.
     """
 
     phase: SampleJobPhase = SampleJobPhase.NONE
@@ -198,6 +203,7 @@ class JobRecord:
     digest: str = ""
     servers: tuple[int, ...] = ()
     set_uid: str = ""
+    progress: OperationProgress | None = None
     message: str = ""
     complaint: Complaint | None = None
 

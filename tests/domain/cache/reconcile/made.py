@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from app.domain.cache.reconcile.cache_status import CacheStatus, CacheSummary
+from app.domain.cache.reconcile.cache_status import CacheStatus, CacheSummary, RuntimePod
 from app.domain.cache.reconcile.sample_jobs import reconcile_job
 from app.domain.cache.reconcile.sample_sets import reconcile_set
 from app.domain.cache.reconcile.values import (
@@ -16,7 +16,6 @@ from app.domain.cache.reconcile.values import (
     JobRecord,
     LabelNode,
     PostOptions,
-    RuntimePod,
     RuntimeStatus,
     Scale,
     ServerAnswer,

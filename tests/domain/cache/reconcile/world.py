@@ -7,6 +7,7 @@ from functools import cache
 from itertools import count
 
 from app.domain.cache.edits import frozen_changes
+from app.domain.cache.reconcile.cache_status import RuntimePod
 from app.domain.cache.reconcile.needs import needs
 from app.domain.cache.reconcile.sample_jobs import reconcile_job
 from app.domain.cache.reconcile.sample_sets import STORAGE, reconcile_set
@@ -19,7 +20,6 @@ from app.domain.cache.reconcile.values import (
     JobRecord,
     LabelNode,
     PostOptions,
-    RuntimePod,
     RuntimeStatus,
     Scale,
     ServerAnswer,

@@ -1,0 +1,50 @@
+"""The progress of an operation on a SampleSet, from the reports of the runtime servers that work on it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerProgress:
+    """How far an operation is on one server. None means that the server does not know."""
+
+    files_done: int | None = None
+    files_total: int | None = None
+    bytes_done: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationProgress:
+    """The sums over the servers that reported progress, which are `reporting` of the `servers` that have the operation.
+
+    PostgreSQL stores it, so its field names never change.
+    """
+
+    files_done: int | None
+    files_total: int | None
+    bytes_done: int | None
+    reporting: int
+    servers: int
+
+
+def overall(reports: Sequence[ServerProgress | None]) -> OperationProgress | None:
+    """Return the progress of an operation with one report for each of its servers, or None if no server reports any.
+
+    The total is known only if every server reports its own.
+    """
+    known = [report for report in reports if report is not None]
+    if not known:
+        return None
+    totals = [report.files_total for report in known if report.files_total is not None]
+    return OperationProgress(
+        files_done=_sum([report.files_done for report in known]),
+        files_total=sum(totals) if len(totals) == len(reports) else None,
+        bytes_done=_sum([report.bytes_done for report in known]),
+        reporting=len(known),
+        servers=len(reports),
+    )
+
+
+def _sum(figures: Sequence[int | None]) -> int | None:
+    known = [figure for figure in figures if figure is not None]
+    return sum(known) if known else None
