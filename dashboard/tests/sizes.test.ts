@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { cachedShare, cachedText, sizeText } from "../src/data/sizes";
+import { cachedShare, cachedText, nodeShare, nodeText, sizeText } from "../src/data/sizes";
 
 const GIB = 2 ** 30;
 const cache = (cachedBytes: number, totalBytes: number, whole = false) => ({
@@ -19,6 +19,21 @@ describe("sizeText", () => {
     [3 * 2 ** 60, "3.0 EiB"],
     [2 ** 71, "2048.0 EiB"],
   ])("%d bytes", (bytes, text) => expect(sizeText(bytes)).toBe(text));
+});
+
+describe("the cache of a node", () => {
+  it.each([
+    ["a part", GIB / 2, 2 * GIB, 0.25, "512.0 MiB, 25 % of the data"],
+    ["nothing", 0, 2 * GIB, 0, "0 B, 0 % of the data"],
+    ["more than the data", 3 * GIB, 2 * GIB, 1, "3.0 GiB, 100 % of the data"],
+    ["a part of data of unknown size", GIB, null, null, "1.0 GiB"],
+    ["old data of an empty volume", GIB, 0, null, "1.0 GiB"],
+    ["an unknown part", null, 2 * GIB, null, "not known"],
+  ])("is %s", (_, cachedBytes, totalBytes, share, text) => {
+    const node = { node: "n0", server: "s-runtime-0", cachedBytes, message: "" };
+    expect(nodeShare(node, totalBytes)).toBe(share);
+    expect(nodeText(node, totalBytes)).toBe(text);
+  });
 });
 
 describe("a cache", () => {

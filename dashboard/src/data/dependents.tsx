@@ -3,6 +3,7 @@ import { hashOf } from "../routing/location";
 import { type DataColumn, DataTable } from "../ui/data-table";
 import { ErrorNote, Loading } from "../ui/errors";
 import { PhaseBadge } from "../ui/phases";
+import { OperationProgress } from "./operation-progress";
 import { useDependents } from "./use-set";
 
 type MountingJob = Dependents["jobs"][number];
@@ -54,6 +55,7 @@ const SAMPLE_JOBS: readonly DataColumn<JobOfSet>[] = [
     cell: (job) => <a href={hashOf(["data"], { show: "jobs", open: job.uid })}>{job.name}</a>,
   },
   { title: "Type", cell: (job) => job.type },
+  { title: "Progress", cell: (job) => <OperationProgress progress={job.progress} /> },
 ];
 
 const JOBS: readonly DataColumn<MountingJob>[] = [

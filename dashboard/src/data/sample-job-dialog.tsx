@@ -9,6 +9,7 @@ import { Fact, Facts } from "../ui/fact";
 import { PhaseBadge } from "../ui/phases";
 import { Length } from "../ui/when";
 import { manifestOf, yamlOf } from "../ui/yaml";
+import { OperationProgress } from "./operation-progress";
 import { ConditionTable, HistoryTable } from "./records";
 import { Message } from "./sets-table";
 import { useSampleJob, useSampleJobHistory } from "./use-set";
@@ -55,6 +56,9 @@ function Details({ job, etag, onChanged }: { job: SampleJob; etag: string; onCha
         </Fact>
         <Fact name="Duration">
           <Length start={status.startedAt} end={status.finishedAt} />
+        </Fact>
+        <Fact name="Progress">
+          {status.progress === null ? "not reported" : <OperationProgress progress={status.progress} />}
         </Fact>
         <Fact name="Name at the servers">{status.jobName ?? "not posted yet"}</Fact>
       </Facts>

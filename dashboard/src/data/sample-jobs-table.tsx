@@ -9,6 +9,7 @@ import { PhaseBadge } from "../ui/phases";
 import { useLiveList } from "../ui/use-live-list";
 import { type Column, VirtualTable } from "../ui/virtual-table";
 import { Length } from "../ui/when";
+import { OperationProgress } from "./operation-progress";
 import { Age, Message } from "./sets-table";
 
 const PAGE_SIZE = 200;
@@ -107,6 +108,11 @@ function columnsFor(set: string): readonly Column<SampleJobSummary>[] {
     },
     { title: "Type", className: "column-kind", cell: (job) => job.status.type },
     { title: "Sample set", className: "column-replicas", cell: (job) => job.status.sampleSet },
+    {
+      title: "Progress",
+      className: "column-replicas",
+      cell: (job) => <OperationProgress progress={job.status.progress} />,
+    },
     { title: "Message", className: "column-cause", cell: (job) => <Message {...job.status} /> },
     {
       title: "Duration",

@@ -12,6 +12,8 @@ import { When } from "../ui/when";
 import { manifestOf, yamlOf } from "../ui/yaml";
 import { CachedBar } from "./cached-bar";
 import { DependentTables } from "./dependents";
+import { NodeTable } from "./node-table";
+import { OperationProgress } from "./operation-progress";
 import { ConditionTable, EventTable, HistoryTable } from "./records";
 import { cacheFacts, phaseText, removalText, syncName } from "./set-facts";
 import { Message, serversText } from "./sets-table";
@@ -32,6 +34,9 @@ export function SetView({ uid }: { uid: string }) {
         <>
           <Header set={data.object} etag={data.etag} onChanged={() => void refetch()} />
           <Cache set={data.object} />
+          <Section title="Nodes">
+            <NodeTable set={data.object} />
+          </Section>
           <DependentTables uid={uid} set={data.object} />
           <Section title="Conditions">
             <ConditionTable conditions={data.object.conditions} />
@@ -115,7 +120,7 @@ const CONSEQUENCES = [
 ] as const;
 
 function Cache({ set }: { set: SampleSet }) {
-  const { cache, runtime } = set.status;
+  const { cache, runtime, phase, sync: progress } = set.status;
   const sync = syncName(set.nativeStatus);
   return (
     <Section title="Cache">
@@ -135,6 +140,11 @@ function Cache({ set }: { set: SampleSet }) {
           </Fact>
         ))}
         {sync !== null && <Fact name="Sync of the set">{sync}</Fact>}
+        {phase === "Syncing" && (
+          <Fact name="Copied so far">
+            {progress === null ? "its server reports no progress now" : <OperationProgress progress={progress} />}
+          </Fact>
+        )}
       </Facts>
     </Section>
   );
