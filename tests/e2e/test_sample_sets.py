@@ -171,6 +171,9 @@ async def test_a_sync_with_a_wrong_key_fails_and_succeeds_after_an_edit(
         view = await sets.until(
             "keyed", lambda view: bool(view["status"]["cache"]) and view["status"]["cache"]["totalBytes"] == 10_000
         )
+        (node,) = view["nodes"]
+        assert (node["server"], node["message"]) == ("keyed-runtime-0", "")
+        assert 0 <= node["cachedBytes"] == view["status"]["cache"]["cachedBytes"]
         history = (await sets.read("keyed/history"))["items"]
         answers = f"{view}{history}{await sets.read('keyed/events')}"
         assert [key for key in (wrong, SECRET, ACCESS) if key in answers] == []
