@@ -64,6 +64,28 @@ class Measured:
         return sum(self.server_cpu.values()) / self.rate if self.rate else float("nan")
 
 
+def compiled(source: Path, directory: Path) -> Path:
+    """Compile a load client into `directory`, and return the program.
+
+    Raises:
+        NoCompiler: none of the usual ones is installed.
+    """
+    compiler = next((found for name in COMPILERS if (found := shutil.which(name))), None)
+    if compiler is None:
+        raise NoCompiler("the load client is written in C: install a compiler (Debian: apt-get install gcc libc6-dev)")
+    program = directory / source.stem
+    command = [compiler, "-O2", "-o", str(program), str(source), "-pthread", "-ldl"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode:
+        raise NoCompiler(f"{compiler} cannot compile the load client:\n{done.stderr.strip()[-500:]}")
+    return program
+
+
+def write_requests(file: Path, requests: Sequence[bytes]) -> None:
+    """Write a file of requests, as the load clients read it."""
+    file.write_bytes(b"".join(b"%d\n%b" % (len(request), request) for request in requests))
+
+
 class LoadClient:
     def __init__(self, program: Path) -> None:
         self._program = program
@@ -76,17 +98,7 @@ class LoadClient:
         Raises:
             NoCompiler: none of the usual ones is installed.
         """
-        compiler = next((found for name in COMPILERS if (found := shutil.which(name))), None)
-        if compiler is None:
-            raise NoCompiler(
-                "the load client is written in C: install a compiler (Debian: apt-get install gcc libc6-dev)"
-            )
-        source, program = Path(__file__).with_name("load.c"), directory / "load"
-        command = [compiler, "-O2", "-o", str(program), str(source), "-pthread", "-ldl"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-        if done.returncode:
-            raise NoCompiler(f"{compiler} cannot compile the load client:\n{done.stderr.strip()[-500:]}")
-        return cls(program)
+        return cls(compiled(Path(__file__).with_name("load.c"), directory))
 
     async def run(
         self,
@@ -126,7 +138,7 @@ class LoadClient:
     ) -> Measured:
         """Run the client. `shape` is the number of clients, warm-up, seconds, the expected status and the group."""
         file = self._program.with_name("requests")
-        file.write_bytes(b"".join(b"%d\n%b" % (len(request), request) for request in requests))
+        write_requests(file, requests)
         _, warmup, seconds, *_ = shape
         arguments = (target.port, "tls" if target.tls else "plain", *shape, self._number, file, *pace)
         process = await asyncio.create_subprocess_exec(
