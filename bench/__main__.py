@@ -1,4 +1,5 @@
-"""`python -m bench`: measures all figures in one run of a few minutes. The exit status is 0, whatever the figures are.
+"""`python -m bench`: measures all figures in one run of a few minutes. The exit status is 0, whatever the figures are;
+only `soak` also checks something.
 
 Commands that measure one thing, `python -m bench <command> --help` lists their options:
 
@@ -9,6 +10,7 @@ memory   the peak memory with many planned replicas
 poll     the CPU time of a poll, in two checkouts
 recovery the time of a restart beside 50 000 pods
 scale    all rows of the goals in docs/benchmarks.md, in half an hour
+soak     half an hour of submissions and polls while processes are killed
 start    the time to start commands and the server, beside `python -c pass`
 stored   submissions, polls and lists beside few and beside a million stored jobs
 stages   the CPU time of a submission without HTTP and the database
@@ -33,6 +35,7 @@ from bench.client import LoadClient, MeasurementFailed, NoCompiler
 from bench.gateway import durability
 from bench.kubernetes import SCRIPT, ControlPlane, Unavailable, control_plane
 from bench.run import Bench
+from bench.soak import command as soak
 from bench.throughput import body_size
 
 DEADLINE = 270.0  # seconds for the whole run
@@ -112,6 +115,7 @@ _COMMANDS: Final[Mapping[str, Callable[[list[str]], None]]] = {
     "poll": poll.main,
     "recovery": recovery.main,
     "scale": scale.main,
+    "soak": soak.main,
     "stages": stages.main,
     "start": start.main,
     "stored": stored.main,

@@ -59,11 +59,12 @@ async def gateway(
     postgres: EmbeddedPostgres,
     *,
     role: str,
+    port: int = 0,
     kubeconfig: Path | None = None,
     token: str = "",
     settings: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Target]:
-    """Run `jobgate serve` in one role, with tokens, on a free port. `settings` are environment variables."""
+    """Run `jobgate serve` in one role, with tokens, on this or a free port. `settings` are environment variables."""
     # Settings of the shell must not change the figures.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("JOBGATE_")}
     environment |= {"JOBGATE_DATABASE_URL": url, "JOBGATE_LOG_LEVEL": "warning", "JOBGATE_LOG_FORMAT": "text"}
@@ -75,17 +76,16 @@ async def gateway(
         environment["JOBGATE_KUBECONFIG"] = str(kubeconfig)
     with (directory / f"gateway-{role}.log").open("ab") as log:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "app.cli", "serve", "--port", "0", "--role", role),
+            *(sys.executable, "-m", "app.cli", "serve", "--port", str(port), "--role", role),
             env=environment,
             stdout=asyncio.subprocess.PIPE,
             stderr=log,
         )
     try:
-        port = await _port(process, role)
+        bound = await _port(process, role)
         assert postgres.pid is not None
-        yield Target(
-            name="jobgate", port=port, tls=False, token=token, pids={"jobgate": process.pid, "postgres": postgres.pid}
-        )
+        pids = {"jobgate": process.pid, "postgres": postgres.pid}
+        yield Target(name="jobgate", port=bound, tls=False, token=token, pids=pids)
     finally:
         if process.returncode is None:
             process.terminate()

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ PARTS = ("etcd", "apiserver")
 CONTROLLERS = ("kcm", "scheduler")
 _TOKEN = "admin-token"
 _STEP_SECONDS = 90.0  # etcd and the API server start slowly on a busy machine
+_NODE_SECONDS = 60.0  # until the node agent is ready
 _PATCH = "application/merge-patch+json"
 
 
@@ -117,3 +119,24 @@ async def control_plane(script: Path, directory: Path) -> AsyncIterator[ControlP
             yield plane
         finally:
             await plane.reset()
+
+
+@asynccontextmanager
+async def node_agent(kubeconfig: Path, directory: Path, *, pods: int) -> AsyncIterator[None]:
+    """Run a node agent that has room for so many pods."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "devcluster.node", "--kubeconfig", str(kubeconfig), "--name", "node-1"),
+        *("--data-dir", str(directory), "--pods", str(pods), "--cpu", "1000", "--memory", "1000Gi"),
+        *("--pod-addresses", "loopback", "--parent", str(os.getpid())),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(_NODE_SECONDS):
+            if await process.stdout.readline() != b"NODE=node-1\n":
+                raise Unavailable("the node agent did not start")
+        yield
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            await process.wait()

@@ -8,7 +8,6 @@ The sides take turns. `--against` names another checkout of the repository to co
 import argparse
 import asyncio
 import os
-import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -23,7 +22,7 @@ import httpx2
 from app.embedded_postgres.server import EmbeddedPostgres
 from bench.client import MeasurementFailed, Target
 from bench.gateway import gateway, new_database, new_token
-from bench.kubernetes import CONTROLLERS, SCRIPT, ControlPlane, Unavailable, control_plane
+from bench.kubernetes import CONTROLLERS, SCRIPT, ControlPlane, Unavailable, control_plane, node_agent
 from bench.processes import cpu_seconds
 from bench.report import table
 
@@ -35,7 +34,6 @@ _POD_SECONDS = 0.5
 _PAUSE = 0.05  # seconds between two looks at the cluster
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _RUNNING = f"{_PODS}?fieldSelector=status.phase%3DRunning&resourceVersion=0"
-_NODE_SECONDS = 60.0  # until the node agent is ready
 _JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 _OURS = f"/api/v1/namespaces/{NAMESPACE}/jobs"
 
@@ -247,27 +245,6 @@ async def _until(what: str, holds: Callable[[], Awaitable[bool]], seconds: float
         raise MeasurementFailed(f"{what}: not within {seconds:g} s") from error
 
 
-@asynccontextmanager
-async def _node_agent(plane: ControlPlane, place: Path, pods: int) -> AsyncIterator[None]:
-    """Run a node agent that has room for the pods."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "devcluster.node", "--kubeconfig", str(plane.kubeconfig), "--name", "node-1"),
-        *("--data-dir", str(place / "node"), "--pods", str(pods), "--cpu", "1000", "--memory", "1000Gi"),
-        *("--pod-addresses", "loopback", "--parent", str(os.getpid())),
-        stdout=asyncio.subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    try:
-        async with asyncio.timeout(_NODE_SECONDS):
-            if await process.stdout.readline() != b"NODE=node-1\n":
-                raise MeasurementFailed("the node agent did not start")
-        yield
-    finally:
-        if process.returncode is None:
-            process.terminate()
-            await process.wait()
-
-
 async def run(arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="jobgate-bench-", ignore_cleanup_errors=True) as directory:
         place = Path(directory)
@@ -275,7 +252,9 @@ async def run(arguments: argparse.Namespace) -> None:
             postgres = await stack.enter_async_context(EmbeddedPostgres(place / "postgres"))
             plane = await stack.enter_async_context(control_plane(arguments.controlplane.absolute(), place / "k8s"))
             if arguments.node:
-                await stack.enter_async_context(_node_agent(plane, place, 2 * arguments.jobs * arguments.replicas))
+                await stack.enter_async_context(
+                    node_agent(plane.kubeconfig, place / "node", pods=2 * arguments.jobs * arguments.replicas)
+                )
             await LargeBench(arguments, place, postgres, plane).run()
 
 

@@ -29,13 +29,13 @@ class Ledger:
     def __init__(self, connection: Any) -> None:
         self._db = connection
 
-    async def settled(self, *names: str) -> None:
+    async def settled(self, *names: str, within: float = SETTLED) -> None:
         """Wait until the controller has nothing left to do, for all jobs or for these."""
         await until(
             lambda: self._db.fetch(_UNSETTLED, names or None),
             lambda rows: not rows,
             what="the controller is done",
-            within=SETTLED,
+            within=within,
             every=0.2,
         )
 

@@ -1,0 +1,8 @@
+"""`python -m bench soak`: a gateway under a steady load while its processes are killed, and what is left of it.
+
+    soak.c ── submit, poll, delete ──▶ supervisor ─┬─ worker, worker ──▶ PostgreSQL
+    SoakGateway ── SIGKILL, start ───▶             └─ controller ──────▶ cluster with a node agent
+
+Rule: `judgement.py` and `tables.py` decide without I/O whether a job was lost or duplicated, and what grew beyond its
+bound. No bound depends on the speed of the machine.
+"""

@@ -1,0 +1,109 @@
+"""`python -m bench soak`: jobs are submitted, polled and deleted at given rates while processes are killed.
+
+A worker, the controller and the whole gateway are killed with SIGKILL in turn. The exit status is 1 if an accepted job
+was lost or duplicated, if the memory or the descriptors of a process grew beyond the bound that is printed, or if a
+table has more rows than are explained. Without a control plane, the embedded cluster takes its place.
+"""
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from app.embedded_postgres.server import EmbeddedPostgres
+from bench.client import MeasurementFailed, NoCompiler
+from bench.kubernetes import SCRIPT, Unavailable, control_plane, node_agent
+from bench.soak import judgement, report
+from bench.soak.load import SoakRates, compile_load
+from bench.soak.run import SoakPlan, SoakResult, Surroundings, soak
+from bench.soak.tables import unexplained
+from tests.support.cluster import running_embedded_cluster
+from tests.support.kube import Cluster
+
+_MINUTE: Final = 60.0
+_NODE_PODS: Final = 400  # more would wait: the node agent starts some pods per second
+
+
+@asynccontextmanager
+async def _cluster(script: Path | None, place: Path) -> AsyncIterator[tuple[Cluster, dict[str, int]]]:
+    """Run a control plane, or the embedded cluster if there is none, with the roots of its process trees."""
+    async with AsyncExitStack() as stack:
+        if script is not None:
+            plane = await stack.enter_async_context(control_plane(script, place / "k8s"))
+            yield Cluster.read(plane.kubeconfig, real=True), dict(plane.target().pids)
+            return
+        yield stack.enter_context(running_embedded_cluster(place / "cluster", "--nodes", "0")), {}
+
+
+def _plan(arguments: argparse.Namespace) -> SoakPlan:
+    rates = SoakRates(
+        submissions=arguments.submit_rate,
+        polls=arguments.poll_rate,
+        submitters=arguments.submitters,
+        pollers=arguments.pollers,
+        live=arguments.live,
+        pods_every=arguments.pods_every,
+    )
+    seconds, every = arguments.minutes * _MINUTE, arguments.kill_every
+    return SoakPlan(rates=rates, kills=max(0, round(seconds / every) - 1) if every else 0, kill_every=every or seconds)
+
+
+def problems(result: SoakResult, plan: SoakPlan) -> list[str]:
+    """Return all that is wrong, as sentences."""
+    found = judgement.courses(result.samples, result.load.seconds)
+    ours = [one for one in found if one.role in judgement.JUDGED]
+    return [
+        *judgement.losses(result.load, result.inventory),
+        *judgement.growth_of_descriptors(ours),
+        *judgement.growth_of_memory(ours),
+        *unexplained(result.end, jobs=result.load.submitted, pods=result.inventory.pods, live=plan.rates.live),
+    ]
+
+
+def _script(given: Path) -> Path | None:
+    if given.exists():
+        return given.absolute()
+    print(f"bench: there is no {given}, so the gateway uses the embedded cluster")
+    return None
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    plan = _plan(arguments)
+    with tempfile.TemporaryDirectory(prefix="jobgate-bench-", ignore_cleanup_errors=True) as directory:
+        place = Path(directory)
+        load = compile_load(place)
+        async with AsyncExitStack() as stack:
+            postgres = await stack.enter_async_context(EmbeddedPostgres(place / "postgres"))
+            cluster, programs = await stack.enter_async_context(_cluster(_script(arguments.controlplane), place))
+            await stack.enter_async_context(node_agent(cluster.kubeconfig, place / "node", pods=_NODE_PODS))
+            around = Surroundings(place=place, load=load, postgres=postgres, cluster=cluster, programs=programs)
+            result = await soak(plan, around)
+    print("\n".join(["", *report.lines(result, judgement.courses(result.samples, result.load.seconds)), ""]))
+    print(
+        f"bounds: memory {judgement.MEMORY_FACTOR} times and {judgement.MEMORY_MIB:.0f} MiB more, descriptors "
+        f"{judgement.DESCRIPTORS} more, from the middle to the end and in the life of a process"
+    )
+    wrong = problems(result, plan)
+    print("\n".join(wrong) or "nothing was lost or duplicated, and nothing grew beyond its bound")
+    return 1 if wrong else 0
+
+
+def main(given: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench soak", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=30.0, help="duration, without the recovery from kills (30)")
+    parser.add_argument("--submit-rate", type=float, default=200.0, help="submissions and deletions per second (200)")
+    parser.add_argument("--poll-rate", type=float, default=2000.0, help="polls per second (2000)")
+    parser.add_argument("--kill-every", type=float, default=60.0, help="seconds between kills, 0 for none (60)")
+    parser.add_argument("--live", type=int, default=2000, help="jobs that are live at once (2000)")
+    parser.add_argument("--pods-every", type=int, default=100, help="one job in so many has a pod (100)")
+    parser.add_argument("--submitters", type=int, default=16, help="connections that submit, and that delete (16)")
+    parser.add_argument("--pollers", type=int, default=32, help="connections that poll (32)")
+    parser.add_argument("--controlplane", type=Path, default=SCRIPT, help="the script that starts a control plane")
+    try:
+        sys.exit(asyncio.run(run(parser.parse_args(given))))
+    except (NoCompiler, MeasurementFailed, Unavailable) as error:
+        sys.exit(f"bench: {error}")

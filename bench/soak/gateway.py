@@ -1,0 +1,90 @@
+"""A gateway on one port whose processes are killed and started again."""
+
+import os
+import signal
+from collections.abc import Mapping
+from contextlib import AsyncExitStack, suppress
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from app.embedded_postgres.server import EmbeddedPostgres
+from bench.client import Target
+from bench.gateway import gateway
+from bench.processes import tree
+from bench.soak.processes import CONTROLLER, WORKER, of_gateway
+from tests.support.waiting import until
+
+_WORKERS: Final = 2
+_PATIENCE: Final = 280.0  # seconds for a restart on a machine without a free core
+
+
+class Victim(StrEnum):
+    """What is killed."""
+
+    WORKER = "worker"
+    CONTROLLER = "controller"
+    GATEWAY = "gateway"
+
+
+class SoakGateway:
+    """`jobgate serve` in the role `all` with two workers. Start it, and close it at the end."""
+
+    def __init__(
+        self, url: str, place: Path, postgres: EmbeddedPostgres, *, port: int, token: str, kubeconfig: Path
+    ) -> None:
+        self._url = url
+        self._place = place
+        self._postgres = postgres
+        self._port = port
+        self._token = token
+        self._kubeconfig = kubeconfig
+        self._running = AsyncExitStack()
+        self.target = Target(name="jobgate", port=port, tls=False, token=token, pids={})
+
+    @property
+    def roots(self) -> Mapping[str, int]:
+        return self.target.pids
+
+    async def start(self) -> None:
+        serving = gateway(
+            self._url,
+            self._place,
+            self._postgres,
+            role="all",
+            port=self._port,
+            kubeconfig=self._kubeconfig,
+            token=self._token,
+            settings={"JOBGATE_WORKERS": str(_WORKERS)},
+        )
+        self.target = await self._running.enter_async_context(serving)
+        await self._complete()
+
+    async def close(self) -> None:
+        await self._running.aclose()
+
+    async def kill(self, victim: Victim) -> None:
+        """Kill with SIGKILL, and wait until all processes run again. Kill the youngest worker: the other grows old."""
+        before = set(tree(self.roots["jobgate"]))
+        if victim is Victim.GATEWAY:
+            for pid in before:
+                with suppress(ProcessLookupError):  # it ended with its supervisor
+                    os.kill(pid, signal.SIGKILL)
+            await self.close()
+            await self.start()
+            return
+        killed = max(self._pids(victim.value))
+        os.kill(killed, signal.SIGKILL)
+        await self._complete(without=killed)
+
+    def _pids(self, role: str) -> list[int]:
+        return [sample.pid for sample in of_gateway(self.roots["jobgate"], self._port, 0) if sample.role == role]
+
+    async def _complete(self, without: int = 0) -> None:
+        """Wait until all processes run, none of them this one."""
+
+        def is_complete() -> bool:
+            workers, controllers = self._pids(WORKER), self._pids(CONTROLLER)
+            return (len(workers), len(controllers)) == (_WORKERS, 1) and without not in (*workers, *controllers)
+
+        await until(is_complete, what="all processes of the gateway run", within=_PATIENCE, every=0.2)
