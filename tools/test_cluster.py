@@ -48,6 +48,7 @@ class Suite:
     shared_node: bool
     left_out: tuple[str, ...] = ()
     only: str = ""
+    slow: bool = False  # run the tests that `make test` leaves out because of their duration
 
 
 SUITES = (
@@ -61,6 +62,8 @@ SUITES = (
     # Each waits most of the time. Tests that stop the API server run alone.
     Suite(paths=(FREEZES,), workers=4, shared_node=True, only="not api_server"),
     Suite(paths=(FREEZES,), workers=1, shared_node=True, only="api_server"),
+    # It compares memory and descriptors over a minute of load.
+    Suite(paths=("tests/crash/test_soak.py",), workers=1, shared_node=True, slow=True),
 )
 
 
@@ -181,7 +184,8 @@ def _passes(
         workers = ("-n", str(suite.workers), "--dist", "worksteal") if suite.workers > 1 else ()
         left_out = [f"--ignore={path}" for path in suite.left_out]
         only = ("-k", suite.only) if suite.only else ()
-        command = [sys.executable, "-m", "pytest", *workers, *paths, *left_out, *only, *arguments]
+        slow = ("-m", "slow") if suite.slow else ()
+        command = [sys.executable, "-m", "pytest", *workers, *paths, *left_out, *only, *slow, *arguments]
         status = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
     print(f"test-cluster: {' '.join(paths)} took {time.monotonic() - started:.0f} s", flush=True)
     return status in (0, NOTHING_RAN)
