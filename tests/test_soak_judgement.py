@@ -8,7 +8,7 @@ import pytest
 
 from app.models.base import metadata
 from bench.soak.judgement import (
-    DESCRIPTORS,
+    ALLOWANCES,
     Inventory,
     courses,
     growth_of_descriptors,
@@ -73,13 +73,13 @@ def test_a_process_that_fills_its_caches_and_is_restarted_does_not_grow() -> Non
 
 def test_a_leak_is_found_although_each_process_is_killed() -> None:
     lives = [
-        life(pid, begin, begin + 100, lambda age: 50 + age, lambda age: 20 + age)
+        life(pid, begin, begin + 100, lambda age: 50 + 4 * age, lambda age: 20 + age)
         for pid, begin in enumerate((0, 100, 200))
     ]
     [course] = courses([sample for one in lives for sample in one], 300)
     assert [word.partition(" has ")[0] for word in growth_of_memory([course])] == ["the worker"]
     assert "in the life of a process" in growth_of_memory([course])[0]
-    assert course.descriptors.growth > DESCRIPTORS
+    assert course.descriptors.growth > ALLOWANCES[WORKER].descriptors
     assert len(growth_of_descriptors([course])) == 1
 
 

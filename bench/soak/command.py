@@ -55,11 +55,10 @@ def _plan(arguments: argparse.Namespace) -> SoakPlan:
 def problems(result: SoakResult, plan: SoakPlan) -> list[str]:
     """Return all that is wrong, as sentences."""
     found = judgement.courses(result.samples, result.load.seconds)
-    ours = [one for one in found if one.role in judgement.JUDGED]
     return [
         *judgement.losses(result.load, result.inventory),
-        *judgement.growth_of_descriptors(ours),
-        *judgement.growth_of_memory(ours),
+        *judgement.growth_of_descriptors(found),
+        *judgement.growth_of_memory(found),
         *unexplained(result.end, jobs=result.load.submitted, pods=result.inventory.pods, live=plan.rates.live),
     ]
 
@@ -83,10 +82,6 @@ async def run(arguments: argparse.Namespace) -> int:
             around = Surroundings(place=place, load=load, postgres=postgres, cluster=cluster, programs=programs)
             result = await soak(plan, around)
     print("\n".join(["", *report.lines(result, judgement.courses(result.samples, result.load.seconds)), ""]))
-    print(
-        f"bounds: memory {judgement.MEMORY_FACTOR} times and {judgement.MEMORY_MIB:.0f} MiB more, descriptors "
-        f"{judgement.DESCRIPTORS} more, from the middle to the end and in the life of a process"
-    )
     wrong = problems(result, plan)
     print("\n".join(wrong) or "nothing was lost or duplicated, and nothing grew beyond its bound")
     return 1 if wrong else 0
@@ -98,7 +93,7 @@ def main(given: Sequence[str]) -> None:
     parser.add_argument("--submit-rate", type=float, default=200.0, help="submissions and deletions per second (200)")
     parser.add_argument("--poll-rate", type=float, default=2000.0, help="polls per second (2000)")
     parser.add_argument("--kill-every", type=float, default=60.0, help="seconds between kills, 0 for none (60)")
-    parser.add_argument("--live", type=int, default=2000, help="jobs that are live at once (2000)")
+    parser.add_argument("--live", type=int, default=2000, help="live jobs, at most twice as many (2000)")
     parser.add_argument("--pods-every", type=int, default=100, help="one job in so many has a pod (100)")
     parser.add_argument("--submitters", type=int, default=16, help="connections that submit, and that delete (16)")
     parser.add_argument("--pollers", type=int, default=32, help="connections that poll (32)")

@@ -19,8 +19,8 @@ _DRAIN_SECONDS = 900.0  # a request is repeated for 300 s, and then all live job
 class SoakRates:
     """The load: its rates per second, its clients of each sort, and the size of the jobs.
 
-    A job is deleted when `live` later ones were submitted. One job in `pods_every` has a pod, which ends by itself; the
-    others are paused, so that they cost the cluster nothing.
+    A job is deleted when `live` later ones were submitted, and submissions wait while twice as many are not. One job in
+    `pods_every` has a pod, which ends by itself; the others are paused, so that they cost the cluster nothing.
     """
 
     submissions: float

@@ -10,6 +10,7 @@ from bench.processes import tree
 SUPERVISOR: Final = "supervisor"
 WORKER: Final = "worker"
 CONTROLLER: Final = "controller"
+POSTGRESQL: Final = "PostgreSQL"
 _TCP: Final = Path("/proc/net/tcp")
 _LISTEN, _ESTABLISHED = "0A", "01"
 _KIB: Final = 1024

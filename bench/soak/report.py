@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from bench.report import table
-from bench.soak.judgement import Course, RoleCourse
+from bench.soak.judgement import ALLOWANCES, MEMORY_FACTOR, Course, RoleCourse
 from bench.soak.load import Answers, LoadFigures
 from bench.soak.run import SoakResult
 from bench.soak.tables import EXPLANATIONS
@@ -25,6 +25,12 @@ def lines(result: SoakResult, found: Sequence[RoleCourse]) -> list[str]:
         f"pods {there.pods}, attempts with several pods {there.doubles}; objects left in the cluster {there.objects}",
         "",
         *_processes(found),
+        "",
+        "allowed from the middle to the end, and in the life of a process after its warm-up:",
+        *(
+            f"{role}: {MEMORY_FACTOR:g} times the memory and {more.memory:.0f} MiB, {more.descriptors} descriptors more"
+            for role, more in ALLOWANCES.items()
+        ),
         "",
         *_tables(result),
     ]

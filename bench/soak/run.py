@@ -19,7 +19,7 @@ from bench.soak import tables
 from bench.soak.gateway import SoakGateway, Victim
 from bench.soak.judgement import Inventory
 from bench.soak.load import LoadFigures, SoakLoad, SoakRates, running_load
-from bench.soak.processes import Sample, of_gateway, of_trees
+from bench.soak.processes import POSTGRESQL, Sample, of_gateway, of_trees
 from bench.soak.tables import TableSize
 from tests.crash.ledger import Ledger, objects_by_job
 from tests.crash.pods import PodWatcher, pod_watcher
@@ -143,7 +143,7 @@ class SoakRun:
         began = loop.time()
         while True:
             at, target = loop.time() - began, self._gateway.target
-            trees = {"PostgreSQL": target.pids["postgres"], **self._around.programs}
+            trees = {POSTGRESQL: target.pids["postgres"], **self._around.programs}
             self._samples += of_gateway(target.pids["jobgate"], target.port, at)
             self._samples += of_trees(trees, at)
             await asyncio.sleep(_SAMPLE_SECONDS)

@@ -5,7 +5,8 @@
  * FILE holds requests (http.h): that which deletes a job, that which polls one, and those which submit one, in turn. Their
  * number is that of the job, from 0 on. A submission or deletion is repeated until it is answered 200, 201 or 202, on new
  * connections if necessary, so all jobs with a number below that of the next one are accepted. A job is deleted when LIVE
- * later ones were submitted. A poll asks for a random accepted job, live or deleted lately, and is not repeated.
+ * later ones were submitted, and submissions wait while twice as many are not deleted. A poll asks for a random accepted
+ * job, live or deleted lately, and is not repeated.
  *
  * Each second prints the numbers of accepted and deleted jobs and of answered polls. When standard input ends, polls and
  * submissions stop, and the remaining jobs are deleted. The last line is a JSON object with what was counted.
@@ -112,6 +113,8 @@ static int insist(Load *load, Connection *connection, const Request *request, un
 static void *submit(void *unused) {
     Connection connection = {.socket = -1};
     while (take_turn(&submissions)) {
+        while (!ending && next_job >= deletions.done + 2 * live) pause_for(0.01);
+        if (ending) break;
         unsigned long long job = atomic_fetch_add(&next_job, 1);
         if (job >= MOST_JOBS) die("too many jobs");
         if (insist(&submissions, &connection, &requests[2 + job % (request_count - 2)], job)) accepted[job] = 1;
