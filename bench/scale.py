@@ -1,4 +1,4 @@
-"""`python -m bench scale`: all rows of the goals in docs/benchmarks.md, one after the other. It takes half an hour."""
+"""`python -m bench scale`: all rows of the goals in docs/benchmarks.md except soak, in turn. It takes half an hour."""
 
 import argparse
 import asyncio
