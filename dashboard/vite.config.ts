@@ -1,5 +1,6 @@
 import react from "@vitejs/plugin-react";
-import { defineConfig, loadEnv } from "vite";
+import { loadEnv } from "vite";
+import { defineConfig } from "vitest/config";
 
 const GATEWAY = loadEnv("development", ".", "JOBGATE_").JOBGATE_URL ?? "http://127.0.0.1:8080";
 
@@ -15,6 +16,8 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
   },
+  // A slow machine must meet the deadline too.
+  test: { testTimeout: 60_000 },
   server: {
     // The page contains the examples and the schema of the pod template, which are outside of this directory.
     fs: { allow: [".."] },

@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ApiError } from "../src/api/problems";
 import type { ChangeListener, Changes } from "../src/live/changes";
-import { type ListReader, LiveList, type Page } from "../src/live/list";
+import { LiveList, type Page, type PageParameters } from "../src/live/list";
 import type { Change, Row } from "../src/live/rows";
 
 type Answer<T> = { resolve: (value: T) => void; reject: (error: Error) => void };
 
 /** A gateway whose answers a test gives one by one. */
-class Gateway implements ListReader<Row> {
-  pages: Answer<Page<Row>>[] = [];
-  finds: ({ uids: string[] } & Answer<Row[]>)[] = [];
+class Gateway {
+  pages: ({ parameters: PageParameters } & Answer<Page<Row>>)[] = [];
+  finds: ({ uids: string[] } & Answer<Page<Row>>)[] = [];
   listener: ChangeListener<Change> | null = null;
 
   readonly changes = {
@@ -19,12 +19,29 @@ class Gateway implements ListReader<Row> {
     },
   } as unknown as Changes<Change>;
 
-  page(): Promise<Page<Row>> {
-    return new Promise((resolve, reject) => this.pages.push({ resolve, reject }));
+  readonly read = (parameters: PageParameters): Promise<Page<Row>> =>
+    new Promise((resolve, reject) => {
+      const { uid } = parameters;
+      if (uid === undefined) this.pages.push({ parameters, resolve, reject });
+      else this.finds.push({ uids: uid, resolve, reject });
+    });
+
+  answer(rows: Row[], nextPageToken: string | null = null): Promise<unknown> {
+    this.pages.at(-1)?.resolve({ items: rows, nextPageToken });
+    return vi.advanceTimersByTimeAsync(0);
   }
 
-  byUid(uids: string[]): Promise<Row[]> {
-    return new Promise((resolve, reject) => this.finds.push({ uids, resolve, reject }));
+  /** Say that these objects have been created, and answer the questions about them. */
+  async create(created: Row[]): Promise<void> {
+    const byUid = new Map(created.map((each) => [each.uid, each]));
+    const asked = this.finds.length;
+    for (const each of created) this.change(each.uid, each.status.phase);
+    await vi.advanceTimersByTimeAsync(1000);
+    for (let next = asked; next < this.finds.length; next += 1) {
+      const items = this.finds[next]?.uids.map((uid) => byUid.get(uid)).filter((each) => each !== undefined) ?? [];
+      this.finds[next]?.resolve({ items, nextPageToken: null });
+      await vi.advanceTimersByTimeAsync(0);
+    }
   }
 
   change(uid: string, phase: string): void {
@@ -32,8 +49,16 @@ class Gateway implements ListReader<Row> {
   }
 }
 
-function row(uid: string, phase: string): Row {
-  return { uid, createdAt: "2026-01-01T00:00:00Z", deletedAt: null, status: { phase } };
+function row(uid: string, phase: string, createdAt = "2026-01-01T00:00:00Z"): Row {
+  return { uid, createdAt, deletedAt: null, status: { phase } };
+}
+
+/** Objects with the given numbers, one for each microsecond, the newest first. */
+function rowsFrom(first: number, count: number): Row[] {
+  return Array.from({ length: count }, (_, index) => {
+    const number = first + count - 1 - index;
+    return row(`object-${number}`, "Running", `2026-01-01T00:00:00.${String(number).padStart(6, "0")}Z`);
+  });
 }
 
 describe("LiveList", () => {
@@ -44,11 +69,12 @@ describe("LiveList", () => {
     vi.useRealTimers();
   });
 
-  function started(): { gateway: Gateway; phases: () => string[] } {
+  function started() {
     const gateway = new Gateway();
-    const list = new LiveList<Row, Change>(gateway.changes, gateway, []);
+    const list = new LiveList<Row, Change>(gateway.changes, gateway.read, []);
     list.start();
-    return { gateway, phases: () => list.state.get().rows.items.map((each) => `${each.uid} ${each.status.phase}`) };
+    const items = () => list.state.get().rows.items;
+    return { gateway, list, items, phases: () => items().map((each) => `${each.uid} ${each.status.phase}`) };
   }
 
   it("keeps a change that arrives while an older page is on its way", async () => {
@@ -67,7 +93,7 @@ describe("LiveList", () => {
     await vi.advanceTimersByTimeAsync(1000);
     gateway.change("new", "Succeeded");
     await vi.advanceTimersByTimeAsync(1000);
-    gateway.finds[0]?.resolve([row("new", "Pending")]);
+    gateway.finds[0]?.resolve({ items: [row("new", "Pending")], nextPageToken: null });
     await vi.advanceTimersByTimeAsync(1000);
     expect(phases()).toEqual(["new Succeeded"]);
     expect(gateway.finds).toHaveLength(1);
@@ -81,8 +107,76 @@ describe("LiveList", () => {
     gateway.finds[0]?.reject(new ApiError(503, "Unavailable", "the database does not answer"));
     await vi.advanceTimersByTimeAsync(5000);
     expect(gateway.finds[1]?.uids).toEqual(["new"]);
-    gateway.finds[1]?.resolve([row("new", "Running")]);
+    gateway.finds[1]?.resolve({ items: [row("new", "Running")], nextPageToken: null });
     await vi.advanceTimersByTimeAsync(1000);
     expect(phases()).toEqual(["new Running"]);
+  });
+
+  it("drops rows far below those in view, and reads them again when the reader comes near", async () => {
+    const { gateway, list, items } = started();
+    await gateway.answer(rowsFrom(1000, 11_000), "older");
+    list.shown(20);
+    await gateway.create(rowsFrom(20_000, 100));
+    expect(items()).toHaveLength(10_020);
+    expect(items()[0]?.uid).toBe("object-20099");
+    const oldest = items().at(-1);
+    list.shown(items().length - 1);
+    expect(gateway.pages.at(-1)?.parameters).toEqual({ pageSize: 200, createdBefore: oldest?.createdAt });
+    await gateway.answer(rowsFrom(100, 200), "next");
+    list.shown(items().length - 1);
+    expect(gateway.pages.at(-1)?.parameters).toMatchObject({ pageToken: "next", createdBefore: oldest?.createdAt });
+  });
+
+  it("keeps the rows around a reader who has scrolled down", async () => {
+    const { gateway, list, items } = started();
+    await gateway.answer(rowsFrom(0, 15_000));
+    list.shown(14_000);
+    await gateway.create(rowsFrom(20_000, 500));
+    expect(items()).toHaveLength(15_500);
+  });
+
+  it("keeps 100 000 rows, and then reads no older ones", async () => {
+    const { gateway, list, items } = started();
+    await gateway.answer(rowsFrom(10_000, 100_000), "older");
+    list.shown(99_990);
+    expect([gateway.pages.length, list.state.get().isFull]).toEqual([1, true]);
+    await gateway.create(rowsFrom(200_000, 1100));
+    expect(items()).toHaveLength(100_000);
+    expect(gateway.pages).toHaveLength(1);
+  });
+
+  it("does not append a page that no longer follows the rows", async () => {
+    const { gateway, list, items } = started();
+    await gateway.answer(rowsFrom(20_000, 15_000), "older");
+    for (const each of rowsFrom(40_000, 1)) gateway.change(each.uid, "Running");
+    await vi.advanceTimersByTimeAsync(1000);
+    list.shown(14_999);
+    list.shown(0);
+    gateway.finds[0]?.resolve({ items: rowsFrom(40_000, 1), nextPageToken: null });
+    await vi.advanceTimersByTimeAsync(0);
+    expect(items()).toHaveLength(10_000);
+    await gateway.answer(rowsFrom(0, 200), null);
+    expect(items()).toHaveLength(10_000);
+    expect(list.state.get().isLoading).toBe(false);
+  });
+
+  it("reads the rows down to those in view again after a gap in the changes", async () => {
+    const { gateway, list, items } = started();
+    await gateway.answer(rowsFrom(1000, 600), "a");
+    list.shown(300);
+    gateway.listener?.onReset();
+    await gateway.answer(rowsFrom(1400, 200), "b");
+    expect(items()).toHaveLength(600);
+    await gateway.answer(rowsFrom(1200, 200), "c");
+    expect(items()).toHaveLength(400);
+    expect(gateway.pages.at(-1)?.parameters.pageToken).toBe("b");
+  });
+
+  it("does not ask again about an object that comes with a later page", async () => {
+    const { gateway } = started();
+    await gateway.answer(rowsFrom(1000, 200), "older");
+    await gateway.create(rowsFrom(500, 1));
+    await gateway.create(rowsFrom(500, 1));
+    expect(gateway.finds).toHaveLength(1);
   });
 });

@@ -71,6 +71,31 @@ async def test_the_keyboard_moves_opens_and_searches(tab: Tab, user: User) -> No
     await expect(tab.page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
 
 
+async def test_rows_in_view_and_the_focus_stay_when_jobs_arrive_above(tab: Tab, user: User) -> None:
+    for number in range(8):
+        await user.submit(job(f"place-{number}", "exit 0"))
+        await user.ended(f"place-{number}")
+    await tab.page.set_viewport_size({"width": 1280, "height": 420})
+    await tab.open("#/jobs?text=place-")
+    oldest = tab.page.get_by_role("link", name="place-0", exact=True)
+    await oldest.focus()
+    await tab.page.locator(".table-scroller").evaluate("scroller => { scroller.scrollTop = 100; }")
+    for _ in range(2):
+        await tab.page.keyboard.press("j")
+    await tab.page.locator(".table-scroller").evaluate("scroller => { scroller.scrollTop = 100; }")
+    row = tab.page.get_by_role("row").filter(has=tab.page.get_by_role("link", name="place-4", exact=True))
+    before = await row.bounding_box()
+    await user.submit(job("place-new", "exit 0"))
+    jump = tab.page.get_by_role("button", name="1 new")
+    await expect(jump).to_be_visible()
+    assert await row.bounding_box() == before
+    await expect(oldest).to_be_focused()
+    await expect(tab.page.locator("[aria-current=true][role=row]")).to_contain_text("place-6")
+    await jump.click()
+    await expect(tab.page.get_by_role("link", name="place-new", exact=True)).to_be_in_viewport()
+    await expect(jump).to_have_count(0)
+
+
 async def test_the_table_is_accessible_in_both_schemes_and_on_a_phone(tab: Tab, user: User) -> None:
     await user.submit(job("accessible", "exit 1"))
     await user.ended("accessible")

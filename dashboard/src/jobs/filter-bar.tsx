@@ -4,6 +4,7 @@ import { Button, Input, Label, SearchField } from "react-aria-components";
 import { Chips } from "../ui/chips";
 import { toneOf } from "../ui/phases";
 import { useShortcuts } from "../ui/shortcuts";
+import { TextFilter } from "../ui/text-filter";
 import { type Filters, isFiltered, type ManyFilter, PERIODS, toggled } from "./filters";
 import { useCounts } from "./use-counts";
 import { JOB_KINDS, JOB_PHASES } from "./vocabulary";
@@ -82,31 +83,5 @@ function SearchText({ value, onChange }: { value: string; onChange: (value: stri
       <Search aria-hidden size={14} />
       <Input ref={input} placeholder="Search names ( / )" />
     </SearchField>
-  );
-}
-
-interface TextFilterProps {
-  name: string;
-  hint: string;
-  value: string;
-  onChange: (value: string) => void;
-}
-
-/** A text filter that applies when the user presses Enter or leaves the field. */
-function TextFilter({ name, hint, value, onChange }: TextFilterProps) {
-  const [text, setText] = useState(value);
-  useEffect(() => setText(value), [value]);
-  const apply = () => text.trim() !== value && onChange(text.trim());
-  return (
-    <label className="field">
-      <span className="field-name">{name}</span>
-      <input
-        value={text}
-        placeholder={hint}
-        onChange={(event) => setText(event.target.value)}
-        onBlur={apply}
-        onKeyDown={(event) => event.key === "Enter" && apply()}
-      />
-    </label>
   );
 }

@@ -1,54 +1,40 @@
-import { useCallback, useMemo } from "react";
+import { useMemo } from "react";
 import { bodyOf } from "../api/client";
 import type { JobStatus, JobSummary } from "../api/types";
 import type { ListReader } from "../live/list";
 import { usePage } from "../page-context";
 import { hashOf } from "../routing/location";
 import { navigate, replaceQuery, useLocation } from "../routing/use-location";
-import { elapsed, localTime } from "../ui/durations";
-import { ErrorNote, Loading } from "../ui/errors";
-import { useNow } from "../ui/now";
+import { LiveTable } from "../ui/live-table";
 import { PhaseBadge } from "../ui/phases";
 import { AggregateBar } from "../ui/progress";
-import { useLiveList } from "../ui/use-live-list";
-import { type Column, VirtualTable } from "../ui/virtual-table";
+import type { Column } from "../ui/virtual-table";
+import { Age, Length } from "../ui/when";
 import { FilterBar } from "./filter-bar";
 import { type Filters, filtersOf, isFiltered, listParameters, queryOf } from "./filters";
-
-const PAGE_SIZE = 200;
 
 export function JobsView() {
   const { query } = useLocation();
   const filters = useMemo(() => filtersOf(query), [query]);
-  const { state, list } = useLiveList<JobSummary, JobStatus>(
-    usePage().jobChanges,
-    useJobReader(filters),
-    filters.phase.join(","),
-  );
-  const { rows, error, isLoading } = state;
-  const more = useCallback(() => void list.more(), [list]);
   return (
     <div className="view view-list">
       <h1 className="visually-hidden">Jobs</h1>
       <FilterBar filters={filters} onChange={(changed) => replaceQuery(queryOf(changed))} />
-      {error !== null && <ErrorNote error={error} onRetry={() => void list.reload()} />}
-      {!rows.isLoaded && isLoading && <Loading what="jobs" />}
-      {rows.isLoaded && rows.items.length === 0 && rows.next === null && <NoJobs isFiltered={isFiltered(filters)} />}
-      {(rows.items.length > 0 || rows.next !== null) && (
-        <VirtualTable
-          label="Jobs"
-          columns={COLUMNS}
-          rows={rows.items}
-          keyOf={(job) => job.uid}
-          next={rows.next}
-          onNearEnd={more}
-          onOpen={(job) => navigate(["jobs", job.uid])}
-          keys={{ l: (job) => navigate(["jobs", job.uid, "logs"]) }}
-        />
-      )}
+      <LiveTable<JobSummary, JobStatus>
+        label="Jobs"
+        changes={usePage().jobChanges}
+        reader={useJobReader(filters)}
+        phases={filters.phase.join(",")}
+        columns={COLUMNS}
+        onOpen={(job) => navigate(["jobs", job.uid])}
+        keys={KEYS}
+        empty={<NoJobs isFiltered={isFiltered(filters)} />}
+      />
     </div>
   );
 }
+
+const KEYS = { l: (job: JobSummary) => navigate(["jobs", job.uid, "logs"]) };
 
 function NoJobs({ isFiltered }: { isFiltered: boolean }) {
   return (
@@ -63,16 +49,12 @@ function NoJobs({ isFiltered }: { isFiltered: boolean }) {
 function useJobReader(filters: Filters): ListReader<JobSummary> {
   const { client } = usePage().api;
   return useMemo(() => {
-    const parameters = listParameters(filters, Date.now());
-    const read = async (more: object, signal: AbortSignal) => {
-      const query = { ...parameters, ...more, view: "summary" as const };
+    const wanted = listParameters(filters, Date.now());
+    return async (parameters, signal) => {
+      const query = { ...wanted, ...parameters, view: "summary" as const };
       const page = bodyOf(await client.GET("/api/v1/jobs", { params: { query }, signal }));
       // The gateway answers `view=summary` with summaries; the OpenAPI type covers both views.
       return page as { items: JobSummary[]; nextPageToken: string | null };
-    };
-    return {
-      page: (token, signal) => read({ pageSize: PAGE_SIZE, ...(token !== null && { pageToken: token }) }, signal),
-      byUid: async (uids, signal) => (await read({ uid: uids }, signal)).items,
     };
   }, [client, filters]);
 }
@@ -92,8 +74,12 @@ const COLUMNS: readonly Column<JobSummary>[] = [
   { title: "Kind", className: "column-kind", cell: (job) => job.kind },
   { title: "Replicas", className: "column-replicas", cell: (job) => <AggregateBar aggregate={job.status.aggregate} /> },
   { title: "Cause", className: "column-cause", cell: (job) => <Cause job={job} /> },
-  { title: "Duration", className: "column-time", cell: (job) => <Duration job={job} /> },
-  { title: "Age", className: "column-time", cell: (job) => <Age job={job} /> },
+  {
+    title: "Duration",
+    className: "column-time",
+    cell: (job) => <Length start={job.status.startedAt} end={job.status.finishedAt} />,
+  },
+  { title: "Age", className: "column-time", cell: (job) => <Age createdAt={job.createdAt} /> },
 ];
 
 /** Why the job is pending if it is, otherwise the cause of its phase. */
@@ -101,17 +87,4 @@ function Cause({ job }: { job: JobSummary }) {
   const pending = job.status.pendingReasons[0];
   const text = pending === undefined ? job.status.message : `${pending.code}: ${pending.message}`;
   return <span title={text}>{text}</span>;
-}
-
-function Duration({ job }: { job: JobSummary }) {
-  return elapsed(job.status.startedAt, job.status.finishedAt, useNow());
-}
-
-function Age({ job }: { job: JobSummary }) {
-  const now = useNow();
-  return (
-    <time dateTime={job.createdAt} title={localTime(job.createdAt)}>
-      {elapsed(job.createdAt, null, now)}
-    </time>
-  );
 }

@@ -1,6 +1,6 @@
 import { ApiError } from "../api/problems";
 import type { Changes } from "./changes";
-import { type Change, noRows, type Row, type Rows, withChanges, withFound, withPage } from "./rows";
+import { type Change, type Cursor, noRows, type Row, type Rows, SortedRows } from "./rows";
 import { Store } from "./store";
 
 /** A page of a list. */
@@ -9,16 +9,22 @@ export interface Page<R> {
   nextPageToken: string | null;
 }
 
-/** Reads a list with its filters. */
-export interface ListReader<R> {
-  page(token: string | null, signal: AbortSignal): Promise<Page<R>>;
-  /** Return those of the given objects that match the filters; at most 100 uids. */
-  byUid(uids: string[], signal: AbortSignal): Promise<R[]>;
+/** The parameters of a list request, except the filters. */
+export interface PageParameters {
+  pageSize?: number;
+  pageToken?: string;
+  createdBefore?: string;
+  uid?: string[];
 }
+
+/** Reads a list with its filters. */
+export type ListReader<R> = (parameters: PageParameters, signal: AbortSignal) => Promise<Page<R>>;
 
 export interface ListState<R extends Row> {
   rows: Rows<R>;
   isLoading: boolean;
+  /** Whether older objects are not read, because the page keeps no more rows. */
+  isFull: boolean;
   error: Error | null;
 }
 
@@ -27,11 +33,25 @@ const COLLECT = 400;
 /** Milliseconds before a question that got no answer is repeated. */
 const RETRY = 3000;
 const UIDS_PER_REQUEST = 100;
+const PAGE_SIZE = 200;
+/** Rows before the end of the loaded ones at which the next page is requested. */
+const NEAR_END = 50;
+/** The most rows that the page keeps: each has about 1 kB. */
+export const MOST_ROWS = 100_000;
+/** The rows that stay loaded below those in view. A page that is open for days would otherwise keep each new row. */
+const KEPT_BELOW = 10_000;
+/** Rows are dropped this many at a time. */
+const SLACK = 1000;
+/** The most pages that are read again at once, so that the rows in view stay there. */
+const PAGES_AGAIN = 10;
 
 /** A list that follows the changes of its objects from `start` until `stop`. */
 export class LiveList<R extends Row, C extends Change> {
-  readonly state = new Store<ListState<R>>({ rows: noRows(), isLoading: true, error: null });
+  readonly state = new Store<ListState<R>>({ rows: noRows(), isLoading: true, isFull: false, error: null });
   readonly #pending = new Map<string, Change>();
+  #rows = new SortedRows<R>();
+  /** The index of the last row in view. */
+  #last = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #lifetime = new AbortController();
   #unsubscribe: () => void = () => undefined;
@@ -62,39 +82,56 @@ export class LiveList<R extends Row, C extends Change> {
     this.#timer = undefined;
   }
 
-  /** Read the first page again. The rows stay until it has arrived. */
+  /** Read the first pages again, down to the rows in view. The rows stay until they have arrived. */
   reload(): Promise<void> {
     this.#pending.clear();
     this.#load += 1;
-    return this.#read(null, noRows());
+    return this.#read(new SortedRows<R>(), { token: null, before: null });
   }
 
-  /** Read the next page, unless a page is being read or none is left. */
-  async more(): Promise<void> {
-    const { rows, isLoading } = this.state.get();
-    if (!isLoading && rows.next !== null) await this.#read(rows.next, null);
-  }
+  /** Note the index of the last row in view, and read the next page if it is near the end of the loaded rows. */
+  shown = (last: number): void => {
+    this.#last = last;
+    const { rows, isLoading, isFull } = this.state.get();
+    const isNearEnd = last >= rows.items.length - NEAR_END;
+    if (isNearEnd && !isLoading && !isFull && rows.next !== null) void this.#read(this.#rows, rows.next);
+  };
 
-  /** Append a page to `base`, or to the present rows if it is null. */
-  async #read(token: string | null, base: Rows<R> | null): Promise<void> {
+  /** Append a page to `rows`, and show them. */
+  async #read(rows: SortedRows<R>, from: Cursor): Promise<void> {
     const load = this.#load;
     const { signal } = this.#lifetime;
     this.state.update((state) => ({ ...state, isLoading: true }));
     this.#asking += 1;
     try {
-      const page = await this.reader.page(token, signal);
-      if (load !== this.#load || signal.aborted) return;
-      this.state.update((state) => ({
-        rows: withPage(base ?? state.rows, page.items, page.nextPageToken),
-        isLoading: false,
-        error: null,
-      }));
+      let next: Cursor | null = from;
+      for (let pages = 0; next !== null && pages < (rows === this.#rows ? 1 : PAGES_AGAIN); pages += 1) {
+        const page = await this.reader(parametersOf(next), signal);
+        if (load !== this.#load || signal.aborted) return;
+        // The rows may have been trimmed meanwhile: the page does not follow them any more.
+        if (rows === this.#rows && rows.rows.next !== from) break;
+        next = page.nextPageToken === null ? null : { token: page.nextPageToken, before: next.before };
+        rows.append(page.items, next);
+        if (rows.length >= this.#last) break;
+      }
+      this.#rows = rows;
+      this.#show({ isLoading: false, error: null });
     } catch (error) {
       if (load !== this.#load || signal.aborted) return;
       this.state.update((state) => ({ ...state, isLoading: false, error: error as Error }));
     } finally {
       this.#asking -= 1;
     }
+  }
+
+  #show(change: Partial<ListState<R>>): void {
+    const { rows } = this.#rows;
+    this.state.update((state) => ({ ...state, ...change, rows, isFull: rows.items.length >= MOST_ROWS }));
+  }
+
+  #trim(): void {
+    const most = Math.min(MOST_ROWS, this.#last + KEPT_BELOW);
+    if (this.#rows.length > most + SLACK) this.#rows.trim(most);
   }
 
   #collect(change: Change): void {
@@ -115,8 +152,8 @@ export class LiveList<R extends Row, C extends Change> {
     }
     const changes = new Map(this.#pending);
     this.#pending.clear();
-    const { rows, unknown } = withChanges(this.state.get().rows, changes, this.phases);
-    this.state.update((state) => ({ ...state, rows }));
+    const unknown = this.#rows.apply(changes, this.phases);
+    this.#show({});
     for (let first = 0; first < unknown.length; first += UIDS_PER_REQUEST) {
       await this.#find(unknown.slice(first, first + UIDS_PER_REQUEST), changes);
     }
@@ -128,9 +165,11 @@ export class LiveList<R extends Row, C extends Change> {
     const { signal } = this.#lifetime;
     this.#asking += 1;
     try {
-      const found = await this.reader.byUid(uids, signal);
+      const found = await this.reader({ uid: uids }, signal);
       if (load !== this.#load || signal.aborted) return;
-      this.state.update((state) => ({ ...state, rows: withFound(state.rows, found), error: null }));
+      this.#rows.insert(found.items);
+      this.#trim();
+      this.#show({ error: null });
     } catch (error) {
       if (load !== this.#load || signal.aborted) return;
       this.state.update((state) => ({ ...state, error: error as Error }));
@@ -147,4 +186,12 @@ export class LiveList<R extends Row, C extends Change> {
     }
     this.#schedule(RETRY);
   }
+}
+
+function parametersOf({ token, before }: Cursor): PageParameters {
+  return {
+    pageSize: PAGE_SIZE,
+    ...(token !== null && { pageToken: token }),
+    ...(before !== null && { createdBefore: before }),
+  };
 }

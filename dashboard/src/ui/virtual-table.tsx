@@ -1,6 +1,9 @@
-import { useVirtualizer } from "@tanstack/react-virtual";
-import { type ReactNode, useEffect, useRef, useState } from "react";
+import { ArrowUp } from "lucide-react";
+import { type FocusEvent, memo, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { Button } from "react-aria-components";
+import { movedPlace, movedTo, type Place, rowsInView, topToShow, widened } from "./rows-in-view";
 import { useShortcuts } from "./shortcuts";
+import { useViewport } from "./use-viewport";
 
 export interface Column<R> {
   /** The heading, and in narrow windows the label of the cell. */
@@ -14,109 +17,184 @@ interface VirtualTableProps<R> {
   columns: readonly Column<R>[];
   rows: readonly R[];
   keyOf: (row: R) => string;
-  /** The token of the next page; null if `rows` is complete. */
-  next: string | null;
-  onNearEnd: () => void;
+  /** Where the next page begins, a new value for each page; null if `rows` is complete. */
+  next?: object | null;
+  /** What is said below the rows if there are more. */
+  more?: string;
+  /** Called with the index of the last row in view, if `rows` are a part of a list that grows. */
+  onShown?: (last: number) => void;
   onOpen: (row: R) => void;
   /** Actions of further keys on the current row. */
-  keys?: Readonly<Record<string, (row: R) => void>>;
+  keys?: Readonly<Record<string, (row: R) => void>> | undefined;
 }
 
 const ROW_HEIGHT = 44;
 const NARROW_ROW_HEIGHT = 84;
 const NARROW = "(max-width: 700px)";
-/** Rows before the end of the loaded ones at which the next page is requested. */
-const NEAR_END = 50;
+/** Rows that are drawn before and after those in view. */
+const OVERSCAN = 12;
 
 /**
  * A table that renders only the rows in view, so that it stays fast with 100 000 of them.
  *
- * j and k move the current row, and Enter opens it. In narrow windows each row is a card of a fixed height. The elements
- * have roles, because the layout of a virtual table needs `display: grid`, for which browsers drop those of <table>.
+ * The rows in view stay where they are when others arrive above them, except at the top, where new rows appear. j and k
+ * move the current row, and Enter opens it. The row with the focus is drawn also out of view, so that it keeps the
+ * focus. In narrow windows each row is a card of a fixed height. The elements have roles, because the layout of a
+ * virtual table needs `display: grid`, for which browsers drop those of <table>.
  */
 export function VirtualTable<R>(props: VirtualTableProps<R>) {
-  const { rows, columns, next, onNearEnd } = props;
-  const scroller = useRef<HTMLDivElement>(null);
-  const [current, setCurrent] = useState<string | null>(null);
+  const { rows, columns, keyOf, next = null, onShown } = props;
+  const [scroller, setScroller] = useState<HTMLElement | null>(null);
   const height = useRowHeight();
   const headHeight = height === NARROW_ROW_HEIGHT ? 0 : ROW_HEIGHT; // cards have no headings
-  const virtualizer = useVirtualizer({
-    count: rows.length,
-    getScrollElement: () => scroller.current,
-    estimateSize: () => height,
-    overscan: 12,
-    getItemKey: (index) => {
-      const row = rows[index];
-      return row === undefined ? index : props.keyOf(row);
-    },
-  });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: measures again when the height of rows changes
-  useEffect(() => virtualizer.measure(), [height]);
+  const [viewport, readViewport] = useViewport(scroller, height);
+  const inView = rowsInView(viewport, height, rows.length);
+  const scrollTo = (top: number) => {
+    if (scroller !== null) scroller.scrollTop = top;
+    readViewport();
+  };
+  const { current, focused, setCurrent, setFocused, arrived } = usePlaces(scroller, rows, keyOf, height, scrollTo);
 
-  const shown = virtualizer.getVirtualItems();
-  const last = shown.at(-1)?.index ?? 0;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: see below
   useEffect(() => {
-    // A page may be empty and still have a successor, so each token counts and not only the number of rows.
-    if (next !== null && last >= rows.length - NEAR_END) onNearEnd();
-  }, [next, last, rows.length, onNearEnd]);
+    // A page may be empty and still have a successor, so each one counts and not only the number of rows.
+    onShown?.(inView.end - 1);
+  }, [next, inView.end, rows.length, onShown]);
 
   const move = (step: number) => {
-    const index = rows.findIndex((row) => props.keyOf(row) === current);
-    const target = Math.min(rows.length - 1, Math.max(0, index < 0 ? 0 : index + step));
-    const row = rows[target];
+    const isThere = current !== null && isAt(current, rows, keyOf);
+    // The row that followed a removed one has its place.
+    const wanted = current === null ? 0 : isThere || step < 0 ? current.index + step : current.index;
+    const index = Math.min(rows.length - 1, Math.max(0, wanted));
+    const row = rows[index];
+    const { scrollTop: top = 0, clientHeight = 0 } = scroller ?? {};
     if (row === undefined) return;
-    setCurrent(props.keyOf(row));
-    virtualizer.scrollToIndex(target);
+    setCurrent({ key: keyOf(row), index });
+    scrollTo(topToShow(index, { top, height: clientHeight - headHeight }, height));
   };
   const onCurrent = (action: (row: R) => void) => () => {
-    const row = rows.find((each) => props.keyOf(each) === current);
-    if (row !== undefined) action(row);
+    const row = current === null ? undefined : rows[current.index];
+    if (row !== undefined && keyOf(row) === current?.key) action(row);
   };
   const keys = Object.entries(props.keys ?? {}).map(([key, action]) => [key, onCurrent(action)] as const);
   useShortcuts({ j: () => move(1), k: () => move(-1), Enter: onCurrent(props.onOpen), ...Object.fromEntries(keys) });
 
+  const onFocus = (event: FocusEvent) => {
+    const index = Number(event.target.closest("[role=row]")?.getAttribute("aria-rowindex")) - 2;
+    const row = rows[index];
+    setFocused(row === undefined ? null : { key: keyOf(row), index });
+  };
+  const indexes = indexesOf(widened(inView, rows.length, OVERSCAN), focused, rows.length);
   return (
-    // A region that scrolls must be reachable by keyboard.
-    <section className="table-scroller" ref={scroller} tabIndex={0} aria-label={`${props.label}, scrollable`}>
-      <div
-        className="table"
-        role="table"
-        aria-label={props.label}
-        aria-rowcount={next === null ? rows.length + 1 : -1}
-        style={{ height: virtualizer.getTotalSize() + headHeight }}
-      >
-        <div className="table-row table-head" role="row" aria-rowindex={1}>
-          {columns.map((column) => (
-            <div key={column.title} role="columnheader" className={column.className}>
-              {column.title}
-            </div>
-          ))}
+    <div className="scroll-frame">
+      {/* A region that scrolls must be reachable by keyboard. */}
+      <section className="table-scroller" ref={setScroller} tabIndex={0} aria-label={`${props.label}, scrollable`}>
+        {/* The handlers only note where the focus is. */}
+        <div
+          className="table"
+          role="table"
+          aria-label={props.label}
+          aria-rowcount={next === null ? rows.length + 1 : -1}
+          style={{ height: rows.length * height + headHeight }}
+          onFocus={onFocus}
+          onBlur={() => setFocused(null)}
+        >
+          <div className="table-row table-head" role="row" aria-rowindex={1}>
+            {columns.map((column) => (
+              <div key={column.title} role="columnheader" className={column.className}>
+                {column.title}
+              </div>
+            ))}
+          </div>
+          {indexes.map((index) => {
+            const row = rows[index];
+            if (row === undefined) return null;
+            const key = keyOf(row);
+            const top = index * height + headHeight;
+            return <TableRow key={key} {...{ row, columns, index, height, top }} isCurrent={key === current?.key} />;
+          })}
         </div>
-        {shown.map((item) => {
-          const row = rows[item.index];
-          if (row === undefined) return null;
-          const isCurrent = props.keyOf(row) === current;
-          return (
-            <div
-              key={item.key}
-              className={isCurrent ? "table-row is-current" : "table-row"}
-              role="row"
-              aria-rowindex={item.index + 2}
-              aria-current={isCurrent || undefined}
-              style={{ height: item.size, transform: `translateY(${item.start + headHeight}px)` }}
-            >
-              {columns.map((column) => (
-                <div key={column.title} role="cell" className={column.className}>
-                  {column.cell(row)}
-                </div>
-              ))}
-            </div>
-          );
-        })}
-      </div>
-      {next !== null && <p className="loading">Loading older {props.label.toLowerCase()}…</p>}
-    </section>
+        {next !== null && <p className="loading">{props.more}</p>}
+      </section>
+      {onShown !== undefined && arrived > 0 && (
+        <Button className="button primary scroll-to-top" onPress={() => scrollTo(0)}>
+          <ArrowUp aria-hidden size={14} /> {arrived} new
+        </Button>
+      )}
+    </div>
   );
+}
+
+interface TableRowProps<R> {
+  row: R;
+  columns: readonly Column<R>[];
+  index: number;
+  height: number;
+  top: number;
+  isCurrent: boolean;
+}
+
+/** A row, which is rendered again only if it has changed or moved. */
+const TableRow = memo(function TableRow<R>({ row, columns, index, height, top, isCurrent }: TableRowProps<R>) {
+  return (
+    <div
+      className={isCurrent ? "table-row is-current" : "table-row"}
+      role="row"
+      aria-rowindex={index + 2}
+      aria-current={isCurrent || undefined}
+      style={{ height, transform: `translateY(${top}px)` }}
+    >
+      {columns.map((column) => (
+        <div key={column.title} role="cell" className={column.className}>
+          {column.cell(row)}
+        </div>
+      ))}
+    </div>
+  );
+}) as <R>(props: TableRowProps<R>) => ReactNode;
+
+/** Return the current row and the row with the focus, and how many rows have arrived above those in view. */
+function usePlaces<R>(
+  scroller: HTMLElement | null,
+  rows: readonly R[],
+  keyOf: (row: R) => string,
+  height: number,
+  scrollTo: (top: number) => void,
+) {
+  const [current, setCurrent] = useState<Place | null>(null);
+  const [focused, setFocused] = useState<Place | null>(null);
+  const [arrived, setArrived] = useState(0);
+  const known = useRef(rows);
+  const top = scroller?.scrollTop ?? 0;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the rows in view stay when the rows change
+  useLayoutEffect(() => {
+    const before = known.current;
+    known.current = rows;
+    if (before === rows) return;
+    setCurrent((place) => movedPlace(place, before, rows, keyOf));
+    setFocused((place) => movedPlace(place, before, rows, keyOf));
+    const { scrollTop = 0 } = scroller ?? {};
+    const first = Math.floor(scrollTop / height);
+    const moved = first === 0 ? null : movedTo(before, rows, first, keyOf);
+    if (moved === null || moved === first) return;
+    scrollTo(scrollTop + (moved - first) * height);
+    setArrived((count) => Math.max(0, count + moved - first));
+  }, [rows]);
+  if (arrived > 0 && top < height) setArrived(0);
+  return { current, focused, setCurrent, setFocused, arrived };
+}
+
+function isAt<R>(place: Place, rows: readonly R[], keyOf: (row: R) => string): boolean {
+  const row = rows[place.index];
+  return row !== undefined && keyOf(row) === place.key;
+}
+
+/** Return the rows that are drawn: those of the range, and the one with the focus. */
+function indexesOf({ start, end }: { start: number; end: number }, focused: Place | null, count: number): number[] {
+  const indexes = Array.from({ length: end - start }, (_, index) => start + index);
+  if (focused === null || focused.index >= count) return indexes;
+  if (focused.index < start) return [focused.index, ...indexes];
+  return focused.index >= end ? [...indexes, focused.index] : indexes;
 }
 
 function useRowHeight(): number {

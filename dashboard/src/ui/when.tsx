@@ -17,3 +17,13 @@ export function Length({ start, end }: { start: string | null; end: string | nul
   const now = useNow();
   return start === null ? "–" : elapsed(start, end, now);
 }
+
+/** How long ago the object was submitted, in the least space. */
+export function Age({ createdAt }: { createdAt: string }) {
+  const now = useNow();
+  return (
+    <time dateTime={createdAt} title={localTime(createdAt)}>
+      {elapsed(createdAt, null, now)}
+    </time>
+  );
+}

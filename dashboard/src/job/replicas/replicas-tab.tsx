@@ -33,8 +33,6 @@ export function ReplicasTab({ job }: { job: Job }) {
           columns={COLUMNS}
           rows={shown}
           keyOf={({ task, rank }) => replicaKey(task, rank)}
-          next={null}
-          onNearEnd={() => undefined}
           onOpen={open}
         />
       )}

@@ -1,0 +1,60 @@
+import type { ReactNode } from "react";
+import type { Changes } from "../live/changes";
+import { type ListReader, MOST_ROWS } from "../live/list";
+import type { Change, Row } from "../live/rows";
+import { ErrorNote, Loading } from "./errors";
+import { thousands } from "./numbers";
+import { useLiveList } from "./use-live-list";
+import { type Column, VirtualTable } from "./virtual-table";
+
+interface LiveTableProps<R extends Row, C extends Change> {
+  /** What the rows are, in the plural. */
+  label: string;
+  changes: Changes<C>;
+  /** A new reader starts a new list. */
+  reader: ListReader<R>;
+  /** The phases of the filter, joined by commas. */
+  phases?: string;
+  columns: readonly Column<R>[];
+  onOpen: (row: R) => void;
+  keys?: Readonly<Record<string, (row: R) => void>>;
+  /** What is shown instead of an empty table. */
+  empty: ReactNode;
+}
+
+/** A table that follows the objects of a list, and reads older ones as the reader scrolls. */
+export function LiveTable<R extends Row, C extends Change>(props: LiveTableProps<R, C>) {
+  const { label, changes, reader, phases = "", columns, onOpen, keys, empty } = props;
+  const { state, list } = useLiveList<R, C>(changes, reader, phases);
+  const { rows, error, isLoading, isFull } = state;
+  const name = label.toLowerCase();
+  const isEmpty = rows.isLoaded && rows.items.length === 0 && rows.next === null;
+  return (
+    <>
+      {error !== null && <ErrorNote error={error} onRetry={() => void list.reload()} />}
+      {!rows.isLoaded && isLoading && <Loading what={name} />}
+      {isEmpty && empty}
+      {rows.isLoaded && !isEmpty && (
+        <VirtualTable
+          label={label}
+          columns={columns}
+          rows={rows.items}
+          keyOf={uidOf}
+          next={rows.next}
+          more={
+            isFull
+              ? `The table has the newest ${thousands(MOST_ROWS)} ${name}. Filters show older ones.`
+              : `Loading older ${name}…`
+          }
+          onShown={list.shown}
+          onOpen={onOpen}
+          keys={keys}
+        />
+      )}
+    </>
+  );
+}
+
+function uidOf({ uid }: Row): string {
+  return uid;
+}
