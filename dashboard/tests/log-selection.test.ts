@@ -11,7 +11,8 @@ import {
   targetOf,
   withSelection,
 } from "../src/job/logs/selection";
-import { count, summaryOf } from "../src/job/logs/summary";
+import { summaryOf } from "../src/job/logs/summary";
+import { thousands } from "../src/ui/numbers";
 
 function attemptOf(number: number, facts: Partial<Attempt> = {}): Attempt {
   return {
@@ -226,6 +227,6 @@ describe("the state of a log", () => {
     [1000, "1\u202f000"],
     [1_234_567, "1\u202f234\u202f567"],
   ])("the number %d", (value, text) => {
-    expect(count(value)).toBe(text);
+    expect(thousands(value)).toBe(text);
   });
 });

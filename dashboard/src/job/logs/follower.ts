@@ -16,8 +16,6 @@ export interface LogState {
    * `failed`: the gateway refuses it.
    */
   phase: "connecting" | "open" | "interrupted" | "waiting" | "ended" | "failed";
-  /** Increases whenever the ring has changed, at most once in a frame. */
-  version: number;
   /** Where the log of one replica comes from; null until the gateway has answered. */
   source: LogSource | null;
   /** Why the log was interrupted; null if it was not, or if it has continued. */
@@ -31,7 +29,6 @@ export interface LogState {
 
 const INITIAL: LogState = {
   phase: "connecting",
-  version: 0,
   source: null,
   interruption: null,
   leftOut: "",
@@ -62,6 +59,8 @@ export interface FollowOptions {
 export class LogFollower {
   readonly state = new Store<LogState>(INITIAL);
   readonly ring = new LineRing();
+  /** Increases whenever the ring has changed, at most once in a frame. Apart from `state`, so that only lines follow it. */
+  readonly version = new Store(0);
   readonly #reader = new LineReader();
   readonly #continuation = new Continuation();
   #running: AbortController | null = null;
@@ -234,7 +233,7 @@ export class LogFollower {
     this.#isDrawing = true;
     requestAnimationFrame(() => {
       this.#isDrawing = false;
-      this.state.update((state) => ({ ...state, version: state.version + 1 }));
+      this.version.update((version) => version + 1);
     });
   }
 

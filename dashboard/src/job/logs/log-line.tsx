@@ -1,18 +1,22 @@
 import { memo, useState } from "react";
 import { Button } from "react-aria-components";
+import { thousands } from "../../ui/numbers";
 import type { LogLine } from "./lines";
 import { type Matcher, rangesIn } from "./search";
 import { classesOf, segmentsOf } from "./segments";
-import { count } from "./summary";
 
 /** Characters of a line that are shown at first, and that each press of the button adds: more make the page slow. */
 const SHOWN = 4000;
 const MORE = 100_000;
 
-interface LogLineProps {
-  line: LogLine;
+/** How all lines are drawn. */
+export interface LineStyle {
   hasTimes: boolean;
   matcher: Matcher | null;
+}
+
+interface LogLineProps extends LineStyle {
+  line: LogLine;
   isCurrent: boolean;
 }
 
@@ -22,7 +26,7 @@ export const LogLineView = memo(function LogLineView({ line, hasTimes, matcher, 
   const matches = matcher === null ? [] : rangesIn(line.text, matcher, shown);
   const hidden = line.text.length - shown;
   return (
-    <>
+    <div className={isCurrent ? "log-line is-current" : "log-line"}>
       {hasTimes && line.at !== null && (
         <time className="log-time" dateTime={line.at}>
           {timeText(line.at)}
@@ -50,11 +54,11 @@ export const LogLineView = memo(function LogLineView({ line, hasTimes, matcher, 
       </span>
       {hidden > 0 && (
         <Button className="button log-more" onPress={() => setShown(shown + MORE)}>
-          Show {hidden > MORE ? `${count(MORE)} of ` : ""}
-          {count(hidden)} more characters
+          Show {hidden > MORE ? `${thousands(MORE)} of ` : ""}
+          {thousands(hidden)} more characters
         </Button>
       )}
-    </>
+    </div>
   );
 });
 

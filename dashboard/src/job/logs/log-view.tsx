@@ -3,6 +3,7 @@ import { useMemo, useRef, useState } from "react";
 import { Button, ToggleButton } from "react-aria-components";
 import type { Job } from "../../api/types";
 import { ErrorNote } from "../../ui/errors";
+import { thousands } from "../../ui/numbers";
 import { useShortcuts } from "../../ui/shortcuts";
 import { replicaName } from "../names";
 import type { LogFollower, LogState } from "./follower";
@@ -10,9 +11,9 @@ import { LogLines, type LogLinesHandle } from "./log-lines";
 import { nextMatch, positionOf, searchFor } from "./search";
 import { SearchBar } from "./search-bar";
 import type { Target } from "./selection";
-import { count, summaryOf } from "./summary";
+import { summaryOf } from "./summary";
 import { useDownload } from "./use-download";
-import { useLog, useMatches } from "./use-log";
+import { useLineCounts, useLog, useMatches } from "./use-log";
 
 /** How a log is shown. It stays when the reader chooses another log. */
 export interface LogOptions {
@@ -44,7 +45,7 @@ export function LogView({ job, target, replicas, text, onText, options, onOption
   const lines = useRef<LogLinesHandle>(null);
   const input = useRef<HTMLInputElement>(null);
   const search = useMemo(() => searchFor(text, isRegex), [text, isRegex]);
-  const matches = useMatches(ring, state.version, search.matcher);
+  const matches = useMatches(follower, search.matcher);
   const step = (direction: 1 | -1) => {
     const top = lines.current?.top() ?? 0;
     // The first step, and one from a line that was dropped, begin with the lines in view.
@@ -98,7 +99,7 @@ export function LogView({ job, target, replicas, text, onText, options, onOption
       <LogSummary follower={follower} state={state} />
       <LogLines
         label={`Log of ${name}`}
-        ring={ring}
+        follower={follower}
         isFollowing={isFollowing}
         onFollow={setFollowing}
         isWrapped={isWrapped}
@@ -112,8 +113,8 @@ export function LogView({ job, target, replicas, text, onText, options, onOption
 }
 
 function LogSummary({ follower, state }: { follower: LogFollower; state: LogState }) {
-  const { ring } = follower;
-  const summary = summaryOf({ ...state, dropped: ring.first });
+  const { kept, dropped } = useLineCounts(follower);
+  const summary = summaryOf({ ...state, dropped });
   return (
     <div className="log-summary">
       <p>
@@ -121,7 +122,7 @@ function LogSummary({ follower, state }: { follower: LogFollower; state: LogStat
           {summary.state}
         </span>
         <span className="secondary">
-          {count(ring.length)} {ring.length === 1 ? "line" : "lines"}
+          {thousands(kept)} {kept === 1 ? "line" : "lines"}
         </span>
         {summary.notes.map((note) => (
           <span key={note} className="secondary">

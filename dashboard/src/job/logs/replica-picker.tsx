@@ -2,10 +2,10 @@ import { ChevronDown } from "lucide-react";
 import { useMemo, useState } from "react";
 import { Button, ComboBox, Group, Input, Label, ListBox, ListBoxItem, Popover } from "react-aria-components";
 import type { Replica } from "../../api/types";
+import { thousands } from "../../ui/numbers";
 import { PhaseBadge } from "../../ui/phases";
 import { replicaName } from "../names";
 import { matchingReplicas, type Target, tasksOf } from "./selection";
-import { count } from "./summary";
 
 /** Replicas that the list shows at once. The reader finds others by typing. */
 const LISTED = 100;
@@ -70,7 +70,7 @@ export function ReplicaPicker({ replicas, target, onChange }: ReplicaPickerProps
           )}
         </ListBox>
         {found.length > LISTED && (
-          <p className="log-options-more secondary">{count(found.length - LISTED)} more: type to search</p>
+          <p className="log-options-more secondary">{thousands(found.length - LISTED)} more: type to search</p>
         )}
       </Popover>
     </ComboBox>
@@ -85,7 +85,7 @@ function choiceOf(replica: Replica): Choice {
 /** Return the choices of several replicas together: of all, and of each task. */
 function togetherOf(replicas: readonly Replica[]): Choice[] {
   const tasks = tasksOf(replicas);
-  const all = { id: idOf(null, null), name: `All ${count(replicas.length)} replicas`, replica: null, task: null };
+  const all = { id: idOf(null, null), name: `All ${thousands(replicas.length)} replicas`, replica: null, task: null };
   if (tasks.length === 1) return [all];
   const several = tasks.filter((task) => replicas.filter((replica) => replica.task === task).length > 1);
   return [all, ...several.map((task) => ({ id: idOf(task, null), name: `All of ${task}`, replica: null, task }))];

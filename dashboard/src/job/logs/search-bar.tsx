@@ -1,7 +1,7 @@
 import { ChevronDown, ChevronUp, Regex, Search } from "lucide-react";
 import { type KeyboardEvent, type RefObject, useEffect, useState } from "react";
 import { Button, Input, Label, SearchField, ToggleButton } from "react-aria-components";
-import { count } from "./summary";
+import { thousands } from "../../ui/numbers";
 
 interface SearchBarProps {
   input: RefObject<HTMLInputElement | null>;
@@ -59,8 +59,8 @@ export function SearchBar(props: SearchBarProps) {
 
 function matchText(matches: number, position: number | null): string {
   if (matches === 0) return "No line matches";
-  if (position === null) return matches === 1 ? "1 line matches" : `${count(matches)} lines match`;
-  return `${count(position)} of ${count(matches)}`;
+  if (position === null) return matches === 1 ? "1 line matches" : `${thousands(matches)} lines match`;
+  return `${thousands(position)} of ${thousands(matches)}`;
 }
 
 /** Return the text once it has not changed for a second, so that a screen reader does not read each new number. */

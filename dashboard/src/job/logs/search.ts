@@ -50,32 +50,36 @@ function isIn(text: string, matcher: Matcher): boolean {
   return match !== null && (match[0] !== "" || rangesIn(text, matcher).length > 0);
 }
 
-/** The lines of a ring that match. It follows the ring: each call of `scan` searches only lines that are new. */
+/** The lines of a ring that match; none without a matcher. Each call of `scan` searches only lines that are new. */
 export class Matches {
-  #numbers: number[] = [];
+  #numbers: readonly number[] = NONE;
   #scanned = 0;
 
-  constructor(private readonly matcher: Matcher) {}
+  constructor(private readonly matcher: Matcher | null) {}
 
-  /** The numbers of the matching lines, ascending. */
+  /** The numbers of the matching lines, ascending: a new array if they have changed. */
   get numbers(): readonly number[] {
     return this.#numbers;
   }
 
   /** Search the next lines, and return whether more remain. */
   scan(ring: LineRing, most: number = SLICE): boolean {
-    const dropped = lowerBound(this.#numbers, ring.first);
-    if (dropped > 0) this.#numbers = this.#numbers.slice(dropped);
+    if (this.matcher === null) return false;
     const start = Math.max(this.#scanned, ring.first);
     const end = Math.min(ring.end, start + most);
+    const found: number[] = [];
     for (let number = start; number < end; number += 1) {
       const line = ring.get(number);
-      if (line !== undefined && isIn(line.text, this.matcher)) this.#numbers.push(number);
+      if (line !== undefined && isIn(line.text, this.matcher)) found.push(number);
     }
     this.#scanned = end;
+    const dropped = lowerBound(this.#numbers, ring.first);
+    if (dropped > 0 || found.length > 0) this.#numbers = [...this.#numbers.slice(dropped), ...found];
     return end < ring.end;
   }
 }
+
+const NONE: readonly number[] = [];
 
 /**
  * Return the first matching line after a line, or the last one before it if `step` is -1. At the end, the search

@@ -1,3 +1,4 @@
+import { thousands } from "../../ui/numbers";
 import type { Tone } from "../../ui/phases";
 import type { LogState } from "./follower";
 import { MOST_LINES } from "./ring";
@@ -53,14 +54,9 @@ function notesOf({ phase, source, interruption, leftOut, hasGap, dropped }: Fact
   if (leftOut !== "") notes.push(`These replicas are left out: ${leftOut}. Choose one of them to read its log.`);
   if (dropped > 0) {
     notes.push(
-      `The page keeps the last ${count(MOST_LINES)} lines, or fewer long ones: it has dropped at least ` +
-        `${count(dropped)} earlier ${dropped === 1 ? "line" : "lines"}. The download has them.`,
+      `The page keeps the last ${thousands(MOST_LINES)} lines, or fewer long ones: it has dropped at least ` +
+        `${thousands(dropped)} earlier ${dropped === 1 ? "line" : "lines"}. The download has them.`,
     );
   }
   return notes;
-}
-
-/** Return a number with its thousands apart: `100 000`. */
-export function count(value: number): string {
-  return String(value).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 }

@@ -1,14 +1,15 @@
 import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
-import { useStore } from "../../live/store";
+import { type Store, useStore } from "../../live/store";
 import { usePage } from "../../page-context";
 import { useRefetchOnChange } from "../../ui/refetch";
 import { LogFollower, type LogState } from "./follower";
-import { type LineRing, MOST_LINES } from "./ring";
+import { MOST_LINES } from "./ring";
 import { type Matcher, Matches } from "./search";
 import { keyOf, type Target } from "./selection";
 
 /** The most replicas of which the gateway merges the logs. */
 const MOST_MERGED = 64;
+const UPDATE_EVERY = 250;
 
 /** Follow a log while the component is shown. Another target, and another user, begin a new one. */
 export function useLog(uid: string, target: Target, replicas: number): { follower: LogFollower; state: LogState } {
@@ -33,25 +34,51 @@ export function useLog(uid: string, target: Target, replicas: number): { followe
   return { follower, state: useStore(follower.state) };
 }
 
-/** Return the numbers of the lines that match, ascending. `version` says that the ring has changed. */
-export function useMatches(ring: LineRing, version: number, matcher: Matcher | null): readonly number[] {
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a new ring begins a new search
-  const matches = useMemo(() => (matcher === null ? null : new Matches(matcher)), [matcher, ring]);
+/** Return the numbers of the lines that match, ascending. They follow the log. */
+export function useMatches({ ring, version }: LogFollower, matcher: Matcher | null): readonly number[] {
   const [numbers, setNumbers] = useState<readonly number[]>([]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: see `version`
   useEffect(() => {
-    if (matches === null) {
-      setNumbers([]);
-      return;
-    }
-    let frame = 0;
-    const next = () => {
+    const matches = new Matches(matcher);
+    return following(version, () => {
       const hasMore = matches.scan(ring);
-      setNumbers([...matches.numbers]);
-      if (hasMore) frame = requestAnimationFrame(next);
-    };
-    next();
-    return () => cancelAnimationFrame(frame);
-  }, [matches, ring, version]);
+      setNumbers(matches.numbers);
+      return hasMore;
+    });
+  }, [ring, version, matcher]);
   return numbers;
+}
+
+/** Return how many lines the page keeps, and how many it has dropped. */
+export function useLineCounts({ ring, version }: LogFollower): { kept: number; dropped: number } {
+  const [counts, setCounts] = useState({ kept: ring.length, dropped: ring.first });
+  useEffect(
+    () =>
+      following(version, () => {
+        setCounts({ kept: ring.length, dropped: ring.first });
+        return false;
+      }),
+    [ring, version],
+  );
+  return counts;
+}
+
+/**
+ * Call `update` now and after each change, but not in each frame: numbers are read, not watched. It returns whether it
+ * must be called again at once. Return what ends it.
+ */
+function following(version: Store<number>, update: () => boolean): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const updateAfter = (milliseconds: number) => {
+    timer ??= setTimeout(run, milliseconds);
+  };
+  const run = () => {
+    timer = undefined;
+    if (update()) updateAfter(0);
+  };
+  run();
+  const unsubscribe = version.subscribe(() => updateAfter(UPDATE_EVERY));
+  return () => {
+    unsubscribe();
+    clearTimeout(timer);
+  };
 }
