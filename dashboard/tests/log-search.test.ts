@@ -147,7 +147,7 @@ describe("segments", () => {
 
   test.each([
     [{ foreground: 1 }, "ansi-1"],
-    [{ foreground: 9, bold: true, underline: true }, "ansi-9 ansi-bold ansi-underline"],
+    [{ foreground: 9, bold: true, underline: true }, "ansi-1 ansi-bold ansi-underline"],
     [{ foreground: 1, background: 2 }, "ansi-on-2"],
     [{ inverse: true }, "ansi-on-7"],
     [{ foreground: 1, inverse: true }, "ansi-on-1"],

@@ -13,59 +13,14 @@ import {
 } from "../src/job/logs/selection";
 import { summaryOf } from "../src/job/logs/summary";
 import { thousands } from "../src/ui/numbers";
+import { attempt, container, replica } from "./job/builders";
 
-function attemptOf(number: number, facts: Partial<Attempt> = {}): Attempt {
-  return {
-    number,
-    podUid: null,
-    phase: "Running",
-    outcome: null,
-    evidence: "None",
-    evidenceReason: null,
-    node: null,
-    podIP: null,
-    createdAt: null,
-    startedAt: null,
-    finishedAt: null,
-    exitCode: null,
-    reason: null,
-    message: null,
-    containers: [],
-    ...facts,
-  };
-}
-
-function replicaOf(task: string, rank: number, facts: Partial<Replica> = {}): Replica {
-  const attempts = facts.attempts ?? [attemptOf(1)];
-  return {
-    name: `job-${task}-${rank}`,
-    task,
-    rank,
-    phase: "Running",
-    attempt: attempts.length,
-    restartCount: 0,
-    disruptions: 0,
-    leaving: false,
-    retryAt: null,
-    node: "node-1",
-    podIP: null,
-    startedAt: null,
-    finishedAt: null,
-    exitCode: null,
-    reason: null,
-    message: null,
-    containers: [],
-    attempts,
-    ...facts,
-  };
-}
-
-const container = (name: string, init: boolean) =>
-  ({ name, init, state: "running", ready: true, image: null, restartCount: 0 }) as Replica["containers"][number];
+const replicaOf = (task: string, rank: number, attempts: Attempt[] = [attempt(1)], changes: Partial<Replica> = {}) =>
+  replica(task, rank, attempts, { node: "node-1", ...changes });
 
 const SEVERAL = [
   replicaOf("ps", 0),
-  replicaOf("worker", 0, { attempts: [attemptOf(1), attemptOf(2), attemptOf(3)] }),
+  replicaOf("worker", 0, [attempt(1), attempt(2), attempt(3)]),
   replicaOf("worker", 1),
 ];
 const ONE = [replicaOf("main", 0)];
@@ -126,21 +81,19 @@ test.each<[string, number[]]>([
 });
 
 test("the containers of an attempt, init containers last", () => {
-  const containers = [container("prepare", true), container("main", false), container("side", false)];
-  const replica = replicaOf("worker", 0, {
-    containers,
-    attempts: [attemptOf(1, { containers: [container("old", false)] }), attemptOf(2)],
-  });
-  expect(containersOf(replica, 1)).toEqual(["old"]);
-  expect(containersOf(replica, 2)).toEqual(["main", "side", "prepare"]);
+  const containers = [container({ name: "prepare", init: true }), container(), container({ name: "side" })];
+  const attempts = [attempt(1, { containers: [container({ name: "old" })] }), attempt(2)];
+  const found = replicaOf("worker", 0, attempts, { containers });
+  expect(containersOf(found, 1)).toEqual(["old"]);
+  expect(containersOf(found, 2)).toEqual(["main", "side", "prepare"]);
 });
 
 test.each<[Attempt, boolean, string]>([
-  [attemptOf(2), true, "Attempt 2 (current): Running"],
-  [attemptOf(1, { phase: "Failed", outcome: "Failed", exitCode: 3 }), false, "Attempt 1: Failed, exit code 3"],
-  [attemptOf(1, { phase: "Deleted", outcome: "Stopped" }), false, "Attempt 1: Stopped"],
-])("an attempt in words", (attempt, isCurrent, text) => {
-  expect(attemptText(attempt, isCurrent)).toBe(text);
+  [attempt(2), true, "Attempt 2 (current): Running"],
+  [attempt(1, { phase: "Failed", outcome: "Failed", exitCode: 3 }), false, "Attempt 1: Failed, exit code 3"],
+  [attempt(1, { phase: "Deleted", outcome: "Stopped" }), false, "Attempt 1: Stopped"],
+])("an attempt in words", (shown, isCurrent, text) => {
+  expect(attemptText(shown, isCurrent)).toBe(text);
 });
 
 describe("requests", () => {

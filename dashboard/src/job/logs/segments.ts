@@ -1,4 +1,4 @@
-import type { Span, Style } from "./ansi";
+import type { Span, Style, ThemeColor } from "./ansi";
 import type { Range } from "./search";
 
 /** A part of a line that is rendered as one element. */
@@ -43,7 +43,8 @@ function contains(range: Range | undefined, position: number): boolean {
 
 /** Return the classes of a style. They are fixed words: no text of a log becomes a part of them. */
 export function classesOf(style: Style): string {
-  const { foreground, background } = style;
+  const foreground = hueOf(style.foreground);
+  const background = hueOf(style.background);
   const names = [
     // The colour of a text on a coloured background may be unreadable, so it stays that of the page.
     foreground !== null && background === null && !style.inverse && `ansi-${foreground}`,
@@ -56,4 +57,9 @@ export function classesOf(style: Style): string {
     style.strike && "ansi-strike",
   ];
   return names.filter((name) => name !== false).join(" ");
+}
+
+/** Return the class of a colour. A bright one is shown as the other one of its hue, which is readable in both modes. */
+function hueOf(color: ThemeColor | null): number | null {
+  return color === null ? null : color % 8;
 }
