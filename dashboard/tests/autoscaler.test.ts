@@ -5,6 +5,7 @@ import { isNotable, runText, seriesOf } from "../src/autoscaler/series";
 
 describe("amounts", () => {
   it.each([
+    [0, "0 CPU"],
     [500, "500m"],
     [1000, "1 CPU"],
     [7760, "7.76 CPU"],

@@ -167,3 +167,9 @@ test.each<[string[], string[], string[] | null]>([
 ])("after %j, the stored lines %j add %j", (known, stored, next) => {
   expect(linesAfter(known, stored)).toEqual(next);
 });
+
+test("a ring knows the width of the longest source", () => {
+  const ring = new LineRing(1);
+  for (const source of ["a[0]", "worker[12]", "b[1]"]) ring.append({ source, at: null, text: "", spans: [] });
+  expect(ring.widestSource).toBe(10);
+});

@@ -9,7 +9,7 @@ export const RESOURCE_NAMES: Readonly<Record<Resource, string>> = { cpu: "CPU", 
 const FIELDS: Readonly<Record<Resource, keyof Amount>> = { cpu: "cpuMilli", memory: "memoryMega", gpu: "gpu" };
 
 export function cpuText(milli: number): string {
-  return milli < 1000 ? `${milli}m` : `${trimmed(milli / 1000)} CPU`;
+  return milli > 0 && milli < 1000 ? `${milli}m` : `${trimmed(milli / 1000)} CPU`;
 }
 
 /** `mega` counts 10^6 bytes, as the autoscaler does. */
@@ -36,7 +36,8 @@ export function percentText(share: number): string {
 
 /** Return the requests of a replica in words: `500m CPU, 200 MB`. */
 export function requestText({ cpuMilli, memoryMega, gpu }: Amount): string {
-  const cpu = cpuMilli < 1000 ? `${cpuMilli}m CPU` : cpuText(cpuMilli);
+  const text = cpuText(cpuMilli);
+  const cpu = text.endsWith("CPU") ? text : `${text} CPU`;
   return [cpu, memoryText(memoryMega), ...(gpu > 0 ? [`${gpu} GPU`] : [])].join(", ");
 }
 

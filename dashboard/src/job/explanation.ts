@@ -62,6 +62,15 @@ export function explanation(job: Pick<Job, "status">): Explanation {
   return { headline: `${phase}: ${cause}`, detail, waiting, failure };
 }
 
+/** Return the cause of the phase in one line of a table: why the job waits, or which attempt has failed it. */
+export function causeInShort({ status }: Pick<Job, "status">): string {
+  const { phase, message, pendingReasons, firstFailure } = status;
+  const [first] = pendingReasons;
+  if (first !== undefined && !hasEnded({ status })) return `${first.code}: ${first.message}`;
+  const failure = firstFailure === null ? null : failureOf(firstFailure, message);
+  return phase === "Failed" && failure?.isCause === true ? failure.sentence : message || MEANINGS[phase];
+}
+
 /** Return the cause of the phase for the headline, and what remains of the message of the status. */
 function causeOf(
   { status: { phase, message, pendingReasons, aggregate } }: Pick<Job, "status">,

@@ -55,6 +55,7 @@ export function FilterBar({ filters, onChange }: FilterBarProps) {
         <Chips label="Kind" values={JOB_KINDS} chosen={filters.kind} counts={counts?.kinds} onToggle={toggle("kind")} />
         <Chips
           label="Submitted within"
+          isLabelShown
           values={Object.keys(PERIODS)}
           chosen={[filters.since]}
           onToggle={(since) => onChange({ ...filters, since: since === filters.since ? "" : since })}

@@ -1,6 +1,7 @@
 import { useMemo } from "react";
 import { bodyOf } from "../api/client";
 import type { JobStatus, JobSummary } from "../api/types";
+import { causeInShort } from "../job/explanation";
 import type { ListReader } from "../live/list";
 import { usePage } from "../page-context";
 import { hashOf } from "../routing/location";
@@ -82,9 +83,9 @@ const COLUMNS: readonly Column<JobSummary>[] = [
   { title: "Age", className: "column-time", cell: (job) => <Age createdAt={job.createdAt} /> },
 ];
 
-/** Why the job is pending if it is, otherwise the cause of its phase. */
+/** The cause of the phase. Its title has all that the status says. */
 function Cause({ job }: { job: JobSummary }) {
-  const pending = job.status.pendingReasons[0];
-  const text = pending === undefined ? job.status.message : `${pending.code}: ${pending.message}`;
-  return <span title={text}>{text}</span>;
+  const text = causeInShort(job);
+  const { message } = job.status;
+  return <span title={message === "" || message === text ? text : `${text}\n${message}`}>{text}</span>;
 }

@@ -2,6 +2,8 @@ import { ToggleButton } from "react-aria-components";
 
 interface ChipsProps {
   label: string;
+  /** Whether the label is shown, because the values do not explain themselves. */
+  isLabelShown?: boolean;
   values: readonly string[];
   chosen: readonly string[];
   counts?: Readonly<Record<string, string>> | undefined;
@@ -10,10 +12,10 @@ interface ChipsProps {
 }
 
 /** Values that the user can choose, with their counts. */
-export function Chips({ label, values, chosen, counts, onToggle, className }: ChipsProps) {
+export function Chips({ label, isLabelShown = false, values, chosen, counts, onToggle, className }: ChipsProps) {
   return (
     <fieldset className="chips">
-      <legend className="visually-hidden">{label}</legend>
+      <legend className={isLabelShown ? "field-name" : "visually-hidden"}>{label}</legend>
       {values.map((value) => (
         <ToggleButton
           key={value}

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Job } from "../../src/api/types";
-import { explanation } from "../../src/job/explanation";
+import { causeInShort, explanation } from "../../src/job/explanation";
 import { at, job } from "./builders";
 
 type Status = Partial<Job["status"]>;
@@ -102,4 +102,24 @@ test("shows the first failure of a job that went on", () => {
     message: "",
     lines: ["step 41", "allocating 8 GiB"],
   });
+});
+
+const WAITING = { ...UNSCHEDULABLE, replicas: [...UNSCHEDULABLE.replicas] };
+
+test.each<[string, Status, string]>([
+  [
+    "the attempt that failed the job",
+    { phase: "Failed", message: `${RULE}: worker[3] failed in attempt 2`, firstFailure: OOM },
+    "worker[3] exited with 137 (OOMKilled) on node-2, attempt 2",
+  ],
+  ["the message, if the first failure is not the cause", { phase: "Failed", message: RULE, firstFailure: OOM }, RULE],
+  ["why the job waits", { phase: "Pending", pendingReasons: [WAITING] }, "Unschedulable: 0/3 nodes are available."],
+  [
+    "what happened to a job that waited",
+    { phase: "Cancelled", message: "no need", pendingReasons: [WAITING] },
+    "no need",
+  ],
+  ["the meaning of a phase without a message", { phase: "Queued" }, "the job is stored, and waits for the controller"],
+])("in short, %s", (_, status, text) => {
+  expect(causeInShort(job(status))).toBe(text);
 });

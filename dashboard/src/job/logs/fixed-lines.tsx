@@ -2,7 +2,7 @@ import { useImperativeHandle, useLayoutEffect, useRef } from "react";
 import { useStore } from "../../live/store";
 import { rowsInView, widened } from "../../ui/rows-in-view";
 import { useViewport } from "../../ui/use-viewport";
-import { LogLineView } from "./log-line";
+import { LogLineView, sourceColumn } from "./log-line";
 import type { DrawnLinesProps } from "./log-lines";
 
 /** The height of a line that is not wrapped, as in logs.css. */
@@ -41,7 +41,7 @@ export function FixedLines({ follower, scroller, isFollowing, current, handle, .
   }));
   const numbers = Array.from({ length: drawn.end - drawn.start }, (_, index) => first + drawn.start + index);
   return (
-    <div className="log-lines" style={{ height: length * LINE_HEIGHT }}>
+    <div className="log-lines" style={{ height: length * LINE_HEIGHT, ...sourceColumn(ring) }}>
       <div className="log-block" style={{ transform: `translateY(${drawn.start * LINE_HEIGHT}px)` }}>
         {numbers.map((number) => {
           const line = ring.get(number);

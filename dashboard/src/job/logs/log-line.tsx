@@ -1,7 +1,8 @@
-import { memo, useState } from "react";
+import { type CSSProperties, memo, useState } from "react";
 import { Button } from "react-aria-components";
 import { thousands } from "../../ui/numbers";
 import type { LogLine } from "./lines";
+import type { LineRing } from "./ring";
 import { type Matcher, rangesIn } from "./search";
 import { classesOf, segmentsOf } from "./segments";
 
@@ -61,6 +62,11 @@ export const LogLineView = memo(function LogLineView({ line, hasTimes, matcher, 
     </div>
   );
 });
+
+/** Return the style that gives the sources of all lines one width. */
+export function sourceColumn({ widestSource }: LineRing): CSSProperties {
+  return { "--source": `${widestSource}ch` } as CSSProperties;
+}
 
 /** Return the time of day with milliseconds, in the reader's time zone. */
 function timeText(at: string): string {

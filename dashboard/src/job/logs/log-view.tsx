@@ -50,7 +50,7 @@ export function LogView({ job, target, replicas, text, onText, options, onOption
     const top = lines.current?.top() ?? 0;
     // The first step, and one from a line that was dropped, begin with the lines in view.
     const from = current !== null && current >= ring.first ? current : direction === 1 ? top - 1 : top;
-    const next = nextMatch(matches, from, direction);
+    const next = nextMatch(matches ?? [], from, direction);
     if (next === null) return;
     setFollowing(false);
     setCurrent(next);
@@ -75,8 +75,8 @@ export function LogView({ job, target, replicas, text, onText, options, onOption
           isRegex={isRegex}
           onRegex={(wanted) => onOptions({ isRegex: wanted })}
           error={search.error}
-          matches={matches.length}
-          position={positionOf(matches, current)}
+          matches={matches?.length ?? null}
+          position={positionOf(matches ?? [], current)}
           onStep={step}
         />
         <div className="log-options-bar">

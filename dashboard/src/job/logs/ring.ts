@@ -10,6 +10,7 @@ export class LineRing {
   #first = 0;
   #end = 0;
   #characters = 0;
+  #widestSource = 0;
 
   constructor(
     private readonly mostLines: number = MOST_LINES,
@@ -30,7 +31,13 @@ export class LineRing {
     return this.#end - this.#first;
   }
 
+  /** The number of characters of the longest source, so that the texts of a merged log begin in one column. */
+  get widestSource(): number {
+    return this.#widestSource;
+  }
+
   append(line: LogLine): void {
+    this.#widestSource = Math.max(this.#widestSource, line.source.length);
     if (this.length === this.mostLines) this.#drop();
     this.#lines[this.#end % this.mostLines] = line;
     this.#end += 1;

@@ -11,7 +11,8 @@ interface SearchBarProps {
   onRegex: (isRegex: boolean) => void;
   /** Why the text is no regular expression; null if it is one, or need not be. */
   error: string | null;
-  matches: number;
+  /** The number of matching lines; null if there are no lines to search. */
+  matches: number | null;
   /** The position of the current line among the matching ones, from 1; null before the first step. */
   position: number | null;
   onStep: (step: 1 | -1) => void;
@@ -20,7 +21,7 @@ interface SearchBarProps {
 /** The search in a log: its text, the number of matching lines, and the steps between them. */
 export function SearchBar(props: SearchBarProps) {
   const { text, error, matches, position, onStep } = props;
-  const result = text === "" ? "" : (error ?? matchText(matches, position));
+  const result = text === "" ? "" : (error ?? (matches === null ? "" : matchText(matches, position)));
   const onKey = (event: KeyboardEvent) => {
     if (event.key !== "Enter") return;
     event.preventDefault();
@@ -41,10 +42,10 @@ export function SearchBar(props: SearchBarProps) {
       >
         <Regex aria-hidden size={14} />
       </ToggleButton>
-      <Button className="button" isDisabled={matches === 0} onPress={() => onStep(-1)} aria-label="Previous match (N)">
+      <Button className="button" isDisabled={!matches} onPress={() => onStep(-1)} aria-label="Previous match (N)">
         <ChevronUp aria-hidden size={14} />
       </Button>
-      <Button className="button" isDisabled={matches === 0} onPress={() => onStep(1)} aria-label="Next match (n)">
+      <Button className="button" isDisabled={!matches} onPress={() => onStep(1)} aria-label="Next match (n)">
         <ChevronDown aria-hidden size={14} />
       </Button>
       <span id="log-matches" className={error === null ? "secondary log-matches" : "log-matches tone-failed"}>

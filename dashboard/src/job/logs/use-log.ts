@@ -34,14 +34,14 @@ export function useLog(uid: string, target: Target, replicas: number): { followe
   return { follower, state: useStore(follower.state) };
 }
 
-/** Return the numbers of the lines that match, ascending. They follow the log. */
-export function useMatches({ ring, version }: LogFollower, matcher: Matcher | null): readonly number[] {
-  const [numbers, setNumbers] = useState<readonly number[]>([]);
+/** Return the numbers of the lines that match, ascending; null until there are lines to search. They follow the log. */
+export function useMatches({ ring, version }: LogFollower, matcher: Matcher | null): readonly number[] | null {
+  const [numbers, setNumbers] = useState<readonly number[] | null>(null);
   useEffect(() => {
     const matches = new Matches(matcher);
     return following(version, () => {
       const hasMore = matches.scan(ring);
-      setNumbers(matches.numbers);
+      setNumbers(ring.end === 0 ? null : matches.numbers);
       return hasMore;
     });
   }, [ring, version, matcher]);
@@ -68,15 +68,17 @@ export function useLineCounts({ ring, version }: LogFollower): { kept: number; d
  */
 function following(version: Store<number>, update: () => boolean): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let updatedAt = 0;
   const updateAfter = (milliseconds: number) => {
     timer ??= setTimeout(run, milliseconds);
   };
   const run = () => {
     timer = undefined;
+    updatedAt = performance.now();
     if (update()) updateAfter(0);
   };
   run();
-  const unsubscribe = version.subscribe(() => updateAfter(UPDATE_EVERY));
+  const unsubscribe = version.subscribe(() => updateAfter(Math.max(0, updatedAt + UPDATE_EVERY - performance.now())));
   return () => {
     unsubscribe();
     clearTimeout(timer);

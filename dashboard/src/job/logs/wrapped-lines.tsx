@@ -1,7 +1,7 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useCallback, useEffect, useImperativeHandle } from "react";
 import { useStore } from "../../live/store";
-import { LogLineView } from "./log-line";
+import { LogLineView, sourceColumn } from "./log-line";
 import { AT_END, type DrawnLinesProps } from "./log-lines";
 
 /** The height of a line before it is measured. */
@@ -30,7 +30,7 @@ export function WrappedLines({ follower, scroller, isFollowing, current, handle,
     show: (number) => virtualizer.scrollToIndex(number - ring.first, { align: "center" }),
   }));
   return (
-    <div className="log-lines" style={{ height: virtualizer.getTotalSize() }}>
+    <div className="log-lines" style={{ height: virtualizer.getTotalSize(), ...sourceColumn(ring) }}>
       {virtualizer.getVirtualItems().map((item) => {
         const number = first + item.index;
         const line = ring.get(number);

@@ -53,23 +53,25 @@ function ReplicaFilterBar({ replicas, filters, query }: ReplicaFilterBarProps) {
   const toggle = (name: keyof ReplicaFilters) => (value: string) => replaceQuery(toggledFilter(query, name, value));
   return (
     <search className="filters">
-      {Object.keys(tasks).length > 1 && (
+      <div className="filter-chips">
+        {Object.keys(tasks).length > 1 && (
+          <Chips
+            label="Task"
+            values={Object.keys(tasks)}
+            chosen={filters.task}
+            counts={tasks}
+            onToggle={toggle("task")}
+          />
+        )}
         <Chips
-          label="Task"
-          values={Object.keys(tasks)}
-          chosen={filters.task}
-          counts={tasks}
-          onToggle={toggle("task")}
+          label="Phase"
+          values={[...new Set([...Object.keys(phases), ...filters.phase])]}
+          chosen={filters.phase}
+          counts={phases}
+          onToggle={toggle("phase")}
+          className={toneOf}
         />
-      )}
-      <Chips
-        label="Phase"
-        values={[...new Set([...Object.keys(phases), ...filters.phase])]}
-        chosen={filters.phase}
-        counts={phases}
-        onToggle={toggle("phase")}
-        className={toneOf}
-      />
+      </div>
     </search>
   );
 }
