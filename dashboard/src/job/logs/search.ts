@@ -74,7 +74,7 @@ export class Matches {
     }
     this.#scanned = end;
     const dropped = lowerBound(this.#numbers, ring.first);
-    if (dropped > 0 || found.length > 0) this.#numbers = [...this.#numbers.slice(dropped), ...found];
+    if (dropped > 0 || found.length > 0) this.#numbers = this.#numbers.slice(dropped).concat(found);
     return end < ring.end;
   }
 }
