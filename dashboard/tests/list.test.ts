@@ -121,7 +121,7 @@ describe("LiveList", () => {
     expect(items()[0]?.uid).toBe("object-20099");
     const oldest = items().at(-1);
     list.shown(items().length - 1);
-    expect(gateway.pages.at(-1)?.parameters).toEqual({ pageSize: 200, createdBefore: oldest?.createdAt });
+    expect(gateway.pages.at(-1)?.parameters).toEqual({ pageSize: 500, createdBefore: oldest?.createdAt });
     await gateway.answer(rowsFrom(100, 200), "next");
     list.shown(items().length - 1);
     expect(gateway.pages.at(-1)?.parameters).toMatchObject({ pageToken: "next", createdBefore: oldest?.createdAt });

@@ -33,7 +33,9 @@ const COLLECT = 400;
 /** Milliseconds before a question that got no answer is repeated. */
 const RETRY = 3000;
 const UIDS_PER_REQUEST = 100;
-const PAGE_SIZE = 200;
+/** The first page is small, so that it is shown soon; the others are the largest, so that a reader who scrolls waits rarely. */
+const FIRST_PAGE = 200;
+const NEXT_PAGE = 500;
 /** Rows before the end of the loaded ones at which the next page is requested. */
 const NEAR_END = 50;
 /** The most rows that the page keeps: each has about 1 kB. */
@@ -190,7 +192,7 @@ export class LiveList<R extends Row, C extends Change> {
 
 function parametersOf({ token, before }: Cursor): PageParameters {
   return {
-    pageSize: PAGE_SIZE,
+    pageSize: token === null && before === null ? FIRST_PAGE : NEXT_PAGE,
     ...(token !== null && { pageToken: token }),
     ...(before !== null && { createdBefore: before }),
   };
