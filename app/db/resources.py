@@ -15,6 +15,7 @@ from app.db.feed.changes import JOBS
 from app.db.history import HistoryRow, HistoryTable
 from app.domain.listing import ListItem
 from app.domain.plan import Manifest
+from app.domain.posted import Posted
 from app.models.jobs import jobs
 from app.models.samples import samples
 
@@ -36,6 +37,8 @@ class StoredRow(Protocol):
     def version(self) -> int: ...
     @property
     def manifest(self) -> Manifest: ...
+    @property
+    def posted(self) -> Posted | None: ...
     @property
     def created_at(self) -> datetime: ...
     @property

@@ -34,6 +34,7 @@ jobs = Table(
     json_column("labels", "{}"),
     # JSON, not JSONB, which would reorder the keys, rewrite numbers and refuse an escaped NUL.
     Column("manifest", JSON, nullable=False),
+    Column("posted", JSON),
     number_column("generation", default=1),
     number_column("version", default=1),
     number_column("intent_version", default=1),
@@ -71,7 +72,8 @@ jobs = Table(
 
 `version` increases with every change and makes the ETag, `generation` with changes of the spec as in Kubernetes,
 `intent_version` with every request of a client, and `status_version` with writes of the controller. `intent_at` is the
-time of the last request, or null once a decision has observed it. `reported` is the last report of the job's own pods.
+time of the last request, or null once a decision has observed it. `posted` is the record of the manifest as it was
+posted (`app/domain/posted.py`), or null if that is not known. `reported` is the last report of the job's own pods.
 `traceparent` and `tracestate` are the trace context of the submission, or null if it belongs to no trace.
 Indexed columns, except `wake_at`, change only a few times in the life of a job, so that most status updates do not
 touch the indexes.

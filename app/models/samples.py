@@ -25,6 +25,7 @@ samples = Table(
     json_column("labels", "{}"),
     # JSON, for the same reasons as in `jobs`.
     Column("manifest", JSON, nullable=False),
+    Column("posted", JSON),
     word_column("set_name"),
     number_column("generation", default=1),
     number_column("version", default=1),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from typing_extensions import override
 
@@ -11,15 +11,17 @@ from app.db.engine import Database
 from app.db.jobs import edits
 from app.db.jobs.rows import STORED_JOBS, JobRow
 from app.domain.dialects.base import Accepted, Scaling
-from app.domain.dialects.envelope import as_posted
+from app.domain.dialects.envelope import postable
 from app.domain.errors import Conflict, InvalidManifest
 from app.domain.plan import Manifest
 from app.domain.planning import Planner
+from app.domain.posted import Posted, recall
 from app.domain.vocabulary import JobPhase
 from app.services.editing import Changed, Editor, EditRequest, Precondition
 from app.services.scaling import Growth, SizesWanted, growth, resized, scaling_of, shifted_sizes, wanted_sizes
 from app.services.submitting import Hint
 
+_NAMES: Final = ("name", "generateName")
 _Sizes: TypeAlias = Callable[[Scaling], Mapping[str, int]]
 
 
@@ -140,8 +142,10 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
         self._hint()
         return Changed(row=changed, pending=True)
 
-    def retry_document(self, job: JobRow, name: str | None) -> Manifest:
-        """Return the manifest of a new job that repeats this one. Without `name`, the new name is generated.
+    def retry_documents(self, job: JobRow, name: str | None) -> tuple[Manifest, Manifest | None]:
+        """Return the manifest of a new job that repeats this one, complete and as it was posted, if that is known.
+
+        Without `name`, the new name is generated.
 
         Raises:
             Conflict: the job has not ended.
@@ -154,13 +158,14 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
         # A job that was cancelled while it was paused must run when it is retried.
         if accepted.dialect.supports_pause:
             accepted = accepted.dialect.with_pause(accepted, paused=False)
-        manifest = accepted.manifest
-        metadata = {key: value for key, value in manifest["metadata"].items() if key != "name"}
         named = {"name": name} if name is not None else {"generateName": f"{_stem(job.name)}-"}
-        return {**as_posted(manifest), "metadata": {**metadata, **named}}
+        posted = recall(job.manifest, job.posted)
+        return _renamed(postable(accepted.manifest), named), posted and _renamed(posted, named)
 
     @override
-    def edit_of(self, row: JobRow, edited: Accepted[Any], request: EditRequest[JobRow]) -> edits.JobEdit:
+    def edit_of(
+        self, row: JobRow, edited: Accepted[Any], posted: Posted | None, request: EditRequest[JobRow]
+    ) -> edits.JobEdit:
         manifest = edited.manifest
         # Saves two plans, which are slow for a large manifest.
         if request.keeps_objects:
@@ -169,6 +174,7 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
             grown = growth(self._planner, str(row.uid), self._read(row), edited, request.message)
         return edits.JobEdit(
             manifest=manifest,
+            posted=posted,
             labels=manifest["metadata"].get("labels", {}),
             actor=request.actor,
             at=self._clock.now(),
@@ -218,6 +224,11 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
             message=reason,
             precondition=require_live,
         )
+
+
+def _renamed(manifest: Manifest, named: Manifest) -> Manifest:
+    metadata = {key: value for key, value in manifest["metadata"].items() if key not in _NAMES}
+    return {**manifest, "metadata": {**metadata, **named}}
 
 
 def _stem(name: str) -> str:

@@ -15,9 +15,10 @@ from app.db import resources
 from app.db.engine import Database
 from app.db.history import EDITED
 from app.db.resources import Check, Row, Stored, StoredRow
-from app.domain.dialects.envelope import as_posted
+from app.domain.dialects.envelope import postable
 from app.domain.errors import Conflict, FieldError, InvalidManifest, PreconditionFailed, no_such
 from app.domain.plan import Manifest
+from app.domain.posted import Posted, Restated, carried_over, unchanged
 from app.offload import offloaded_if_large
 from app.services.submitting import Hint
 
@@ -48,6 +49,7 @@ class EditRequest(Generic[Row]):
         message: the message in the history row.
         precondition: raises PreconditionFailed or Conflict if the row must not be edited.
         keeps_objects: whether the edit leaves the number of replicas and their names as they are.
+        restated: the change of the posted manifest; by default it stays.
         document: the document that the client sent, if any. Large documents are processed in a thread.
     """
 
@@ -59,6 +61,7 @@ class EditRequest(Generic[Row]):
     message: str = ""
     precondition: Callable[[Row], None]
     keeps_objects: bool = False
+    restated: Restated = unchanged
     document: Any = None
 
 
@@ -92,8 +95,8 @@ class Editor(ABC, Generic[Row, _Edit]):
         """
 
     @abstractmethod
-    def edit_of(self, row: Row, edited: Any, request: EditRequest[Row]) -> _Edit:
-        """Return the arguments of `store`. `edited` is the result of the request's `change`."""
+    def edit_of(self, row: Row, edited: Any, posted: Posted | None, request: EditRequest[Row]) -> _Edit:
+        """Return the arguments of `store`. `edited` is the result of the request's `change`, `posted` its record."""
 
     @abstractmethod
     async def store(self, row: Row, edit: _Edit) -> Row:
@@ -133,6 +136,7 @@ class Editor(ABC, Generic[Row, _Edit]):
                 change=change,
                 actor=actor,
                 precondition=precondition,
+                restated=lambda _: document,
                 document=document,
             )
         )
@@ -150,12 +154,18 @@ class Editor(ABC, Generic[Row, _Edit]):
         """Apply a JSON merge patch (RFC 7396) to the stored manifest."""
 
         def change(row: Row) -> Any:
-            document = merge_patch(as_posted(row.manifest), patch)
+            document = merge_patch(postable(row.manifest), patch)
             return self.revised(row, _of_same(row, document), administers=administers)
 
         return await self.edit(
             EditRequest(
-                namespace=namespace, name=name, change=change, actor=actor, precondition=precondition, document=patch
+                namespace=namespace,
+                name=name,
+                change=change,
+                actor=actor,
+                precondition=precondition,
+                restated=lambda posted: posted and merge_patch(posted, patch),
+                document=patch,
             )
         )
 
@@ -204,7 +214,10 @@ class Editor(ABC, Generic[Row, _Edit]):
     def _compute(self, row: Row, request: EditRequest[Row]) -> _Edit | None:
         """Return the edit, or None if it would not change the manifest."""
         edited = request.change(row)
-        return None if edited.manifest == row.manifest else self.edit_of(row, edited, request)
+        if edited.manifest == row.manifest:
+            return None
+        posted = carried_over(row.manifest, row.posted, edited.manifest, request.restated)
+        return self.edit_of(row, edited, posted, request)
 
 
 def merge_patch(target: Any, patch: Any) -> Any:

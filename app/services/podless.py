@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -22,6 +23,7 @@ from app.domain.cache.specs.limits import CacheLimits
 from app.domain.dialects.changes import is_respecified
 from app.domain.kinds.base import PodlessKind
 from app.domain.plan import Manifest
+from app.domain.posted import Posted, record
 from app.offload import offloaded_if_large
 from app.services.editing import Editor, EditRequest, Precondition
 from app.services.podless_drafts import PodlessDraft, drafted, redrafted
@@ -52,8 +54,14 @@ class PodlessSubmitter(Submitter[PodlessDraft, NewSample, SampleRow]):
         self._transactions = asyncio.Semaphore(_MAX_TRANSACTIONS)
 
     @override
-    async def prepare(self, document: Manifest, namespace: str, *, administers: bool = False) -> PodlessDraft:
-        return await offloaded_if_large(document, drafted, self._kind, document, namespace, self._limits, self.suffix)
+    async def prepare(
+        self, document: Manifest, namespace: str, *, administers: bool = False, posted: Manifest | None = None
+    ) -> PodlessDraft:
+        return await offloaded_if_large(document, self._prepare, document, namespace, posted or document)
+
+    def _prepare(self, document: Manifest, namespace: str, posted: Manifest) -> PodlessDraft:
+        draft = drafted(self._kind, document, namespace, self._limits, self.suffix)
+        return replace(draft, posted=record(draft.manifest, posted))
 
     @override
     def new(self, prepared: PodlessDraft, actor: str, retry_of: UUID | None = None) -> NewSample:
@@ -65,6 +73,7 @@ class PodlessSubmitter(Submitter[PodlessDraft, NewSample, SampleRow]):
             name=prepared.name,
             api_version=manifest["apiVersion"],
             manifest=manifest,
+            posted=prepared.posted,
             set_name=prepared.set_name,
             labels=prepared.labels,
             created_at=self._clock.now(),
@@ -105,9 +114,12 @@ class PodlessEditor(Editor[SampleRow, SampleEdit]):
         return redrafted(row, document, self._limits)
 
     @override
-    def edit_of(self, row: SampleRow, edited: PodlessDraft, request: EditRequest[SampleRow]) -> SampleEdit:
+    def edit_of(
+        self, row: SampleRow, edited: PodlessDraft, posted: Posted | None, request: EditRequest[SampleRow]
+    ) -> SampleEdit:
         return SampleEdit(
             manifest=edited.manifest,
+            posted=posted,
             labels=edited.labels,
             set_name=edited.set_name,
             actor=request.actor,

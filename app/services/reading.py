@@ -26,10 +26,12 @@ from app.db.queries import Cursor
 from app.db.resources import Row, RowKey, RowVersion, Stored
 from app.domain.errors import no_such
 from app.domain.listing import Criteria
-from app.domain.plan import JobPlan, Rank
+from app.domain.plan import JobPlan, Manifest, Rank
 from app.domain.planning import Planner
+from app.domain.posted import recall
 from app.domain.status.records import Attempt, JobPendingReason, Replica, ScaleRecord
 from app.domain.vocabulary import ReplicaPhase
+from app.offload import offloaded_if_large
 from app.services.manifests import ManifestPage, page_of
 
 _T = TypeVar("_T")
@@ -104,6 +106,10 @@ class Reader(ABC, Generic[Row]):
     async def run(self) -> None:
         """Read versions until cancelled. Without it, `version` waits forever."""
         await self._versions.run()
+
+    async def posted(self, row: Row) -> Manifest | None:
+        """Return the manifest of the object as it was posted. None if that is not known."""
+        return await offloaded_if_large(row.manifest, recall, row.manifest, row.posted)
 
     async def row(self, address: Address) -> Row:
         """Return the object. Raise NotFound if there is none."""

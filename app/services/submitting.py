@@ -102,10 +102,13 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
         self._random = randomness
 
     @abstractmethod
-    async def prepare(self, document: Manifest, namespace: str, *, administers: bool = False) -> _Prepared:
+    async def prepare(
+        self, document: Manifest, namespace: str, *, administers: bool = False, posted: Manifest | None = None
+    ) -> _Prepared:
         """Validate a document and complete it, without the database, and in a thread if it is large.
 
-        `administers` says whether the caller may exempt the object from the pod policy.
+        `administers` says whether the caller may exempt the object from the pod policy. `posted` is the document that
+        stays readable as the posted one, by default `document`.
 
         Raises:
             InvalidManifest, Forbidden: the document is not valid. The error lists all problems.
@@ -154,10 +157,12 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
         render: Callable[[Row], bytes],
         retry_of: UUID | None = None,
         administers: bool = False,
+        posted: Manifest | None = None,
     ) -> Created:
         """Store the object, and return the response body that `render` makes from its database row.
 
-        A repeated request (same key and fingerprint) gets the stored answer to the first one.
+        A repeated request (same key and fingerprint) gets the stored answer to the first one. `posted` is as in
+        `prepare`.
 
         Raises:
             InvalidManifest, Forbidden, NotStorable: the document is not valid. Nothing was stored.
@@ -165,7 +170,7 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
         """
 
         async def build() -> _Attempt[_Prepared, _New]:
-            prepared = await self.prepare(document, namespace, administers=administers)
+            prepared = await self.prepare(document, namespace, administers=administers, posted=posted)
             new = self.new(prepared, actor, retry_of)
             row = self.as_stored(new)
             body = await offloaded(render, row) if self.is_slow(prepared) else render(row)

@@ -17,6 +17,7 @@ from app.domain.errors import FieldError, InvalidManifest
 from app.domain.manifests.rendered import reserved_names
 from app.domain.plan import JobPlan, Manifest
 from app.domain.planning import Draft, Planner
+from app.domain.posted import Posted, record
 from app.domain.reservations.name_ranges import NameRange
 from app.domain.status.records import JobPendingReason, JobStatus
 from app.domain.vocabulary import PendingCode, ReplicaPhase
@@ -34,6 +35,7 @@ class PreparedJob:
     """A valid document with its plan. `is_large` says that the document is too large for the event loop."""
 
     draft: Draft
+    posted: Posted
     uid: UUID
     plan: JobPlan
     is_large: bool
@@ -66,16 +68,20 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
         self._planner = planner
 
     @override
-    async def prepare(self, document: Manifest, namespace: str, *, administers: bool = False) -> PreparedJob:
+    async def prepare(
+        self, document: Manifest, namespace: str, *, administers: bool = False, posted: Manifest | None = None
+    ) -> PreparedJob:
         large = is_large(document)
-        prepare = partial(self._prepare, document, namespace, administers=administers, large=large)
+        prepare = partial(self._prepare, document, posted or document, namespace, administers=administers, large=large)
         return await offloaded(prepare) if large else prepare()
 
-    def _prepare(self, document: Manifest, namespace: str, *, administers: bool, large: bool) -> PreparedJob:
+    def _prepare(
+        self, document: Manifest, posted: Manifest, namespace: str, *, administers: bool, large: bool
+    ) -> PreparedJob:
         draft = self._planner.draft(document, namespace, self.suffix, administers=administers)
         uid = self.draw_uid()
         plan = self._planner.checked_plan(draft.accepted, str(uid))
-        return PreparedJob(draft=draft, uid=uid, plan=plan, is_large=large)
+        return PreparedJob(draft=draft, posted=record(draft.manifest, posted), uid=uid, plan=plan, is_large=large)
 
     @override
     def new(self, prepared: PreparedJob, actor: str, retry_of: UUID | None = None) -> NewJob:
@@ -89,6 +95,7 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
             kind=manifest["kind"],
             api_version=manifest["apiVersion"],
             manifest=manifest,
+            posted=prepared.posted,
             labels=manifest["metadata"].get("labels", {}),
             created_at=self._clock.now(),
             created_by=actor,
@@ -114,6 +121,7 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
             api_version=new.api_version,
             labels=new.labels,
             manifest=new.manifest,
+            posted=new.posted,
             generation=1,
             version=1,
             created_at=new.created_at,

@@ -15,7 +15,7 @@ from app.clock import SystemClock
 from app.db.jobs.group_commit import GroupCommit
 from app.db.jobs.replicas import StoredReplica
 from app.db.jobs.rows import JobRow
-from app.domain.dialects.envelope import as_posted
+from app.domain.dialects.envelope import postable
 from app.domain.dialects.registry import DIALECTS
 from app.domain.plan import Rank
 from app.domain.planning import Planner
@@ -32,7 +32,7 @@ PLANNER = Planner(installation="i")
 
 
 def posted(job: str) -> dict[str, Any]:
-    return as_posted(accepted(job))
+    return postable(accepted(job))
 
 
 async def new_row(document: dict[str, Any]) -> JobRow:

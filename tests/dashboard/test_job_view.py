@@ -129,6 +129,11 @@ async def test_the_manifest_is_shown_downloaded_and_expanded_into_objects(tab: T
     await tab.open(f"#/jobs/{created['uid']}/manifest")
     shown = tab.page.get_by_role("region", name="Manifest", exact=True)
     await expect(shown).to_contain_text("kind: GenericJob")
+    await expect(shown).not_to_contain_text("cleanUpPolicy")
+    await tab.page.get_by_role("radio", name="With defaults").click()
+    await expect(shown).to_contain_text("cleanUpPolicy: None")
+    await tab.page.get_by_role("radio", name="As posted").click()
+    await expect(shown).not_to_contain_text("cleanUpPolicy")
     async with tab.page.expect_download() as download:
         await tab.page.get_by_role("button", name="Download").click()
     file = await download.value

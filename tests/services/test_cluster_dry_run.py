@@ -10,6 +10,7 @@ from aiohttp import web
 
 from app.clock import SystemClock
 from app.domain.planning import Planner
+from app.domain.posted import record
 from app.k8s.api import KubeApi
 from app.k8s.transport import ClusterEndpoint
 from app.services import cluster_dry_run
@@ -29,7 +30,13 @@ ADDRESS = "10.0.0.7"  # of the platform: no client may read it
 def prepared(name: str = "train", replicas: int = 2) -> PreparedJob:
     planner, uid = Planner(installation="one"), UUID(int=1)
     draft = planner.draft(manifest(name, replicas=replicas), "team", lambda: "abcde", administers=False)
-    return PreparedJob(draft=draft, uid=uid, plan=planner.checked_plan(draft.accepted, str(uid)), is_large=False)
+    return PreparedJob(
+        draft=draft,
+        posted=record(draft.manifest, draft.manifest),
+        uid=uid,
+        plan=planner.checked_plan(draft.accepted, str(uid)),
+        is_large=False,
+    )
 
 
 def refusal(status: int, reason: str, message: str, **headers: str) -> web.Response:

@@ -132,14 +132,16 @@ async def retry_job(
     key = await request_key(caller, idempotency_key, {"name": options.name})
     services = caller.services
     job = await services.control.current(namespace, name)
+    document, posted = services.control.retry_documents(job, options.name)
     async with caller.turn_to_submit():
         created = await services.submitter.submit(
-            services.control.retry_document(job, options.name),
+            document,
             namespace,
             actor=caller.name,
             key=key,
             render=partial(job_bytes, services.planner),
             retry_of=job.uid,
             administers=caller.administers,
+            posted=posted,
         )
     return created_response(JOBS_RESOURCE, created, namespace)

@@ -20,7 +20,7 @@ from app.api.rendering import event_view, history_fields
 from app.api.resources import Resource
 from app.api.responses import json_bytes, polled_response
 from app.api.shared_polls import Poll, Snapshot
-from app.api.views import EventPage
+from app.api.views import EventPage, PostedManifestView
 from app.domain.kinds.base import JOBS
 from app.services.access import Verb
 from app.services.positions import Interest
@@ -87,6 +87,7 @@ def router_of(resource: Resource) -> APIRouter:
     for path, target_of, suffix in object_paths(resource):
         _add_polled(router, resource, path, target_of, suffix)
         _add_records(router, resource, path, target_of, suffix)
+        _add_posted(router, resource, path, target_of, suffix)
     return router
 
 
@@ -175,6 +176,21 @@ def _add_records(router: APIRouter, resource: Resource, path: str, target_of: Ta
         token = paging.token_after_event(events[size - 1].place, query) if len(events) > size else None
         items = [event_view(event) for event in events[:size]]
         return await view_response(target, EventPage(items=items, next_page_token=token))
+
+
+def _add_posted(router: APIRouter, resource: Resource, path: str, target_of: TargetDependency, suffix: str) -> None:
+    operation = f"get_{resource.operation_noun}_posted_manifest{suffix}"
+    description = (
+        f"Return the manifest of the {resource.noun} as it was posted: the document that the last submission or PUT "
+        "contained, with later merge patches applied, and without defaults. Scaling, pausing and resuming leave it as "
+        "it is."
+    )
+
+    @router.get(f"{path}/posted-manifest", **read_route(operation, PostedManifestView, description))
+    async def get_posted_manifest(target: Annotated[Target, Depends(target_of)]) -> Response:
+        row = await target.row()
+        posted = await resource.reading(target.caller.services).posted(row)
+        return await view_response(target, PostedManifestView(manifest=posted))
 
 
 async def view_response(target: Target, view: BaseModel) -> Response:

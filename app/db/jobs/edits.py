@@ -21,6 +21,7 @@ from app.db.resources import Check
 from app.domain.dialects.changes import is_respecified
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
 from app.domain.plan import Manifest
+from app.domain.posted import Posted
 from app.domain.reservations.name_ranges import NameRange
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits, PodRoom
 from app.domain.status.records import HistoryEntry
@@ -44,7 +45,7 @@ _TERMINAL = sorted(TERMINAL_PHASES)
 _LOCK = f"SELECT j.intent_version, {COLUMNS} FROM jobs AS j WHERE j.uid = $1 FOR UPDATE"  # noqa: S608  constants
 _EDIT = f"""
 UPDATE jobs AS j
-SET manifest = $2, labels = $3, generation = generation + $7::int, version = version + 1,
+SET manifest = $2, posted = $8, labels = $3, generation = generation + $7::int, version = version + 1,
     intent_version = intent_version + 1, intent_at = $5, history_count = history_count + 1,
     scale_count = scale_count + $4, planned_pods = planned_pods + $6
 WHERE uid = $1 RETURNING j.history_count, j.scale_count, {COLUMNS}
@@ -87,7 +88,7 @@ SELECT $1, $2 + place, $3, $4, {_SCALED} FROM {_SCALED.rows("w", first=5, place=
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEdit:
-    """A new manifest, with its preconditions and consequences.
+    """A new manifest, with its preconditions and consequences. `posted` is the record of the posted one for it.
 
     `expected_version` refuses the edit after any change of the job, `expected_intent_version` only after another edit,
     a cancel or a delete. None is no precondition. `names` are names that the job may use after the edit, in addition to
@@ -95,6 +96,7 @@ class JobEdit:
     """
 
     manifest: Manifest
+    posted: Posted | None = None
     labels: Mapping[str, str]
     actor: str
     at: datetime
@@ -137,7 +139,7 @@ async def edit_in(connection: Connection, room: PodRoom, uid: UUID, change: JobE
     await require_more(connection, uid, job.namespace, change.names)
     respecified = int(is_respecified(job.manifest, change.manifest))
     values = (change.manifest, dict(change.labels), len(change.scales), change.at, change.added_pods, respecified)
-    after = await connection.fetchrow(_EDIT, uid, *values)
+    after = await connection.fetchrow(_EDIT, uid, *values, change.posted)
     await append(connection, job.namespace, change.added_pods)
     await _scale(connection, uid, after["scale_count"] - len(change.scales), change)
     return await _record_change(

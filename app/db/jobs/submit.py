@@ -26,6 +26,7 @@ from app.db.jobs.names import Holder, clear_the_way, holders, in_the_way, range_
 from app.db.jobs.pod_room import with_room
 from app.db.jobs.rows import STATUS, status_document
 from app.domain.plan import Manifest
+from app.domain.posted import Posted
 from app.domain.reservations.name_ranges import NameKind, NameRange, merged
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, OverLimit, PodLimits, PodRoom
 from app.domain.status.records import JobStatus
@@ -57,6 +58,7 @@ class NewJob:
     idempotency: IdempotencyKey | None = None
     status: JobStatus = field(default_factory=JobStatus)
     pods: int = 0
+    posted: Posted | None = None
     traceparent: str | None = None
     tracestate: str | None = None
 
@@ -111,7 +113,7 @@ WITH w AS (
 )
 SELECT {in_the_way(len(_JOB.names) + 1)}
 """  # noqa: S608  constants
-_MANIFEST: Final = _JOB.names.index("manifest")
+_DOCUMENTS: Final = tuple(map(_JOB.names.index, ("manifest", "posted")))
 # The holder of a name may release it before it is read. After this many transactions, report contention.
 MAX_TRIES: Final = 5
 
@@ -314,7 +316,7 @@ def _portions(jobs: Sequence[NewJob]) -> Iterator[list[tuple[Any, ...]]]:
     for job in jobs:
         row = _job_row(job)
         rows.append(row)
-        length += len(row[_MANIFEST])
+        length += sum(len(row[place] or "") for place in _DOCUMENTS)
         if length > _STATEMENT_LENGTH:
             yield rows
             rows, length = [], 0

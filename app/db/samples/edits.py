@@ -23,6 +23,7 @@ from app.db.samples.rows import COLUMNS, SAMPLE_HISTORY, SampleRow, first_record
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
 from app.domain.kinds.podless_status import DELETED, deleted_status
 from app.domain.plan import Manifest
+from app.domain.posted import Posted
 from app.domain.reservations.name_ranges import NameKind
 from app.domain.status.records import HistoryEntry
 from app.faultpoints import FaultPoint, reached
@@ -43,17 +44,19 @@ class NewSample:
     created_at: datetime
     created_by: str
     labels: Mapping[str, str] = field(default_factory=dict)
+    posted: Posted | None = None
     idempotency: IdempotencyKey | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleEdit:
-    """A new manifest and its preconditions.
+    """A new manifest and its preconditions. `posted` is the record of the posted one for it.
 
     `is_respecified` is False if only labels and annotations change. `expected_version` of None is no precondition.
     """
 
     manifest: Manifest
+    posted: Posted | None = None
     labels: Mapping[str, str]
     set_name: str
     actor: str
@@ -76,7 +79,7 @@ SELECT {COLUMNS} FROM samples AS s WHERE kind = $1 AND namespace = $2 AND name =
 _LOCK: Final = f"SELECT {COLUMNS} FROM samples AS s WHERE s.uid = $1 FOR UPDATE"  # noqa: S608  constants
 _EDIT: Final = f"""
 UPDATE samples AS s
-SET manifest = $2, labels = $3, set_name = $4, generation = generation + $5::int, version = version + 1,
+SET manifest = $2, posted = $7, labels = $3, set_name = $4, generation = generation + $5::int, version = version + 1,
     intent_version = intent_version + 1, intent_at = $6, history_count = history_count + 1
 WHERE uid = $1 RETURNING {COLUMNS}
 """  # noqa: S608  constants
@@ -191,7 +194,7 @@ async def edit(db: Database, uid: UUID, change: SampleEdit) -> SampleRow:
             raise PreconditionFailed(f"the {row.kind} has changed since it was read: read it again and repeat the edit")
         refuse_leaving(row)
         values = (change.manifest, dict(change.labels), change.set_name, int(change.is_respecified), change.at)
-        after = sample_row(await connection.fetchrow(_EDIT, uid, *values))
+        after = sample_row(await connection.fetchrow(_EDIT, uid, *values, change.posted))
         await _record_change(connection, after, changes.EDITED, (change.at, EDITED, "", change.actor))
     reached(FaultPoint.SAMPLE_STORED)
     return after

@@ -64,7 +64,7 @@ def read_envelope(manifest: Manifest, problems: Problems) -> Manifest:
     return {"apiVersion": manifest.get("apiVersion"), "kind": manifest.get("kind"), "metadata": kept}
 
 
-def as_posted(manifest: Manifest) -> Manifest:
+def postable(manifest: Manifest) -> Manifest:
     """Return an accepted manifest in the form in which a client could have posted it."""
     return {name: value for name, value in manifest.items() if name != ASSIGNED}
 

@@ -16,6 +16,7 @@ export type Attempt = Schemas["Attempt"];
 export type Container = Schemas["Container"];
 export type HistoryEntry = Schemas["History"];
 export type ScaleRecord = Schemas["ScaleRecord"];
+export type PostedManifest = Schemas["PostedManifest"];
 export type KubernetesEvent = Schemas["Event"];
 export type SampleSet = Schemas["SampleSet"];
 export type SampleSetSummary = Schemas["SampleSetSummary"];

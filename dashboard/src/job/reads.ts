@@ -1,5 +1,5 @@
 import { type ApiClient, bodyOf } from "../api/client";
-import type { HistoryEntry, Job, KubernetesEvent, Replica, ScaleRecord } from "../api/types";
+import type { HistoryEntry, Job, KubernetesEvent, PostedManifest, Replica, ScaleRecord } from "../api/types";
 
 export interface Page<T> {
   items: T[];
@@ -38,6 +38,10 @@ export function pageParameters(token: string | null, pageSize: number = PAGE_SIZ
 export async function readJob(client: ApiClient, uid: string, signal: AbortSignal): Promise<ReadJob> {
   const result = await client.GET("/api/v1/jobs/{uid}", { params: { path: { uid } }, signal });
   return { job: bodyOf(result), etag: result.response.headers.get("ETag") ?? "" };
+}
+
+export async function readPostedManifest(client: ApiClient, uid: string, signal: AbortSignal): Promise<PostedManifest> {
+  return bodyOf(await client.GET("/api/v1/jobs/{uid}/posted-manifest", { params: { path: { uid } }, signal }));
 }
 
 export function readReplicas(client: ApiClient, uid: string, signal: AbortSignal): Promise<Replica[]> {

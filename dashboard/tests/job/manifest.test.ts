@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { describe, FORMS } from "../../src/job/manifest/forms";
 import { titleOf } from "../../src/job/manifest/titles";
 import { manifestOf, yamlOf } from "../../src/ui/yaml";
 import { job } from "./builders";
@@ -36,4 +37,33 @@ test.each([
   [{}, "object"],
 ])("names %o", (object, title) => {
   expect(titleOf(object)).toBe(title);
+});
+
+test("offers the manifest as posted first", () => {
+  expect(FORMS.map(([form]) => form)).toEqual(["posted", "complete"]);
+});
+
+test.each([
+  ["posted", true, /^The document of the last submission or PUT/],
+  ["posted", false, /^It is not known how this manifest was posted/],
+  ["complete", true, /with defaults filled in: generation 3/],
+] as const)("describes the form %s", (form, isKnown, text) => {
+  expect(describe(form, isKnown, 3)).toMatch(text);
+});
+
+test("writes a posted manifest in the order of its fields", () => {
+  const posted = {
+    kind: "GenericJob",
+    apiVersion: "v1",
+    spec: { b: null, a: 1.5 },
+    metadata: { generateName: "run-" },
+  };
+  expect(yamlOf(posted)).toBe(`kind: GenericJob
+apiVersion: v1
+spec:
+  b: null
+  a: 1.5
+metadata:
+  generateName: run-
+`);
 });

@@ -13,7 +13,7 @@ import yaml
 
 from app.domain.dialects.base import Given, Limits, Site
 from app.domain.dialects.di_job import DIJobDialect
-from app.domain.dialects.envelope import as_posted
+from app.domain.dialects.envelope import postable
 from app.domain.manifests.rendered import objects_of, pod_bytes
 from app.domain.plan import JobIdentity, JobPlan, Manifest, Rank
 from tests.support.golden import Golden
@@ -62,8 +62,8 @@ def environment(plan: JobPlan, task: str, rank: int, container: int = 0) -> dict
 def test_the_stored_manifest(case: str, golden: Golden) -> None:
     accepted = accept(load(case))
     golden(DATA / case / "accepted.yaml", accepted)
-    assert accept(as_posted(accepted)) == accepted
-    assert accept(as_posted(accepted), stored=accepted) == accepted
+    assert accept(postable(accepted)) == accepted
+    assert accept(postable(accepted), stored=accepted) == accepted
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -161,7 +161,7 @@ def test_an_absent_backoff_limit_is_three_and_null_is_none(given: dict[str, Any]
     accepted = accept(manifest)
     assert accepted["spec"]["backoffLimit"] == kept
     assert {restart.limit for restart in plan_of(accepted).restarts.values()} == {kept}
-    assert accept(as_posted(accepted))["spec"]["backoffLimit"] == kept
+    assert accept(postable(accepted))["spec"]["backoffLimit"] == kept
 
 
 def test_a_type_left_out_is_none_and_a_typed_task_is_named_after_it() -> None:

@@ -9,7 +9,7 @@ import yaml
 
 from app.domain.dialects import registry
 from app.domain.dialects.base import Limits, Scaling, Site
-from app.domain.dialects.envelope import as_posted
+from app.domain.dialects.envelope import postable
 from app.domain.dialects.training_job import TrainingJobDialect
 from app.domain.dialects.training_job.templates import command_of
 from app.domain.errors import Conflict
@@ -61,7 +61,7 @@ def changed(case: str, **spec: Any) -> Manifest:
 def test_the_stored_manifest(case: str, golden: Golden) -> None:
     stored = accepted(load(case))
     golden(DATA / case / "accepted.yaml", stored)
-    assert accepted(as_posted(stored)) == stored
+    assert accepted(postable(stored)) == stored
 
 
 @pytest.mark.parametrize("case", CASES)

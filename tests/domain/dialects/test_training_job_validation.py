@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.dialects.base import Limits, Site
-from app.domain.dialects.envelope import as_posted
+from app.domain.dialects.envelope import postable
 from app.domain.dialects.training_job import TrainingJobDialect
 from app.domain.dialects.training_job.validation import NOT_FAULT_TOLERANT
 from app.domain.errors import FieldError, InvalidManifest
@@ -219,7 +219,7 @@ def check(manifest: Manifest) -> None:
         stored = DIALECT.accept(manifest, limits, GIVEN).manifest
     except InvalidManifest:
         return
-    assert DIALECT.accept(as_posted(stored), limits, GIVEN).manifest == stored
+    assert DIALECT.accept(postable(stored), limits, GIVEN).manifest == stored
     assert not DIALECT.changes(stored, stored)
     plan = DIALECT.plan(DIALECT.read(stored), identity(stored), resumed=False, site=Site())
     assert list(objects_of(plan))

@@ -9,10 +9,12 @@ from uuid import UUID
 
 import pytest
 
-from app.db import autoscaler_runs, leases
+from app.db import autoscaler_runs, leases, resources
 from app.db.autoscaler_runs import AutoscalerRun
 from app.db.errors import DatabaseContended, DatabaseUnavailable, LeaseLost
 from app.db.jobs import controller, edits, scale_records
+from app.db.jobs.rows import STORED_JOBS
+from app.domain.posted import recall, record
 from app.domain.reservations.name_ranges import NameRange
 from app.domain.scaling.values import Inventory, ScalingDecision, Verdict
 from app.domain.status.records import Attempt, JobPendingReason, JobStatus
@@ -43,6 +45,21 @@ async def test_a_run_edits_the_job_with_actor_and_reason(stage: Stage) -> None:
     assert (record.task, record.from_replicas, record.to_replicas, record.actor) == ("worker", 1, 3, ACTOR)
     assert record.reason == "grows from 1 to 3; then 3 is its most"
     assert [(decision.applied, decision.refusal) for decision in run.decisions] == [(True, "")]
+
+
+async def test_a_run_keeps_the_posted_manifest(stage: Stage) -> None:
+    uid = await stage.job("train")
+    before = await resources.get(stage.db, STORED_JOBS, uid)
+    assert before is not None
+    document = {"kind": before.kind, "spec": {"posted": [1, None]}}
+    async with stage.db.begin() as connection:
+        record_of = record(before.manifest, document)
+        await connection.execute("UPDATE jobs SET posted = $2 WHERE uid = $1", uid, record_of)
+    await stage.autoscaler().run_once()
+    after = await resources.get(stage.db, STORED_JOBS, uid)
+    assert after is not None
+    assert after.manifest != before.manifest
+    assert recall(after.manifest, after.posted) == document
 
 
 async def test_a_disabled_autoscaler_only_records_its_decisions(stage: Stage) -> None:

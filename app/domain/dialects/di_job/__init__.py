@@ -20,7 +20,7 @@ from app.domain.dialects.di_job.plan import plan_job
 from app.domain.dialects.di_job.spec import DIJobSpec
 from app.domain.dialects.di_job.templates import current_templates
 from app.domain.dialects.di_job.validation import TASKS, declared_template, named, validate
-from app.domain.dialects.envelope import ASSIGNED, as_posted
+from app.domain.dialects.envelope import ASSIGNED, postable
 from app.domain.dialects.spelling import Spelling
 from app.domain.errors import FieldError, Problems, pointer_to
 from app.domain.plan import JobIdentity, JobPlan, Manifest
@@ -94,7 +94,7 @@ class DIJobDialect(Dialect[DIJobSpec]):
     @override
     def changes(self, stored: Manifest, new: Manifest) -> Sequence[FieldError]:
         # The assigned ranks follow from the sizes, which may change.
-        return immutable_changes(as_posted(stored), as_posted(new), self.mutable_fields)
+        return immutable_changes(postable(stored), postable(new), self.mutable_fields)
 
     @override
     def plan(self, accepted: Accepted[DIJobSpec], identity: JobIdentity, *, resumed: bool, site: Site) -> JobPlan:
