@@ -34,6 +34,11 @@ def word_column(name: str, *, primary_key: bool = False) -> Column[Any]:
     return Column(name, Text(collation="C"), nullable=False, primary_key=primary_key)
 
 
+def trace_columns() -> tuple[Column[Any], Column[Any]]:
+    """The trace context of the request that submitted a row, or null if it belongs to no trace."""
+    return text_column("traceparent", nullable=True), text_column("tracestate", nullable=True)
+
+
 def time_column(name: str, *, nullable: bool = False) -> Column[Any]:
     return Column(name, TIMESTAMPTZ, nullable=nullable)
 

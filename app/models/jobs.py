@@ -13,6 +13,7 @@ from app.models.base import (
     optional_json_column,
     text_column,
     time_column,
+    trace_columns,
     uid_column,
 )
 
@@ -47,8 +48,7 @@ jobs = Table(
     time_column("created_at"),
     text_column("created_by"),
     uid_column("retry_of", nullable=True),
-    text_column("traceparent", nullable=True),
-    text_column("tracestate", nullable=True),
+    *trace_columns(),
     time_column("cancel_requested_at", nullable=True),
     text_column("cancel_requested_by", nullable=True),
     text_column("cancel_reason", nullable=True),
@@ -74,7 +74,6 @@ jobs = Table(
 `intent_version` with every request of a client, and `status_version` with writes of the controller. `intent_at` is the
 time of the last request, or null once a decision has observed it. `posted` is the record of the manifest as it was
 posted (`app/domain/posted.py`), or null if that is not known. `reported` is the last report of the job's own pods.
-`traceparent` and `tracestate` are the trace context of the submission, or null if it belongs to no trace.
 Indexed columns, except `wake_at`, change only a few times in the life of a job, so that most status updates do not
 touch the indexes.
 """

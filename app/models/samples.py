@@ -10,6 +10,7 @@ from app.models.base import (
     number_column,
     text_column,
     time_column,
+    trace_columns,
     uid_column,
     word_column,
 )
@@ -36,6 +37,7 @@ samples = Table(
     number_column("event_count", default=0),
     time_column("created_at"),
     text_column("created_by"),
+    *trace_columns(),
     time_column("delete_requested_at", nullable=True),
     text_column("delete_requested_by", nullable=True),
     time_column("gone_at", nullable=True),

@@ -29,6 +29,7 @@ from app.services.editing import Editor, EditRequest, Precondition
 from app.services.podless_drafts import PodlessDraft, drafted, redrafted
 from app.services.reading import Reader, ResourceEvent
 from app.services.submitting import Hint, Submitter
+from app.telemetry import trace_context
 
 # Transactions that submissions of one kind have open at once. A batch submits 100 objects together, and would otherwise
 # take every connection from all other requests.
@@ -78,6 +79,7 @@ class PodlessSubmitter(Submitter[PodlessDraft, NewSample, SampleRow]):
             labels=prepared.labels,
             created_at=self._clock.now(),
             created_by=actor,
+            **trace_context.columns_of(trace_context.current()),
         )
 
     @override

@@ -87,7 +87,7 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
     def new(self, prepared: PreparedJob, actor: str, retry_of: UUID | None = None) -> NewJob:
         # The answer and the first reconcile read it.
         self._planner.keep(prepared.draft.accepted, prepared.uid, generation=1)
-        manifest, plan, trace = prepared.manifest, prepared.plan, trace_context.current()
+        manifest, plan = prepared.manifest, prepared.plan
         return NewJob(
             uid=prepared.uid,
             namespace=manifest["metadata"]["namespace"],
@@ -103,8 +103,7 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
             retry_of=retry_of,
             status=_first_status(plan),
             pods=len(plan.replicas),
-            traceparent=trace.traceparent if trace else None,
-            tracestate=trace.state or None if trace else None,
+            **trace_context.columns_of(trace_context.current()),
         )
 
     @override

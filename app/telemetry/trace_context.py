@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypedDict
 
 TRACEPARENT: Final = "traceparent"
 TRACESTATE: Final = "tracestate"
@@ -102,6 +102,33 @@ def _bounded(members: list[str]) -> str:
         large = [place for place, member in enumerate(members) if len(member) > _LARGE_MEMBER]
         del members[large[-1] if large else -1]
     return ",".join(members)
+
+
+class TraceColumns(TypedDict):
+    """A trace context as a row stores it: the headers that continue it. Null stands for none."""
+
+    traceparent: str | None
+    tracestate: str | None
+
+
+def columns_of(trace: TraceContext | None) -> TraceColumns:
+    """Return the columns of a context, or of none."""
+    if trace is None:
+        return {"traceparent": None, "tracestate": None}
+    return {"traceparent": trace.traceparent, "tracestate": trace.state or None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traced:
+    """A record with the columns of the trace context of a submission."""
+
+    traceparent: str | None = None
+    tracestate: str | None = None
+
+    @property
+    def trace(self) -> TraceContext | None:
+        """The trace context of the request that submitted the object."""
+        return None if self.traceparent is None else parse(self.traceparent, self.tracestate or "")
 
 
 _current: ContextVar[TraceContext | None] = ContextVar("trace_context", default=None)

@@ -12,7 +12,7 @@ depends_on: str | Sequence[str] | None = None
 # Without a value, so that adding them rewrites no table. A process of the version before does not write them.
 COLUMNS = {
     "jobs": {"posted": "JSON"},
-    "samples": {"posted": "JSON"},
+    "samples": {"posted": "JSON", "traceparent": "TEXT", "tracestate": "TEXT"},
 }
 
 

@@ -43,6 +43,7 @@ TELEMETRY: Final = (
     "app/api/request_telemetry.py",
     "app/db/jobs/group_commit.py",
     "app/k8s/spans.py",
+    "app/loops/reconcile_span.py",
     "app/k8s/transport.py",
     "app/loops/jobs/decided.py",
     "app/telemetry/log_fields.py",

@@ -6,10 +6,12 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from tests.domain.cache.made import a_set
 from tests.support.gateway import jobs_path, manifest
 from tests.support.gateway_process import gateway_process
-from tests.support.kube import Cluster
+from tests.support.kube import Cluster, connect
 from tests.support.otlp import Collector, ReceivedSpan, running_collector
+from tests.support.sample_secrets import create_storage_secret
 from tests.support.waiting import until
 from tests.telemetry.lines import events_of, found
 from tests.telemetry.proxied import proxied_gateway
@@ -82,6 +84,38 @@ def _span_sent(head: str) -> str:
     version, trace_id, span_id, flags = value.split("-")
     assert (version, trace_id, flags) == ("00", TRACE, "01")
     return span_id
+
+
+async def test_a_sample_set_is_one_trace_from_the_request_to_its_objects(
+    collector: Collector, database_url: str, cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    path = f"/api/v1/namespaces/{namespace}/samplesets"
+    async with (
+        connect(cluster) as kube,
+        gateway_process(database_url, cluster.kubeconfig, tmp_path, **exporting(collector.url)) as gateway,
+    ):
+        await create_storage_secret(kube, namespace)
+        await gateway.start()
+        async with httpx2.AsyncClient(base_url=gateway.url, timeout=60) as client:
+            headers = {"traceparent": f"00-{TRACE}-{SPAN}-01"}
+            uid = (await client.post(path, json=a_set("traced"), headers=headers)).json()["uid"]
+            created = await until(
+                lambda: collector.named("create persistentvolumeclaims", TRACE), bool, what="a claim", within=PATIENCE
+            )
+            await client.delete(f"{path}/traced")
+            await until(
+                lambda: collector.named("delete persistentvolumeclaims", TRACE), bool, what="no claim", within=PATIENCE
+            )
+        assert await gateway.stop() == 0
+    (request,) = collector.named("POST /api/v1/namespaces/{namespace}/samplesets", TRACE)
+    reconciles = {span.span_id: span for span in collector.named("reconcile", TRACE)}
+    assert {span.parent_id for span in reconciles.values()} == {request.span_id}
+    assert {span.attributes["jobgate.sample_set.uid"] for span in reconciles.values()} == {uid}
+    assert {span.parent_id for span in created} <= set(reconciles)
+    # It is read as long as it lives, so its reads would fill the trace.
+    calls = [span for span in collector.spans if (span.trace_id, span.kind) == (TRACE, CLIENT)]
+    assert {span.parent_id for span in calls} <= set(reconciles)
+    assert "list pods" not in _names(calls)
 
 
 async def test_the_items_of_a_batch_belong_to_the_trace_of_their_request(

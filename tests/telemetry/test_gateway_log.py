@@ -13,11 +13,13 @@ from app.clock import SystemClock
 from app.db import tokens
 from app.db.engine import Database
 from app.domain.access.credentials import Role
+from tests.domain.cache.made import a_job, a_set
 from tests.support.gateway import jobs_path, manifest
 from tests.support.gateway_process import GatewayProcess, gateway_process, insist
-from tests.support.kube import Cluster
+from tests.support.kube import Cluster, connect
 from tests.support.postgres import connected, execute
 from tests.support.raw_http import Connection
+from tests.support.sample_secrets import create_storage_secret
 from tests.support.waiting import until
 from tests.telemetry.lines import events_of, found
 from tests.telemetry.proxied import proxied_gateway
@@ -206,12 +208,52 @@ async def test_the_trace_of_a_submission_is_stored_and_sent_on(
         assert any("dryRun=All" in head and TRACED["traceparent"] in head for head in proxy.heads)
 
 
+async def test_the_trace_of_a_sample_set_is_stored_and_sent_on(
+    database_url: str, cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    """The reads of its reconciles are not part of the trace: a set is read as long as it lives."""
+    path = f"/api/v1/namespaces/{namespace}/samplesets"
+    async with (
+        connect(cluster) as kube,
+        proxied_gateway(database_url, cluster, tmp_path, **JSON) as (gateway, proxy),
+    ):
+        await create_storage_secret(kube, namespace)
+        async with client_of(gateway) as client:
+            created = await client.post(path, json=a_set("traced"), headers=TRACED | {"tracestate": "vendor=1"})
+            about = a_job(sampleSetRef={"name": "traced"})
+            other = await client.post(path.replace("samplesets", "samplejobs"), json=about, headers=TRACED)
+            await until(lambda: _writes(proxy.heads, "persistentvolumeclaims"), what="its claim", within=PATIENCE)
+            assert (await client.delete(f"{path}/traced")).status_code == 202
+            await until(
+                lambda: _status(client, f"{path}/traced"),
+                lambda status: status.get("removal") == "gone",
+                what="the set is gone",
+                within=PATIENCE,
+            )
+        stored = [await _stored_trace(database_url, one.json()["uid"], "samples") for one in (created, other)]
+        assert stored == [(TRACED["traceparent"], "vendor=1"), (TRACED["traceparent"], None)]
+        volumes = [head for head in proxy.heads if "/persistentvolume" in head.partition("\r")[0]]
+        writes = [head for head in volumes if not head.startswith("GET ")]
+        assert {head.partition(" ")[0] for head in writes} >= {"POST", "DELETE"}
+        assert all(TRACED["traceparent"] in head and "tracestate: vendor=1" in head for head in writes)
+        assert not any(TRACED["traceparent"] in head for head in volumes if head.startswith("GET "))
+
+
+def _writes(heads: list[str], resource: str) -> list[str]:
+    return [head for head in heads if head.startswith("POST ") and f"/{resource}?" in head.partition("\r")[0]]
+
+
+async def _status(client: httpx2.AsyncClient, path: str) -> dict[str, Any]:
+    status: dict[str, Any] = (await client.get(path)).json()["status"]
+    return status
+
+
 def _creates(heads: list[str], namespace: str) -> list[str]:
     line = f"POST /api/v1/namespaces/{namespace}/pods?fieldValidation=Strict HTTP"
     return [head for head in heads if head.startswith(line)]
 
 
-async def _stored_trace(database_url: str, uid: str) -> tuple[str | None, str | None]:
+async def _stored_trace(database_url: str, uid: str, table: str = "jobs") -> tuple[str | None, str | None]:
     async with connected(database_url) as connection:
-        row = await connection.fetchrow("SELECT traceparent, tracestate FROM jobs WHERE uid = $1", UUID(uid))
+        row = await connection.fetchrow(f"SELECT traceparent, tracestate FROM {table} WHERE uid = $1", UUID(uid))
     return row["traceparent"], row["tracestate"]

@@ -27,12 +27,11 @@ from app.domain.plan import Manifest, Rank
 from app.domain.reconcile.values import Decision
 from app.domain.status.records import Intent, Recorded
 from app.models.jobs import jobs
-from app.telemetry import trace_context
-from app.telemetry.trace_context import TraceContext
+from app.telemetry.trace_context import Traced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredJob:
+class StoredJob(Traced):
     """A job as the controller reads it before a reconcile."""
 
     uid: UUID
@@ -51,13 +50,6 @@ class StoredJob:
     wake_at: datetime | None
     intent: Intent
     recorded: Recorded
-    traceparent: str | None = None
-    tracestate: str | None = None
-
-    @property
-    def trace(self) -> TraceContext | None:
-        """The trace context of the request that submitted the job."""
-        return None if self.traceparent is None else trace_context.parse(self.traceparent, self.tracestate or "")
 
     @property
     def intent_is_new(self) -> bool:

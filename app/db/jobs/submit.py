@@ -31,17 +31,17 @@ from app.domain.reservations.name_ranges import NameKind, NameRange, merged
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, OverLimit, PodLimits, PodRoom
 from app.domain.status.records import JobStatus
 from app.models.jobs import jobs
+from app.telemetry.trace_context import Traced
 
 # Characters of manifests in one statement. Encoding them takes about 5 ms, after which other tasks run.
 _STATEMENT_LENGTH: Final = 512 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewJob:
+class NewJob(Traced):
     """A job to store.
 
     `names` are reserved in addition to its own name. `status` has no conditions. `pods` is the number of planned pods.
-    `traceparent` and `tracestate` are the trace context of the request.
     """
 
     uid: UUID
@@ -59,8 +59,6 @@ class NewJob:
     status: JobStatus = field(default_factory=JobStatus)
     pods: int = 0
     posted: Posted | None = None
-    traceparent: str | None = None
-    tracestate: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

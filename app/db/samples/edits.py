@@ -28,10 +28,11 @@ from app.domain.reservations.name_ranges import NameKind
 from app.domain.status.records import HistoryEntry
 from app.faultpoints import FaultPoint, reached
 from app.models.samples import samples
+from app.telemetry.trace_context import Traced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewSample:
+class NewSample(Traced):
     """A SampleSet or SampleJob to store. `set_name` is as in SampleRow."""
 
     uid: UUID

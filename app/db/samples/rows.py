@@ -18,12 +18,13 @@ from app.domain.plan import Manifest
 from app.domain.posted import Posted
 from app.models.samples import sample_events as sample_events_table
 from app.models.samples import sample_history, samples
+from app.telemetry.trace_context import Traced
 
 NO_STATUS: Final = PodlessStatus()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SampleRow:
+class SampleRow(Traced):
     """A SampleSet or a SampleJob.
 
     `version` increases with every readable change, except of the two times of observation. `set_name` is the sample set

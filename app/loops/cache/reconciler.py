@@ -10,9 +10,9 @@ installation without sets needs no permissions for them.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID, uuid4
 
@@ -37,7 +37,9 @@ from app.loops.context import ControllerContext
 from app.loops.leadership.identity import WrongCluster
 from app.loops.leadership.lease import Leadership
 from app.loops.metrics import ReconcileMetrics
+from app.loops.reconcile_span import reconcile_span
 from app.loops.workqueue import WorkQueue
+from app.telemetry.trace_context import continued, set_current
 
 log = structlog.get_logger(__name__)
 
@@ -166,7 +168,9 @@ class SampleReconciler:
         for _ in rounds():
             key = await self._queue.get()
             try:
-                outcome = await self._reconcile_once(key)
+                # The trace of one object must not reach the next.
+                with continued(None):
+                    outcome = await self._reconcile_once(key)
             finally:
                 self._queue.done(key)
             outcome.inc()
@@ -202,19 +206,26 @@ class SampleReconciler:
         if row is None:
             self._forget(key)
             return True
+        # For the rest of this reconcile, the lines about its failure included.
+        set_current(row.trace)
         reconcile_kind = self._decisions.get(row.kind)
         if reconcile_kind is None:
             return await self._acknowledge(row)
         self._has_sets.set()
-        result = await reconcile_kind(row, uuid4().hex)
-        # The reads may have gone to another cluster that replaced this one at its address. Do not record its state.
-        await self._verify()
+        decided_at = self._clock.now()
+        # A set is read again and again as long as it lives, and these reads would fill its trace.
+        with continued(None):
+            result = await reconcile_kind(row, uuid4().hex)
+            # The reads may have gone to another cluster that replaced this one at its address. Do not record its state.
+            await self._verify()
         result = replace(result, decision=self._with_pause(key, row, result))
-        # Persist, then act: a decision that is lost is made again, but an action without a record would be forgotten.
-        if not await self._persist(row, result):
-            return None
-        self._metrics.duration.observe(self._clock.monotonic() - began)
-        done = result.work is None or await self._act(key, result.work)
+        with _span(row, result.decision, decided_at):
+            # Persist, then act: a decision that is lost is made again, but an action without a record would be
+            # forgotten.
+            if not await self._persist(row, result):
+                return None
+            self._metrics.duration.observe(self._clock.monotonic() - began)
+            done = result.work is None or await self._act(key, result.work)
         await self._schedule(key, row, result)
         if _is_final(result.decision):
             self._forget(key)
@@ -314,6 +325,19 @@ class SampleReconciler:
         self._fresh_until.pop(key, None)
         self._namespaces.pop(key, None)
         self._decider.forget(key)
+
+
+def _span(row: SampleRow, decision: SetDecision | JobDecision, decided_at: datetime) -> AbstractContextManager[object]:
+    """Return the span of a reconcile. New figures of a cache are no effect: they change as long as a set lives."""
+    word = row.of_kind.word
+    about = {
+        f"jobgate.{word}.uid": str(row.uid),
+        f"jobgate.{word}.name": row.name,
+        "k8s.namespace.name": row.namespace,
+    }
+    actions = len(decision.actions)
+    has_effect = bool(actions or decision.events) or decision.record.phase != row.phase or _is_final(decision)
+    return reconcile_span(row.trace, about, actions=actions, has_effect=has_effect, began_at=decided_at)
 
 
 def _is_final(decision: SetDecision | JobDecision) -> bool:

@@ -10,9 +10,8 @@ from app.db.jobs.controller_writes import JobWrite
 from app.domain.reconcile.values import Decision
 from app.loops.jobs.creator import Work
 from app.loops.jobs.memory_budget import acting_bytes
-from app.telemetry import tracing
-from app.telemetry.trace_context import TraceContext, continued
-from app.telemetry.tracing import Attributes
+from app.loops.reconcile_span import reconcile_span
+from app.telemetry.trace_context import TraceContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,13 +75,11 @@ def stored_work(item: Decided, size: controller.JobSize) -> StoredWork:
 
 def span_of(task: StoredWork) -> AbstractContextManager[object]:
     """Return the span of a reconcile, in the trace of the submission. A reconcile without effect has none."""
-    if not task.is_recorded:
-        return continued(task.trace)
     identity = task.work.plan.identity
-    attributes: Attributes = {
+    about = {
         "jobgate.job.uid": task.key,
         "jobgate.job.name": identity.name,
-        "jobgate.reconcile.actions": len(task.work.actions),
         "k8s.namespace.name": identity.namespace,
     }
-    return tracing.span("reconcile", parent=task.trace, attributes=attributes, began_at=task.decided_at)
+    actions = len(task.work.actions)
+    return reconcile_span(task.trace, about, actions=actions, has_effect=task.is_recorded, began_at=task.decided_at)

@@ -1,0 +1,12 @@
+"""The Secret of a SampleSet in a cluster."""
+
+import base64
+
+from tests.support.kube import KubeClient
+
+STORAGE = {"name": "vol", "storage": "file", "metaurl": "redis://meta/1", "bucket": "/b/"}
+
+
+async def create_storage_secret(kube: KubeClient, namespace: str, name: str = "storage") -> None:
+    data = {key: base64.b64encode(value.encode()).decode() for key, value in STORAGE.items()}
+    (await kube.post(f"/api/v1/namespaces/{namespace}/secrets", {"metadata": {"name": name}, "data": data})).ok()
