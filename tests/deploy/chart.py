@@ -28,6 +28,13 @@ EVERYTHING: Mapping[str, Any] = {
     "database": {"url": "postgresql://user:password@db.example/jobgate"},
     "api": {"autoscaling": {"enabled": True}},
     "ingress": {"enabled": True, "hosts": ["jobgate.example"], "tlsSecretName": "jobgate-tls"},
+    "networkPolicy": {"egress": [{"ports": [{"port": 5432, "protocol": "TCP"}]}]},
+    "oidc": {
+        "issuer": "https://id.example/realms/lab",
+        "clientId": "jobgate",
+        "grants": ["vision-team=submitter:vision,shared", "platform=admin:*", "*=viewer:shared"],
+        "caConfigMap": "oidc-authorities",
+    },
     "serviceMonitor": {"enabled": True},
     "prometheusRule": {"enabled": True},
 }

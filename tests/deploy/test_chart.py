@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
+from app.settings import ENV_PREFIX
+from app.settings.oidc import SignInSettings
 from tests.deploy.chart import (
     CHART,
     EVERYTHING,
@@ -162,6 +164,63 @@ def test_a_url_of_the_database_is_in_secrets_that_exist_when_they_are_needed() -
     for deployment in of_kind("Deployment", found).values():
         assert variables(deployment)["JOBGATE_DATABASE_URL"]["secretKeyRef"]["name"] == "jobgate-database"
     assert "annotations" not in secrets["jobgate-database"]["metadata"], "it belongs to the release"
+
+
+def test_nothing_that_is_derived_from_the_url_of_the_database_is_in_the_pods() -> None:
+    for deployment in of_kind("Deployment", rendered(EVERYTHING)).values():
+        # The number of the release is no secret, and changes with every upgrade.
+        annotations = deployment["spec"]["template"]["metadata"]["annotations"]
+        assert annotations == {"jobgate.dev/release-revision": "1"}
+    for deployment in of_kind("Deployment", rendered({})).values():
+        assert "annotations" not in deployment["spec"]["template"]["metadata"]
+
+
+def test_the_sign_in_is_that_of_the_example() -> None:
+    (patch,) = documents(DEPLOY / "oidc.example.yaml")
+    example = patch["spec"]["template"]["spec"]
+    found = of_kind("Deployment", rendered(EVERYTHING))
+    api, controller = found["jobgate-api"], found["jobgate-controller"]
+    wanted = variables(patch)
+    assert {name: value for name, value in variables(api).items() if name in wanted} == wanted
+    assert container(api)["volumeMounts"] == container(patch)["volumeMounts"]
+    assert api["spec"]["template"]["spec"]["volumes"] == example["volumes"]
+    assert set(variables(controller)) & set(wanted) == set()
+    assert "volumes" not in controller["spec"]["template"]["spec"]
+
+
+def test_every_setting_of_the_sign_in_has_a_value() -> None:
+    oidc = {
+        **EVERYTHING["oidc"],
+        "audience": "api",
+        "scopes": ["openid", "groups"],
+        "nameClaims": ["upn", "email"],
+        "groupsClaim": "realm_access.roles",
+    }
+    given = variables(of_kind("Deployment", rendered({"oidc": oidc}))["jobgate-api"])
+    names = {f"{ENV_PREFIX}{name.upper()}" for name in SignInSettings.model_fields if name.startswith("oidc_")}
+    settings = {name.removeprefix(ENV_PREFIX).lower(): given[name] for name in names}
+    read = SignInSettings(**settings).oidc()
+    assert read is not None
+    assert (read.audience, read.scopes) == ("api", "openid groups")
+    assert (read.claims.name, read.claims.groups) == (("upn", "email"), "realm_access.roles")
+
+
+@pytest.mark.parametrize(
+    ("issuer", "peers", "port"),
+    [
+        ("https://id.example/realms/lab", [], 443),
+        ("https://id.example:8443", [{"ipBlock": {"cidr": "192.0.2.0/24"}}], 8443),
+    ],
+)
+def test_limited_connections_of_the_api_reach_the_issuer(issuer: str, peers: list[Object], port: int) -> None:
+    oidc = {**EVERYTHING["oidc"], "issuer": issuer, "egressTo": peers}
+    policies = of_kind("NetworkPolicy", rendered({**EVERYTHING, "oidc": oidc}))
+    own = EVERYTHING["networkPolicy"]["egress"]
+    to_issuer = {"ports": [{"port": port, "protocol": "TCP"}]} | ({"to": peers} if peers else {})
+    assert policies["jobgate-api"]["spec"]["egress"] == [*own, to_issuer]
+    assert policies["jobgate-controller"]["spec"]["egress"] == own
+    unlimited = of_kind("NetworkPolicy", rendered({"oidc": oidc}))
+    assert all("egress" not in policy["spec"] for policy in unlimited.values())
 
 
 def selectors(found: Object) -> Iterator[tuple[str, Mapping[str, str]]]:

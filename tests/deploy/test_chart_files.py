@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from app.settings import ENV_PREFIX, Settings
+from app.settings.oidc import SignInSettings
 from tests.deploy.chart import CHART, TEMPLATES
 from tests.deploy.rights import DEPLOY, DRY_RUN, NAMESPACED, RBAC, SAMPLE_SETS, documents
 
@@ -66,6 +67,12 @@ def test_the_default_values_fit_the_schema() -> None:
         {"database": {"url": "mysql://db.example/jobgate"}},
         {"namespaces": ["Team_A"]},
         {"ingress": {"enabled": True}},
+        {"oidc": {"issuer": "https://id.example", "clientId": "jobgate"}},
+        {"oidc": {"issuer": "https://id.example", "grants": ["*=viewer:*"]}},
+        {"oidc": {"issuer": "http://id.example", "clientId": "jobgate", "grants": ["*=viewer:*"]}},
+        {"oidc": {"grants": ["a=viewer:*;b=admin:*"]}},
+        {"oidc": {"grants": ["a=owner:*"]}},
+        {"settings": {"JOBGATE_OIDC_ISSUER": "https://id.example"}},
         {"controller": {"podDisruptionBudget": {"maxUnavailable": "half"}}},
     ],
     ids=str,
@@ -79,6 +86,7 @@ def test_the_schema_refuses_wrong_values(changes: dict[str, Any]) -> None:
     [
         {"settings": {"JOBGATE_MAX_OPEN": "1000"}},
         {"namespaces": ["team-a"], "global": {"any": 1}},
+        {"oidc": {"issuer": "https://id.example", "clientId": "jobgate", "grants": ["cn=a,dc=b=viewer:*"]}},
         {"ingress": {"enabled": True, "hosts": ["jobgate.example"]}},
         {"controller": {"podDisruptionBudget": {"maxUnavailable": "50%"}}},
     ],
@@ -137,6 +145,22 @@ def test_settings_exist_and_no_value_can_contradict_another() -> None:
     options = {f"{ENV_PREFIX}{name.upper()}" for name in re.findall(r"--([a-z]+),", TEMPLATE_TEXT)}
     assert {f"{ENV_PREFIX}ROLE", f"{ENV_PREFIX}PORT"} <= options <= refused
     assert set(re.findall(rf"\b{ENV_PREFIX}[A-Z_]*[A-Z]\b", VALUES_TEXT)) <= known
+
+
+def test_the_example_of_a_sign_in_is_a_patch_of_the_api_with_valid_settings() -> None:
+    (patch,) = documents(DEPLOY / "oidc.example.yaml")
+    api = next(found for found in documents(DEPLOY / "api.yaml") if found["kind"] == "Deployment")
+    assert {key: patch["metadata"][key] for key in ("name", "namespace")} == {
+        key: api["metadata"][key] for key in ("name", "namespace")
+    }
+    (ours,), (theirs,) = (each["spec"]["template"]["spec"]["containers"] for each in (patch, api))
+    assert ours["name"] == theirs["name"]
+    given = {each["name"]: each["value"] for each in ours["env"]}
+    (mount,) = ours["volumeMounts"]
+    assert given.pop("SSL_CERT_FILE") == f"{mount['mountPath']}/ca.crt"
+    oidc = SignInSettings(**{name.removeprefix(ENV_PREFIX).lower(): value for name, value in given.items()}).oidc()
+    assert oidc is not None
+    assert set(oidc.grants) == {"vision-team", "platform", "*"}
 
 
 def test_versions_are_those_of_the_project() -> None:

@@ -48,7 +48,7 @@ capabilities: {drop: [ALL]}
 {{- end }}
 {{- end -}}
 
-{{/* Port, probes and security context of the containers of API and controller. */}}
+{{/* Port, probes, security context and mounts of the container of a component: API or controller. */}}
 {{- define "jobgate.serving" -}}
 ports:
   - {name: http, containerPort: 8080}
@@ -60,7 +60,11 @@ readinessProbe:
   periodSeconds: 5
 securityContext:
   {{- include "jobgate.containerSecurityContext" . | nindent 2 }}
-{{- with .Values.extraVolumeMounts }}
+{{- $mounts := .root.Values.extraVolumeMounts }}
+{{- if include "jobgate.mountsOidcAuthorities" . }}
+{{- $mounts = append $mounts (dict "name" "oidc-authorities" "mountPath" "/etc/jobgate/oidc" "readOnly" true) }}
+{{- end }}
+{{- with $mounts }}
 volumeMounts:
   {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -101,13 +105,21 @@ affinity:
 {{- with .part.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
-{{- with .root.Values.extraVolumes }}
+{{- $volumes := .root.Values.extraVolumes }}
+{{- if include "jobgate.mountsOidcAuthorities" . }}
+{{- $authorities := dict "name" .root.Values.oidc.caConfigMap }}
+{{- $volumes = append $volumes (dict "name" "oidc-authorities" "configMap" $authorities) }}
+{{- end }}
+{{- with $volumes }}
 volumes:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
-{{/* Labels and annotations of the pods of a component. A new URL of the database replaces the pods. */}}
+{{/*
+Labels and annotations of the pods of a component. Pods read the URL of the database at their start, so every upgrade of a
+release that contains it replaces them. A digest of the URL would tell a guessed password from a wrong one.
+*/}}
 {{- define "jobgate.podMetadata" -}}
 labels:
   {{- include "jobgate.labels" .root | nindent 2 }}
@@ -117,8 +129,8 @@ annotations:
   {{- with .part.podAnnotations }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
-  {{- with .root.Values.database.url }}
-  checksum/database: {{ sha256sum . }}
+  {{- if .root.Values.database.url }}
+  jobgate.dev/release-revision: {{ .root.Release.Revision | quote }}
   {{- end }}
 {{- end }}
 {{- end -}}
