@@ -224,7 +224,7 @@ async def test_a_cache_disk_that_is_full_costs_speed_and_no_job(tmp_path: Path) 
 
 
 def syncing(server: CacheServer) -> list[int]:
-    return [pid for pid, command in processes_of(server.mark).items() if "juicefs sync" in command]
+    return [pid for pid, command in processes_of(server.mark).items() if "juicefs --verbose sync" in command]
 
 
 def fill_up(path: Path) -> None:

@@ -159,7 +159,7 @@ def slow(server: CacheServer, name: str) -> dict[str, Any]:
 
 
 def copying(server: CacheServer) -> bool:
-    return any("juicefs sync" in command for command in processes_of(server.mark).values())
+    return any("juicefs --verbose sync" in command for command in processes_of(server.mark).values())
 
 
 @needs_juicefs

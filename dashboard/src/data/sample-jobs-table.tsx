@@ -75,7 +75,7 @@ function columnsFor(set: string): readonly Column<SampleJobSummary>[] {
     { title: "Sample set", className: "column-replicas", cell: (job) => job.status.sampleSet },
     {
       title: "Progress",
-      className: "column-replicas",
+      className: "column-progress",
       cell: (job) => <OperationProgress progress={job.status.progress} />,
     },
     { title: "Message", className: "column-cause", cell: (job) => <Message {...job.status} /> },
