@@ -126,8 +126,8 @@ def test_the_default_strategy_of_the_warm_up_command_is_random(
 ) -> None:
     asked: list[Options] = []
 
-    async def note(engine: Any, options: Options, job: str) -> str:
-        del engine, job
+    async def note(engine: Any, options: Options, job: str, progress: Any) -> str:
+        del engine, job, progress
         asked.append(options)
         return ""
 
