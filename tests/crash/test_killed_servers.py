@@ -86,7 +86,9 @@ async def test_a_sync_completes_after_its_server_and_jobgate_are_killed(
             slow = {"source": f"file://{more}/", "destination": "more", "bwlimit": 1}
             ref = {"secretRef": {"name": "volume"}}
             await client.submit("samplejobs", client.sample_job("slow", "real", "sync", syncOptions=slow, **ref))
-            await until_processes(str(machine.home), lambda found: any("juicefs --verbose sync" in c for c in found.values()))
+            await until_processes(
+                str(machine.home), lambda found: any("juicefs --verbose sync" in c for c in found.values())
+            )
             await client.edit("samplejobs", "slow", syncOptions={**slow, "bwlimit": 0})
             await gateway.kill()
             for pid in servers(machine.home):
