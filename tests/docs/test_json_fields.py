@@ -83,6 +83,8 @@ EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
         for name in ("cacheObservedAt", "deletion.by", "deletion.requestedAt", "deletion.stage", "sampleJob")
     },
     ("docs/observability.md", "lease.acquired"): "the name of a log line",
+    ("docs/observability.md", "server.address"): "an attribute of a span",
+    ("docs/observability.md", "server.port"): "an attribute of a span",
     ("docs/operations.md", "database.stuck_sessions_ended"): "the name of a log line",
     ("docs/sdks.md", "event"): "a field of a server-sent event",
     ("docs/sdks.md", "exactOptionalPropertyTypes"): "an option of the TypeScript compiler",
