@@ -134,9 +134,13 @@ def stop_on_signals(stop: asyncio.Event, *, limit: float | None = None) -> Itera
         signalled.set()
         loop.call_soon_threadsafe(stop.set)
 
-    # These handlers also run while the event loop is blocked, unlike those of asyncio.
-    before = {number: signal.signal(number, on_signal) for number in numbers}
+    before = {number: signal.getsignal(number) for number in numbers}
     for number in numbers:
+        # A signal then wakes the event loop. Otherwise one that comes just before the loop waits for events would be
+        # noticed after the next event.
+        loop.add_signal_handler(number, _do_nothing)
+        # This handler also runs while the event loop is blocked, unlike that of asyncio.
+        signal.signal(number, on_signal)
         signal.siginterrupt(number, False)  # noqa: FBT003  as asyncio does; it takes no keyword
     if limit is not None:
         watchdog = Watchdog(SystemClock())
@@ -145,6 +149,11 @@ def stop_on_signals(stop: asyncio.Event, *, limit: float | None = None) -> Itera
     try:
         yield
     finally:
-        if not signalled.is_set():
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        for number, handler in before.items():
+            # Otherwise the end of the event loop would do it, and undo the handlers.
+            loop.remove_signal_handler(number)
+            signal.signal(number, on_signal if signalled.is_set() else handler)
+
+
+def _do_nothing() -> None:
+    """Do nothing: only the wake-up of the event loop is needed."""

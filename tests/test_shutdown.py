@@ -89,6 +89,15 @@ def test_a_second_signal_ends_the_process_at_once(stage: str, number: signal.Sig
     assert (process.returncode, words) == (128 + number, "")
 
 
+def test_a_signal_wakes_the_event_loop() -> None:
+    """Otherwise a signal that comes just before the event loop waits for events is noticed after the next event."""
+    show = "import signal; print(signal.set_wakeup_fd(-1) != -1); return"
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(hang=show)], capture_output=True, text=True, check=True, timeout=WITHIN
+    )
+    assert ran.stdout == f"{READY}True\n"
+
+
 @pytest.mark.parametrize("hang", HANGS.values(), ids=HANGS.keys())
 def test_a_process_ends_after_a_signal_even_if_something_hangs(hang: str) -> None:
     process = subprocess.Popen(

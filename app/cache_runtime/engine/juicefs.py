@@ -31,7 +31,7 @@ from app.domain.cache.specs.worker_hosts import wrong_hosts
 _MESSAGE_LIMIT: Final = 2000  # characters of a result
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 # Lines in the output of juicefs 0.14.
-_SUMMARY: Final = re.compile(r"Found: (\d+), copied: (\d+), .*?failed: (\d+)")
+_SUMMARY: Final = re.compile(r"Found: (\d+), (?:.*?copied: (\d+), )?.*?failed: (\d+)")
 _COPIED: Final = re.compile(r"[\d/]+ [\d:.]+ juicefs\[\d+\] <DEBUG>: Copied .* \((\d{1,18}) bytes\) in ")
 _VANISHED: Final = re.compile(r"Update mtime of .*: no such file or directory")
 _LISTING_FAILED: Final = re.compile(r"Listing failed, stop syncing")
@@ -60,7 +60,7 @@ class SyncReport:
     def line(self, text: str) -> None:
         if match := _SUMMARY.search(text):
             self.found, self.failed = int(match[1]), int(match[3])
-            if self.progress:
+            if self.progress and match[2] is not None:
                 self.progress.files_done = int(match[2])
         elif self.progress and (match := _COPIED.match(text)):
             self.progress.add(size=int(match[1]))
