@@ -133,7 +133,10 @@ def internal_problem() -> Response:
 
 def shutdown_problem() -> Response:
     """Return the problem for a request that is still in progress when the process ends."""
-    detail = "the process ends before it has an answer, and may have carried the request out: send the request again"
+    detail = (
+        "the process ends before it has an answer, and may have carried the request out: send it again, "
+        "and a submission with the same Idempotency-Key"
+    )
     return problem(HTTPStatus.SERVICE_UNAVAILABLE, "ShuttingDown", detail, headers={"Connection": "close"})
 
 

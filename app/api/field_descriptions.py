@@ -103,6 +103,7 @@ OF_SCHEMA: Final[Mapping[str, str]] = {
     "FieldError.code": "The violated rule, as a word for programs.",
     "FieldError.detail": "What is wrong, as a sentence for people.",
     "JobOfSet.type": "The operation.",
+    "JobOfSet.progress": "What the runtime servers report of the operation; null if none reports it.",
     "Kind.kind": "Name of the kind.",
     "Kind.supportsPause": "Whether its jobs can be paused.",
     "NodeRoom.name": "Name of the node.",

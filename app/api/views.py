@@ -270,9 +270,9 @@ class PostedManifestView(View):
     """The manifest of an object as it was posted."""
 
     manifest: dict[str, Any] | None
-    """The document that the last submission or PUT contained, with later merge patches applied: its fields, their
-    order and their values, without defaults. Null if it is not known: an earlier version of jobgate stored or edited
-    the object."""
+    """The document of the submission, or of the last PUT that changed the manifest, with later merge patches applied:
+    its fields, their order and their values, without defaults. Null if it is not known: an earlier version of jobgate
+    stored or edited the object."""
 
 
 class ResourceHistoryView(View):

@@ -26,7 +26,7 @@ A difference is empty if the two values are the same, or has one of these forms:
 """
 
 Restated: TypeAlias = Callable[[Manifest | None], Manifest | None]
-"""From the posted manifest before an edit to that after it. None stands for one that is not known."""
+"""A function that returns the posted manifest after an edit from that before it. None stands for an unknown one."""
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -55,15 +55,14 @@ def recall(accepted: Manifest, posted: Posted | None) -> Manifest | None:
 def carried_over(
     before: Manifest, posted: Posted | None, after: Manifest, change: Restated = unchanged
 ) -> Posted | None:
-    """Return the record for the next accepted manifest of an object, `after`, whose posted manifest has this change."""
+    """Return the record of the posted manifest for `after`, the accepted manifest of an edit; None if unknown."""
     document = change(recall(before, posted))
     return None if document is None else record(after, document)
 
 
 def difference(base: Any, wanted: Any) -> dict[str, Any]:
     """Return the difference with which `wanted` follows from `base`. Both are JSON values."""
-    # Every submission is compared, so the comparisons are the cheapest. Types differ where Python finds values equal:
-    # true and 1, or 1 and 1.0.
+    # Types are compared because Python finds true and 1 equal, and 1 and 1.0.
     if type(base) is not type(wanted):
         return {"value": wanted}
     if isinstance(wanted, dict):

@@ -17,9 +17,9 @@ def length_of_overlap(read: bytes, stored: bytes, *, from_start: bool, is_whole:
         is_whole: whether `stored` does.
     """
     if from_start:
-        if is_whole and stored.startswith(read):
-            return len(read)
-        # The stored log begins after the first byte of the log.
+        if is_whole and (stored.startswith(read) or read.startswith(stored)):
+            return min(len(read), len(stored))
+        # The stored log starts later than the first byte, so an overlap cannot include that byte.
         return _longest_overlap(read[1:], stored)
     if read and (place := stored.find(read)) >= 0:
         return place + len(read)

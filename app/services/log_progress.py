@@ -30,7 +30,8 @@ class LogProgress:
         """The bytes that were read, without repeated ones."""
         self._from_start = from_start
         self._text = bytearray()  # the last of these bytes
-        # How many of the last lines have each time. Lines with other times before `_repeated_before` are repeated too.
+        # How many lines were read with each of the last times. When the log is opened again, it repeats so many lines
+        # with that time, and all lines with another time before `_repeated_before`.
         self._times: Counter[str] = Counter()
         self._repeated_before = ""
         self._has_forgotten = False
@@ -91,7 +92,7 @@ class LogProgress:
         return TimedLine(self._at, text[skipped:]) if skipped < len(text) or not skipped else None
 
     def _begin(self, time: str) -> int | None:
-        """Note a line with this time. Return how many of its bytes are repeated; None if all are."""
+        """Note the start of a line. Return how many of its first bytes were read before; None if all were."""
         if not time:
             return 0
         if self._repeats[time] or time < self._repeated_before:
@@ -112,7 +113,7 @@ class LogProgress:
             self._length += len(text)
             self._is_complete = is_end
         elif self._last_time:
-            return  # a message of the kubelet, which is not part of the log
+            return  # the kubelet adds messages without a time, which the container has not written
         more = text + b"\n" if is_end else text
         self.read += len(more)
         self._text += more

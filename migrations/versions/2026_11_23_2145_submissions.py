@@ -9,7 +9,7 @@ down_revision: str | None = "0011"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
-# Without a value, so that adding them rewrites no table. A process of the version before does not write them.
+# Existing rows have null, so adding the columns rewrites no table. A process of the version before does not write them.
 COLUMNS = {
     "jobs": {"posted": "JSON"},
     "samples": {"posted": "JSON", "traceparent": "TEXT", "tracestate": "TEXT"},

@@ -14,6 +14,7 @@ logs = st.lists(st.sampled_from([b"a", b"b", b"\n"]), max_size=24).map(b"".join)
     [
         pytest.param(b"a\nb\n", b"a\nb\nc\n", True, True, 4, id="whole log"),
         pytest.param(b"a\na\n", b"a\na\na\na\n", True, True, 4, id="whole log of equal lines"),
+        pytest.param(b"a\nb\n", b"a\nb", True, True, 3, id="whole log without its last line break"),
         pytest.param(b"a\nb\n", b"b\nc\n", True, False, 2, id="end of the log"),
         pytest.param(b"a\nb\n", b"b\na\nb\nc\n", True, False, 2, id="what was read comes again"),
         pytest.param(b"a\n", b"b\na\n", True, False, 0, id="only new text, which repeats what was read"),

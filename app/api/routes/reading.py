@@ -181,9 +181,9 @@ def _add_records(router: APIRouter, resource: Resource, path: str, target_of: Ta
 def _add_posted(router: APIRouter, resource: Resource, path: str, target_of: TargetDependency, suffix: str) -> None:
     operation = f"get_{resource.operation_noun}_posted_manifest{suffix}"
     description = (
-        f"Return the manifest of the {resource.noun} as it was posted: the document that the last submission or PUT "
-        "contained, with later merge patches applied, and without defaults. Scaling, pausing and resuming leave it as "
-        "it is."
+        f"Return the manifest of the {resource.noun} as it was posted: the document of the submission, or of the last "
+        "PUT that changed the manifest, with later merge patches applied, and without defaults. Scaling, pausing and "
+        "resuming leave it as it is."
     )
 
     @router.get(f"{path}/posted-manifest", **read_route(operation, PostedManifestView, description))

@@ -118,7 +118,7 @@ volumes:
 
 {{/*
 Labels and annotations of the pods of a component. Pods read the URL of the database at their start, so every upgrade of a
-release that contains it replaces them. A digest of the URL would tell a guessed password from a wrong one.
+release that contains it replaces them. There is no digest of the URL: with it, whoever reads pods could test guesses of the password.
 */}}
 {{- define "jobgate.podMetadata" -}}
 labels:
