@@ -21,7 +21,14 @@ from bench.soak.tables import EXPLANATIONS, TableSize, unexplained
 
 NONE = Answers(done=0, retries=0, broken=0, refused=0, p50=0, p99=0, codes={})
 LOAD = LoadFigures(
-    submit=NONE, poll=NONE, delete=NONE, submitted=10, unanswered=0, seconds=300, cpu=1, error="no answer"
+    submit=NONE,
+    poll=replace(NONE, done=5),
+    delete=NONE,
+    submitted=10,
+    unanswered=0,
+    seconds=300,
+    cpu=1,
+    error="no answer",
 )
 FOUND = Inventory(
     jobs=10, names=10, remaining=0, history_gaps=0, feed_gaps=0, pods=1, doubles=0, objects=0, phases={"Cancelled": 10}
@@ -40,7 +47,16 @@ FOUND = Inventory(
         ({}, {"objects": 3}, ["3 objects of deleted jobs are left in the cluster"]),
         ({}, {"history_gaps": 1, "feed_gaps": 2}, ["1 jobs have an incomplete history", "the feed has 2 gaps"]),
         ({"unanswered": 1}, {}, ["1 requests were never answered: no answer"]),
-        ({"poll": replace(NONE, codes={"200": 5, "404": 2})}, {}, ["2 polls did not find an accepted job"]),
+        (
+            {
+                "poll": replace(
+                    NONE, done=5, codes={"200": 5, "403": 1, "404": 2, "408": 3, "409": 3, "429": 3, "503": 3}
+                )
+            },
+            {},
+            ["1 polls of accepted jobs were answered 403", "2 polls of accepted jobs were answered 404"],
+        ),
+        ({"poll": replace(NONE, codes={"503": 7})}, {}, ["no poll was answered"]),
     ],
 )
 def test_losses_and_doubles_are_named(load: dict[str, Any], found: dict[str, Any], said: Sequence[str]) -> None:

@@ -15,6 +15,8 @@ from bench.soak.processes import CONTROLLER, POSTGRESQL, SUPERVISOR, WORKER, Sam
 WARM_UP: Final = 20.0
 MEMORY_FACTOR: Final = 1.2
 _LEAST_SAMPLES: Final = 4  # of a life or of a third of the run, for a median
+# All other statuses from 400 to 499 are final: `is_final` in soak.c.
+_TRANSIENT: Final = frozenset({"408", "409", "429"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,12 @@ def losses(load: LoadFigures, found: Inventory) -> list[str]:
     """Return what was lost or duplicated, as sentences."""
     counts = {
         f"{load.unanswered} requests were never answered: {load.error}": load.unanswered,
-        f"{load.poll.codes.get('404', 0)} polls did not find an accepted job": load.poll.codes.get("404", 0),
+        "no poll was answered": load.poll.done == 0,
+        **{
+            f"{count} polls of accepted jobs were answered {code}": count
+            for code, count in load.poll.codes.items()
+            if code.startswith("4") and code not in _TRANSIENT
+        },
         f"{load.submitted} jobs were accepted, and {found.names} exist": load.submitted - found.names,
         f"{found.jobs - found.names} jobs exist twice": found.jobs - found.names,
         f"{found.doubles} attempts had more than one pod": found.doubles,
@@ -85,7 +92,7 @@ class Course:
     slope: float
     growth: float
     """The most that a process grew from the first fifth of its life after the warm-up to the last one."""
-    of: float
+    growth_base: float
     """The figure from which it grew."""
 
 
@@ -129,8 +136,9 @@ def _course(lives: Sequence[Sequence[tuple[float, float]]], seconds: float) -> C
     ]
     start, middle, end = (median(third) if len(third) >= _LEAST_SAMPLES else None for third in thirds)
     growths = [_growth([value for _, value in life]) for life in lives if len(life) >= _LEAST_SAMPLES]
-    growth, of = max(growths, default=(0.0, 0.0))
-    return Course(start=start, middle=middle, end=end, slope=60 * _slope(everything), growth=growth, of=of)
+    growth, base = max(growths, default=(0.0, 0.0))
+    slope = 60 * _slope(everything)
+    return Course(start=start, middle=middle, end=end, slope=slope, growth=growth, growth_base=base)
 
 
 def _growth(values: Sequence[float]) -> tuple[float, float]:
@@ -173,7 +181,7 @@ def growth_of_memory(found: Sequence[RoleCourse]) -> list[str]:
 
 
 def _steps(role: str, course: Course) -> list[tuple[str, str, float, float]]:
-    steps = [(role, "in the life of a process", course.of, course.of + course.growth)]
+    steps = [(role, "in the life of a process", course.growth_base, course.growth_base + course.growth)]
     if course.middle is not None and course.end is not None:
         steps.append((role, "in the middle of the run", course.middle, course.end))
     return steps

@@ -71,7 +71,7 @@ def _processes(found: Sequence[RoleCourse]) -> list[str]:
 
 def _course(course: Course) -> tuple[str, ...]:
     thirds = ("-" if value is None else f"{value:.0f}" for value in (course.start, course.middle, course.end))
-    return (*thirds, f"{course.slope:+.1f}", f"{course.growth:+.0f} from {course.of:.0f}")
+    return (*thirds, f"{course.slope:+.1f}", f"{course.growth:+.0f} from {course.growth_base:.0f}")
 
 
 def _tables(result: SoakResult) -> list[str]:

@@ -43,7 +43,7 @@ async def test_nothing_is_lost_or_duplicated_and_descriptors_and_tables_stay_bou
     assert result.inventory.pods > 0
 
     roles = {one.role: one for one in judgement.courses(result.samples, result.load.seconds)}
-    assert roles[WORKER].descriptors.of > 0, "no worker lived long enough to be judged"
+    assert roles[WORKER].descriptors.growth_base > 0, "no worker lived long enough to be judged"
     assert judgement.growth_of_descriptors(list(roles.values())) == []
     jobs = result.load.submitted
     assert unexplained(result.end, jobs=jobs, pods=result.inventory.pods, live=PLAN.rates.live) == []
