@@ -28,6 +28,14 @@ def tree(root: int) -> list[int]:
     return found
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether a process is stopped by a signal, or ended."""
+    try:
+        return _fields(pid)[0] in "TZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
 def cpu_seconds(root: int) -> float:
     """User and system time of a process tree, including ended children that were waited for."""
     total = 0

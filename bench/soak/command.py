@@ -48,8 +48,7 @@ def _plan(arguments: argparse.Namespace) -> SoakPlan:
         live=arguments.live,
         pods_every=arguments.pods_every,
     )
-    seconds, every = arguments.minutes * _MINUTE, arguments.kill_every
-    return SoakPlan(rates=rates, kills=max(0, round(seconds / every) - 1) if every else 0, kill_every=every or seconds)
+    return SoakPlan(rates=rates, seconds=arguments.minutes * _MINUTE, kill_every=arguments.kill_every)
 
 
 def problems(result: SoakResult, plan: SoakPlan) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Final
 from app.embedded_postgres.server import EmbeddedPostgres
 from bench.client import Target
 from bench.gateway import gateway
-from bench.processes import tree
+from bench.processes import is_stopped, tree
 from bench.soak.processes import CONTROLLER, WORKER, of_gateway
 from tests.support.waiting import until
 
@@ -25,6 +25,20 @@ class Victim(StrEnum):
     WORKER = "worker"
     CONTROLLER = "controller"
     GATEWAY = "gateway"
+
+
+async def kill_tree(root: int) -> None:
+    """Kill a process and its descendants with SIGKILL."""
+    # A supervisor that runs would replace its children while they are killed, and nothing would end the new ones.
+    _send(root, signal.SIGSTOP)
+    await until(lambda: is_stopped(root), what="the process is stopped")
+    for pid in tree(root):
+        _send(pid, signal.SIGKILL)
+
+
+def _send(pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):  # it has ended
+        os.kill(pid, number)
 
 
 class SoakGateway:
@@ -65,11 +79,8 @@ class SoakGateway:
 
     async def kill(self, victim: Victim) -> None:
         """Kill with SIGKILL, and wait until all processes run again. Kill the youngest worker: the other grows old."""
-        before = set(tree(self.roots["jobgate"]))
         if victim is Victim.GATEWAY:
-            for pid in before:
-                with suppress(ProcessLookupError):  # it ended with its supervisor
-                    os.kill(pid, signal.SIGKILL)
+            await kill_tree(self.roots["jobgate"])
             await self.close()
             await self.start()
             return

@@ -92,28 +92,48 @@ class SoakLoad:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
         self._last = b""
+        self._ending = False
         self.accepted = self.deleted = self.polled = 0
 
     async def follow(self) -> None:
-        """Read what the client prints until it ends."""
+        """Read what the client prints until it ends.
+
+        Raises:
+            MeasurementFailed: the client failed, or ended before `end` asked for it.
+        """
         assert self._process.stdout is not None
+        assert self._process.stderr is not None
         while line := await self._process.stdout.readline():
             self._last = line
             if not line.startswith(b"{"):
                 self.accepted, self.deleted, self.polled = map(int, line.split())
+        status = await self._process.wait()
+        if status or not self._ending:
+            said = (await self._process.stderr.read()).decode(errors="replace").strip()
+            raise MeasurementFailed(said or f"the load client ended with status {status}")
 
     async def end(self, following: "asyncio.Task[None]") -> LoadFigures:
-        """Let the client delete what is left, and return what it counted."""
+        """Let the client delete what is left, and return what it counted.
+
+        Raises:
+            MeasurementFailed: the client failed, or did not end in time.
+        """
         assert self._process.stdin is not None
-        assert self._process.stderr is not None
+        self._ending = True
         self._process.stdin.close()
-        async with asyncio.timeout(_DRAIN_SECONDS):
-            await following
-            if await self._process.wait():
-                raise MeasurementFailed((await self._process.stderr.read()).decode().strip())
-        told = json.loads(self._last)
-        submit, poll, delete = (Answers(**told.pop(sort)) for sort in ("submit", "poll", "delete"))
-        return LoadFigures(submit=submit, poll=poll, delete=delete, **told)
+        try:
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                await following
+        except TimeoutError as error:
+            raise MeasurementFailed("the load client did not end in time") from error
+        return figures(self._last)
+
+
+def figures(line: bytes) -> LoadFigures:
+    """Parse the last line of the client. It may cut the text of an error within a character."""
+    told = json.loads(line.decode(errors="replace"))
+    submit, poll, delete = (Answers(**told.pop(sort)) for sort in ("submit", "poll", "delete"))
+    return LoadFigures(submit=submit, poll=poll, delete=delete, **told)
 
 
 def compile_load(directory: Path) -> Path:

@@ -52,11 +52,22 @@ UPDATE job_events SET at = at - interval '25 hours';
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoakPlan:
-    """The load, and the number of kills, each `kill_every` seconds after the recovery from the last one."""
+    """The load, and its duration without the recovery from kills.
+
+    A kill follows `kill_every` seconds after the recovery from the last one, and never if that is 0.
+    """
 
     rates: SoakRates
-    kills: int
+    seconds: float
     kill_every: float
+
+    @property
+    def kills(self) -> int:
+        return max(0, round(self.seconds / self.kill_every) - 1) if self.kill_every else 0
+
+    @property
+    def seconds_after_kills(self) -> float:
+        return self.seconds - self.kills * self.kill_every
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +93,16 @@ class SoakResult:
     middle: Mapping[str, TableSize]
     end: Mapping[str, TableSize]
     a_day_later: Mapping[str, TableSize]
+
+
+@asynccontextmanager
+async def task_group() -> AsyncIterator[asyncio.TaskGroup]:
+    """Run tasks that end with the block. An error is raised as it is, not in a group: the first one of several."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            yield group
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from errors
 
 
 class SoakRun:
@@ -116,7 +137,7 @@ class SoakRun:
         plan = self._plan
         async with (
             running_load(self._around.load, self._gateway.target, namespace, plan.rates) as load,
-            asyncio.TaskGroup() as group,
+            task_group() as group,
         ):
             following = group.create_task(load.follow())
             sampling = group.create_task(self._sample())
@@ -125,7 +146,7 @@ class SoakRun:
                 await self._disturb(victim, load)
                 if number == plan.kills // 2:
                     self._middle = await tables.sizes(self._db)
-            await asyncio.sleep(plan.kill_every)
+            await asyncio.sleep(plan.seconds_after_kills)
             sampling.cancel()
             return await load.end(following)
 

@@ -21,11 +21,14 @@ from bench.soak.tables import unexplained
 from tests.support.kube import Cluster
 from tests.support.postgres import FORGETFUL
 
-pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(2400)]
+# More than the limits of all steps together, so that the step that hangs fails and names itself.
+pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(5400)]
 
-# Each kill is followed by enough seconds for a process to be warm, and the oldest worker sees three of them.
+# The oldest worker lives through two kills, long enough to be warm. The third kill ends it.
 PLAN = SoakPlan(
-    rates=SoakRates(submissions=20, polls=100, submitters=4, pollers=8, live=60, pods_every=20), kills=3, kill_every=15
+    rates=SoakRates(submissions=20, polls=100, submitters=4, pollers=8, live=60, pods_every=20),
+    seconds=60,
+    kill_every=15,
 )
 
 
