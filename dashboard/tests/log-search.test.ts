@@ -64,6 +64,17 @@ test("a text is found at the end of a long line; a regular expression searches i
 });
 
 describe("matching lines", () => {
+  test("are highlighted from their beginning after they were found", () => {
+    const ring = new LineRing();
+    ring.append(line("error, and an error"));
+    const matcher = matcherOf("error");
+    new Matches(matcher).scan(ring);
+    expect(rangesIn("error, and an error", matcher)).toEqual([
+      { start: 0, end: 5 },
+      { start: 14, end: 19 },
+    ]);
+  });
+
   test("are found in slices, also those that arrive later, and are dropped with their lines", () => {
     const ring = new LineRing(4);
     const matches = new Matches(matcherOf("yes"));

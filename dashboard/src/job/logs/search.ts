@@ -37,6 +37,8 @@ function escaped(text: string): string {
 /** Return where the matcher finds something in the first `length` characters; matches without characters do not count. */
 export function rangesIn(text: string, matcher: Matcher, length: number = matcher.length): Range[] {
   const ranges: Range[] = [];
+  // The search of a line leaves the pattern after its match, and matchAll begins there.
+  matcher.pattern.lastIndex = 0;
   for (const match of text.slice(0, Math.min(length, matcher.length)).matchAll(matcher.pattern)) {
     if (match[0] !== "") ranges.push({ start: match.index, end: match.index + match[0].length });
   }
