@@ -81,11 +81,32 @@ describe("an object that was found", () => {
     ["waits for its page if it is older", LOADED, OLDER, row("n", "2025-01-01T00:00:00Z"), "cba"],
     ["is not repeated", LOADED, null, row("b", "2026-01-02T00:00:00Z"), "cba"],
     ["is sorted by uid, descending, among those of its time", LOADED, null, row("bb", "2026-01-02T00:00:00Z"), "cbbba"],
-    ["waits if the list is empty and not read to its end", [], OLDER, row("n", "2026-01-01T00:00:00Z"), ""],
+    ["is shown if the pages read so far are empty", [], OLDER, row("n", "2026-01-01T00:00:00Z"), "n"],
   ])("%s", (_, items, next, found, expected) => {
     const rows = loaded(items, next);
     rows.insert([found]);
     expect(uids(rows)).toBe(expected);
+  });
+
+  it("comes back if it was the oldest one, because the next page begins after it", () => {
+    const rows = loaded(LOADED, OLDER);
+    rows.apply(new Map([change("a", "Failed")]), ["Running"]);
+    rows.insert(LOADED.slice(2));
+    expect(uids(rows)).toBe("cba");
+  });
+
+  it("is sorted among the objects of the pages that follow empty ones", () => {
+    const rows = loaded([], OLDER);
+    rows.insert([row("n", "2026-01-02T12:00:00Z")]);
+    rows.append(LOADED, null);
+    expect(uids(rows)).toBe("cnba");
+  });
+
+  it("is shown if an empty page may have passed it", () => {
+    const rows = loaded(LOADED, OLDER);
+    rows.append([], OLDER);
+    rows.insert([row("n", "2025-01-01T00:00:00Z")]);
+    expect(uids(rows)).toBe("cban");
   });
 });
 
@@ -103,6 +124,20 @@ describe("trimming", () => {
     expect(rows.apply(new Map([change("3", "Failed")]), [])).toEqual(["3"]);
     rows.append(many.slice(kept.length), null);
     expect(uids(rows)).toBe("9876543");
+  });
+
+  it("leaves out no object of the oldest time, because the next page begins before that time", () => {
+    const rows = loaded(many);
+    rows.trim(3);
+    rows.insert([row("0", "2026-01-03T00:00:00Z"), row("1", "2026-01-02T00:00:00Z")]);
+    expect(uids(rows)).toBe("987650");
+  });
+
+  it("changes nothing if it is not known how far the rows are complete", () => {
+    const rows = loaded([], OLDER);
+    rows.insert(many);
+    rows.trim(2);
+    expect([uids(rows), rows.rows.next]).toEqual(["9876543", OLDER]);
   });
 
   it.each([7, 8])("to %i rows changes nothing if there are no more", (most) => {

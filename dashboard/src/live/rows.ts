@@ -36,6 +36,9 @@ export interface Rows<R extends Row> {
   isLoaded: boolean;
 }
 
+/** What the gateway sorts a list by. */
+type Position = Pick<Row, "createdAt" | "uid">;
+
 export function noRows<R extends Row>(): Rows<R> {
   return { items: [], next: null, isLoaded: false };
 }
@@ -54,6 +57,8 @@ export class SortedRows<R extends Row> {
   /** Objects that come with a later page: the gateway need not be asked about them again. */
   readonly #beyond = new Set<string>();
   #next: Cursor | null = null;
+  /** The last position down to which all objects are loaded. Null if it is not known, or the list is complete. */
+  #end: Position | null = null;
   #isLoaded = false;
 
   get rows(): Rows<R> {
@@ -66,11 +71,11 @@ export class SortedRows<R extends Row> {
 
   /** Add the page that follows the loaded ones. */
   append(page: readonly R[], next: Cursor | null): void {
-    const added = page.filter((row) => !this.#byUid.has(row.uid));
-    for (const row of added) this.#byUid.set(row.uid, row);
-    this.#items = [...this.#items, ...added];
+    this.#add(page);
     this.#beyond.clear();
     this.#next = next;
+    // An empty page has passed objects that the filters leave out, and does not say how far.
+    this.#end = next === null ? null : (page.at(-1) ?? null);
     this.#isLoaded = true;
   }
 
@@ -103,19 +108,12 @@ export class SortedRows<R extends Row> {
     return unknown;
   }
 
-  /** Insert objects that belong to the loaded part; others come with their page. */
+  /** Insert objects that belong to the loaded part, or may do so; others come with their page. */
   insert(found: readonly R[]): void {
-    const oldest = this.#items.at(-1);
-    const isLoadedPart = (row: R) => this.#next === null || (oldest !== undefined && isBefore(row, oldest));
-    const added = new Map<string, R>();
-    for (const row of found) {
-      if (this.#byUid.has(row.uid)) continue;
-      if (isLoadedPart(row)) added.set(row.uid, row);
-      else this.#remember(row.uid);
-    }
-    if (added.size === 0) return;
-    for (const row of added.values()) this.#byUid.set(row.uid, row);
-    this.#items = merged(this.#items, [...added.values()].sort(compare));
+    const end = this.#end;
+    const isBeyond = (row: R) => end !== null && isBefore(end, row);
+    for (const row of found) if (isBeyond(row) && !this.#byUid.has(row.uid)) this.#remember(row.uid);
+    this.#add(found.filter((row) => !isBeyond(row)));
   }
 
   /** Keep about the newest `most` rows. The others are read again as the next page. */
@@ -124,10 +122,26 @@ export class SortedRows<R extends Row> {
     if (last === undefined || this.#items.length === most) return;
     // A list can begin between two times, not between two objects that were submitted together.
     const end = firstIndex(this.#items, (row) => compareTimes(row.createdAt, last.createdAt) < 0);
-    if (end === this.#items.length) return;
+    if (end === this.#items.length || !this.#isCompleteTo(last)) return;
     for (const row of this.#items.slice(end)) this.#byUid.delete(row.uid);
     this.#items = this.#items.slice(0, end);
     this.#next = { token: null, before: last.createdAt };
+    // The next page begins before this time, and every uid is sorted before the empty one.
+    this.#end = { createdAt: last.createdAt, uid: "" };
+  }
+
+  /** Sort rows in among the others, with one row for each object. */
+  #add(rows: readonly R[]): void {
+    const added = new Map<string, R>();
+    for (const row of rows) if (!this.#byUid.has(row.uid)) added.set(row.uid, row);
+    if (added.size === 0) return;
+    for (const row of added.values()) this.#byUid.set(row.uid, row);
+    this.#items = merged(this.#items, [...added.values()].sort(compare));
+  }
+
+  /** Whether all objects down to a position are loaded. */
+  #isCompleteTo(position: Position): boolean {
+    return this.#next === null || (this.#end !== null && !isBefore(this.#end, position));
   }
 
   #remember(uid: string): void {
@@ -154,7 +168,7 @@ function merged<R extends Row>(items: readonly R[], added: readonly R[]): R[] {
 }
 
 /** Return the index of a row, or the one at which it belongs. */
-function placeOf(items: readonly Row[], row: Row): number {
+function placeOf(items: readonly Position[], row: Position): number {
   return firstIndex(items, (each) => !isBefore(each, row));
 }
 
@@ -171,11 +185,11 @@ function firstIndex<T>(items: readonly T[], test: (item: T) => boolean): number 
 }
 
 /** Whether the gateway lists `a` before `b`: newest first, and by uid among objects of the same time. */
-function isBefore(a: Row, b: Row): boolean {
+function isBefore(a: Position, b: Position): boolean {
   return compare(a, b) < 0;
 }
 
-function compare(a: Row, b: Row): number {
+function compare(a: Position, b: Position): number {
   const times = compareTimes(b.createdAt, a.createdAt);
   if (times !== 0) return times;
   return a.uid === b.uid ? 0 : a.uid > b.uid ? -1 : 1;
