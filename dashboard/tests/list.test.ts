@@ -112,6 +112,51 @@ describe("LiveList", () => {
     expect(phases()).toEqual(["new Running"]);
   });
 
+  it("reads its first page when an object changes after that page could not be read", async () => {
+    const { gateway, list, phases } = started();
+    gateway.pages[0]?.reject(new ApiError(503, "Unavailable", "the database does not answer"));
+    await vi.advanceTimersByTimeAsync(0);
+    gateway.change("a", "Succeeded");
+    await vi.advanceTimersByTimeAsync(1000);
+    expect([gateway.pages.length, gateway.finds.length]).toEqual([2, 0]);
+    await gateway.answer([row("a", "Succeeded")]);
+    expect([phases(), list.state.get().error]).toEqual([["a Succeeded"], null]);
+  });
+
+  it("says that a page could not be read until it is, whatever the answers about objects are", async () => {
+    const { gateway, list } = started();
+    await gateway.answer(rowsFrom(1000, 200), "older");
+    list.shown(199);
+    const error = new ApiError(503, "Unavailable", "the database does not answer");
+    gateway.pages[1]?.reject(error);
+    await vi.advanceTimersByTimeAsync(0);
+    gateway.change("new", "Running");
+    await vi.advanceTimersByTimeAsync(1000);
+    gateway.finds[0]?.reject(new ApiError(503, "Unavailable", "the gateway stops"));
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(list.state.get().error).toBe(error);
+    gateway.finds[1]?.resolve({ items: [row("new", "Running")], nextPageToken: null });
+    await vi.advanceTimersByTimeAsync(0);
+    expect(list.state.get().error).toBe(error);
+    list.shown(199);
+    await gateway.answer(rowsFrom(800, 200));
+    expect(list.state.get().error).toBeNull();
+  });
+
+  it("says that objects could not be asked for until an answer about objects comes", async () => {
+    const { gateway, list } = started();
+    await gateway.answer([]);
+    gateway.change("new", "Running");
+    await vi.advanceTimersByTimeAsync(1000);
+    const error = new ApiError(503, "Unavailable", "the database does not answer");
+    gateway.finds[0]?.reject(error);
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(list.state.get().error).toBe(error);
+    gateway.finds[1]?.resolve({ items: [], nextPageToken: null });
+    await vi.advanceTimersByTimeAsync(0);
+    expect(list.state.get().error).toBeNull();
+  });
+
   it("drops rows far below those in view, and reads them again when the reader comes near", async () => {
     const { gateway, list, items } = started();
     await gateway.answer(rowsFrom(1000, 11_000), "older");
@@ -158,6 +203,20 @@ describe("LiveList", () => {
     await gateway.answer(rowsFrom(0, 200), null);
     expect(items()).toHaveLength(10_000);
     expect(list.state.get().isLoading).toBe(false);
+  });
+
+  it("reads the next page of a reader at the end after a page that no longer followed the rows", async () => {
+    const { gateway, list, items } = started();
+    await gateway.answer(rowsFrom(20_000, 15_000), "older");
+    for (const each of rowsFrom(40_000, 1)) gateway.change(each.uid, "Running");
+    await vi.advanceTimersByTimeAsync(1000);
+    list.shown(14_999);
+    list.shown(0);
+    gateway.finds[0]?.resolve({ items: rowsFrom(40_000, 1), nextPageToken: null });
+    await vi.advanceTimersByTimeAsync(0);
+    list.shown(9_999);
+    await gateway.answer(rowsFrom(0, 200), null);
+    expect(gateway.pages.at(-1)?.parameters).toEqual({ pageSize: 500, createdBefore: items().at(-1)?.createdAt });
   });
 
   it("reads the rows down to those in view again after a gap in the changes", async () => {

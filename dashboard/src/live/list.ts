@@ -61,6 +61,8 @@ export class LiveList<R extends Row, C extends Change> {
   #load = 0;
   /** The number of requests that are on their way. */
   #asking = 0;
+  /** Why the latest question about objects got no answer. */
+  #findError: Error | null = null;
 
   constructor(
     private readonly changes: Changes<C>,
@@ -152,6 +154,11 @@ export class LiveList<R extends Row, C extends Change> {
       this.#schedule(COLLECT);
       return;
     }
+    // The answer to a question about objects is no list: the first page must be read.
+    if (!this.#rows.rows.isLoaded) {
+      await this.reload();
+      return;
+    }
     const changes = new Map(this.#pending);
     this.#pending.clear();
     const unknown = this.#rows.apply(changes, this.phases);
@@ -171,14 +178,22 @@ export class LiveList<R extends Row, C extends Change> {
       if (load !== this.#load || signal.aborted) return;
       this.#rows.insert(found.items);
       this.#trim();
-      this.#show({ error: null });
+      this.#show(this.#asked(null));
     } catch (error) {
       if (load !== this.#load || signal.aborted) return;
-      this.state.update((state) => ({ ...state, error: error as Error }));
+      this.#show(this.#asked(error as Error));
       if (error instanceof ApiError && error.isTemporary) this.#askAgain(uids, changes);
     } finally {
       this.#asking -= 1;
     }
+  }
+
+  /** Return the error after a question about objects: that of a page stays until the page is read. */
+  #asked(error: Error | null): Pick<ListState<R>, "error"> {
+    const { error: known } = this.state.get();
+    const isOfPage = known !== null && known !== this.#findError;
+    this.#findError = error;
+    return { error: isOfPage ? known : error };
   }
 
   #askAgain(uids: string[], changes: ReadonlyMap<string, Change>): void {
