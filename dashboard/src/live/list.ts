@@ -109,17 +109,20 @@ export class LiveList<R extends Row, C extends Change> {
     this.#asking += 1;
     try {
       let next: Cursor | null = from;
+      let isTrimmed = false;
       for (let pages = 0; next !== null && pages < (rows === this.#rows ? 1 : PAGES_AGAIN); pages += 1) {
         const page = await this.reader(parametersOf(next), signal);
         if (load !== this.#load || signal.aborted) return;
         // The rows may have been trimmed meanwhile: the page does not follow them any more.
-        if (rows === this.#rows && rows.rows.next !== from) break;
+        isTrimmed = rows === this.#rows && rows.rows.next !== from;
+        if (isTrimmed) break;
         next = page.nextPageToken === null ? null : { token: page.nextPageToken, before: next.before };
         rows.append(page.items, next);
         if (rows.length >= this.#last) break;
       }
       this.#rows = rows;
       this.#show({ isLoading: false, error: null });
+      if (isTrimmed) this.shown(this.#last);
     } catch (error) {
       if (load !== this.#load || signal.aborted) return;
       this.state.update((state) => ({ ...state, isLoading: false, error: error as Error }));
