@@ -12,7 +12,7 @@ export function doneShare({ filesDone, filesTotal }: Progress): number | null {
   return Math.min(1, filesDone / filesTotal);
 }
 
-/** Say how far an operation is: `20,480 of 1,281,167 files, 1 %`. Of an unknown total, it says nothing. */
+/** Say how far an operation is: `20,480 of 1,281,167 files, 1 %`. Without a total, it gives no share. */
 export function progressText(progress: Progress): string {
   const { filesDone, filesTotal, bytesDone, servers, serversReporting } = progress;
   const share = doneShare(progress);
