@@ -96,6 +96,21 @@ async def test_rows_in_view_and_the_focus_stay_when_jobs_arrive_above(tab: Tab, 
     await expect(jump).to_have_count(0)
 
 
+async def test_a_row_far_from_those_in_view_keeps_the_focus_when_a_job_arrives(tab: Tab, user: User) -> None:
+    # Some rows before and after those in view are drawn too.
+    for number in range(26):
+        await user.submit(job(f"far-{number}", "exit 0"))
+    await tab.page.set_viewport_size({"width": 1280, "height": 420})
+    await tab.open("#/jobs?text=far-")
+    newest = tab.page.get_by_role("link", name="far-25", exact=True)
+    await newest.focus()
+    await tab.page.locator(".table-scroller").evaluate("scroller => { scroller.scrollTop = scroller.scrollHeight; }")
+    await expect(tab.page.get_by_role("link", name="far-24", exact=True)).to_have_count(0)
+    await user.submit(job("far-new", "exit 0"))
+    await expect(tab.page.get_by_role("button", name="1 new")).to_be_visible()
+    await expect(newest).to_be_focused()
+
+
 async def test_the_table_is_accessible_in_both_schemes_and_on_a_phone(tab: Tab, user: User) -> None:
     await user.submit(job("accessible", "exit 1"))
     await user.ended("accessible")

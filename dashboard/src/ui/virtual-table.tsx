@@ -164,6 +164,13 @@ function usePlaces<R>(
   const [current, setCurrent] = useState<Place | null>(null);
   const [focused, setFocused] = useState<Place | null>(null);
   const [arrived, setArrived] = useState(0);
+  const [placed, setPlaced] = useState(rows);
+  if (placed !== rows) {
+    // Before the rows are drawn: the element of a row that is not drawn once loses the focus.
+    setPlaced(rows);
+    setCurrent(movedPlace(current, placed, rows, keyOf));
+    setFocused(movedPlace(focused, placed, rows, keyOf));
+  }
   const known = useRef(rows);
   const top = scroller?.scrollTop ?? 0;
   // biome-ignore lint/correctness/useExhaustiveDependencies: the rows in view stay when the rows change
@@ -171,8 +178,6 @@ function usePlaces<R>(
     const before = known.current;
     known.current = rows;
     if (before === rows) return;
-    setCurrent((place) => movedPlace(place, before, rows, keyOf));
-    setFocused((place) => movedPlace(place, before, rows, keyOf));
     const { scrollTop = 0 } = scroller ?? {};
     const first = Math.floor(scrollTop / height);
     const moved = first === 0 ? null : movedTo(before, rows, first, keyOf);
