@@ -86,3 +86,24 @@ async def test_the_end_of_a_growing_log_stays_in_view_until_the_reader_scrolls_u
     await page.keyboard.press("f")
     await expect(page.get_by_text("the last line", exact=True)).to_be_visible()
     await expect(page.get_by_role("status").get_by_text(re.compile("^(Ended|Stored)$"))).to_be_visible()
+
+
+async def test_the_end_of_a_log_stays_in_view_when_the_window_becomes_lower(tab: Tab, user: User) -> None:
+    created = await user.submit(job("logs-lower", "seq -f 'line %.0f' 1 500"))
+    await user.ended("logs-lower")
+    page = tab.page
+    await page.set_viewport_size({"width": 1280, "height": 1000})
+    await tab.open(f"#/jobs/{created['uid']}/logs")
+    await until(lambda: is_last_in_view(page, "line 500"), what="the last line is in view", every=0.05)
+    before = len(await lines_in_view(page))
+    await page.set_viewport_size({"width": 1280, "height": 713})
+    await until(lambda: are_fewer_in_view(page, before), what="fewer lines are in view", every=0.05)
+    await until(lambda: is_last_in_view(page, "line 500"), what="the last line is in view again", every=0.05)
+
+
+async def is_last_in_view(page: Page, text: str) -> bool:
+    return (await lines_in_view(page))[-1:] == [text]
+
+
+async def are_fewer_in_view(page: Page, count: int) -> bool:
+    return len(await lines_in_view(page)) < count

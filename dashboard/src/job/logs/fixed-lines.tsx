@@ -32,6 +32,15 @@ export function FixedLines({ follower, scroller, isFollowing, current, handle, .
       readViewport();
     }
   }, [first, end, isFollowing]);
+  useLayoutEffect(() => {
+    if (!isFollowing) return;
+    // A scroller that shrinks keeps its position, so the end would leave the part in view.
+    const observer = new ResizeObserver(() => {
+      scroller.scrollTop = scroller.scrollHeight;
+    });
+    observer.observe(scroller);
+    return () => observer.disconnect();
+  }, [scroller, isFollowing]);
   useImperativeHandle(handle, () => ({
     top: () => ring.first + Math.floor(scroller.scrollTop / LINE_HEIGHT),
     show: (number) => {
