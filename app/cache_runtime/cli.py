@@ -1,4 +1,4 @@
-"""The command `jobgate cache-runtime`: the server, and each job as a command that needs no server."""
+"""The command `jobgate cache-runtime`, which runs the server of a SampleSet or one job without a server."""
 
 import asyncio
 import logging

@@ -9,9 +9,9 @@ from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceSettings:
-    """Settings of the evidence of ended attempts. `log_bytes` of each log are kept.
+    """What is kept of ended attempts: the last `log_bytes` bytes of each log, and the events of the pod.
 
-    `deadline` is the seconds from the first try until the capture gives up.
+    `deadline` is the number of seconds from the first attempt to read them until the controller gives up.
     """
 
     log_bytes: int = 64 * 1024

@@ -37,7 +37,7 @@ _MAX_TRANSACTIONS: Final = 2
 
 
 class PodlessSubmitter(Submitter[PodlessDraft, NewSample, SampleRow]):
-    """Submits objects of one podless kind. `limits` are those of every namespace."""
+    """Submits objects of one podless kind. `limits` apply to each namespace."""
 
     def __init__(
         self,

@@ -36,7 +36,7 @@ class Waiter:
         self._woken.set()
 
     def take_changed_after(self) -> Position | None:
-        """Return `changed_after` and reset it."""
+        """Return `changed_after`, and set it to None."""
         position, self.changed_after = self.changed_after, None
         return position
 

@@ -64,7 +64,8 @@ class JobQueue:
         self._arrived.set()
 
     async def terminate(self) -> None:
-        """Fail every accepted job. Return when the running command has ended, or seems to hang in the file system.
+        """Record every accepted job as failed. Return when the running command has ended, or seems to hang in
+        the file system.
 
         Raises:
             OSError: a result cannot be written; the remaining jobs stay in the queue.

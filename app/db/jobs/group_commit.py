@@ -73,7 +73,11 @@ class GroupCommit:
         return await waiting.answer
 
     async def submit_together(self, jobs: Sequence[NewJob]) -> Mapping[int, Answer]:
-        """Store all jobs durably or none. Return the reasons by position, or nothing. Raises what `submit` raises."""
+        """Store all jobs durably, or none. Return the refusals by position; there are none if all are stored.
+
+        Raises:
+            as `submit`.
+        """
         together = _Together(jobs, asyncio.get_running_loop().create_future())
         self._enqueue(together)
         return await together.answer

@@ -78,7 +78,7 @@ class Autoscaler:
         self._known = _Known()
 
     async def run(self) -> None:
-        """Run once a period until cancelled. A failed run is logged and does not end the term.
+        """Run the autoscaler once per period until cancelled. A run that fails is logged, and the next one follows.
 
         Raises:
             LeaseLost, WrongCluster.

@@ -33,7 +33,7 @@ RECORD_EVERY = 10.0  # seconds between updates of the recorded feed position
 
 
 class WrongCluster(Exception):  # noqa: N818 - /readyz and the heartbeat show this name
-    """The database and the cluster do not belong together. The controller does nothing until an operator intervenes."""
+    """The database belongs to another cluster. The controller changes nothing until an operator corrects this."""
 
 
 class Identity:
