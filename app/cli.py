@@ -103,7 +103,7 @@ def _run(work: Stoppable, *, shutdown_timeout: float | None = None) -> None:
 
     An error that an operator can fix is printed without a traceback; the status is then 2.
     """
-    from app.running import exit_status
+    from app.running import exit_status, run_loop
     from app.shutdown import stop_on_signals
 
     async def main() -> int:
@@ -111,7 +111,7 @@ def _run(work: Stoppable, *, shutdown_timeout: float | None = None) -> None:
         with stop_on_signals(stop, limit=shutdown_timeout):
             return await work(stop) or 0
 
-    raise typer.Exit(exit_status(lambda: asyncio.run(main())))
+    raise typer.Exit(exit_status(lambda: run_loop(main())))
 
 
 def _print_ready(url: str) -> None:

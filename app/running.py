@@ -1,8 +1,11 @@
 """How a process of the server begins and ends: garbage collection after the start, and the exit status of its work."""
 
+import asyncio
 import gc
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, TypeVar
+
+import uvloop
 
 from app import bootstrap
 from app.db.errors import DatabaseUnavailable, LeaseLost
@@ -13,6 +16,14 @@ from app.telemetry.logs import report_failure
 
 _NOT_POSSIBLE: Final = 2  # as of a command with wrong arguments
 _INTERRUPTED: Final = 130  # as a shell reports SIGINT
+
+_Result = TypeVar("_Result")
+
+
+def run_loop(main: Coroutine[Any, Any, _Result]) -> _Result:
+    """Run the coroutine in a new event loop of uvloop, which takes less CPU time per request than asyncio's own."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main)
 
 
 def exit_status(work: Callable[[], int]) -> int:

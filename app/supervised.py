@@ -1,6 +1,5 @@
 """The composition of `jobgate serve --workers N`: what the supervisor shares with its processes, and what they run."""
 
-import asyncio
 import socket
 from collections.abc import Callable
 from functools import partial
@@ -16,7 +15,7 @@ from app.http_server.sharing import ConnectionTable
 from app.http_server.sockets import url_of
 from app.k8s.configuration_library import configuration_library
 from app.main import create_app
-from app.running import exit_status, keep_start_up_objects
+from app.running import exit_status, keep_start_up_objects, run_loop
 from app.services.gateway import Services
 from app.settings import Settings
 from app.shutdown import LoopPulse, Watchdog
@@ -95,7 +94,7 @@ class _Processes:
         watchdog.limit(link.orphaned, self._settings.shutdown_timeout)
         watchdog.limit(pulse.overdue, _BLOCKED)
         watchdog.start()
-        return exit_status(lambda: asyncio.run(self._main(process, link, pulse)))
+        return exit_status(lambda: run_loop(self._main(process, link, pulse)))
 
     async def _main(self, process: int, link: SupervisorLink, pulse: LoopPulse) -> int:
         pulse.beat()
