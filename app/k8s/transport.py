@@ -1,12 +1,14 @@
 """Requests and streams over one aiohttp session. Each has a timeout, and each failure becomes a KubeError."""
 
+import asyncio
 import io
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from types import TracebackType
+from math import inf
+from types import SimpleNamespace, TracebackType
 from typing import Protocol, Self
 
 import aiohttp
@@ -86,16 +88,19 @@ class Transport:
             read_bufsize=READ_BUFFER,
             # As in Go, a proxy of the environment is not used for loopback addresses.
             trust_env=host not in LOOPBACK,
-            trace_configs=[self._counting()],
+            trace_configs=[self._tracing()],
         )
 
-    def _counting(self) -> aiohttp.TraceConfig:
+    def _tracing(self) -> aiohttp.TraceConfig:
         tracing = aiohttp.TraceConfig()
 
         async def count(*_: object) -> None:
             self.connections += 1
 
         tracing.on_connection_create_end.append(count)
+        # aiohttp calls these before it writes the headers and each part of the body.
+        tracing.on_request_headers_sent.append(_check_deadline)
+        tracing.on_request_chunk_sent.append(_check_deadline)
         return tracing
 
     async def close(self) -> None:
@@ -177,6 +182,7 @@ class Transport:
         buffer: int = READ_BUFFER,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         what = f"{method} {self._base}{path}"
+        deadline = inf if limit.total is None else asyncio.get_running_loop().time() + limit.total
         try:
             send = partial(
                 self._send_once,
@@ -184,6 +190,7 @@ class Transport:
                 path,
                 params,
                 limit,
+                deadline,
                 body,
                 {"Content-Type": "application/json", **(headers or {})},
                 buffer,
@@ -219,6 +226,7 @@ class Transport:
         path: str,
         params: Params | None,
         limit: aiohttp.ClientTimeout,
+        deadline: float,
         body: bytes | None,
         own: Mapping[str, str],
         buffer: int,
@@ -239,6 +247,7 @@ class Transport:
                 data=io.BytesIO(body) if body is not None and len(body) > LARGE_BODY else body,
                 headers=headers if span is None else headers | _trace_headers(span),
                 timeout=limit,
+                trace_request_ctx=deadline,
                 proxy=self._endpoint.proxy,
                 server_hostname=self._endpoint.server_name,
                 # A redirect would send the token to another server.
@@ -259,6 +268,20 @@ class Transport:
     def _traced(self, method: str, path: str) -> AbstractContextManager[Span | None]:
         """Return the span of a request until its answer begins. Lists and watches of the mirror belong to no trace."""
         return nullcontext() if trace_context.current() is None else request_span(method, self._base, path)
+
+
+async def _check_deadline(_: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
+    """Check that no part of a request is written after its deadline.
+
+    A process that was frozen runs its callbacks before its timers: it would send a write that waited for credentials or
+    for a connection, although another controller has acted meanwhile. aiohttp's timeout also begins anew with each
+    attempt.
+
+    Raises:
+        TimeoutError: the deadline has passed.
+    """
+    if asyncio.get_running_loop().time() >= context.trace_request_ctx:
+        raise TimeoutError("the request was not sent within its timeout")
 
 
 def _trace_headers(span: Span) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -131,6 +132,62 @@ async def test_a_slow_answer_times_out_and_a_write_is_ambiguous() -> None:
             await create(api)
         with pytest.raises(Unreachable):
             await api.get(resources.POD, "a", "ns", codec=POD, timeout=0.05)
+
+
+class Freezing:
+    """Credentials whose reader is frozen for longer than a request of `HASTY` may take."""
+
+    async def authorization(self) -> str | None:
+        _freeze()
+        return None
+
+    async def renew(self) -> bool:
+        return False
+
+
+def _freeze() -> None:
+    time.sleep(HASTY.request + 0.1)
+
+
+async def test_a_write_that_is_late_because_the_process_was_frozen_is_not_sent() -> None:
+    received: list[str] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        received.append(request.method)
+        return web.Response()
+
+    async with serve(handler) as url, KubeApi(ClusterEndpoint(url=url, credentials=Freezing()), HASTY) as api:
+        with pytest.raises(AmbiguousResult, match="not sent within its timeout"):
+            await create(api)
+        with pytest.raises(AmbiguousResult, match="not sent within its timeout"):
+            await api.delete(resources.POD, "a", "ns", uid="u")
+    assert not received
+
+
+async def test_a_write_that_waited_for_a_connection_is_not_sent_late() -> None:
+    received: list[str] = []
+    release = asyncio.Event()
+
+    async def handler(request: web.Request) -> web.Response:
+        received.append(request.method)
+        await release.wait()
+        return web.json_response({})
+
+    async def freeze_once_free() -> None:
+        await api.get_raw("/version")
+        _freeze()
+
+    async def write_late() -> None:
+        with pytest.raises(AmbiguousResult):
+            await create(api)
+
+    async with api_of(handler, replace(HASTY, connections=1)) as api, asyncio.TaskGroup() as group:
+        group.create_task(freeze_once_free())
+        await until(lambda: received)
+        group.create_task(write_late())
+        await asyncio.sleep(0)
+        release.set()
+    assert received == ["GET"]
 
 
 async def test_a_truncated_body_is_no_answer() -> None:
