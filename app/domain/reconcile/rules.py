@@ -86,7 +86,10 @@ _VERBS: Final = {
 def _fulfilled(rule: FinishRule, replicas: Mapping[Rank, Replica]) -> Finish:
     verb = _VERBS[rule.outcome]
     ranks = ", ".join(str(key) for key in sorted(rule.ranks)[:5]) + (" …" if len(rule.ranks) > 5 else "")
-    sentence = f"{rule.name} is fulfilled: {rule.quantifier} of {ranks} {verb}"
+    reached = f"{rule.quantifier} of {ranks} {verb}"
+    if rule.quantifier is Quantifier.REST:
+        reached = f"all of {ranks} have ended, and at least one {verb}"
+    sentence = f"{rule.name} is fulfilled: {reached}"
     if rule.outcome is RuleOutcome.SUCCESS:
         return Finish(phase=JobPhase.SUCCEEDED, reason=Reason.RULE_FULFILLED, message=sentence)
     members = [replica for key, replica in replicas.items() if key in rule.ranks]

@@ -84,3 +84,11 @@ def test_the_end_names_its_rule_and_its_ranks() -> None:
     found = evaluate(a_plan(rules=[success("worker1"), failure("worker0", name="failureRules[0]")]), replicas)
     assert found is not None
     assert found.message == "failureRules[0] is fulfilled: all of worker[0] failed: worker[0] failed in attempt 1"
+
+
+def test_the_message_of_a_rule_that_some_ranks_fulfil_does_not_say_that_all_succeeded() -> None:
+    replicas = by_rank(ended(W0, FAILED), ended(W1, SUCCEEDED))
+    found = evaluate(a_plan(rules=[success("worker0", "worker1", name="trainersDone", quantifier=REST)]), replicas)
+    assert found is not None
+    sentence = "trainersDone is fulfilled: all of worker[0], worker[1] have ended, and at least one succeeded"
+    assert found.message == sentence
