@@ -88,12 +88,18 @@ async def test_the_end_of_a_growing_log_stays_in_view_until_the_reader_scrolls_u
     await expect(page.get_by_role("status").get_by_text(re.compile("^(Ended|Stored)$"))).to_be_visible()
 
 
-async def test_the_end_of_a_log_stays_in_view_when_the_window_becomes_lower(tab: Tab, user: User) -> None:
-    created = await user.submit(job("logs-lower", "seq -f 'line %.0f' 1 500"))
-    await user.ended("logs-lower")
+@pytest.mark.parametrize("is_wrapped", [False, True])
+async def test_the_end_of_a_log_stays_in_view_when_the_window_becomes_lower(
+    tab: Tab, user: User, *, is_wrapped: bool
+) -> None:
+    name = "logs-lower-wrapped" if is_wrapped else "logs-lower"
+    created = await user.submit(job(name, "seq -f 'line %.0f' 1 500"))
+    await user.ended(name)
     page = tab.page
     await page.set_viewport_size({"width": 1280, "height": 1000})
     await tab.open(f"#/jobs/{created['uid']}/logs")
+    if is_wrapped:
+        await page.get_by_role("button", name="Wrap").click()
     await until(lambda: is_last_in_view(page, "line 500"), what="the last line is in view", every=0.05)
     before = len(await lines_in_view(page))
     await page.set_viewport_size({"width": 1280, "height": 713})

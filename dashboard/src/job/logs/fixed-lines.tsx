@@ -1,9 +1,10 @@
-import { useImperativeHandle, useLayoutEffect, useRef } from "react";
+import { useCallback, useImperativeHandle, useLayoutEffect, useRef } from "react";
 import { useStore } from "../../live/store";
 import { rowsInView, widened } from "../../ui/rows-in-view";
 import { useViewport } from "../../ui/use-viewport";
 import { LogLineView, sourceColumn } from "./log-line";
 import type { DrawnLinesProps } from "./log-lines";
+import { useEndInView } from "./use-end-in-view";
 
 /** The height of a line that is not wrapped, as in logs.css. */
 const LINE_HEIGHT = 20;
@@ -32,15 +33,10 @@ export function FixedLines({ follower, scroller, isFollowing, current, handle, .
       readViewport();
     }
   }, [first, end, isFollowing]);
-  useLayoutEffect(() => {
-    if (!isFollowing) return;
-    // A scroller that shrinks keeps its position, so the end would leave the part in view.
-    const observer = new ResizeObserver(() => {
-      scroller.scrollTop = scroller.scrollHeight;
-    });
-    observer.observe(scroller);
-    return () => observer.disconnect();
-  }, [scroller, isFollowing]);
+  const toEnd = useCallback(() => {
+    scroller.scrollTop = scroller.scrollHeight;
+  }, [scroller]);
+  useEndInView(scroller, isFollowing, toEnd);
   useImperativeHandle(handle, () => ({
     top: () => ring.first + Math.floor(scroller.scrollTop / LINE_HEIGHT),
     show: (number) => {

@@ -3,6 +3,7 @@ import { useCallback, useEffect, useImperativeHandle } from "react";
 import { useStore } from "../../live/store";
 import { LogLineView, sourceColumn } from "./log-line";
 import { AT_END, type DrawnLinesProps } from "./log-lines";
+import { useEndInView } from "./use-end-in-view";
 
 /** The height of a line before it is measured. */
 const ESTIMATED_HEIGHT = 20;
@@ -25,6 +26,8 @@ export function WrappedLines({ follower, scroller, isFollowing, current, handle,
   useEffect(() => {
     if (isFollowing) virtualizer.scrollToEnd();
   }, [isFollowing, virtualizer]);
+  const toEnd = useCallback(() => virtualizer.scrollToEnd(), [virtualizer]);
+  useEndInView(scroller, isFollowing, toEnd);
   useImperativeHandle(handle, () => ({
     top: () => ring.first + (virtualizer.range?.startIndex ?? 0),
     show: (number) => virtualizer.scrollToIndex(number - ring.first, { align: "center" }),
