@@ -67,7 +67,8 @@ ControllerStateName: TypeAlias = Annotated[
     str,
     _one_of(
         "ControllerState",
-        "The state of a controller. `Waiting`: it does not hold the lease. `Syncing`: it lists the cluster.",
+        "The state of a controller. `Waiting`: it does not hold the lease. `Syncing`: it lists the cluster, then "
+        "reconciles each live job once.",
         lambda: ("Waiting", "Syncing", "Running", "Unreachable", "WrongCluster"),
     ),
 ]

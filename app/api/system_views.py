@@ -21,7 +21,7 @@ from app.services.system import SystemState
 # Messages of the controller and of the database may name hosts and namespaces, so only admins get them.
 _MESSAGES: Final[Mapping[str, str]] = {
     "Waiting": "no controller is active",
-    "Syncing": "the controller lists the cluster",
+    "Syncing": "the controller compares the jobs with the cluster",
     "Unreachable": "the cluster does not answer the controller",
     "WrongCluster": "the cluster is not the one of this installation",
 }

@@ -9,7 +9,7 @@ from functools import partial
 from app.cancellation import TaskGroup, rounds
 from app.db import heartbeats
 from app.db.errors import DatabaseContended, DatabaseUnavailable
-from app.db.heartbeats import ControllerLoad
+from app.db.heartbeats import ControllerLoad, Heartbeat
 from app.db.jobs import controller, pod_room
 from app.db.jobs.controller import LiveJob
 from app.db.notifications import INTENT
@@ -21,6 +21,7 @@ from app.loops.autoscaling.autoscaler import Autoscaler
 from app.loops.cache.reconciler import SampleReconciler
 from app.loops.cluster_namespaces import ClusterNamespaces
 from app.loops.context import ControllerContext
+from app.loops.first_pass import FirstPass
 from app.loops.jobs.actuator import Actuator
 from app.loops.jobs.creator import Creator
 from app.loops.jobs.event_reader import EventReader
@@ -54,6 +55,11 @@ class Term:
         # Of the jobs that are not quiet, so that a long term does not collect all jobs that ever ran.
         self._namespaces: dict[str, str] = {}
         self._queue = WorkQueue(clock, group_of=lambda uid: self._namespaces.get(uid, ""))
+        # None once the loops run. Until then the namespaces of the jobs are not known, and the queue is fair only
+        # between namespaces.
+        self._changed_early: set[str] | None = set()
+        self._first_pass = FirstPass()
+        self._former: Heartbeat | None = None
         self._identity = Identity(
             context.api,
             context.db,
@@ -133,7 +139,8 @@ class Term:
             hooks=Hooks(
                 begins=self._pacing.reconciled,
                 observes=self._lag.observed,
-                stored=self._lag.stored,
+                stored=self._stored,
+                failed=self._first_pass.done,
                 quiet=self._forget,
             ),
         )
@@ -145,6 +152,7 @@ class Term:
             WrongCluster, KubeError, DatabaseUnavailable, LeaseLost: in an exception group.
         """
         self._state.set("Syncing", "listing the cluster")
+        self._former = await heartbeats.read(self._context.db)
         # First of all: on another cluster, the pods of every job would seem to be gone.
         await self._identity.bind()
         contact = ClusterContact(timedelta(seconds=self._settings.stale_after), self._context.clock.now())
@@ -163,11 +171,8 @@ class Term:
             await self._mirror.wait_synced()
             await self._recount_pods()
             # Every live job once: the former controller may have died between a decision and its actions.
-            self._enqueue(await controller.live(self._context.db, self._settings.served))
-            self._state.set("Running")
-            # At once: until this heartbeat is stored, API processes report every status as stale.
-            with suppress(DatabaseUnavailable):
-                await self._beat(contact)
+            self._begin_first_pass(await controller.live(self._context.db, self._settings.served))
+            group.create_task(self._report_first_pass(contact))
             group.create_task(self._queue.run())
             group.create_task(self._event_reader.run())
             group.create_task(self._reconciler.run())
@@ -200,7 +205,26 @@ class Term:
         with suppress(DatabaseContended):  # the next term tries again
             await pod_room.recount(self._context.db)
 
+    def _begin_first_pass(self, live: list[LiveJob]) -> None:
+        self._state.set("Syncing", "reconciling each live job for the first time")
+        self._enqueue(live)
+        self._first_pass.begin(str(job.uid) for job in live)
+        early, self._changed_early = self._changed_early or set(), None
+        for uid in early:
+            self._changed(uid)
+
+    async def _report_first_pass(self, contact: ClusterContact) -> None:
+        await self._first_pass.wait()
+        if self._state.state == "Syncing":
+            self._state.set("Running")
+        # At once: until this heartbeat is stored, API processes report every status as stale.
+        with suppress(DatabaseUnavailable):
+            await self._beat(contact)
+
     def _changed(self, uid: str) -> None:
+        if self._changed_early is not None:
+            self._changed_early.add(uid)
+            return
         self._lag.changed(uid)
         self._queue.add_after(uid, self._pacing.delay(uid))
 
@@ -209,7 +233,12 @@ class Term:
             self._namespaces[str(job.uid)] = job.namespace
             self._queue.add(str(job.uid))
 
+    def _stored(self, uid: str) -> None:
+        self._first_pass.done(uid)
+        self._lag.stored(uid)
+
     def _forget(self, uid: str) -> None:
+        self._first_pass.done(uid)
         self._namespaces.pop(uid, None)
         self._pacing.forget(uid)
         self._lag.forget(uid)
@@ -249,11 +278,14 @@ class Term:
         silence = contact.silence(now, watched_at, self._mirror.last_error)
         if silence is not None:
             self._state.set("Unreachable", silence)
-        # Only this state ends here: Syncing must not become Running before the first list.
+        # Only this state ends here: Syncing must not become Running before the end of the first pass.
         elif self._state.state == "Unreachable":
-            self._state.set("Running")
+            self._state.set("Running" if self._first_pass.is_over else "Syncing")
+        # Until each live job has been reconciled once, statuses are as old as the last observation of an earlier term.
+        former = None if self._first_pass.is_over else self._former
+        observed_at = watched_at if former is None else former.observed_at
         lease, state = self._leadership.lease, self._state
-        await heartbeats.beat(self._context.db, lease, watched_at, state.state, state.message, load=self._load(now))
+        await heartbeats.beat(self._context.db, lease, observed_at, state.state, state.message, load=self._load(now))
 
     def _load(self, now: datetime) -> ControllerLoad:
         waited, times = self._queue.longest_wait, self._context.api.call_times

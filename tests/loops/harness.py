@@ -126,7 +126,7 @@ class Harness:
             self.actuator,
             self.plans,
             self.queue,
-            hooks=Hooks(begins=ignore, observes=ignore, stored=ignore, quiet=self.quiet.append),
+            hooks=Hooks(begins=ignore, observes=ignore, stored=ignore, failed=ignore, quiet=self.quiet.append),
         )
 
     async def work(
@@ -289,7 +289,7 @@ async def _assembled(api: KubeApi, db: Database, database_url: str, kubelet: Kub
             actuator,
             plans,
             queue,
-            hooks=Hooks(begins=ignore, observes=ignore, stored=ignore, quiet=quiet.append),
+            hooks=Hooks(begins=ignore, observes=ignore, stored=ignore, failed=ignore, quiet=quiet.append),
         ),
         plans=plans,
         verify_error=verify_error,

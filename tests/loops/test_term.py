@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -12,8 +13,10 @@ import pytest
 from app.clock import SystemClock
 from app.db import heartbeats, installation
 from app.db.errors import LeaseLost
+from app.db.heartbeats import Heartbeat
+from app.db.jobs import controller
 from app.domain.kubernetes import labels
-from app.domain.vocabulary import JobPhase
+from app.domain.vocabulary import JobPhase, Reason
 from app.loops.context import ControllerContext
 from app.loops.leadership.controller_state import ControllerState
 from app.loops.leadership.identity import WrongCluster
@@ -101,6 +104,71 @@ async def test_nothing_is_reconciled_before_all_pods_are_listed(harness: Harness
         await harness.kubelet.finish(name)
         after = await harness.phase(uid, JobPhase.SUCCEEDED)
     assert [replica.attempt.number for replica in after.recorded.replicas.values()] == [1]
+
+
+async def test_statuses_are_stale_until_each_live_job_was_reconciled_once(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with a_running_term(harness) as state:
+        await harness.submit("one", replicas=1)
+        await harness.submit("other", replicas=1)
+        await harness.pods_until(lambda found: len(found) == 2)
+        await state_is(state, "Running")
+    former = await until(lambda: heartbeats.read(harness.db), what="a heartbeat", within=WITHIN)
+    release, load = asyncio.Event(), controller.load
+
+    async def held(*arguments: Any) -> Any:
+        await release.wait()
+        return await load(*arguments)
+
+    monkeypatch.setattr(controller, "load", held)
+    settings = replace(harness.context.settings, heartbeat_every=0.01)
+    async with a_running_term(harness, replace(harness.context, settings=settings)) as state:
+        syncing = await beat_is(harness, "Syncing")
+        assert syncing.observed_at == former.observed_at
+        release.set()
+        running = await beat_is(harness, "Running")
+    assert running.observed_at > former.observed_at
+
+
+async def test_a_job_that_cannot_be_reconciled_keeps_no_other_status_stale(harness: Harness) -> None:
+    uid = await harness.submit(replicas=1)
+    async with harness.db.begin() as connection:
+        await connection.execute("""UPDATE jobs SET manifest = '{"spec": "not a spec"}'""")
+    async with a_running_term(harness) as state:
+        await state_is(state, "Running")
+        assert (await stored(harness.db, uid)).recorded.status.reason == Reason.NOT_RECONCILABLE
+
+
+async def test_the_namespace_of_a_job_is_known_before_its_pods_queue_it(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The queue takes turns between namespaces. Pods are listed before the jobs are read from PostgreSQL."""
+    uid = await harness.submit(replicas=1)
+    async with a_running_term(harness):
+        await harness.pods_until(lambda found: len(found) == 1)
+    queued: list[tuple[str, str]] = []
+    enqueue = WorkQueue._enqueue
+
+    def spied(queue: WorkQueue, key: str, added_at: float) -> None:
+        queued.append((key, queue._group_of(key)))
+        enqueue(queue, key, added_at)
+
+    monkeypatch.setattr(WorkQueue, "_enqueue", spied)
+    async with a_running_term(harness) as state:
+        await state_is(state, "Running")
+    assert set(queued) == {(str(uid), harness.namespace)}
+
+
+async def beat_is(harness: Harness, wanted: str) -> Heartbeat:
+    found = await until(
+        lambda: heartbeats.read(harness.db),
+        lambda beat: beat is not None and beat.state == wanted,
+        what=f"a heartbeat of the state {wanted}",
+        within=WITHIN,
+    )
+    assert found is not None
+    return found
 
 
 async def test_the_heartbeat_reports_an_api_server_that_does_not_answer(harness: Harness) -> None:

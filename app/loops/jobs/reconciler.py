@@ -52,12 +52,14 @@ LONGEST_SLEEP = 3600.0  # seconds; `wake_at` is stored, and the poll for due job
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hooks:
     """Called with uids of jobs: `begins` when a reconcile begins, `observes` when it reads the mirror, `stored` when
-    its decision is stored, `quiet` once the job does not change any more or is not found.
+    its decision is stored, `failed` when none can be made for now, `quiet` once the job does not change any more or is
+    not found.
     """
 
     begins: Callable[[str], None]
     observes: Callable[[str], None]
     stored: Callable[[str], None]
+    failed: Callable[[str], None]
     quiet: Callable[[str], None]
 
 
@@ -205,6 +207,7 @@ class Reconciler:
             await controller.persist(self._db, self._leadership.lease, [write])
         except NotStorable:
             log.exception("reconcile.not_storable")
+        self._hooks.failed(key)
         self._queue.add_after(key, UNKNOWN_PAUSE / timedelta(seconds=1))
         self._queue.done(key)
 
@@ -224,6 +227,7 @@ class Reconciler:
             log.warning("reconcile.anchor_unknown", error=str(error))
             self._metrics.unavailable.inc()
             self._metrics.failed.inc()
+            self._hooks.failed(key)
             self._queue.add_rate_limited(key)
             self._queue.done(key)
             return False

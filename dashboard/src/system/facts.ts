@@ -74,7 +74,7 @@ function schema({ schemaRevision }: System): Fact {
 
 const CONTROLLERS: Readonly<Record<System["controller"]["state"], readonly [string, string]>> = {
   Running: ["It carries out what users request, and records what the cluster reports.", ""],
-  Syncing: ["It lists the cluster after a start or an outage. It then continues.", ""],
+  Syncing: ["It compares each live job with the cluster after a start or an outage. Statuses are old until that is done.", ""],
   Waiting: [
     "No controller is active: pods are neither created nor deleted, and statuses become old.",
     "Start a process with the role all or controller, or wait until the lease of the last one has expired.",
@@ -128,7 +128,7 @@ function queue({ queue: { reconciles, waitingSince } }: System, now: number): Fa
 
 const CONTACTS: Readonly<Record<System["cluster"]["contact"], readonly [string, string]>> = {
   Connected: ["The controller receives the changes of the cluster.", ""],
-  Syncing: ["The controller lists the cluster.", ""],
+  Syncing: ["The controller compares each live job with the cluster.", ""],
   Unreachable: ["The cluster does not answer.", "Check the API server of the cluster and the network to it."],
   WrongCluster: ["The cluster is another one.", "See Another cluster, or an older database in docs/operations.md."],
   Unknown: ["No controller has reported recently.", "See the state of the controller above."],
