@@ -14,6 +14,7 @@ from app.k8s.resources import EVENT
 
 PAGE = 500
 MAX_PAGES = 10  # any client with the right to create Events can add some about any object
+MAX_PAGES_OF_NAMESPACE = 100
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
@@ -53,27 +54,27 @@ async def newest_events_of(
     *,
     most: int,
     timeout: float,  # noqa: ASYNC109 - see Transport.request
-) -> Mapping[str, list[Event]] | None:
+) -> Mapping[str, list[Event]]:
     """Return the newest Events of each of these objects by uid, at most `most`, the last one last.
 
-    They come from one list of the Events of the namespace.
-
-    The API server reads all Events of the namespace from its database for every list, whatever the selector. Returns
-    None if the namespace has more Events than are read.
+    They come from one list of the Events of the namespace. Of more than PAGE * MAX_PAGES_OF_NAMESPACE, the Events whose
+    names are last are not read.
     """
     found: dict[str, list[Event]] = {uid: [] for uid in uids}
     token = ""
-    for _ in range(MAX_PAGES):
+    for _ in range(MAX_PAGES_OF_NAMESPACE):
         page = await api.list_page(
             EVENT, namespace, codec=EVENT_CODEC, limit=PAGE, continue_token=token, timeout=timeout
         )
         for event in page.items:
             if (of_object := found.get(event.involved_object.uid)) is not None:
                 of_object.append(event)
+                if len(of_object) >= 2 * most:
+                    of_object[:] = sorted(of_object, key=_last_seen)[-most:]
         token = page.continue_token
         if not token:
-            return {uid: sorted(events, key=_last_seen)[-most:] for uid, events in found.items()}
-    return None
+            break
+    return {uid: sorted(events, key=_last_seen)[-most:] for uid, events in found.items()}
 
 
 def _last_seen(event: Event) -> datetime:

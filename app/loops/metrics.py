@@ -155,3 +155,8 @@ AUTOSCALER_CHANGES: Final = Counter(
     "Resizes by the autoscaler: grows, shrinks, or refused because the job was edited or a name is in use.",
     ("change",),
 )
+
+
+def count_evidence_failure(what: str, error: Exception) -> None:
+    # The classes of errors are the reasons: a small, fixed number, unlike their messages.
+    EVIDENCE_FAILURES.labels(what, type(error).__name__.removeprefix("Kube")).inc()

@@ -24,6 +24,7 @@ from app.loops.context import ControllerContext
 from app.loops.first_pass import FirstPass
 from app.loops.jobs.actuator import Actuator
 from app.loops.jobs.creator import Creator
+from app.loops.jobs.event_lists import EventLists
 from app.loops.jobs.event_reader import EventReader
 from app.loops.jobs.evidence import EvidenceCapture
 from app.loops.jobs.measuring import ChangeLag
@@ -81,7 +82,8 @@ class Term:
         )
         self._pacing = Pacing(clock, self._mirror.count, least=settings.coalesce)
         self._lag = ChangeLag(clock)
-        self._event_reader = EventReader(context.api, clock, self._queue.add_after)
+        self._event_lists = EventLists(context.api, clock)
+        self._event_reader = EventReader(self._event_lists, clock, self._queue.add_after)
         self._reconciler = self._wired_reconciler()
         self._janitor = Janitor(
             context.api,
@@ -107,7 +109,13 @@ class Term:
     def _wired_reconciler(self) -> Reconciler:
         context, clock = self._context, self._context.clock
         evidence = EvidenceCapture(
-            context.api, context.db, self._leadership, clock, context.evidence, verify=self._identity.verify
+            context.api,
+            context.db,
+            self._leadership,
+            clock,
+            context.evidence,
+            self._event_lists,
+            verify=self._identity.verify,
         )
         creator = Creator(
             context.api,

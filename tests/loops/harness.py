@@ -33,6 +33,7 @@ from app.loops.cache.runtime_servers import PodProxyAccess, RuntimeServers
 from app.loops.context import ControllerContext
 from app.loops.jobs.actuator import Actuator
 from app.loops.jobs.creator import Creator, Work
+from app.loops.jobs.event_lists import EventLists
 from app.loops.jobs.event_reader import EventReader
 from app.loops.jobs.evidence import EvidenceCapture
 from app.loops.jobs.expectations import Expectations
@@ -255,8 +256,9 @@ async def _assembled(api: KubeApi, db: Database, database_url: str, kubelet: Kub
     )
     timeout = context.settings.request_timeout
     creator = Creator(api, leadership, clock, adopt=mirror.adopt, verify=verify, timeout=timeout)
-    evidence = EvidenceCapture(api, db, leadership, clock, context.evidence, verify=verify)
-    event_reader = EventReader(api, clock, queue.add_after)
+    event_lists = EventLists(api, clock)
+    evidence = EvidenceCapture(api, db, leadership, clock, context.evidence, event_lists, verify=verify)
+    event_reader = EventReader(event_lists, clock, queue.add_after)
     actuator = Actuator(
         api,
         leadership,

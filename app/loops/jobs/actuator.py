@@ -41,8 +41,9 @@ from app.k8s.finalizers import release
 from app.k8s.resources import CONFIG_MAP, POD, POD_GROUP, SERVICE, KubeResource
 from app.loops import metrics
 from app.loops.jobs.creator import Creator, Work
+from app.loops.jobs.event_lists import PodEvents
 from app.loops.jobs.event_reader import EventReader
-from app.loops.jobs.evidence import EvidenceCapture, PodEvents, groups
+from app.loops.jobs.evidence import EvidenceCapture, groups
 from app.loops.jobs.mirror import Mirror
 from app.loops.leadership.lease import Leadership
 

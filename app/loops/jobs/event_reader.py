@@ -1,20 +1,19 @@
 """Reads the Events of pods that have been pending for long, to find out why.
 
 The reader runs concurrently with the reconciler: a reconcile that waited for Events would delay newer states of its
-job. At most READS_PER_SECOND requests are sent, and the Events of one pod are read at most once in AGAIN seconds.
+job. The pods of a namespace share a read. The Events of one pod are read at most once in AGAIN seconds.
 """
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 
 from app.cancellation import rounds
 from app.clock import Clock
 from app.domain.plan import JobIdentity
 from app.domain.reconcile.actions import ReadEvents
 from app.domain.status.diagnosis import diagnose_events
-from app.k8s.api import KubeApi
-from app.loops.jobs.evidence import read_events
+from app.loops.jobs.event_lists import EventLists, PodEvents
 from app.loops.jobs.expectations import Expectations
 
 READS_PER_SECOND = 20.0
@@ -25,8 +24,8 @@ REMEMBERED = 10_000  # pods; beyond this number the oldest may be read again too
 class EventReader:
     """Reads Events in turn. `requeue` is called with a job's uid and the seconds after which to reconcile it."""
 
-    def __init__(self, api: KubeApi, clock: Clock, requeue: Callable[[str, float], None]) -> None:
-        self._api = api
+    def __init__(self, event_lists: EventLists, clock: Clock, requeue: Callable[[str, float], None]) -> None:
+        self._event_lists = event_lists
         self._clock = clock
         self._requeue = requeue
         self._wanted: OrderedDict[str, tuple[JobIdentity, Expectations]] = OrderedDict()
@@ -46,26 +45,37 @@ class EventReader:
         self._filled.set()
 
     async def run(self) -> None:
-        """Read the Events of one pod after the other until cancelled."""
+        """Read the Events of the pods of one namespace after the other until cancelled."""
         for _ in rounds():
             while not self._wanted:
                 self._filled.clear()
                 await self._filled.wait()
-            uid, (job, expectations) = self._wanted.popitem(last=False)
+            wanted = self._take_namespace()
             # Before the read, so that a request that arrives during it waits like one after it.
-            self._remember(uid)
-            await self._explain(uid, job, expectations)
+            self._remember(wanted)
+            namespace = next(iter(wanted.values()))[0].namespace
+            events = await self._event_lists.of(namespace, wanted) or {}
+            for uid, (job, expectations) in wanted.items():
+                self._explain(uid, job, expectations, events)
             await asyncio.sleep(1 / READS_PER_SECOND)
 
-    def _remember(self, uid: str) -> None:
-        self._read_at[uid] = self._clock.monotonic()
+    def _take_namespace(self) -> Mapping[str, tuple[JobIdentity, Expectations]]:
+        """Take the pods of the namespace whose pod has waited longest."""
+        first, _ = next(iter(self._wanted.values()))
+        taken = {uid: wish for uid, wish in self._wanted.items() if wish[0].namespace == first.namespace}
+        for uid in taken:
+            del self._wanted[uid]
+        return taken
+
+    def _remember(self, uids: Collection[str]) -> None:
+        now = self._clock.monotonic()
+        self._read_at.update(dict.fromkeys(uids, now))
         while len(self._read_at) > REMEMBERED:
             self._read_at.popitem(last=False)
 
-    async def _explain(self, uid: str, job: JobIdentity, expectations: Expectations) -> None:
-        """Read the Events of a pod. If none has a pending reason, requeue the job to read them again later."""
-        events = await read_events(self._api, job, uid)
-        reason = diagnose_events(events) if events else None
+    def _explain(self, uid: str, job: JobIdentity, expectations: Expectations, events: PodEvents) -> None:
+        """Note why a pod is pending. If its Events do not say it, requeue the job to read them again later."""
+        reason = diagnose_events(found) if (found := events.get(uid)) else None
         if reason is None:
             self._requeue(job.uid, AGAIN)
         elif expectations.pending_events.get(uid) != reason:

@@ -8,7 +8,7 @@ reason is stored.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, TypeAlias
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -27,24 +27,19 @@ from app.domain.vocabulary import Evidence
 from app.faultpoints import FaultPoint, reached
 from app.k8s.api import KubeApi
 from app.k8s.errors import KubeBadRequest, KubeError, KubeNotFound, Unreachable
-from app.k8s.events import newest_events, newest_events_of
 from app.k8s.logs import read_log
 from app.loops import metrics
+from app.loops.jobs.event_lists import EventLists, PodEvents
 from app.loops.jobs.expectations import Expectations
 from app.loops.leadership.lease import Leadership
 from app.loops.settings import EvidenceSettings
 
 log = structlog.get_logger(__name__)
 
-CALL_TIMEOUT = 5.0  # seconds for the log of a container, and for a page of the Events of a pod
+CALL_TIMEOUT = 5.0  # seconds for the log of a container
 TAIL_LINES = 5000  # read at most; of these the last bytes are kept
-MAX_EVENTS = 50
-SHARED_FROM = 8  # pods; from this number on, one list of the namespace's Events costs less than one for each pod
 READS_AT_ONCE = 10  # attempts whose logs are read, so that one large job leaves connections for the others
 STORED_AT_ONCE = 200  # attempts without logs that share a transaction, which holds the lock on their job
-
-PodEvents: TypeAlias = Mapping[str, Sequence[Event]]
-"""The newest Events of pods by uid, the last one last."""
 
 
 class EvidenceCapture:
@@ -61,6 +56,7 @@ class EvidenceCapture:
         leadership: Leadership,
         clock: Clock,
         settings: EvidenceSettings,
+        event_lists: EventLists,
         *,
         verify: Callable[[], Awaitable[None]],
     ) -> None:
@@ -69,20 +65,12 @@ class EvidenceCapture:
         self._leadership = leadership
         self._clock = clock
         self._settings = settings
+        self._event_lists = event_lists
         self._verify = verify
 
     async def events(self, job: JobIdentity, actions: Sequence[CaptureEvidence]) -> PodEvents:
-        """Read the Events of many pods at once. A pod that the result lacks must be asked for alone."""
-        if len(actions) < SHARED_FROM:
-            return {}
-        uids = [action.pod_uid for action in actions]
-        try:
-            found = await newest_events_of(self._api, job.namespace, uids, most=MAX_EVENTS, timeout=CALL_TIMEOUT)
-        except KubeError as error:
-            log.info("events.unavailable", job=job.uid, error=str(error))
-            _count_failure("events", error)
-            return dict.fromkeys(uids, ())
-        return found or {}
+        """Read the Events of the pods. The result lacks those that the cluster does not give."""
+        return await self._event_lists.of(job.namespace, [action.pod_uid for action in actions]) or {}
 
     async def capture(
         self, job: JobIdentity, actions: Sequence[CaptureEvidence], expectations: Expectations, events: PodEvents
@@ -97,7 +85,7 @@ class EvidenceCapture:
 
         async def read_one(action: CaptureEvidence) -> None:
             try:
-                read.append(await self._read(job, action, expectations, events.get(action.pod_uid)))
+                read.append(await self._read(job, action, expectations, events.get(action.pod_uid, ())))
             # One pod without evidence must not lose the evidence of the others.
             except KubeError as error:
                 failures.append(error)
@@ -127,9 +115,9 @@ class EvidenceCapture:
                 await store.store(self._db, self._leadership.lease, uid, [capture])
 
     async def _read(
-        self, job: JobIdentity, action: CaptureEvidence, expectations: Expectations, events: Sequence[Event] | None
+        self, job: JobIdentity, action: CaptureEvidence, expectations: Expectations, events: Sequence[Event]
     ) -> Capture:
-        """Read the evidence of one attempt. `events` is None if its Events have not been read.
+        """Read the logs of one attempt, and return them with its Events.
 
         Raises:
             KubeError: the cluster did not give it, and the deadline has not passed: try again.
@@ -138,8 +126,6 @@ class EvidenceCapture:
         since = expectations.capturing_since.setdefault(action.pod_uid, self._clock.monotonic())
         expired = self._clock.monotonic() - since >= self._settings.deadline
         logs, refusals = await self._logs(job, action)
-        if events is None:
-            events = await read_events(self._api, job, action.pod_uid)
         failure = next((error for error in refusals.values() if not _is_final(error)), None)
         if failure is not None and (not expired or isinstance(failure, Unreachable)):
             # While the API server does not answer, the pod keeps its finalizer and its logs, so waiting loses nothing.
@@ -154,7 +140,7 @@ class EvidenceCapture:
             state=state,
             reason=missing or None,
             logs=logs,
-            events=[_rendered(event) for event in events or ()],
+            events=[_rendered(event) for event in events],
             last_lines=_last_lines(action, logs),
         )
 
@@ -168,7 +154,7 @@ class EvidenceCapture:
             # One container without a log must not lose the logs of the others.
             except KubeError as error:
                 refusals[container] = error
-                _count_failure("log", error)
+                metrics.count_evidence_failure("log", error)
 
         async with TaskGroup() as group:
             for container in action.containers:
@@ -216,24 +202,8 @@ def groups(actions: Sequence[CaptureEvidence]) -> Iterator[Sequence[CaptureEvide
         yield group
 
 
-async def read_events(api: KubeApi, job: JobIdentity, pod_uid: str) -> list[Event] | None:
-    """Return the newest Events of a pod, the last one last, or None if the cluster does not give them."""
-    selector = f"involvedObject.uid={pod_uid}"
-    try:
-        return await newest_events(api, job.namespace, selector, most=MAX_EVENTS, timeout=CALL_TIMEOUT)
-    except KubeError as error:
-        log.info("events.unavailable", job=job.uid, error=str(error))
-        _count_failure("events", error)
-        return None
-
-
 class SlowLog(KubeError):  # noqa: N818 - an answer that is late, not a fault
     """A log that did not come in time. The next try may succeed."""
-
-
-def _count_failure(what: str, error: KubeError) -> None:
-    # The classes of errors are the reasons: a small, fixed number, unlike their messages.
-    metrics.EVIDENCE_FAILURES.labels(what, type(error).__name__.removeprefix("Kube")).inc()
 
 
 def _last_lines(action: CaptureEvidence, logs: Mapping[str, Log]) -> tuple[str, ...] | None:

@@ -18,11 +18,12 @@ from app.domain.vocabulary import Evidence, Outcome, ReplicaPhase
 from app.loops.jobs import actuator
 from app.loops.jobs.actuator import Performed
 from app.loops.jobs.creator import Work
-from app.loops.jobs.evidence import READS_AT_ONCE, SHARED_FROM, STORED_AT_ONCE, groups
+from app.loops.jobs.event_lists import ONE_BY_ONE
+from app.loops.jobs.evidence import READS_AT_ONCE, STORED_AT_ONCE, groups
 from tests.db.factories import decision, replica, stored
 from tests.loops.harness import Harness
 
-REPLICAS = SHARED_FROM + 2
+REPLICAS = ONE_BY_ONE + 7
 
 
 def capture(rank: int, *containers: str) -> CaptureEvidence:
@@ -102,19 +103,17 @@ async def test_evidence_of_many_pods_is_read_and_stored_together(harness: Harnes
     }
 
 
-async def test_events_that_are_too_many_for_one_list_are_read_for_each_pod(
+async def test_of_a_namespace_with_too_many_events_the_first_ones_are_read(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.k8s.events.PAGE", 1)
-    monkeypatch.setattr("app.k8s.events.MAX_PAGES", 1)
+    monkeypatch.setattr("app.k8s.events.MAX_PAGES_OF_NAMESPACE", 1)
     _, work, captures = await with_pods(harness)
-    for number in range(2):
-        event = {
-            "metadata": {"name": f"other.{number}"},
-            "involvedObject": {"kind": "Pod", "namespace": harness.namespace, "name": "other", "uid": "other"},
-        }
-        (await harness.kube.post(f"{harness.path}/events", event)).ok()
-    assert await harness.evidence.events(work.plan.identity, captures) == {}
+    for name, capture in zip("ab", captures, strict=False):
+        about = {"kind": "Pod", "namespace": harness.namespace, "name": capture.pod_name, "uid": capture.pod_uid}
+        (await harness.kube.post(f"{harness.path}/events", {"metadata": {"name": name}, "involvedObject": about})).ok()
+    found = await harness.evidence.events(work.plan.identity, captures)
+    assert [len(found[capture.pod_uid]) for capture in captures] == [1] + [0] * (REPLICAS - 1)
 
 
 async def test_captures_make_progress_even_if_reading_the_events_takes_the_whole_slice(

@@ -1,15 +1,19 @@
-"""Events are read beside the passes, one pod at a time, and not again at once."""
+"""Events are read beside the reconciles, one namespace at a time, and not again at once."""
 
 import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
+from typing_extensions import override
+
+from app.clock import SystemClock
 from app.domain.kubernetes.objects import Event
 from app.domain.plan import JobIdentity
 from app.domain.reconcile.actions import ReadEvents
 from app.domain.vocabulary import PendingCode
 from app.k8s.codec import ListPage
 from app.k8s.errors import Unreachable
+from app.loops.jobs.event_lists import EventLists
 from app.loops.jobs.event_reader import AGAIN, EventReader
 from app.loops.jobs.expectations import Expectations
 
@@ -24,10 +28,11 @@ FAILED_MOUNT = Event(
 )
 
 
-class Clock:
+class Clock(SystemClock):
     def __init__(self) -> None:
         self.time = 100.0
 
+    @override
     def monotonic(self) -> float:
         return self.time
 
@@ -52,7 +57,8 @@ async def requeued(
 ) -> list[tuple[str, float]]:
     """What the event_reader asks to be looked at again, once it has dealt with every wish."""
     answers: asyncio.Queue[tuple[str, float]] = asyncio.Queue()
-    event_reader = EventReader(api, clock, lambda uid, delay: answers.put_nowait((uid, delay)))  # type: ignore[arg-type]
+    lists = EventLists(api, clock)  # type: ignore[arg-type]
+    event_reader = EventReader(lists, clock, lambda uid, delay: answers.put_nowait((uid, delay)))
     heard: list[tuple[str, float]] = []
     async with asyncio.TaskGroup() as group:
         running = group.create_task(event_reader.run())
@@ -90,7 +96,8 @@ async def test_the_events_of_a_pod_are_not_read_twice_within_a_short_time() -> N
 async def test_a_reconcile_in_between_keeps_the_later_read() -> None:
     """The queue keeps the earliest wish alone: the pass that comes of it has to renew the later one."""
     clock, answers = Clock(), asyncio.Queue[tuple[str, float]]()
-    event_reader = EventReader(Api(), clock, lambda uid, delay: answers.put_nowait((uid, delay)))  # type: ignore[arg-type]
+    lists = EventLists(Api(), clock)  # type: ignore[arg-type]
+    event_reader = EventReader(lists, clock, lambda uid, delay: answers.put_nowait((uid, delay)))
     async with asyncio.TaskGroup() as group:
         running = group.create_task(event_reader.run())
         event_reader.request(JOB, ReadEvents(name="a", uid="a"), Expectations())

@@ -15,7 +15,8 @@ from app.k8s.api import KubeApi
 from app.k8s.errors import KubeError, Unreachable
 from app.k8s.transport import ClusterEndpoint
 from app.loops.jobs.creator import Work
-from app.loops.jobs.evidence import MAX_EVENTS, EvidenceCapture, read_events
+from app.loops.jobs.event_lists import MAX_EVENTS, EventLists
+from app.loops.jobs.evidence import EvidenceCapture
 from app.loops.leadership.identity import WrongCluster
 from tests.db.factories import decision, replica, stored
 from tests.loops.harness import LOG_BYTES, Harness
@@ -90,7 +91,7 @@ async def test_the_end_of_the_log_and_the_events_are_stored(harness: Harness) ->
 
 async def test_the_newest_of_many_events_are_kept(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.k8s.events.PAGE", 20)
-    _, work, action = await ended(harness)
+    _, _, action = await ended(harness)
     about = {"kind": "Pod", "namespace": harness.namespace, "name": NAME, "uid": action.pod_uid}
     for number in range(MAX_EVENTS + 10):
         event = {
@@ -101,9 +102,11 @@ async def test_the_newest_of_many_events_are_kept(harness: Harness, monkeypatch:
             "lastTimestamp": f"2099-01-01T00:00:{number:02}Z",
         }
         (await harness.kube.post(f"{harness.path}/events", event)).ok()
-    found = await read_events(harness.context.api, work.plan.identity, action.pod_uid)
+    found = await EventLists(harness.context.api, harness.clock).of(harness.namespace, [action.pod_uid])
     assert found is not None
-    assert [event.reason for event in found] == [f"Number{number}" for number in range(10, MAX_EVENTS + 10)]
+    assert [event.reason for event in found[action.pod_uid]] == [
+        f"Number{number}" for number in range(10, MAX_EVENTS + 10)
+    ]
 
 
 async def last_lines(harness: Harness, uid: UUID) -> tuple[str, ...] | None:
@@ -160,7 +163,13 @@ async def test_while_the_api_server_is_away_no_deadline_ends_the_capture(harness
     with kept_port() as port:
         away = KubeApi(ClusterEndpoint(url=f"http://127.0.0.1:{port}"))
         capture = EvidenceCapture(
-            away, harness.db, harness.leadership, harness.clock, harness.context.evidence, verify=nothing
+            away,
+            harness.db,
+            harness.leadership,
+            harness.clock,
+            harness.context.evidence,
+            EventLists(away, harness.clock),
+            verify=nothing,
         )
         for _ in range(2):
             with pytest.raises(Unreachable):
