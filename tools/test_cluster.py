@@ -12,6 +12,7 @@ JOBGATE_TEST_GATEWAY_KUBECONFIG, or gateway.kubeconfig beside that of the admin.
 
 import asyncio
 import os
+import random
 import shutil
 import signal
 import socket
@@ -32,6 +33,7 @@ ROOT = Path(__file__).parent.parent
 CONTROL_PLANE = ROOT.parent / "shared" / "k8s" / "controlplane"
 KUBECONFIG = "JOBGATE_TEST_KUBECONFIG"
 GATEWAY_KUBECONFIG = "JOBGATE_TEST_GATEWAY_KUBECONFIG"
+PORTS = range(20_000, 32_000)
 CONTROL_PLANE_SECONDS = 120.0
 SILENCE = "--node-monitor-grace-period=15s"  # the default of 40 s would make tests of lost nodes slow
 POD_NETWORK = "198.18.0.0/15"  # of node agents that can add a route
@@ -109,14 +111,16 @@ def _start(environment: dict[str, str]) -> None:
 
 
 def _free_ports(*lengths: int) -> list[int]:
-    """Return the first port of a free range of each of the lengths."""
+    """Return the first port of a free range of each of the lengths.
+
+    They are below the ports that Linux gives to outgoing connections: the API server opens hundreds of these before
+    the other parts listen.
+    """
     found: list[int] = []
     for length in lengths:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            start = probe.getsockname()[1]
+        start = random.choice(PORTS)
         while not _are_free(range(start, start + length)) or any(abs(start - other) < 8 for other in found):
-            start = 20000 + (start * 31 + 7) % 20000
+            start = random.choice(PORTS)
         found.append(start)
     return found
 
