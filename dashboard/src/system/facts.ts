@@ -74,7 +74,7 @@ function schema({ schemaRevision }: System): Fact {
 
 const CONTROLLERS: Readonly<Record<System["controller"]["state"], readonly [string, string]>> = {
   Running: ["It carries out what users request, and records what the cluster reports.", ""],
-  Syncing: ["It compares each live job with the cluster after a start or an outage. Statuses are old until that is done.", ""],
+  Syncing: ["It compares each live job with the cluster. Until that is done, statuses are old.", ""],
   Waiting: [
     "No controller is active: pods are neither created nor deleted, and statuses become old.",
     "Start a process with the role all or controller, or wait until the lease of the last one has expired.",
