@@ -122,8 +122,8 @@ async def control_plane(script: Path, directory: Path) -> AsyncIterator[ControlP
 
 
 @asynccontextmanager
-async def node_agent(kubeconfig: Path, directory: Path, *, pods: int) -> AsyncIterator[None]:
-    """Run a node agent that has room for so many pods."""
+async def node_agent(kubeconfig: Path, directory: Path, *, pods: int) -> AsyncIterator[int]:
+    """Run a node agent that has room for so many pods. Yields its process id."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "devcluster.node", "--kubeconfig", str(kubeconfig), "--name", "node-1"),
         *("--data-dir", str(directory), "--pods", str(pods), "--cpu", "1000", "--memory", "1000Gi"),
@@ -135,7 +135,7 @@ async def node_agent(kubeconfig: Path, directory: Path, *, pods: int) -> AsyncIt
         async with asyncio.timeout(_NODE_SECONDS):
             if await process.stdout.readline() != b"NODE=node-1\n":
                 raise Unavailable("the node agent did not start")
-        yield
+        yield process.pid
     finally:
         if process.returncode is None:
             process.terminate()

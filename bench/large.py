@@ -23,7 +23,7 @@ from app.embedded_postgres.server import EmbeddedPostgres
 from bench.client import MeasurementFailed, Target
 from bench.gateway import gateway, new_database, new_token
 from bench.kubernetes import CONTROLLERS, SCRIPT, ControlPlane, Unavailable, control_plane, node_agent
-from bench.processes import cpu_seconds
+from bench.processes import cpu_seconds, tree
 from bench.report import table
 
 HERE = Path(__file__).parents[1]
@@ -117,12 +117,20 @@ class Phase:
 
 class LargeBench:
     def __init__(
-        self, arguments: argparse.Namespace, place: Path, postgres: EmbeddedPostgres, plane: ControlPlane
+        self,
+        arguments: argparse.Namespace,
+        place: Path,
+        postgres: EmbeddedPostgres,
+        plane: ControlPlane,
+        node: int | None,
     ) -> None:
+        """`node` is the process id of the node agent."""
         self._arguments = arguments
         self._place = place
         self._postgres = postgres
         self._plane = plane
+        self._node = node
+        self._processes_without_pods = 0 if node is None else len(tree(node))
         self.sides = [Side(name="kube-controller-manager", checkout=None), Side(name="jobgate", checkout=HERE)]
         if arguments.against:
             self.sides.insert(1, Side(name="jobgate before", checkout=arguments.against.absolute()))
@@ -179,6 +187,8 @@ class LargeBench:
             created = self._run(count) if self._arguments.node else self._exist(count)
             await self._timed(side, jobs, "create", create, created)
             await self._timed(side, jobs, "delete", delete, self._exist(0))
+            # Objects are gone before their processes, whose end would delay the next side.
+            await _until("the node agent has ended all processes", self._is_idle, _SECONDS)
 
     async def _timed(
         self,
@@ -208,6 +218,9 @@ class LargeBench:
             return False
 
         return holds
+
+    async def _is_idle(self) -> bool:
+        return self._node is None or len(tree(self._node)) <= self._processes_without_pods
 
     def _exist(self, count: int) -> Callable[[], Awaitable[bool]]:
         async def holds() -> bool:
@@ -251,11 +264,11 @@ async def run(arguments: argparse.Namespace) -> None:
         async with AsyncExitStack() as stack:
             postgres = await stack.enter_async_context(EmbeddedPostgres(place / "postgres"))
             plane = await stack.enter_async_context(control_plane(arguments.controlplane.absolute(), place / "k8s"))
+            node = None
             if arguments.node:
-                await stack.enter_async_context(
-                    node_agent(plane.kubeconfig, place / "node", pods=2 * arguments.jobs * arguments.replicas)
-                )
-            await LargeBench(arguments, place, postgres, plane).run()
+                pods = 2 * arguments.jobs * arguments.replicas
+                node = await stack.enter_async_context(node_agent(plane.kubeconfig, place / "node", pods=pods))
+            await LargeBench(arguments, place, postgres, plane, node).run()
 
 
 def main(given: Sequence[str]) -> None:

@@ -87,7 +87,7 @@ class Process:
 
     def kill(self) -> None:
         """Send SIGKILL to the process and all its descendants, also in other process groups and sessions."""
-        remaining = descendants(self.pid, self.command.identity)
+        remaining = descendants.of(self.pid, self.command.identity)
         self._signal(signal.SIGKILL)
         for pid in remaining:
             _send(pid, signal.SIGKILL, os.kill)
