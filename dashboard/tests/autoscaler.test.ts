@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { AutoscalerRun, Capacity, ScalingDecision } from "../src/api/types";
 import { cpuText, memoryText, percentText, requestText, shareOf } from "../src/autoscaler/amounts";
-import { isNotable, runText, seriesOf } from "../src/autoscaler/series";
+import { isNotable, runText, seriesOf, timeRange } from "../src/autoscaler/series";
 
 describe("amounts", () => {
   it.each([
@@ -87,4 +87,11 @@ describe("a run", () => {
     expect(runText(run(1, change))).toBe(text);
     expect(isNotable(run(1, change))).toBe(notable);
   });
+});
+
+it.each([
+  [100, 700, [100, 700]],
+  [100, 100, [40, 160]],
+])("the chart shows the times from %d to %d as %j", (first, last, shown) => {
+  expect(timeRange(first, last)).toEqual(shown);
 });

@@ -1,7 +1,7 @@
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import type { LoadSeries } from "./series";
+import { type LoadSeries, timeRange } from "./series";
 
 const HEIGHT = 240;
 const DARK = "(prefers-color-scheme: dark)";
@@ -80,21 +80,27 @@ function options(width: number, colours: readonly string[], text: string, line: 
     height: HEIGHT,
     legend: { show: false },
     cursor: { y: false },
-    scales: { y: { range: (_chart, _low, high) => [0, Math.max(1, high * 1.05)] } },
+    scales: {
+      x: { range: (_chart, low, high) => timeRange(low, high) },
+      y: { range: (_chart, _low, high) => [0, Math.max(1, high * 1.05)] },
+    },
     axes: [
       { ...axis, space: 110, values: (chart, ticks) => ticks.map((tick) => timeText(tick, spanOf(chart))) },
       { ...axis, size: 56, values: (_chart, ticks) => ticks.map((tick) => `${Math.round(tick * 100)} %`) },
     ],
     series: [
       {},
-      { stroke: cpu, width: 2, points: { show: false } },
+      { stroke: cpu, width: 2, points },
       // Curves differ in their dashes, not only in their colours.
-      { stroke: memory, width: 2, dash: [8, 4], points: { show: false } },
+      { stroke: memory, width: 2, dash: [8, 4], points },
       { stroke: maximum, width: 1, dash: [2, 3], points: { show: false } },
       { stroke: resized, width: 0, paths: () => null, points: { show: true, size: 9, fill: resized } },
     ],
   };
 }
+
+/** A line needs two runs, so a single one is drawn as points. */
+const points: uPlot.Series.Points = { show: (chart) => chart.data[0].length === 1 };
 
 const DAY = 86_400;
 const FEW_MINUTES = 600;

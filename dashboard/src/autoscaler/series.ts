@@ -42,3 +42,10 @@ export function runText(run: AutoscalerRun): string {
 export function isNotable(run: AutoscalerRun): boolean {
   return run.error !== null || run.decisions.some((decision) => decision.toReplicas !== decision.fromReplicas);
 }
+
+const MINUTE = 60;
+
+/** The times that the chart shows, in seconds: those of the runs, and a minute on both sides of a single run. */
+export function timeRange(first: number, last: number): [number, number] {
+  return first === last ? [first - MINUTE, last + MINUTE] : [first, last];
+}
