@@ -66,7 +66,8 @@ def select_pods(
         # The record was written when ownership had been proved, so a client that changes labels cannot hide a pod.
         if observed.uid in on_record:
             key, attempt = on_record[observed.uid]
-            selected.append(replace(observed, key=key, attempt=attempt))
+            as_labelled = (observed.key, observed.attempt) == (key, attempt)
+            selected.append(observed if as_labelled else replace(observed, key=key, attempt=attempt))
         elif names_anchor(pod.metadata, plan.identity.uid) and observed.name == _name_of(plan, recorded, observed.key):
             # Any client can name the anchor as the owner of a pod. Only the uid of the anchor proves it.
             if anchors is None:

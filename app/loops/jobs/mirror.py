@@ -190,18 +190,17 @@ class Mirror:
         """Return the pod with this uid, or None if the mirror has none."""
         return next((pod for store in self._stores.values() if (pod := store.get(uid)) is not None), None)
 
-    def is_undecided(self, plan: JobPlan, recorded: Recorded, expectations: Expectations) -> bool:
-        """Return whether a pod may belong to the job, depending on the unknown uid of the job's anchor."""
-        pods = self._labelled(plan.identity.uid)
-        return select_pods(pods, plan, recorded, _anchors(recorded, expectations), lost_nodes=()).undecided
-
     def observe(
         self, plan: JobPlan, recorded: Recorded, expectations: Expectations, *, gang_available: bool
-    ) -> ObservedJob:
+    ) -> ObservedJob | None:
+        """Return the observation, or None if it depends on the uid of the job's anchor, which is not known."""
         pods = self._labelled(plan.identity.uid)
         lost = frozenset(pod.spec.node_name for pod in pods if self._nodes.is_lost(pod.spec.node_name))
+        selection = select_pods(pods, plan, recorded, _anchors(recorded, expectations), lost_nodes=lost)
+        if selection.undecided:
+            return None
         return ObservedJob(
-            pods=select_pods(pods, plan, recorded, _anchors(recorded, expectations), lost_nodes=lost).pods,
+            pods=selection.pods,
             gone=frozenset(expectations.gone),
             refusals=dict(expectations.refusals),
             job_refusal=expectations.job_refusal,

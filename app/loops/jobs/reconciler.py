@@ -178,7 +178,7 @@ class Reconciler:
         """Return the decision, or None if the job is queued for later."""
         with bound_contextvars(job=str(job.uid)), continued(job.trace):
             try:
-                return self._decide(job, gang_available=gang_available) if await self._knows_owner(job) else None
+                return await self._decide_with_anchor(job, gang_available=gang_available)
             except DatabaseUnavailable:
                 raise
             except Exception as error:
@@ -211,18 +211,22 @@ class Reconciler:
         self._queue.add_after(key, UNKNOWN_PAUSE / timedelta(seconds=1))
         self._queue.done(key)
 
-    async def _knows_owner(self, job: StoredJob) -> bool:
-        """Read the uid of the job's anchor if it determines whether a pod belongs to the job.
+    async def _decide_with_anchor(self, job: StoredJob, *, gang_available: bool) -> Decided | None:
+        """Return the decision. If it depends on the unknown uid of the job's anchor, read that first."""
+        decided = self._decide(job, gang_available=gang_available)
+        if decided is None and await self._finds_anchor(job):
+            return self._decide(job, gang_available=gang_available)
+        return decided
+
+    async def _finds_anchor(self, job: StoredJob) -> bool:
+        """Read the uid of the job's anchor, which determines whether a pod belongs to the job.
 
         This happens after a controller died between the creation of a job's first pods and its next write. If the
         cluster does not answer, the job is queued for later and the result is False.
         """
         key = str(job.uid)
-        plan, expectations = self._plans.plan(job), self._expectations.of(key)
-        if not self._mirror.is_undecided(plan, job.recorded, expectations):
-            return True
         try:
-            await self._creator.find_anchor(plan, expectations)
+            await self._creator.find_anchor(self._plans.plan(job), self._expectations.of(key))
         except KubeError as error:
             log.warning("reconcile.anchor_unknown", error=str(error))
             self._metrics.unavailable.inc()
@@ -233,12 +237,15 @@ class Reconciler:
             return False
         return True
 
-    def _decide(self, job: StoredJob, *, gang_available: bool) -> Decided:
+    def _decide(self, job: StoredJob, *, gang_available: bool) -> Decided | None:
+        """Return the decision, or None if it depends on the unknown uid of the job's anchor."""
         uid = str(job.uid)
         plan = self._plans.plan(job)
         expectations = self._expectations.of(uid)
-        self._hooks.observes(uid)
         observed = self._mirror.observe(plan, job.recorded, expectations, gang_available=gang_available)
+        if observed is None:
+            return None
+        self._hooks.observes(uid)
         now = self._clock.now()
         decision = reconcile(
             Inputs(

@@ -1,7 +1,8 @@
 """The reconciler writes a decision before it acts on it, and comes back whenever something is left to do."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
@@ -15,8 +16,10 @@ from app.db.jobs.controller import StoredJob
 from app.domain.kubernetes import labels
 from app.domain.manifests.workload import pod_manifest
 from app.domain.plan import JobPlan, Rank
+from app.domain.reconcile.reconcile import reconcile
+from app.domain.status.ownership import select_pods
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, Reason
-from app.loops.jobs import creator
+from app.loops.jobs import creator, mirror, reconciler
 from app.loops.jobs.unknown import UNKNOWN_PAUSE
 from app.loops.leadership.identity import WrongCluster
 from tests.db.factories import stored
@@ -205,6 +208,33 @@ async def test_another_cluster_ends_the_loop_and_no_job_is_blamed(harness: Harne
             await asyncio.wait_for(harness.reconciler.run(), 60)
         mirror.cancel()
     assert (await stored(harness.db, uid)).recorded.status.phase != JobPhase.UNKNOWN
+
+
+async def test_a_reconcile_selects_the_pods_of_a_job_once(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: Counter[str] = Counter()
+
+    def counting(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any, **options: Any) -> Any:
+            calls[name] += 1
+            return function(*arguments, **options)
+
+        return counted
+
+    monkeypatch.setattr(mirror, "select_pods", counting("selected", select_pods))
+    monkeypatch.setattr(reconciler, "reconcile", counting("reconciled", reconcile))
+    async with harness.reconciling():
+        await started(harness)
+    assert calls["selected"] == calls["reconciled"] > 1
+
+
+async def test_a_pod_that_may_be_the_jobs_is_decided_on_once_the_anchor_is_read(harness: Harness) -> None:
+    uid = await harness.submit(replicas=1)
+    owners = await harness.make_anchor(uid)
+    pod = await harness.make_pod("train-worker-0", labels=pod_labels(harness, uid), ownerReferences=owners)
+    async with harness.reconciling():
+        job = await harness.job_until(uid, lambda job: FIRST in job.recorded.replicas and attempt_of(job).pod_uid)
+    assert attempt_of(job).pod_uid == pod["metadata"]["uid"]
+    assert list(await harness.pods()) == ["train-worker-0"]
 
 
 def pod_labels(harness: Harness, uid: UUID) -> dict[str, str]:
