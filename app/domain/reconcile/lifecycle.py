@@ -55,6 +55,8 @@ def track(replica: Replica, pods: Sequence[ObservedPod], gone: frozenset[str]) -
 
 def _with_news(replica: Replica, attempt: Attempt) -> Replica:
     """Return the replica with its attempt as it was just observed. A failure is to be reported in the history."""
+    if attempt == replica.attempt:
+        return replica
     return replace(replica, attempt=attempt, unreported=replica.unreported or is_loss(attempt))
 
 
@@ -96,12 +98,16 @@ def _mirror(attempt: Attempt, pod: ObservedPod) -> Attempt:
     elif outcome is Outcome.DISRUPTED:
         reason = pod.disruption or Reason.POD_DELETED
         message = pod.message or "the pod was deleted, not by jobgate"
-    return replace(
-        attempt,
+    # Field by field: this is called for each replica in each reconcile, and `replace` takes twice as long.
+    return Attempt(
+        number=attempt.number,
         pod_uid=pod.uid,
         # The pod object may remain for a while. Its own phase, such as Failed, must not be counted.
         phase=ReplicaPhase.DELETED if outcome in (Outcome.STOPPED, Outcome.DISRUPTED) else pod.phase,
         outcome=outcome,
+        stopping=attempt.stopping,
+        evidence=attempt.evidence,
+        evidence_reason=attempt.evidence_reason,
         node=pod.node or attempt.node,
         pod_ip=pod.pod_ip or attempt.pod_ip,
         created_at=pod.created_at or attempt.created_at,
@@ -111,6 +117,7 @@ def _mirror(attempt: Attempt, pod: ObservedPod) -> Attempt:
         reason=reason,
         message=message,
         containers=pod.containers,
+        last_lines=attempt.last_lines,
     )
 
 

@@ -53,17 +53,17 @@ def next_status(
 ) -> JobStatus:
     replicas = members.wanted
     counts = aggregate(replicas.values(), restarting=directive.start)
-    status = replace(status, aggregate=counts, observed_generation=inputs.plan.identity.generation)
     # Nothing is restarted or replaced in a job that ends, so what its pods do now must not change its counters.
-    if not (status.phase.is_terminal or inputs.intent.cancel or inputs.intent.remove):
-        status = replace(
-            status,
-            restarts=status.restarts + changes.restarted,
-            reschedules=status.reschedules + _is_rescheduled(inputs, members),
-        )
-    # Invariant: uids of anchors are only added. A pod of a deleted anchor still belongs to the job.
-    known = (*status.anchors, *(uid for uid in inputs.observed.anchors if uid not in status.anchors))
-    status = replace(status, anchors=known)
+    counted = not (status.phase.is_terminal or inputs.intent.cancel or inputs.intent.remove)
+    status = replace(
+        status,
+        aggregate=counts,
+        observed_generation=inputs.plan.identity.generation,
+        restarts=status.restarts + (counted and changes.restarted),
+        reschedules=status.reschedules + (counted and _is_rescheduled(inputs, members)),
+        # Invariant: uids of anchors are only added. A pod of a deleted anchor still belongs to the job.
+        anchors=(*status.anchors, *(uid for uid in inputs.observed.anchors if uid not in status.anchors)),
+    )
     ended = status.phase.is_terminal
     # Initialized becomes true when every replica has had a pod, and stays true after restarts.
     if not ended and status.initialized_at is None and all(replica.attempt.pod_uid for replica in replicas.values()):
@@ -77,7 +77,8 @@ def next_status(
     )
     status = replace(status, conditions=conditions, transitions=_transitions(inputs, status))
     # This needs the transition that the line above may have added.
-    return replace(status, restored_at=_restored_at(inputs, status, members))
+    restored_at = _restored_at(inputs, status, members)
+    return status if restored_at == status.restored_at else replace(status, restored_at=restored_at)
 
 
 def _restored_at(inputs: Inputs, status: JobStatus, members: Members) -> datetime | None:

@@ -66,7 +66,9 @@ def reconcile(inputs: Inputs) -> Decision:
     if waiting_for is not None:
         end = None
     status = _ended(inputs, end) if end is not None else inputs.recorded.status
-    status = replace(status, first_failure=_first_failure(inputs, members))
+    failure = _first_failure(inputs, members)
+    if failure != status.first_failure:
+        status = replace(status, first_failure=failure)
     directive = _directive(inputs, status) if waiting_for is None else Directive()
     steps = _step_all(inputs, status, directive, members, pods)
     after = Members(
@@ -193,7 +195,8 @@ def _decision(
     changed = tuple(replica for key, replica in replicas.items() if recorded.replicas.get(key) != replica)
     ended = _ended_attempts(inputs, steps, replicas)
     history, failure_rows = _history(inputs, status, steps)
-    status = replace(status, failure_rows=failure_rows)
+    if failure_rows != status.failure_rows:
+        status = replace(status, failure_rows=failure_rows)
     dirty = bool(changed or ended or history or scaled) or status != recorded.status
     actions, cut = _actions(inputs, status, steps, replicas, cause)
     # `observed_at` alone is no change: otherwise every reconcile would write a row and a feed entry.

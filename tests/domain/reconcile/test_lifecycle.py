@@ -1,6 +1,6 @@
 """One replica's life: what its pod's end means, what budgets allow, and that a recorded end stays."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any
 
@@ -31,6 +31,7 @@ from tests.support.plans import (
     an_attempt,
     at,
     ended,
+    pod_uid,
     restarting,
     running_status,
 )
@@ -92,6 +93,36 @@ def test_a_pod_that_the_mirror_lacks_has_vanished_only_after_confirmation(
     found = track(a_replica(attempt=an_attempt(**attempt)), [], frozenset(gone)).attempt
     assert (found.outcome, found.reason) == (outcome, reason)
     assert (found.evidence is Evidence.UNAVAILABLE) is (outcome is not None)
+
+
+def test_an_attempt_keeps_what_no_pod_shows() -> None:
+    kept: dict[str, Any] = {
+        "number": 3,
+        "stopping": StopReason.PAUSE,
+        "evidence": Evidence.CAPTURED,
+        "evidence_reason": "a reason",
+        "last_lines": ("the end",),
+    }
+    shown: dict[str, Any] = {
+        "pod_uid": pod_uid(W0, 3),
+        "phase": P.PENDING,
+        "node": "n1",
+        "pod_ip": "10.0.0.1",
+        "created_at": T0,
+        "started_at": at(1),
+        "exit_code": 0,
+        "reason": "Waiting",
+        "message": "a message",
+        "containers": (ObservedContainer(name="main", state="waiting"),),
+    }
+    pod = a_pod(attempt=3, **{name: value for name, value in shown.items() if name != "pod_uid"})
+    assert track(a_replica(attempt=Attempt(**kept)), [pod], NONE).attempt == Attempt(**kept, **shown)
+    assert {*kept, *shown, "outcome", "finished_at"} == {field.name for field in fields(Attempt)}
+
+
+def test_a_pod_that_shows_nothing_new_leaves_its_replica_as_it_is() -> None:
+    replica = track(a_replica(), [a_pod()], NONE)
+    assert track(replica, [a_pod()], NONE) is replica
 
 
 def test_an_attempt_follows_only_its_recorded_pod() -> None:
