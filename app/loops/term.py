@@ -186,7 +186,7 @@ class Term:
             group.create_task(self._reconciler.run())
             group.create_task(self._follow_intent())
             group.create_task(self._repeat(self._settings.poll_every, self._enqueue_due))
-            group.create_task(self._autoscaler.run())
+            group.create_task(self._autoscale())
             group.create_task(self._samples.run())
             group.create_task(self._janitor.run(self._settings.clean_every))
             group.create_task(self._sweeper.run(self._settings.sweep_every))
@@ -228,6 +228,12 @@ class Term:
         # At once: until this heartbeat is stored, API processes report every status as stale.
         with suppress(DatabaseUnavailable):
             await self._beat(contact)
+
+    async def _autoscale(self) -> None:
+        # The autoscaler decides on recorded phases, which can be those of an older term until the first pass is over.
+        # Its list of all pods would also delay the first pass.
+        await self._first_pass.wait()
+        await self._autoscaler.run()
 
     def _changed(self, uid: str) -> None:
         if self._changed_early is not None:

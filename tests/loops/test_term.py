@@ -17,6 +17,7 @@ from app.db.heartbeats import Heartbeat
 from app.db.jobs import controller
 from app.domain.kubernetes import labels
 from app.domain.vocabulary import JobPhase, Reason
+from app.loops.autoscaling.autoscaler import Autoscaler
 from app.loops.context import ControllerContext
 from app.loops.leadership.controller_state import ControllerState
 from app.loops.leadership.identity import WrongCluster
@@ -129,6 +130,31 @@ async def test_statuses_are_stale_until_each_live_job_was_reconciled_once(
         release.set()
         running = await beat_is(harness, "Running")
     assert running.observed_at > former.observed_at
+
+
+async def test_the_autoscaler_decides_on_nothing_that_an_older_term_recorded(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await harness.submit(replicas=1)
+    reached, release, autoscales = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    load = controller.load
+
+    async def held(*arguments: Any) -> Any:
+        reached.set()
+        await release.wait()
+        return await load(*arguments)
+
+    async def run(_: Autoscaler) -> None:
+        autoscales.set()
+
+    monkeypatch.setattr(controller, "load", held)
+    monkeypatch.setattr(Autoscaler, "run", run)
+    async with a_running_term(harness) as state:
+        await asyncio.wait_for(reached.wait(), WITHIN)
+        assert not autoscales.is_set()
+        release.set()
+        await asyncio.wait_for(autoscales.wait(), WITHIN)
+        await state_is(state, "Running")
 
 
 async def test_a_job_that_cannot_be_reconciled_keeps_no_other_status_stale(harness: Harness) -> None:
