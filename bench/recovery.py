@@ -1,8 +1,8 @@
 """`python -m bench recovery`: the time from the restart of a killed gateway until its database agrees with the cluster.
 
 A gateway creates thousands of jobs on a control plane without controllers and nodes, and is killed with SIGKILL. Then
-some pods start to run. The recovery ends when the restarted gateway reports all of them as running. Afterwards every
-job and every pod must exist once.
+some pods start to run. The recovery ends when the restarted gateway reports all of them as running, and its controller
+has reconciled every live job once. Afterwards every job and every pod must exist once.
 """
 
 import argparse
@@ -12,10 +12,11 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from os import kill
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import asyncpg
 import httpx2
@@ -96,6 +97,48 @@ async def _recovered(target: Target, names: Sequence[str]) -> None:
                 await asyncio.sleep(0.1)
 
 
+async def _epoch(url: str) -> int:
+    connection = await asyncpg.connect(url, timeout=30)
+    try:
+        return int(await connection.fetchval("SELECT epoch FROM leases WHERE name = 'controller'"))
+    finally:
+        await connection.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Takeover:
+    """When the controller acquired the lease, and when it had reconciled every live job: perf_counter()."""
+
+    leased: float
+    reconciled: float
+
+
+async def _taken_over(url: str, former: int) -> _Takeover:
+    """Wait until a controller with an epoch after the former one reports the state Running."""
+    connection = await asyncpg.connect(url, timeout=30)
+    try:
+        async with asyncio.timeout(_RECOVER_SECONDS):
+            leased = await _when(connection, "SELECT epoch > $1 FROM leases WHERE name = 'controller'", former)
+            reconciled = await _when(connection, "SELECT epoch > $1 AND state = 'Running' FROM heartbeats", former)
+    finally:
+        await connection.close()
+    return _Takeover(leased=leased, reconciled=reconciled)
+
+
+async def _when(connection: Any, condition: str, epoch: int) -> float:
+    while not await connection.fetchval(condition, epoch):  # noqa: ASYNC110 - the state of another program
+        await asyncio.sleep(0.05)
+    return time.perf_counter()
+
+
+async def _until_recovered(target: Target, url: str, former: int, changed: Sequence[str]) -> tuple[_Takeover, float]:
+    """Return the takeover, and when the recovery ended."""
+    async with asyncio.TaskGroup() as group:
+        takeover = group.create_task(_taken_over(url, former))
+        await _recovered(target, changed)
+    return takeover.result(), time.perf_counter()
+
+
 async def _check(plane: ControlPlane, url: str, names: Sequence[str]) -> None:
     connection = await asyncpg.connect(url, timeout=30)
     stored = await connection.fetchval("SELECT count(*) FROM jobs")
@@ -138,18 +181,19 @@ async def run(arguments: argparse.Namespace) -> None:
                 for pid in tree(target.pids["jobgate"]):
                     kill(pid, signal.SIGKILL)
                 killed = time.perf_counter()
+                former = await _epoch(url)
             changed = names[:: max(1, len(names) // arguments.changed)]
             await _run_pods(plane, changed)
             started = time.perf_counter()
             print(f"{len(changed) * _REPLICAS} pods run; {started - killed:.0f} s after the kill, the gateway starts")
             async with serving() as target:
                 print(f"ready after {time.perf_counter() - started:.1f} s", flush=True)
-                await _recovered(target, changed)
-                seconds = time.perf_counter() - started
+                takeover, ended = await _until_recovered(target, url, former, changed)
                 pid = target.pids["jobgate"]
                 peak = max(map(peak_mib, tree(pid)))
-                since = time.perf_counter() - killed
-                print(f"recovered after {seconds:.1f} s, {since:.1f} s after the kill")
+                print(f"recovered after {ended - started:.1f} s, {ended - killed:.1f} s after the kill")
+                print(f"lease acquired {takeover.leased - killed:.1f} s after the kill")
+                print(f"every live job reconciled {takeover.reconciled - takeover.leased:.1f} s after that")
                 print(f"CPU {cpu_seconds(pid):.1f} s; the largest process has {peak:.0f} MiB at its peak")
                 await _check(plane, url, names)
 
