@@ -14,6 +14,7 @@ from uvicorn.server import ServerState
 from app.http_server.error_answers import ErrorAnswer, RefusalReason
 from app.http_server.limits import ConnectionStage, ConnectionState, Overdue, SendWindow, ServerLimits
 from app.http_server.metrics import REFUSALS
+from app.http_server.writes import JoinedWrites
 
 MAX_HEADER_FIELDS: Final = 200
 # The parser cannot be interrupted within one call. The size of its input bounds the work for pipelined requests and for
@@ -283,6 +284,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._upgrading = True
             return
         super().on_headers_complete()
+        self.cycle.transport = JoinedWrites(self.transport, self.loop)
         self._reading, self._since, self._span = ConnectionStage.BODY, self.loop.time(), 0
         if self.pipeline:
             self.flow.resume_reading()  # uvicorn pauses reading, and then a disconnect goes unnoticed
