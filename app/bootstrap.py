@@ -380,7 +380,7 @@ async def _serve_http(
     limits = http_server.with_descriptors_for(settings.server_limits())
     with stalls.watched(settings.max_stall):
         await http_server.serve(
-            http_server.Server(config, listening, limits),
+            http_server.Server(config, listening, limits, shortcut=app.state.shortcut),
             stop,
             drain_seconds=settings.drain_seconds,
             on_ready=lambda: on_ready(url_of(listening)),

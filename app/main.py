@@ -13,7 +13,7 @@ from app.api import errors
 from app.api.bodies import JSON
 from app.api.broadcast import Broadcast
 from app.api.browsers import BrowserGuard
-from app.api.compression import Compression
+from app.api.compression import Compression, Compressor
 from app.api.dependencies import Api
 from app.api.envelope import ErrorEnvelope
 from app.api.fast_path import FastPath
@@ -141,7 +141,14 @@ def create_app(
         )
         if serves_jobs:
             app.add_middleware(FastPath, api=app.state.api)
-    _wrap(app, settings, app.state.api if services is not None and serves_jobs else None)
+    compressor = Compressor(settings.gzip_min_bytes) if settings.gzip_min_bytes else None
+    _wrap(app, settings, compressor)
+    app.state.shortcut = None
+    # The shortcut checks no origins and records no spans.
+    if services is not None and serves_jobs and not (settings.hosts or settings.cors_origins or tracing.is_on()):
+        app.state.shortcut = PlainPolls(
+            app.state.api, app.state.metrics, compressor=compressor, access_log=settings.access_log
+        )
     if services is not None:
         _build_routes(app)
     return app
@@ -160,11 +167,8 @@ async def _openapi_document(request: Request) -> Response:
     return Response(body, media_type=JSON, headers={"Vary": "Accept-Encoding"})
 
 
-def _wrap(app: FastAPI, settings: HttpSettings, api: Api | None) -> None:
-    """Add the middleware from the inside out: the last one added is the first to see a request.
-
-    `api` is given if the application serves jobs.
-    """
+def _wrap(app: FastAPI, settings: HttpSettings, compressor: Compressor | None) -> None:
+    """Add the middleware from the inside out: the last one added is the first to see a request."""
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes, max_bytes_at_once=settings.max_bodies_bytes)
     if settings.cors_origins:
         app.add_middleware(
@@ -200,11 +204,8 @@ def _wrap(app: FastAPI, settings: HttpSettings, api: Api | None) -> None:
     app.add_middleware(ErrorEnvelope, base=di_server.BASE)
     # Outside the layers that change the status of an answer, so that metrics and access log agree.
     app.add_middleware(RequestMetrics, metrics=app.state.metrics)
-    if api is not None and not settings.hosts and not settings.cors_origins:
-        app.add_middleware(PlainPolls, api=api, metrics=app.state.metrics)
-    if settings.gzip_min_bytes:
-        app.add_middleware(Compression, min_bytes=settings.gzip_min_bytes)
-    # Not at all if both are off: it would cost a plain poll a tenth of its time.
+    if compressor is not None:
+        app.add_middleware(Compression, compressor=compressor)
     if settings.access_log or tracing.is_on():
         app.add_middleware(RequestTelemetry, access_log=settings.access_log)
     app.add_middleware(HeadRequests)

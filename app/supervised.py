@@ -115,7 +115,7 @@ class _Processes:
             async with self._metrics.served(link.name, metrics.exposition):
                 with stalls.watched(settings.max_stall):
                     await http_server.serve_beside_others(
-                        http_server.Server(config, self._listening, limits, share),
+                        http_server.Server(config, self._listening, limits, share, app.state.shortcut),
                         link.drain,
                         link.stop,
                         drain_seconds=settings.drain_seconds,

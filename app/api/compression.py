@@ -12,6 +12,7 @@ cookies.
 """
 
 import gzip
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -38,25 +39,19 @@ class _Coded:
     coded: bytes
 
 
-class Compression:
-    """Middleware that compresses answers of at least `min_bytes`."""
+class Compressor:
+    """Compresses bodies of at least `min_bytes`, and keeps those that are likely to be sent again."""
 
-    def __init__(self, app: ASGIApp, min_bytes: int) -> None:
-        self._app = app
-        self._min_bytes = min_bytes
+    def __init__(self, min_bytes: int) -> None:
+        self.min_bytes = min_bytes
         self._cache: RenderCache[_Coded] = RenderCache(_CACHE_BYTES)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and accepts_gzip(_header(scope, b"accept-encoding")):
-            send = _Compressor(self, _header(scope, b"if-none-match"), send)
-        await self._app(scope, receive, send)
 
     def applies(self, headers: MutableHeaders) -> bool:
         """Return whether a complete answer with these headers is compressed."""
         length = headers.get("content-length")
         return (
             length is not None
-            and int(length) >= self._min_bytes
+            and int(length) >= self.min_bytes
             and "content-encoding" not in headers
             and headers.get("content-type", "").encode("latin-1").startswith(_TEXT)
         )
@@ -72,11 +67,24 @@ class Compression:
         return coded
 
 
-class _Compressor:
+class Compression:
+    """Middleware that compresses the answers to clients that accept it."""
+
+    def __init__(self, app: ASGIApp, compressor: Compressor) -> None:
+        self._app = app
+        self._compressor = compressor
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and accepts_gzip(joined(scope["headers"], b"accept-encoding")):
+            send = _CompressedAnswer(self._compressor, joined(scope["headers"], b"if-none-match"), send)
+        await self._app(scope, receive, send)
+
+
+class _CompressedAnswer:
     """Compresses one answer if it is complete, long enough and text."""
 
-    def __init__(self, compression: Compression, if_none_match: bytes, send: Send) -> None:
-        self._compression = compression
+    def __init__(self, compressor: Compressor, if_none_match: bytes, send: Send) -> None:
+        self._compressor = compressor
         self._if_none_match = if_none_match
         self._send = send
         self._start: Message | None = None
@@ -95,12 +103,11 @@ class _Compressor:
 
     async def _begin(self, start: Message) -> None:
         headers = MutableHeaders(raw=list(start["headers"]))
-        if self._compression.applies(headers):
+        if self._compressor.applies(headers):
             self._start = start
             return
         tag = headers.get("etag")
-        # The 200 in place of this 304 would have the tag of the compressed form, if the client has that.
-        if start["status"] == 304 and tag is not None and coded_tag(tag).encode("latin-1") in self._if_none_match:
+        if start["status"] == 304 and tag is not None and knows_coded(tag, self._if_none_match):
             headers["etag"] = coded_tag(tag)
             start = {**start, "headers": headers.raw}
         await self._send(start)
@@ -108,7 +115,7 @@ class _Compressor:
     async def _compress(self, start: Message, body: bytes) -> bytes:
         headers = MutableHeaders(raw=list(start["headers"]))
         tag = headers.get("etag")
-        coded = await self._compression.coded(body, keeps=tag is not None)
+        coded = await self._compressor.coded(body, keeps=tag is not None)
         headers["content-encoding"] = "gzip"
         headers["content-length"] = str(len(coded))
         if "Accept-Encoding" not in headers.get("vary", ""):
@@ -133,5 +140,11 @@ def _compressed(body: bytes) -> bytes:
     return gzip.compress(body, _LEVEL, mtime=0)
 
 
-def _header(scope: Scope, wanted: bytes) -> bytes:
-    return b", ".join(value for name, value in scope["headers"] if name == wanted)
+def knows_coded(tag: str, if_none_match: bytes) -> bool:
+    """Return whether a 304 needs the tag of the compressed form: the 200 in its place would have it."""
+    return coded_tag(tag).encode("latin-1") in if_none_match
+
+
+def joined(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> bytes:
+    """Return the value of a header field that may be repeated."""
+    return b", ".join(value for name, value in headers if name == wanted)

@@ -5,8 +5,8 @@
     POST …/jobs                 ┘
 
 `app.api.plain_polls` answers most polls before they come here: all but long polls, and those of a gateway that checks
-origins. Requests with a query, an unusual name or an invalid key take the documented route, which is the only place for
-their errors.
+origins or exports spans. Requests with a query, an unusual name or an invalid key take the documented route, which is
+the only place for their errors.
 """
 
 import re

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import secrets
+from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Final
 
@@ -34,7 +35,7 @@ class RequestIds:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = request_id_of(scope)
+        request_id = request_id_of(scope["headers"])
         begin_request(scope).request_id = request_id.decode()
         started = False
 
@@ -61,9 +62,9 @@ class RequestIds:
             await internal_problem()(scope, receive, send_with_id)
 
 
-def request_id_of(scope: Scope) -> bytes:
-    """Return the X-Request-Id of the request, or a generated one if it has none that a log can contain."""
-    for name, value in scope["headers"]:
+def request_id_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Return the X-Request-Id of a request, or a generated one if it has none that a log can contain."""
+    for name, value in headers:
         if name == REQUEST_ID and _SAFE_ID.fullmatch(value):
             return bytes(value)
     return secrets.token_hex(8).encode()

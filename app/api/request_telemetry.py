@@ -1,6 +1,7 @@
 """The access log, and the spans of requests. The middleware is installed only if one of them is on."""
 
 import time
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
@@ -26,16 +27,18 @@ log = structlog.get_logger(__name__)
 
 
 def begin_request(scope: Scope) -> RequestFields:
-    """Return the log fields of the request. The first call for a request adds them, and its trace, to log lines.
-
-    Without the access log, a plain poll calls this only if it fails: it writes no other line.
-    """
+    """Return the log fields of the request. The first call for a request adds them, and its trace, to log lines."""
     fields: RequestFields | None = scope.get(_FIELDS)
     if fields is None:
         fields = scope[_FIELDS] = RequestFields()
-        log_fields.set_request(fields)
-        trace_context.set_current(trace_context.from_headers(scope["headers"]))
+        note_request(fields, scope["headers"])
     return fields
+
+
+def note_request(fields: RequestFields, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Add the fields, and the trace of a request with these headers, to the log lines of the current task."""
+    log_fields.set_request(fields)
+    trace_context.set_current(trace_context.from_headers(headers))
 
 
 class _Answer(AnswerStatus):
@@ -87,17 +90,41 @@ class RequestTelemetry:
 
 def _write_line(scope: Scope, answer: _Answer, status: int, seconds: float) -> None:
     client = scope.get("client")
-    # The query is left out: clients put tokens there.
-    more: dict[str, Any] = {} if answer.is_complete else {"incomplete": True}
-    log.info(
-        "http.request",
+    write_line(
         method=_method(scope),
         route=_route(scope),
-        path=scope["path"][:_MAX_PATH],
+        path=scope["path"],
+        status=status,
+        seconds=seconds,
+        size=0 if is_head(scope) else answer.size,
+        client=client[0] if client else None,
+        is_complete=answer.is_complete,
+    )
+
+
+def write_line(
+    *,
+    method: str,
+    route: str | None,
+    path: str,
+    status: int,
+    seconds: float,
+    size: int,
+    client: str | None,
+    is_complete: bool = True,
+) -> None:
+    """Write the line of a request to the access log. `size` is the length of the body that was sent."""
+    # The query is left out: clients put tokens there.
+    more: dict[str, Any] = {} if is_complete else {"incomplete": True}
+    log.info(
+        "http.request",
+        method=method,
+        route=route,
+        path=path[:_MAX_PATH],
         status=status,
         duration=round(seconds, 6),
-        bytes=0 if is_head(scope) else answer.size,
-        client=client[0] if client else None,
+        bytes=size,
+        client=client,
         **more,
     )
 

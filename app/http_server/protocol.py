@@ -14,6 +14,7 @@ from uvicorn.server import ServerState
 from app.http_server.error_answers import ErrorAnswer, RefusalReason
 from app.http_server.limits import ConnectionStage, ConnectionState, Overdue, SendWindow, ServerLimits
 from app.http_server.metrics import REFUSALS
+from app.http_server.shortcuts import Handler, Shortcut, ShortCycle
 from app.http_server.writes import JoinedWrites
 
 MAX_HEADER_FIELDS: Final = 200
@@ -48,12 +49,14 @@ class GuardedProtocol(HttpToolsProtocol):
         limits: ServerLimits,
         address: str,
         on_lost: Callable[["GuardedProtocol"], None],
+        shortcut: Shortcut | None = None,
     ) -> None:
         super().__init__(config=config, server_state=server_state, app_state={})
         self.address = address
         self._last_request = False
         self._limits = limits
         self._on_lost = on_lost
+        self._shortcut = shortcut
         self._reading: ConnectionStage | None = None  # HEAD or BODY while a request is incomplete
         self._since = self.loop.time()  # when the present stage began
         self._closing_since: float | None = None
@@ -253,7 +256,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def _continue_without_upgrade(self, rest: bytes) -> None:
         """Parse the request again without its upgrade fields, because the parser skips the body of an upgrade."""
         self._upgrading = False
-        method, version = self.scope["method"].encode(), self.parser.get_http_version().encode()
+        method, version = self.parser.get_method(), self.parser.get_http_version().encode()
         lines = [b"%b %b HTTP/%b" % (method, self.url, version)]
         lines += [b"%b: %b" % field for field in _without_upgrade(self.headers)]
         self.parser = httptools.HttpRequestParser(self)
@@ -263,7 +266,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
     @override
     def on_message_begin(self) -> None:
-        super().on_message_begin()
+        # uvicorn's method also makes the scope, which a request that takes the shortcut does not need.
+        self.url, self.headers, self.expect_100_continue = b"", [], False
         self._reading, self._since, self._span = ConnectionStage.HEAD, self.loop.time(), 0
         self._discarded = 0
 
@@ -280,16 +284,45 @@ class GuardedProtocol(HttpToolsProtocol):
         if self.parser.should_upgrade():
             if self.parser.get_method() == b"CONNECT":
                 raise _Refused(ErrorAnswer(RefusalReason.CONNECT))
-            self.scope["method"] = self.parser.get_method().decode("ascii")
             self._upgrading = True
             return
-        super().on_headers_complete()
-        self.cycle.transport = JoinedWrites(self.transport, self.loop)
+        handler = None
+        if self._shortcut is not None:
+            handler = self._shortcut(self.parser.get_method(), self.url, self.headers, self.address)
+        if handler is not None:
+            self._begin_short(handler)
+        else:
+            self._make_scope()
+            super().on_headers_complete()
+            self.cycle.transport = JoinedWrites(self.transport, self.loop)
         self._reading, self._since, self._span = ConnectionStage.BODY, self.loop.time(), 0
         if self.pipeline:
             self.flow.resume_reading()  # uvicorn pauses reading, and then a disconnect goes unnoticed
         if self._last_request:
             self.cycle.keep_alive = False
+
+    def _make_scope(self) -> None:
+        """Make the scope of a request whose head is complete."""
+        url, headers, expects = self.url, self.headers, self.expect_100_continue
+        super().on_message_begin()
+        self.url, self.headers, self.expect_100_continue = url, headers, expects
+        self.scope["headers"] = headers
+
+    def _begin_short(self, handler: Handler) -> None:
+        """Answer the request with the handler, after the requests before it."""
+        earlier = self.cycle
+        self.cycle = ShortCycle(
+            self.transport,
+            self.flow,
+            self.server_state,
+            keep_alive=self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
+        app: ASGI3Application = handler  # type: ignore[assignment]  # `ShortCycle.run_asgi` expects a handler
+        if earlier is None or earlier.response_complete:
+            self._start_asgi_task(self.cycle, app)
+        else:
+            self.pipeline.appendleft((self.cycle, app))
 
     @override
     def on_body(self, body: bytes) -> None:
@@ -305,8 +338,12 @@ class GuardedProtocol(HttpToolsProtocol):
 
     @override
     def on_response_complete(self) -> None:
-        super().on_response_complete()
-        self._unset_keepalive_if_required()  # uvicorn's own timer: the acceptor closes idle connections
+        # Not uvicorn's method, which also starts a timer of its own: the acceptor closes idle connections.
+        self.server_state.total_requests += 1
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            if self.pipeline:
+                self._start_asgi_task(*self.pipeline.pop())
         self._since, self._sending = self.loop.time(), None
         if self._refusal is not None and not self._answers():
             self._send_refusal(self._refusal)

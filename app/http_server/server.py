@@ -14,6 +14,7 @@ from app.http_server.acceptor import ConnectionAcceptor
 from app.http_server.limits import RESERVED_DESCRIPTORS, ServerLimits
 from app.http_server.protocol import GuardedProtocol
 from app.http_server.sharing import ConnectionShare
+from app.http_server.shortcuts import Shortcut
 
 log = structlog.get_logger(__name__)
 
@@ -25,6 +26,7 @@ class Server(uvicorn.Server):
     """uvicorn's server with limits on connections. Signal handling is left to the caller.
 
     The event `accepts` is set once connections are accepted. `share` is given if other processes accept on the socket.
+    Requests that take the `shortcut` do not reach the application.
     """
 
     def __init__(
@@ -33,15 +35,24 @@ class Server(uvicorn.Server):
         listening: socket.socket,
         limits: ServerLimits,
         share: ConnectionShare | None = None,
+        shortcut: Shortcut | None = None,
     ) -> None:
         super().__init__(config)
         self.acceptor = ConnectionAcceptor(listening, limits, self._connection, share)
         self.accepts = asyncio.Event()
         self._limits = limits
+        self._shortcut = shortcut
         self._listening = listening
 
     def _connection(self, address: str, on_lost: Callable[[GuardedProtocol], None]) -> GuardedProtocol:
-        return GuardedProtocol(self.config, self.server_state, limits=self._limits, address=address, on_lost=on_lost)
+        return GuardedProtocol(
+            self.config,
+            self.server_state,
+            limits=self._limits,
+            address=address,
+            on_lost=on_lost,
+            shortcut=self._shortcut,
+        )
 
     async def run_until_exit(self) -> None:
         """Serve until `should_exit` is set, then wait for open requests up to the configured time."""

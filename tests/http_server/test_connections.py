@@ -13,6 +13,7 @@ from uvicorn.server import ServerState
 from app.http_server.limits import ConnectionStage, Overdue, ServerLimits, overdue
 from app.http_server.protocol import GuardedProtocol
 from app.http_server.server import Server, uvicorn_config
+from app.http_server.shortcuts import Shortcut
 from app.http_server.sockets import bind
 from tests.support.raw_http import PATIENCE, Connection, request
 from tests.support.waiting import until
@@ -45,10 +46,13 @@ async def page(_scope: Scope, _receive: Receive, send: Send) -> None:
 
 
 @asynccontextmanager
-async def served(app: App, limits: ServerLimits | None = None) -> AsyncIterator[Address]:
+async def served(
+    app: App, limits: ServerLimits | None = None, shortcut: Shortcut | None = None
+) -> AsyncIterator[Address]:
     """Run a server with its acceptor."""
     listening = bind("127.0.0.1", 0)
-    server = Server(uvicorn_config(app, graceful_seconds=1), listening, limits or ServerLimits())
+    config = uvicorn_config(app, graceful_seconds=1)
+    server = Server(config, listening, limits or ServerLimits(), shortcut=shortcut)
     async with asyncio.TaskGroup() as group:
         group.create_task(server.run_until_exit())
         await server.accepts.wait()
@@ -59,7 +63,9 @@ async def served(app: App, limits: ServerLimits | None = None) -> AsyncIterator[
 
 
 @asynccontextmanager
-async def one_connection(app: App) -> AsyncIterator[tuple[GuardedProtocol, Connection]]:
+async def one_connection(
+    app: App, shortcut: Shortcut | None = None
+) -> AsyncIterator[tuple[GuardedProtocol, Connection]]:
     """Open a connection with small buffers and without an acceptor, so that the test can check it with its own clock.
 
     Yields the protocol of the server, and the client.
@@ -68,7 +74,12 @@ async def one_connection(app: App) -> AsyncIterator[tuple[GuardedProtocol, Conne
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
     config = uvicorn_config(app, graceful_seconds=1)
     protocol = GuardedProtocol(
-        config, ServerState(), limits=ServerLimits(), address="127.0.0.1", on_lost=lambda _: lost.set()
+        config,
+        ServerState(),
+        limits=ServerLimits(),
+        address="127.0.0.1",
+        on_lost=lambda _: lost.set(),
+        shortcut=shortcut,
     )
     lost = asyncio.Event()
     async with await asyncio.get_running_loop().create_server(lambda: protocol, sock=listening):

@@ -163,8 +163,9 @@ async def running_gateway(
         long_request_limits=long_requests or LongRequestLimits(),
     )
     listening = bind("127.0.0.1", 0)
-    config = http_server.uvicorn_config(create_app(services, settings), graceful_seconds=2)
-    server = http_server.Server(config, listening, server_limits or ServerLimits())
+    app = create_app(services, settings)
+    config = http_server.uvicorn_config(app, graceful_seconds=2)
+    server = http_server.Server(config, listening, server_limits or ServerLimits(), shortcut=app.state.shortcut)
     url = url_of(listening)
     async with asyncio.TaskGroup() as group:
         loops = [group.create_task(services.run()), group.create_task(_publish(db))]
