@@ -1,8 +1,8 @@
 """ASGI middleware around every request: request ids, the answers to failed requests, and limits on bodies."""
 
 import asyncio
+import random
 import re
-import secrets
 from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Final
@@ -67,7 +67,9 @@ def request_id_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     for name, value in headers:
         if name == REQUEST_ID and _SAFE_ID.fullmatch(value):
             return bytes(value)
-    return secrets.token_hex(8).encode()
+    # Not from `secrets`, which asks the system each time: an id only identifies log lines. Forked workers have
+    # different ids, because Python seeds the generator again after a fork.
+    return b"%016x" % random.getrandbits(64)
 
 
 def identifying(request_id: bytes) -> tuple[tuple[bytes, bytes], ...]:
