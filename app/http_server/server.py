@@ -87,6 +87,7 @@ def uvicorn_config(app: object, *, graceful_seconds: int) -> uvicorn.Config:
         timeout_graceful_shutdown=graceful_seconds,
         server_header=False,
         lifespan="off",
+        proxy_headers=False,  # the client of a request is the peer, whatever the request says
         reset_contextvars=True,
     )
 

@@ -247,3 +247,14 @@ async def test_a_request_refused_before_100_continue_gets_one_answer(caplog: pyt
         assert (status, await client.reader.read()) == (400, b"")
         await until(lambda: not protocol.server_state.tasks, within=PATIENCE)
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+async def test_the_client_of_a_request_is_its_peer() -> None:
+    """Any client on this machine could otherwise choose the address that the access log names."""
+
+    async def app(scope: Scope, _receive: Receive, send: Send) -> None:
+        await answer(send, 200, f"{scope['client'][0]} {scope['scheme']}".encode())
+
+    async with served(app) as address, await Connection.open(address) as client:
+        await client.send(request("GET", "/", "X-Forwarded-For: 192.0.2.1", "X-Forwarded-Proto: https"))
+        assert await client.answer() == (200, b"127.0.0.1 http")
