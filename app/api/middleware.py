@@ -11,7 +11,7 @@ import structlog
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.body_budget import BodyBudget, ExceededLimit, IncomingBody
+from app.api.body_budget import UNCOUNTED_BYTES, BodyBudget, ExceededLimit, IncomingBody
 from app.api.errors import internal_problem, problem, shutdown_problem
 from app.api.request_telemetry import begin_request
 from app.http_server.metrics import REFUSALS
@@ -82,6 +82,17 @@ def _expects_continue(scope: Scope) -> bool:
     return any(name == b"expect" for name, _ in scope["headers"])
 
 
+def _declared(scope: Scope) -> int | None:
+    """Return the length of the body, which is 0 for a request without one, or None if the head does not say it."""
+    declared: int | None = 0
+    for name, value in scope["headers"]:
+        if name == b"transfer-encoding":
+            return None
+        if name == b"content-length":
+            declared = int(value) if value.isdigit() and len(value) < 20 else None
+    return declared
+
+
 class _Refused(Exception):  # noqa: N818 - a signal between two functions of this module
     """A body exceeds a limit while the application reads it. `is_read` says that nothing of it is left to read."""
 
@@ -116,9 +127,16 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if self._declared(scope) > self._max_bytes:
+        declared = _declared(scope)
+        if declared is not None and declared > self._max_bytes:
             await self._refuse(_Refused(ExceededLimit.ONE_BODY, is_read=False), scope, receive, send)
-            return
+        elif declared is not None and declared <= UNCOUNTED_BYTES:
+            await self._app(scope, receive, send)  # the server ends the body at its declared length
+        else:
+            await self._count(scope, receive, send)
+
+    async def _count(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the application, and refuse the body if it exceeds a limit."""
         now = asyncio.get_running_loop().time
         body = IncomingBody(self._max_bytes, self._budget, now())
         started = False
@@ -152,12 +170,6 @@ class BodyLimit:
             # A slow client would delay its error until it has sent the rest of the body.
             is_slow = body.is_evicted
             await self._refuse(refused, scope, receive, send, discards=not is_slow)
-
-    def _declared(self, scope: Scope) -> int:
-        for name, value in scope["headers"]:
-            if name == b"content-length" and value.isdigit() and len(value) < 20:
-                return int(value)
-        return 0
 
     async def _refuse(
         self, refused: _Refused, scope: Scope, receive: Receive, send: Send, *, discards: bool = True
