@@ -44,6 +44,8 @@ _MAX_TARGET: Final = 512
 _MAX_TARGETS: Final = 4096
 _CONTENT_TYPE: Final = field_lines([(b"content-type", JSON.encode())])
 _GZIP: Final = field_lines([(b"content-encoding", b"gzip")])
+# `request_id_of` returns only ids without control characters.
+_LAST_LINES: Final = field_lines(identifying(b"%b"))
 _OK: Final = int(HTTPStatus.OK)
 _NOT_MODIFIED: Final = int(HTTPStatus.NOT_MODIFIED)
 _FAILED: Final = int(HTTPStatus.INTERNAL_SERVER_ERROR)
@@ -121,12 +123,11 @@ class PlainPolls:
     async def _handle(self, poll: _PlainPoll, respond: Respond) -> None:
         began = time.perf_counter()
         request_id = request_id_of(poll.fields)
-        logged = RequestFields(request_id.decode())
         if self._access_log:
-            note_request(logged, poll.fields)
+            note_request(RequestFields(request_id.decode()), poll.fields)
         status, size = _FAILED, 0  # of a request that raises before its answer starts
         try:
-            answer = await self._answer(poll, request_id, logged)
+            answer = await self._answer(poll, request_id)
             status, size = answer.status, len(answer.body)
             await respond(answer)
         finally:
@@ -143,15 +144,16 @@ class PlainPolls:
                     client=poll.client,
                 )
 
-    async def _answer(self, poll: _PlainPoll, request_id: bytes, logged: RequestFields) -> ShortAnswer:
+    async def _answer(self, poll: _PlainPoll, request_id: bytes) -> ShortAnswer:
         try:
-            answer = await self._read(poll, field_lines(identifying(request_id)))
+            answer = await self._read(poll, _LAST_LINES % request_id)
         except DomainError as error:
             response = problem_of(error)
         except asyncio.CancelledError:  # as in the layers
             response = shutdown_problem()
         except Exception:
-            note_request(logged, poll.fields)
+            if not self._access_log:
+                note_request(RequestFields(request_id.decode()), poll.fields)
             log.exception("request.failed", method="GET", path=poll.path.decode())
             response = internal_problem()
         else:
