@@ -28,6 +28,7 @@ A difference is empty if the two values are the same, or has one of these forms:
 Restated: TypeAlias = Callable[[Manifest | None], Manifest | None]
 """A function that returns the posted manifest after an edit from that before it. None stands for an unknown one."""
 
+_CONTAINERS: Final = (dict, list)
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -65,11 +66,13 @@ def difference(base: Any, wanted: Any) -> dict[str, Any]:
     # Types are compared because Python finds true and 1 equal, and 1 and 1.0.
     if type(base) is not type(wanted):
         return {"value": wanted}
-    if isinstance(wanted, dict):
-        return _of_objects(base, wanted)
-    if isinstance(wanted, list):
-        return _of_arrays(base, wanted)
-    return {} if base == wanted else {"value": wanted}
+    if not isinstance(wanted, _CONTAINERS):
+        return {} if base == wanted else {"value": wanted}
+    # Most of a manifest is the same in both, such as its pod templates, and the text of a value is made faster than it
+    # is walked through. It also has the order of fields and the types of numbers, which the comparison leaves out.
+    if base == wanted and _encode(base) == _encode(wanted):
+        return {}
+    return _of_objects(base, wanted) if isinstance(wanted, dict) else _of_arrays(base, wanted)
 
 
 def _of_objects(base: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
