@@ -15,6 +15,7 @@ from sqlalchemy import ARRAY, Column, Integer, MetaData, Table, Text
 from sqlalchemy.dialects.postgresql import JSONB
 
 from app.db.columns import Columns, columns, record_columns, shared_columns
+from app.db.engine import Database
 from app.db.errors import NotStorable
 from tests.db.made_up_column import COLUMN, OTHER_COLUMN
 
@@ -80,9 +81,19 @@ def test_json_is_sent_as_text_and_null_as_null() -> None:
     assert found.values(Place(y=1, notes={"a": "b"})) == (1, '{"a":"b"}')
     assert found.values(Place(y=1, notes=None)) == (1, None)
     assert found.arguments([(1, "{}"), (2, None)]) == [[1, 2], ["{}", None]]
+    assert found.arguments([(1, None), (2, "{}")]) == [[1, 2], [None, "{}"]]
     assert columns(points, "notes").values(Place(y=1, notes={})) == ("{}",)
     with pytest.raises(NotStorable):
         found.values(Place(y=1, notes={"a": "\ud800"}))
+
+
+async def test_a_column_of_nulls_is_an_empty_array(db: Database) -> None:
+    found = columns(points, "x", "y", "notes")
+    rows: list[tuple[int | None, int | None, str | None]] = [(None, 1, None), (None, 2, None)]
+    assert found.arguments(rows) == [[None, None], [1, 2], []]
+    async with db.read() as connection:
+        read = await connection.fetch(f"SELECT * FROM {found.rows('w')}", *found.arguments(rows))
+    assert [tuple(row) for row in read] == rows
 
 
 def test_a_field_without_a_column_is_refused_when_the_statement_is_built() -> None:
