@@ -68,7 +68,10 @@ class JobRow(JobSummary):
 
 STATUS: Final = shared_columns(jobs, JobStatus)
 """The part of a job's status that has columns. The column `status` holds the rest, except the conditions."""
-_NOT_IN_DOCUMENT: Final = (*STATUS.names, "conditions")
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    name: value for name, value in codec.dump(JobStatus()).items() if name not in (*STATUS.names, "conditions")
+}
+"""The fields of a status that the column `status` holds, as JSON."""
 CONDITION: Final = record_columns(conditions, Condition)
 _JOB: Final = record_columns(jobs, JobRow, elsewhere=["status"])
 _SUMMARY: Final = record_columns(jobs, JobSummary, elsewhere=["status"])
@@ -108,11 +111,12 @@ def status_from(row: Mapping[str, Any], conditions: Sequence[Condition]) -> JobS
 
 
 def status_document(status: JobStatus) -> dict[str, Any]:
-    """Return the value of the column `status`: the fields that have no column."""
+    """Return the value of the column `status`: the fields that have no column, except those with their default.
+
+    Most fields of most jobs have it. So a default never changes: stored jobs would get the new one.
+    """
     document: dict[str, Any] = codec.dump(status)
-    for name in _NOT_IN_DOCUMENT:
-        del document[name]
-    return document
+    return {name: document[name] for name, default in _DEFAULTS.items() if document[name] != default}
 
 
 async def load_conditions(connection: Connection, uids: Sequence[UUID]) -> Mapping[UUID, Sequence[Condition]]:

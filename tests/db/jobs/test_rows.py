@@ -181,6 +181,20 @@ def test_enum_values_in_the_spelling_of_version_0_1_are_readable() -> None:
     assert codec.load("none", Evidence) is Evidence.NONE
 
 
+def test_a_document_has_only_the_fields_that_differ_from_their_defaults() -> None:
+    # As stored jobs are read with them, these values never change.
+    assert through_json(codec.dump(JobStatus())) == {
+        "phase": "Queued", "reason": "Submitted", "message": "", "aggregate": {}, "pending_reasons": [],
+        "conditions": [], "observed_generation": 0, "resumes": 0, "restarts": 0, "reschedules": 0, "transitions": [],
+        "crashed": [], "restored_at": None, "ended_by": {"first": [], "failed": 0, "disrupted": 0},
+        "first_failure": None, "failure_rows": 0, "initialized_at": None, "started_at": None, "active_since": None,
+        "finished_at": None, "observed_at": None, "pending_since": None, "gone_at": None, "quiet": False, "anchors": [],
+    }  # fmt: skip
+    assert status_document(JobStatus()) == {}
+    status = JobStatus(phase=JobPhase.RUNNING, reason="Because", resumes=3, aggregate={ReplicaPhase.RUNNING: 2})
+    assert status_document(status) == {"resumes": 3, "aggregate": {"Running": 2}}
+
+
 def test_fields_that_an_older_version_did_not_store_have_their_defaults() -> None:
     status = JobStatus(phase=JobPhase.RUNNING, resumes=3)
     document = status_document(status)
