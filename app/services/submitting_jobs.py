@@ -38,6 +38,7 @@ class PreparedJob:
     posted: Posted
     uid: UUID
     plan: JobPlan
+    names: Sequence[NameRange]
     is_large: bool
 
     @property
@@ -51,10 +52,6 @@ class PreparedJob:
     @property
     def generated(self) -> bool:
         return self.draft.generated
-
-    @property
-    def names(self) -> list[NameRange]:
-        return reserved_names(self.plan)
 
 
 class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
@@ -81,7 +78,14 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
         draft = self._planner.draft(document, namespace, self.suffix, administers=administers)
         uid = self.draw_uid()
         plan = self._planner.checked_plan(draft.accepted, str(uid))
-        return PreparedJob(draft=draft, posted=record(draft.manifest, posted), uid=uid, plan=plan, is_large=large)
+        return PreparedJob(
+            draft=draft,
+            posted=record(draft.manifest, posted),
+            uid=uid,
+            plan=plan,
+            names=reserved_names(plan),
+            is_large=large,
+        )
 
     @override
     def new(self, prepared: PreparedJob, actor: str, retry_of: UUID | None = None) -> NewJob:

@@ -13,7 +13,7 @@ from app.db.jobs.submit import NewJob, Submitted, submit
 from app.db.leases import Lease
 from app.domain.plan import Rank
 from app.domain.reconcile.values import Decision
-from app.domain.reservations.name_ranges import NameRange
+from app.domain.reservations.name_ranges import NameKind, NameRange, merged
 from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica
 from app.domain.vocabulary import JobPhase
 
@@ -37,7 +37,8 @@ def new_job(name: str = "train", **changes: Any) -> NewJob:
         created_by="alice",
         names=(NameRange("pod", f"{name}-worker-0"), NameRange("pod", f"{name}-worker-1"), NameRange("service", name)),
     )
-    return replace(job, **changes)
+    job = replace(job, **changes)
+    return replace(job, names=merged((*job.names, NameRange(NameKind.JOB, job.name))))
 
 
 async def submitted(db: Database, *jobs: NewJob) -> list[UUID]:

@@ -9,6 +9,7 @@ import pytest
 from aiohttp import web
 
 from app.clock import SystemClock
+from app.domain.manifests.rendered import reserved_names
 from app.domain.planning import Planner
 from app.domain.posted import record
 from app.k8s.api import KubeApi
@@ -30,11 +31,13 @@ ADDRESS = "10.0.0.7"  # of the platform: no client may read it
 def prepared(name: str = "train", replicas: int = 2) -> PreparedJob:
     planner, uid = Planner(installation="one"), UUID(int=1)
     draft = planner.draft(manifest(name, replicas=replicas), "team", lambda: "abcde", administers=False)
+    plan = planner.checked_plan(draft.accepted, str(uid))
     return PreparedJob(
         draft=draft,
         posted=record(draft.manifest, draft.manifest),
         uid=uid,
-        plan=planner.checked_plan(draft.accepted, str(uid)),
+        plan=plan,
+        names=reserved_names(plan),
         is_large=False,
     )
 

@@ -1,5 +1,6 @@
 """Reservations of names in a namespace, by submissions and by jobs that scale up."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -62,8 +63,9 @@ _OWN: Final = f"SELECT {_RANGE} FROM names WHERE job_uid = $1 AND NOT released" 
 # inserting a conflicting row.
 _RESERVE: Final = f"""
 INSERT INTO names ({_ROW}) SELECT {_ROW} FROM {_ROW.rows("w", place="place")} ORDER BY place
-ON CONFLICT DO NOTHING RETURNING job_uid, {_RANGE}
+ON CONFLICT DO NOTHING
 """  # noqa: S608  constants
+_HELD: Final = f"SELECT job_uid, {_RANGE} FROM names WHERE job_uid = ANY($1::uuid[]) AND NOT released"  # noqa: S608
 _LOCK_ALL = f"""
 SELECT uid FROM jobs
 WHERE uid = $6 OR remove_requested_at IS NULL AND uid IN (SELECT n.job_uid FROM {_SHARING} WHERE n.released)
@@ -106,18 +108,26 @@ async def pod_is_taken_over(db: Database, namespace: str, name: str, uid: UUID) 
         return bool(await connection.fetchval(_TAKEN_OVER, *wanted, uid))
 
 
-async def reserve(connection: Connection, wanted: Iterable[Reservation]) -> Mapping[UUID, set[NameRange]]:
-    """Reserve the ranges that share no name with another live job, and return them by job.
+async def reserve(connection: Connection, wanted: Iterable[Reservation]) -> Mapping[UUID, list[NameRange]]:
+    """Reserve the ranges that share no name with another live job, and return the others by job.
 
     Rows are inserted in order of namespace, kind, stem and number. So two calls that reserve the same names wait for
     each other, but do not deadlock.
     """
     ordered = sorted(wanted, key=_place)
     rows = [(uid, namespace, names.kind, names.name, names.count) for uid, namespace, names in ordered]
-    got: dict[UUID, set[NameRange]] = {uid: set() for uid, *_ in rows}
-    for uid, *names in await connection.fetch(_RESERVE, *Columns.arguments(rows)):
-        got[uid].add(NameRange(*names))
-    return got
+    status: str = await connection.execute(_RESERVE, *Columns.arguments(rows))
+    if status == f"INSERT 0 {len(rows)}":
+        return {}
+    # A second statement, so that the frequent case returns no rows.
+    held = {
+        (uid, NameRange(*names)) for uid, *names in await connection.fetch(_HELD, list({uid for uid, *_ in ordered}))
+    }
+    refused: dict[UUID, list[NameRange]] = defaultdict(list)
+    for uid, _, names in ordered:
+        if (uid, names) not in held:
+            refused[uid].append(names)
+    return refused
 
 
 async def holders(connection: Connection, wanted: Sequence[tuple[str, NameRange]]) -> list[Holder]:

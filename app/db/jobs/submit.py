@@ -27,7 +27,7 @@ from app.db.jobs.pod_room import with_room
 from app.db.jobs.rows import STATUS, status_document
 from app.domain.plan import Manifest
 from app.domain.posted import Posted
-from app.domain.reservations.name_ranges import NameKind, NameRange, merged
+from app.domain.reservations.name_ranges import NameRange
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, OverLimit, PodLimits, PodRoom
 from app.domain.status.records import JobStatus
 from app.models.jobs import jobs
@@ -41,7 +41,8 @@ _STATEMENT_LENGTH: Final = 512 * 1024
 class NewJob(Traced):
     """A job to store.
 
-    `names` are reserved in addition to its own name. `status` has no conditions. `pods` is the number of planned pods.
+    `names` are those that it reserves, its own among them; no two of these ranges share a name. `status` has no
+    conditions. `pods` is the number of planned pods.
     """
 
     uid: UUID
@@ -187,7 +188,6 @@ class _Batch:
         self._connection = connection
         self._room = room
         self._jobs = jobs
-        self._names = [_names_of(job) for job in jobs]
         self._known: dict[KeyPlace, StoredAnswer] = {}
         self._blocked_way = False
         self.answers: dict[int, Answer] = {}
@@ -236,10 +236,9 @@ class _Batch:
         if not places:
             return [], {}
         jobs = {place: self._jobs[place] for place in places}
-        wanted = [(job.uid, job.namespace, names) for place, job in jobs.items() for names in self._names[place]]
-        got = await reserve(self._connection, wanted)
-        lacking = {place: [one for one in self._names[place] if one not in got[job.uid]] for place, job in jobs.items()}
-        blocked = {place: names for place, names in lacking.items() if names}
+        wanted = [(job.uid, job.namespace, names) for job in jobs.values() for names in job.names]
+        refused = await reserve(self._connection, wanted)
+        blocked = {place: refused[job.uid] for place, job in jobs.items() if job.uid in refused}
         if blocked:
             await self._give_back(list(blocked))
         return [place for place in places if place not in blocked], blocked
@@ -290,12 +289,8 @@ class _Batch:
             await clear_the_way(self._connection, self._ranges(new))
 
     def _ranges(self, places: Sequence[int]) -> list[tuple[str, NameRange]]:
-        """Return the names of these jobs with their namespaces, each once and in order."""
-        return sorted({(self._jobs[place].namespace, one) for place in places for one in self._names[place]})
-
-
-def _names_of(job: NewJob) -> list[NameRange]:
-    return merged((*job.names, NameRange(NameKind.JOB, job.name)))
+        """Return the names of these jobs with their namespaces."""
+        return [(self._jobs[place].namespace, one) for place in places for one in self._jobs[place].names]
 
 
 def _taken(namespace: str, names: Sequence[NameRange], found: Sequence[Holder]) -> NameTaken | None:

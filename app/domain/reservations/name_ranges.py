@@ -9,6 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 NO_NUMBER: Final = -1
@@ -55,6 +57,10 @@ class NameRange:
         return _joined(mine.family.stem, first)
 
 
+# The order of the dataclass, which its own comparison computes slowly.
+_IN_ORDER: Final = attrgetter("kind", "name", "count")
+
+
 class _Span(NamedTuple):
     family: _Family
     first: int
@@ -70,6 +76,8 @@ class _Span(NamedTuple):
         return NameRange(self.family.kind, _joined(self.family.stem, self.first), self.last - self.first + 1)
 
 
+# A submission splits each of its names several times.
+@lru_cache(maxsize=1024)
 def split(name: str) -> tuple[str, int]:
     """Return the stem and the number of a name. The number is NO_NUMBER if the name has none."""
     found = _NUMBERED.fullmatch(name)
@@ -90,15 +98,15 @@ def numbered(kind: str, first: str, last: str, count: int) -> NameRange:
 
 def merged(names: Iterable[NameRange]) -> list[NameRange]:
     """Return the same names in as few ranges as possible, sorted."""
-    families: dict[_Family, list[_Span]] = defaultdict(list)
-    for span in sorted(_Span.of(one) for one in names):
-        spans = families[span.family]
+    spans: list[_Span] = []
+    for span in sorted(map(_Span.of, names)):
+        before = spans[-1] if spans and spans[-1].family == span.family else None
         # Adjacent ranges are joined too, so that growing by single replicas does not accumulate rows.
-        if spans and span.first <= spans[-1].last + 1 and span.first != NO_NUMBER != spans[-1].first:
-            spans[-1] = spans[-1]._replace(last=max(spans[-1].last, span.last))
-        elif not spans or spans[-1] != span:
+        if before and span.first <= before.last + 1 and span.first != NO_NUMBER != before.first:
+            spans[-1] = before._replace(last=max(before.last, span.last))
+        elif span != before:
             spans.append(span)
-    return sorted(span.range for spans in families.values() for span in spans)
+    return sorted((span.range for span in spans), key=_IN_ORDER)
 
 
 def without(wanted: Iterable[NameRange], owned: Iterable[NameRange]) -> list[NameRange]:

@@ -301,7 +301,7 @@ async def test_random_concurrent_jobs_never_share_a_name(db: Database) -> None:
         winners = {job.uid: job for job, answer in zip(everyone, answers, strict=True) if isinstance(answer, Submitted)}
         held = await names_held(db)
         for uid, job in winners.items():
-            wanted = {(one.kind, one.name) for one in job.names} | {("job", job.name)}
+            wanted = {(one.kind, name) for one in job.names for name in one.names}
             assert {name for name, holder in held.items() if holder == uid} == wanted
         for answer in answers:
             if isinstance(answer, NameTaken):
