@@ -60,6 +60,18 @@ async def test_one_publisher_at_a_time(db: Database) -> None:
     assert await entries.publish(db) == 0
 
 
+async def test_numbering_takes_three_round_trips(database_url: str) -> None:
+    statements: list[str] = []
+    alone = await Database.open(database_url, pool_size=1)
+    await entries.publish(alone)  # the driver reads the types of a statement when it prepares it
+    await write(alone)
+    async with alone.read() as connection:
+        connection.add_query_logger(lambda record: statements.append(record.query))
+    assert await entries.publish(alone) == 1
+    await alone.close()
+    assert len(statements) == 3, statements
+
+
 async def slow_writer(db: Database, number: int, writes: int) -> None:
     """One job's changes, each committed some time after its row was written."""
     chance = random.Random(number)
