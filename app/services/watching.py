@@ -213,7 +213,11 @@ class Watcher:
         uids: defaultdict[EventKey, set[UUID]] = defaultdict(set)
         for event in events:
             for key in keys_of(event):
-                uids[key].add(event.job_uid)
+                # Nobody in this process waits for most events.
+                if key in self._waiters or key in self._followers:
+                    uids[key].add(event.job_uid)
+        if not uids:
+            return
         for key in uids:
             # `get`, because a defaultdict would keep an entry for every key of an event.
             self.waker.wake(self._waiters.get(key, ()), before)
