@@ -63,7 +63,7 @@ PUBLISHER_LOCK: Final = 4_401_973_265_120_067
 # The lock ends with the transaction, so a publisher that dies does not keep it. A setting of the transaction tells the
 # next statement whether the lock was free, so that the lock shares the round trip of BEGIN.
 _BEGIN_TURN: Final = (
-    f"BEGIN; SELECT set_config('jobgate.turn', pg_try_advisory_xact_lock({PUBLISHER_LOCK})::text, true)"  # noqa: S608
+    f"BEGIN; SELECT set_config('jobgate.turn', pg_try_advisory_xact_lock({PUBLISHER_LOCK})::text, true)"
 )
 _HAS_TURN: Final = "current_setting('jobgate.turn')::boolean"
 # `batch` is materialized, so that all parts of the statement refer to the same rows. The order of insertion is kept.

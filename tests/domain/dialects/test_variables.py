@@ -2,7 +2,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.dialects.generic_job.variables import Scope, rank_dependent_bytes, texts_of, with_variables
+from app.domain.dialects.generic_job.variables import (
+    Scope,
+    has_references,
+    rank_dependent_bytes,
+    texts_of,
+    with_variables,
+)
 
 SCOPE = Scope(job="job", replicas={"worker": 4, "ps": 1}, ports={"http": 2222, "": 80})
 ALONE = Scope(job="job", replicas={"worker": 4}, ports=None)
@@ -63,6 +69,21 @@ def test_which_texts_can_contain_variables() -> None:
     rendered = with_variables(spec, SCOPE, "worker", 3)
     assert rendered["containers"][0]["workingDir"] == "/$(rank)"
     assert rendered["containers"][0]["livenessProbe"] == probe["livenessProbe"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("$(rank)", True), ("a $$(b", True), ('"\\$(\n', True), ("\N{DESERT}$(type)", True), ("$ (", False), ("", False)],
+)
+def test_whether_a_pod_spec_has_references(text: str, *, found: bool) -> None:
+    spec = {"containers": [{"env": [{"name": "N", "value": text}]}]}
+    assert has_references(spec) is found
+
+
+@given(st.text(alphabet='$()rank"\\', max_size=12))
+def test_a_pod_spec_without_references_has_no_variables(text: str) -> None:
+    spec = {"containers": [{"args": [text]}]}
+    assert has_references(spec) or with_variables(spec, SCOPE, "worker", 3) == spec
 
 
 @pytest.mark.parametrize("junk", [None, [], {"containers": 7}, {"containers": [7, {"command": "x", "env": [1, {}]}]}])

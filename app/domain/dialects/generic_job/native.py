@@ -12,7 +12,7 @@ from app.domain.dialects.generic_job.spec import GenericJobSpec
 from app.domain.plan import Rank
 from app.domain.status.failures import cause_of
 from app.domain.status.observed import ObservedContainer
-from app.domain.status.records import JobStatus, Replica
+from app.domain.status.records import Condition, JobStatus, Replica
 from app.domain.vocabulary import COUNTERS, ConditionType, JobPhase, Reason
 
 NO_REASON: Final = "-"
@@ -39,18 +39,22 @@ _CONDITIONS: Final = (
     ConditionType.FAILED,
     ConditionType.PAUSED,
 )
+_ENDS: Final = frozenset({ConditionType.COMPLETED, ConditionType.FAILED})
+# The others have the reason "-", whatever their status is.
+_WITH_REASON: Final = frozenset({ConditionType.REPLICA_FAILURE, ConditionType.PAUSED})
 # The message of a fulfilled rule begins with the name of the rule, see `_fulfilled` in reconcile/rules.py.
 _RULE: Final = re.compile(r"(success|failure)Rules\[([0-9]+)\]")
 
 
 def native_status(spec: GenericJobSpec, job: str, facts: StatusFacts) -> dict[str, Any]:
     replicas = {replica.key: replica for replica in facts.replicas}
+    recorded = {condition.type: condition for condition in facts.status.conditions}
     submitted = _time(facts.created_at)
     return {
         "tasks": [_task(job, item.type, item.replicas, replicas) for item in spec.replica_specs],
         "phase": native_phase(facts.status),
         "aggregate": {counter: facts.status.aggregate.get(phase, 0) for phase, counter in COUNTERS.items()},
-        "conditions": [_condition(spec, kind, facts, submitted) for kind in _CONDITIONS],
+        "conditions": [_condition(spec, kind, recorded.get(kind), facts.status, submitted) for kind in _CONDITIONS],
     }
 
 
@@ -89,18 +93,20 @@ def _container(container: ObservedContainer) -> dict[str, Any]:
     return shown
 
 
-def _condition(spec: GenericJobSpec, kind: ConditionType, facts: StatusFacts, submitted: str) -> dict[str, Any]:
-    """Return a condition. A condition that was never True has the status False and, as in upstream, the reason "-".
+def _condition(
+    spec: GenericJobSpec, kind: ConditionType, found: Condition | None, job: JobStatus, submitted: str
+) -> dict[str, Any]:
+    """Return a condition, `found` as it is recorded.
 
-    Its time is that of the submission, `submitted`.
+    A condition that was never True has the status False and, as in upstream, the reason "-". Its time is that of the
+    submission, `submitted`.
     """
-    found = next((condition for condition in facts.status.conditions if condition.type == kind), None)
     status, reason, message = "False", NO_REASON, ""
     if found is not None:
         status, reason, message = found.status, NO_REASON, found.message
-    if kind in (ConditionType.COMPLETED, ConditionType.FAILED) and facts.status.phase.is_terminal:
-        status, reason, message = _end(spec, kind, facts.status)
-    elif kind in (ConditionType.REPLICA_FAILURE, ConditionType.PAUSED) and found and found.status == "True":
+    if kind in _ENDS and job.phase.is_terminal:
+        status, reason, message = _end(spec, kind, job)
+    elif found is not None and kind in _WITH_REASON and status == "True":
         reason = found.reason
     return {
         "type": str(kind),

@@ -8,7 +8,7 @@ from typing import Final
 from app.domain.dialects.base import Site
 from app.domain.dialects.envelope import client_deadlines
 from app.domain.dialects.generic_job.spec import GenericJobSpec, ReplicaSpec, ServicePortSpec, T9kScheduler
-from app.domain.dialects.generic_job.variables import Scope, rank_dependent_bytes, with_variables
+from app.domain.dialects.generic_job.variables import Scope, has_references, rank_dependent_bytes, with_variables
 from app.domain.dialects.scheduling import with_own_scheduler
 from app.domain.plan import (
     FinishRule,
@@ -125,13 +125,16 @@ def _tasks(spec: GenericJobSpec, job: str, *, resumed: bool, site: Site) -> tupl
     first = 0
     for replica in spec.replica_specs:
         template = template_in_mode(spec, replica, resumed=resumed)
-        common = with_variables(_scheduled(template["spec"], queueing, site), scope, replica.type, None)
+        common = _scheduled(template["spec"], queueing, site)
+        is_varied = has_references(common)
+        if is_varied:
+            common = with_variables(common, scope, replica.type, None)
         source = _Source(
             job=job,
             task=replica.type,
             first=first,
             template={**template, "spec": common},
-            scope=scope if rank_dependent_bytes(common) else None,
+            scope=scope if is_varied and rank_dependent_bytes(common) else None,
             queueing=queueing,
             service=service,
         )

@@ -13,6 +13,7 @@ from app.domain.dialects.generic_job.spec import GenericJobSpec, ReplicaSpec
 from app.domain.dialects.generic_job.variables import (
     Scope,
     check_texts,
+    has_references,
     texts_of,
     with_variables,
 )
@@ -184,8 +185,10 @@ def _check_size(
     # resumeSpecs can make the pods of a resumed job larger.
     for resumed in (False, True) if spec.run_mode.pause.resume_specs else (False,):
         template = template_in_mode(spec, replica, resumed=resumed)
-        last = with_variables(template["spec"], scope, replica.type, max(replica.replicas, 1) - 1)
-        size = len(msgspec.json.encode({**template, "spec": last})) + _POD_OVERHEAD
+        if has_references(template["spec"]):
+            last = with_variables(template["spec"], scope, replica.type, max(replica.replicas, 1) - 1)
+            template = {**template, "spec": last}
+        size = len(msgspec.json.encode(template)) + _POD_OVERHEAD
         if size > limits.max_rendered_pod_bytes:
             accepted = f"{limits.max_rendered_pod_bytes} bytes or fewer, with variables filled in"
             problems.add(at, "PodTooLarge", f"the pod of its last replica would have {size} bytes", accepted)

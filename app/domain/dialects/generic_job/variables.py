@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+
 from app.domain.errors import Problems, pointer_to, shorten
 from app.domain.plan import Manifest
 
@@ -121,6 +123,11 @@ def texts_of(pod_spec: Any) -> Iterator[tuple[tuple[str | int, ...], str]]:
 def rank_dependent_bytes(pod_spec: Manifest) -> int:
     """Return the number of characters in texts that contain $(rank), which replicas cannot share."""
     return sum(len(text) for _, text in texts_of(pod_spec) if "$(rank)" in text)
+
+
+def has_references(value: Manifest) -> bool:
+    """Return whether a text of the value may contain a variable. Encoding a value is faster than reading its texts."""
+    return b"$(" in msgspec.json.encode(value)
 
 
 def with_variables(pod_spec: Manifest, scope: Scope, task: str, rank: int | None) -> Manifest:
