@@ -100,6 +100,8 @@ class Planner:
         """Return the typed form of a stored manifest. The spec is validated once for each generation."""
         known = self._specs.get((uid, generation))
         # A database that was restored from a backup may reach the same generation with another spec.
+        if known is not None and known.manifest is manifest:
+            return known
         if known is not None and known.manifest.get("spec") == manifest.get("spec"):
             # An edit of the metadata does not increase the generation, so the cached metadata may be old.
             return replace(known, manifest=manifest)

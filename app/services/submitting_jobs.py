@@ -3,7 +3,7 @@
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final
 from uuid import UUID
 
@@ -91,7 +91,7 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
     def new(self, prepared: PreparedJob, actor: str, retry_of: UUID | None = None) -> NewJob:
         # The answer and the first reconcile read it.
         self._planner.keep(prepared.draft.accepted, prepared.uid, generation=1)
-        manifest, plan = prepared.manifest, prepared.plan
+        manifest, pods = prepared.manifest, len(prepared.plan.replicas)
         return NewJob(
             uid=prepared.uid,
             namespace=manifest["metadata"]["namespace"],
@@ -105,8 +105,8 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
             created_by=actor,
             names=prepared.names,
             retry_of=retry_of,
-            status=_first_status(plan),
-            pods=len(plan.replicas),
+            status=_first_status(pods),
+            pods=pods,
             **trace_context.columns_of(trace_context.current()),
         )
 
@@ -164,9 +164,10 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
         raise InvalidManifest("the List has too many replicas; none was stored", errors=[error])
 
 
-def _first_status(plan: JobPlan) -> JobStatus:
-    """Return the status of a job before its first reconcile."""
-    count = len(plan.replicas)
+# Most jobs have one of a few sizes.
+@lru_cache(maxsize=256)
+def _first_status(count: int) -> JobStatus:
+    """Return the status of a job with this number of replicas before its first reconcile."""
     waiting = JobPendingReason(
         code=PendingCode.QUEUED,
         message="the controller has not reconciled this job yet",

@@ -31,7 +31,7 @@ def test_a_draft_that_is_kept_is_not_read_again(monkeypatch: pytest.MonkeyPatch)
     draft = drafted(planner, manifest("train"))
     planner.keep(draft.accepted, uid, generation=1)
     monkeypatch.setattr(GenericJobDialect, "read", None)
-    assert planner.read(draft.manifest, uid, 1).spec is draft.accepted.spec
+    assert planner.read(draft.manifest, uid, 1) is draft.accepted
 
 
 def test_edited_annotations_of_the_same_generation_are_planned() -> None:
