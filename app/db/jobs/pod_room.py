@@ -30,10 +30,14 @@ _T = TypeVar("_T")
 _TAKE_ONE: Final = f"SELECT pg_advisory_xact_lock({_LOCK}, pg_backend_pid() % {STRIPES})"
 # In ascending order, so that two transactions cannot deadlock.
 _TAKE_ALL: Final = f"SELECT pg_advisory_xact_lock({_LOCK}, stripe) FROM generate_series(0, {STRIPES - 1}) AS stripe"  # noqa: S608
+# The rows are read once for both parts: this runs in every transaction that adds pods.
 _PLANNED = """
-SELECT namespace, sum(pods)::bigint AS pods, count(*) AS entries FROM planned_pods
-WHERE namespace = ANY($1::text[]) GROUP BY namespace
-UNION ALL SELECT NULL, COALESCE(sum(pods), 0)::bigint, count(*) - 2 * count(DISTINCT namespace) FROM planned_pods
+WITH planned AS MATERIALIZED (
+    SELECT namespace, sum(pods)::bigint AS pods, count(*) AS entries FROM planned_pods GROUP BY namespace
+)
+SELECT namespace, pods, entries FROM planned WHERE namespace = ANY($1::text[])
+UNION ALL
+SELECT NULL, COALESCE(sum(pods), 0)::bigint, COALESCE(sum(entries), 0)::bigint - 2 * count(*) FROM planned
 """
 # A concurrent fold has locked its rows and replaces them, so they are skipped and counted once.
 _FOLD = """
