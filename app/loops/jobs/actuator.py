@@ -51,7 +51,10 @@ log = structlog.get_logger(__name__)
 
 Call: TypeAlias = Callable[[], Awaitable[bool]]
 
-CALLS_PER_JOB = 10  # at once, so that one large job leaves connections for the others
+# Calls to the API server at once: those of all jobs that act, as long as each may have the least number. They leave a
+# third of the connections of a session for other requests.
+CALLS = 64
+LEAST_CALLS_PER_JOB = 10
 # Seconds after which no further action of a decision begins. A cancel, or a pod that fails, is decided upon only after
 # the actions that have begun.
 SLICE = 2.0
@@ -66,11 +69,16 @@ class Performed(Enum):
     FAILED = "one failed: reconcile again later"
 
 
-class _Slice:
-    """Runs the calls that begin before its time is over, CALLS_PER_JOB at once, and keeps their common result."""
+def calls_per_job(acting: int) -> int:
+    """Return how many calls each job may have at once while this number of jobs act."""
+    return max(LEAST_CALLS_PER_JOB, CALLS // acting)
 
-    def __init__(self) -> None:
-        self._slots = asyncio.Semaphore(CALLS_PER_JOB)
+
+class _Slice:
+    """Runs the calls that begin before its time is over, `at_once` at once, and keeps their common result."""
+
+    def __init__(self, at_once: int) -> None:
+        self._slots = asyncio.Semaphore(at_once)
         self._over = asyncio.Event()
         self.result = Performed.ALL
 
@@ -116,9 +124,18 @@ class Actuator:
         self._mirror = mirror
         self._verify = verify
         self._timeout = timeout
+        self._acting = 0  # jobs whose actions are carried out
 
     async def perform(self, work: Work) -> Performed:
         """Carry out the actions that begin within SLICE seconds."""
+        self._acting += 1
+        try:
+            # Jobs that begin or end to act change the share of this one from its next reconcile on.
+            return await self._perform(work, _Slice(calls_per_job(self._acting)))
+        finally:
+            self._acting -= 1
+
+    async def _perform(self, work: Work, begun: "_Slice") -> Performed:
         actions = list(work.actions)
         anchor: str | None = None
         if any(isinstance(action, EnsureObjects) for action in actions):
@@ -126,7 +143,6 @@ class Actuator:
             if anchor is None:
                 # Without the anchor, a pod would have no owner. The expectations hold the time of its next try.
                 actions = [action for action in actions if not isinstance(action, (CreatePod, WriteHosts))]
-        begun = _Slice()
         # The list of hosts is written before the pods are created, so that a new pod finds itself in the list.
         write_hosts = partial(self._creator.write_hosts, work)
         for action in actions:

@@ -1,5 +1,7 @@
 """Actions of large jobs: evidence is stored together, no call begins after the slice, and releases need no read."""
 
+import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,6 +24,7 @@ from app.loops.jobs.event_lists import ONE_BY_ONE
 from app.loops.jobs.evidence import READS_AT_ONCE, STORED_AT_ONCE, groups
 from tests.db.factories import decision, replica, stored
 from tests.loops.harness import Harness
+from tests.support.waiting import until
 
 REPLICAS = ONE_BY_ONE + 7
 
@@ -126,7 +129,8 @@ async def test_captures_make_progress_even_if_reading_the_events_takes_the_whole
 
 async def test_no_call_begins_after_the_slice(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(actuator, "SLICE", 0.0)
-    monkeypatch.setattr(actuator, "CALLS_PER_JOB", 1)
+    monkeypatch.setattr(actuator, "CALLS", 1)
+    monkeypatch.setattr(actuator, "LEAST_CALLS_PER_JOB", 1)
     uid = await harness.submit(replicas=3)
     creates = [CreatePod(key=Rank("worker", rank), attempt=1) for rank in range(3)]
     work = await harness.work(uid, EnsureObjects(), *creates)
@@ -134,6 +138,40 @@ async def test_no_call_begins_after_the_slice(harness: Harness, monkeypatch: pyt
         left = replace(work, actions=[EnsureObjects(), *creates[count - 1 :]])
         assert await harness.actuator.perform(left) is Performed.LEFT
         assert len(await harness.pods()) == count
+
+
+@pytest.mark.parametrize(("acting", "each"), [(1, 64), (2, 32), (3, 21), (6, 10), (7, 10), (1000, 10)])
+def test_the_jobs_that_act_share_the_calls(acting: int, each: int) -> None:
+    assert actuator.calls_per_job(acting) == each
+
+
+async def test_a_job_that_acts_alone_has_all_calls_and_shares_them_with_a_second_one(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(actuator, "CALLS", 4)
+    monkeypatch.setattr(actuator, "LEAST_CALLS_PER_JOB", 1)
+    releases = [ReleasePod(name=f"train-worker-{rank}", uid=str(rank)) for rank in range(6)]
+    first, second = [
+        await harness.work(await harness.submit(name=name), *releases) for name in ("train-first", "train-second")
+    ]
+    under_way: Counter[str] = Counter()
+    may_end = asyncio.Event()
+
+    async def release(work: Work, _: ReleasePod) -> bool:
+        under_way[work.plan.identity.name] += 1
+        await may_end.wait()
+        return True
+
+    monkeypatch.setattr(harness.actuator, "_release_pod", release)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(harness.actuator.perform(first))
+        await until(lambda: under_way["train-first"] == 4)
+        group.create_task(harness.actuator.perform(second))
+        await until(lambda: under_way["train-second"] == 2)
+        # All calls that may begin have begun: those of the second job began in one iteration of the loop.
+        assert under_way == {"train-first": 4, "train-second": 2}
+        may_end.set()
+    assert under_way == {"train-first": 6, "train-second": 6}
 
 
 async def test_a_pod_is_released_as_the_mirror_has_it_and_read_only_if_that_is_outdated(
