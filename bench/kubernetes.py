@@ -3,7 +3,9 @@
 import asyncio
 import json
 import os
+import re
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,6 +23,8 @@ _TOKEN = "admin-token"
 _STEP_SECONDS = 90.0  # etcd and the API server start slowly on a busy machine
 _NODE_SECONDS = 60.0  # until the node agent is ready
 _PATCH = "application/merge-patch+json"
+_COUNTED = "apiserver_request_total{"
+_LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 
 class Unavailable(Exception):  # noqa: N818 - a message for whoever runs this
@@ -82,6 +86,12 @@ class ControlPlane:
                 raise Unavailable(f"{method} {path}: {response.status} {answer.get('message')}")
             return answer
 
+    async def requests(self) -> Counter[str]:
+        """The number of requests since the API server started, by verb and resource, of all clients."""
+        headers = {"Authorization": f"Bearer {_TOKEN}"}
+        async with self._session.get(f"{self.url}/metrics", headers=headers, ssl=False) as response:
+            return counted_requests(await response.text())
+
     async def patch_status(self, namespace: str, pod: str, status: Mapping[str, Any]) -> None:
         await self.call("PATCH", f"/api/v1/namespaces/{namespace}/pods/{pod}/status", {"status": status}, _PATCH)
 
@@ -100,6 +110,18 @@ class ControlPlane:
         async with asyncio.timeout(30):
             while not (await self.call("GET", f"/api/v1/namespaces/{name}/serviceaccounts"))["items"]:  # noqa: ASYNC110 - the state of another program
                 await asyncio.sleep(0.1)
+
+
+def counted_requests(metrics: str) -> Counter[str]:
+    """Read the requests by verb and resource from the metrics of an API server."""
+    found: Counter[str] = Counter()
+    for line in metrics.splitlines():
+        if line.startswith(_COUNTED):
+            labels, _, value = line.removeprefix(_COUNTED).rpartition("} ")
+            about = dict(_LABEL.findall(labels))
+            subresource = f"/{about['subresource']}" if about["subresource"] else ""
+            found[f"{about['verb']} {about['resource']}{subresource}"] += int(float(value))
+    return found
 
 
 def _check(script: Path) -> None:

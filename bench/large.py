@@ -2,7 +2,8 @@
 
 Jobs are created and deleted on a control plane without nodes: from the first submission until all pods exist, and from
 the first deletion until all are gone. With `--node`, a node agent runs the pods, and the first phase ends when all run.
-The sides take turns. `--against` names another checkout of the repository to compare with.
+The requests of all clients to kube-apiserver are counted. The sides take turns. `--against` names another checkout of
+the repository to compare with.
 """
 
 import argparse
@@ -31,6 +32,7 @@ NAMESPACE = "bench-large"
 # For one phase: beyond this the run is given up. A node agent that shares its core starts a few pods per second.
 _SECONDS = 240.0
 _POD_SECONDS = 0.5
+_SHOWN = 50  # pods; requests that are sent less than once for so many are not printed
 _PAUSE = 0.05  # seconds between two looks at the cluster
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _RUNNING = f"{_PODS}?fieldSelector=status.phase%3DRunning&resourceVersion=0"
@@ -109,10 +111,11 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """How long a phase took in seconds, and the CPU seconds of each process tree in it."""
+    """How long a phase took in seconds, and the CPU seconds of each process tree and the requests in it."""
 
     seconds: float
     cpu: Mapping[str, float]
+    requests: Mapping[str, int]
 
 
 class LargeBench:
@@ -148,6 +151,7 @@ class LargeBench:
         nodes = "a node agent" if self._arguments.node else "no node"
         title = f"{self._arguments.jobs} jobs of {self._arguments.replicas} replicas, {nodes}"
         self._print(title, ["create", "delete"])
+        self._print_requests(["create", "delete"], self._arguments.jobs * self._arguments.replicas)
 
     def _in_turn(self, number: int) -> list[Side]:
         """Return the sides in the order of a round: A B, then B A, so that none always profits from the other."""
@@ -198,6 +202,7 @@ class LargeBench:
         start: Callable[[], Awaitable[None]],
         holds: Callable[[], Awaitable[bool]],
     ) -> None:
+        requests = await self._plane.requests()
         before = {name: cpu_seconds(pid) for name, pid in jobs.pids.items()}
         began = time.perf_counter()
         await start()
@@ -205,7 +210,8 @@ class LargeBench:
         await _until(f"{side.name}: {phase}", holds, _SECONDS + pods * _POD_SECONDS)
         seconds = time.perf_counter() - began
         cpu = {name: cpu_seconds(pid) - before[name] for name, pid in jobs.pids.items()}
-        side.phases.setdefault(phase, []).append(Phase(seconds=seconds, cpu=cpu))
+        sent = await self._plane.requests() - requests
+        side.phases.setdefault(phase, []).append(Phase(seconds=seconds, cpu=cpu, requests=sent))
         spent = ", ".join(f"{name} {used:.1f}" for name, used in cpu.items())
         print(f"{side.name:<24} {phase:<12} {seconds:6.1f} s   CPU s: {spent}", flush=True)
 
@@ -247,6 +253,18 @@ class LargeBench:
         head = ("phase", "side", "median", "spread", "ratio")
         used_by = ("CPU s: gateway", "PostgreSQL", "kube-apiserver", "etcd", "kcm", "scheduler")
         print(f"\n{title}\n\n" + "\n".join(table((*head, *used_by), rows)) + "\n", flush=True)
+
+    def _print_requests(self, phases: Sequence[str], pods: int) -> None:
+        """Print the requests that are sent at least once for every _SHOWN pods on some side."""
+        rows = []
+        for phase in phases:
+            names = {name for side in self.sides for run in side.phases[phase] for name in run.requests}
+            for name in sorted(names):
+                sent = [median(run.requests.get(name, 0) for run in side.phases[phase]) / pods for side in self.sides]
+                if max(sent) >= 1 / _SHOWN:
+                    rows.append((phase, name, *(f"{each:.2f}" for each in sent)))
+        head = ("phase", "requests for each pod", *(side.name for side in self.sides))
+        print("\n".join(table(head, rows)) + "\n", flush=True)
 
 
 async def _until(what: str, holds: Callable[[], Awaitable[bool]], seconds: float) -> None:
