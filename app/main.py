@@ -7,7 +7,6 @@ from typing import Final
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.routing import APIRoute
 
 from app.api import errors
 from app.api.bodies import JSON
@@ -72,8 +71,9 @@ def _routers() -> Iterator[APIRouter]:
     yield from _job_routers()
 
 
-# Applications share the routers: they hold no state of an application, and FastAPI needs longer to build them than for
-# the rest of an application. `serve --workers` builds them before it forks.
+# Applications share the routes: they hold no state of an application, and FastAPI needs longer to build them than for
+# the rest of an application. `include_router` would build each of them again for each application. `serve --workers`
+# builds them before it forks.
 @cache
 def _routers_of(resource: Resource) -> tuple[APIRouter, ...]:
     return (
@@ -120,7 +120,6 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         openapi_tags=tags(resources()),
-        generate_unique_id_function=_operation_id,
         redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
     )
@@ -128,8 +127,8 @@ def create_app(
     errors.install(app)
     if serves_jobs:
         for router in _routers():
-            app.include_router(router)
-    app.include_router(system.router)
+            app.router.routes.extend(router.routes)
+    app.router.routes.extend(system.router.routes)
     app.add_route(OPENAPI_PATH, _openapi_document, methods=["GET"], include_in_schema=False)
     add_start_page(app, OPENAPI_PATH, {resource.name: resource.all_path for resource in resources()})
     if services is not None:
@@ -149,16 +148,7 @@ def create_app(
         app.state.shortcut = PlainPolls(
             app.state.api, app.state.metrics, compressor=compressor, access_log=settings.access_log
         )
-    if services is not None:
-        _build_routes(app)
     return app
-
-
-def _build_routes(app: FastAPI) -> None:
-    """Match each route once, because FastAPI builds it at the first match, which would block the event loop."""
-    nowhere = {"type": "http", "method": "GET", "path": "/", "headers": [], "root_path": ""}
-    for route in app.routes:
-        route.matches(nowhere)
 
 
 async def _openapi_document(request: Request) -> Response:
@@ -209,8 +199,3 @@ def _wrap(app: FastAPI, settings: HttpSettings, compressor: Compressor | None) -
     if settings.access_log or tracing.is_on():
         app.add_middleware(RequestTelemetry, access_log=settings.access_log)
     app.add_middleware(HeadRequests)
-
-
-def _operation_id(route: APIRoute) -> str:
-    """Return the name of the route. It must never change, because generated clients name their methods after it."""
-    return route.name

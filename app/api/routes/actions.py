@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from pydantic import Field
 
 from app.api.bodies import read_options
@@ -11,13 +11,14 @@ from app.api.dependencies import CallerDep
 from app.api.jobs import JOBS_RESOURCE
 from app.api.parameters import IdempotencyKeyHeader, Name, Namespace
 from app.api.rendering import job_bytes
+from app.api.routers import new_router
 from app.api.routes.edits import EditCall, EditDep, changed_response, changed_responses
 from app.api.routes.submission import created_response, key_places, request_key
 from app.api.views import JobView
 from app.domain.dialects.spec_model import SpecModel
 from app.services.scaling import SizesWanted
 
-router = APIRouter(tags=["actions"])
+router = new_router("actions")
 
 _JOB = JOBS_RESOURCE.object_path
 _CHANGED = changed_responses(JOBS_RESOURCE, "The job is already in the requested state.")

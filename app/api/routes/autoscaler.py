@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from pydantic import Field
 
 from app.api.autoscaler_views import AutoscalerPage, RehearsalView, page_view, rehearsal_view
@@ -11,10 +11,11 @@ from app.api.dependencies import Caller, CallerDep
 from app.api.paging import SequencePage
 from app.api.parameters import PageSize, PageToken
 from app.api.responses import PRIVATE, json_bytes
+from app.api.routers import new_router
 from app.domain.dialects.spec_model import SpecModel
 from app.domain.errors import Forbidden
 
-router = APIRouter(tags=["autoscaler"])
+router = new_router("autoscaler")
 
 _PAGE: Final = 10  # runs; each has a decision for every elastic job
 

@@ -13,6 +13,7 @@ from app.api.long_polls import polled_list
 from app.api.parameters import NamespaceFilter, PollDep, PollOptions
 from app.api.resources import Resource
 from app.api.responses import json_bytes
+from app.api.routers import new_router
 from app.api.routes.reading import read_route
 from app.api.shared_polls import Poll, Snapshot
 from app.db.facets import Facets
@@ -22,7 +23,7 @@ from app.services.positions import Interest
 
 def router_of(resource: Resource) -> APIRouter:
     """Return the route. The application must include it before the routes by uid, which also match `counts`."""
-    router = APIRouter(tags=[resource.name])
+    router = new_router(resource.name)
     description = (
         f"Count the {resource.noun}s that match the filters, by phase and by kind. The numbers by phase ignore the "
         "filter `phase`, and those by kind ignore `kind`. A number that is not complete is a lower bound."

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Depends, Response
 
 from app.api.closed_sets import JobKind
 from app.api.podless import PodlessResource
+from app.api.routers import new_router
 from app.api.routes.reading import Target, TargetDependency, object_paths, read_route, view_response
 from app.api.views import View
 from app.db.samples.rows import SampleRow
@@ -50,7 +51,7 @@ class DependentsView(View):
 
 def router() -> APIRouter:
     resource = PodlessResource(SAMPLE_SET)
-    router = APIRouter(tags=[resource.name])
+    router = new_router(resource.name)
     for path, target_of, suffix in object_paths(resource):
         _add_dependents(router, path, target_of, suffix)
     return router

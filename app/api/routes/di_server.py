@@ -6,7 +6,7 @@ token, not even one of the role admin, gives access to these routes.
 
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Path, Request, Response
+from fastapi import Depends, Path, Request, Response
 from pydantic import Field
 
 from app.api.bodies import JSON, read_json, validated
@@ -15,6 +15,7 @@ from app.api.envelope import envelope
 from app.api.errors import parameter_error
 from app.api.parameters import check_namespace, refuse_unknown_query, stated
 from app.api.responses import NO_STORE
+from app.api.routers import new_router
 from app.api.views import View
 from app.db.jobs.rows import JobRow
 from app.domain.dialects.spec_model import SpecModel
@@ -111,7 +112,7 @@ _RESIZING: Final = _SECURITY | {
 }
 _PROFILING: Final = _SECURITY | {"requestBody": _body({"type": "object"}, {"collector": {"fps": 120.5}})}
 
-router = APIRouter(prefix=f"{BASE}job/{{job_id}}", tags=[TAG], dependencies=[Depends(refuse_unknown_query)])
+router = new_router(TAG, prefix=f"{BASE}job/{{job_id}}", dependencies=[Depends(refuse_unknown_query)])
 
 
 async def _job(

@@ -13,6 +13,7 @@ from app.api.parameters import NO_NUL, IfMatch, Name, Namespace
 from app.api.read_back import is_view, manifest_of
 from app.api.resources import Resource
 from app.api.responses import polled_response
+from app.api.routers import new_router
 from app.services.access import Verb
 from app.services.editing import Changed, Editor
 from app.telemetry.log_fields import note_job
@@ -45,7 +46,7 @@ EditDep = Annotated[EditCall, Depends(_edit)]
 
 
 def router_of(resource: Resource) -> APIRouter:
-    router = APIRouter(tags=[resource.name])
+    router = new_router(resource.name)
     _add_edit(router, resource, "PUT", "replace", "Replace", _replacement(resource), lambda editor: editor.replace)
     merge = "Apply a JSON merge patch (RFC 7396) to"
     _add_edit(router, resource, "PATCH", "patch", merge, read_merge_patch, lambda editor: editor.merge)

@@ -9,6 +9,7 @@ from app.api.paging import SequencePage
 from app.api.parameters import PageSize, PageToken, TaskFilter
 from app.api.rendering import list_bytes, replica_view
 from app.api.responses import polled_response
+from app.api.routers import new_router
 from app.api.routes.reading import Target, TargetDependency, object_paths, read_route, view_response
 from app.api.views import ManifestList, ReplicaPage, ScaleRecordPage, ScaleRecordView
 from app.db.jobs.replicas import ReplicaFilter
@@ -17,7 +18,7 @@ from app.domain.vocabulary import ReplicaPhase
 
 
 def router() -> APIRouter:
-    router = APIRouter(tags=["jobs"])
+    router = new_router("jobs")
     for path, target_of, suffix in object_paths(JOBS_RESOURCE):
         _add_replicas(router, path, target_of, suffix)
         _add_scale_records(router, path, target_of, suffix)

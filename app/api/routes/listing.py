@@ -16,6 +16,7 @@ from app.api.long_polls import polled_list
 from app.api.parameters import Namespace, NamespaceFilter, PageSize, PageToken, PollDep, PollOptions
 from app.api.rendering import list_bytes
 from app.api.resources import Resource
+from app.api.routers import new_router
 from app.api.shared_polls import Poll, Snapshot
 from app.api.summary_views import ListView
 from app.db.pages import Page
@@ -82,7 +83,7 @@ def _list_query(resource: Resource) -> Any:
 
 
 def router_of(resource: Resource) -> APIRouter:
-    router = APIRouter(tags=[resource.name])
+    router = new_router(resource.name)
     models = resource.models
     responses: dict[int | str, dict[str, Any]] = {
         200: {"model": Annotated[models.page | models.summary_page, Field(discriminator="view")]}

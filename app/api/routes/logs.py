@@ -14,6 +14,7 @@ from app.api.jobs import JOBS_RESOURCE
 from app.api.long_requests import LongResponse
 from app.api.merged_log_response import LEFT_OUT, MergedLogResponse
 from app.api.parameters import NO_NUL
+from app.api.routers import new_router
 from app.api.routes.reading import Target, TargetDependency, object_paths
 from app.db.jobs.replicas import ReplicaFilter
 from app.db.jobs.rows import JobRow
@@ -47,7 +48,7 @@ _DOCUMENTED: dict[int | str, dict[str, Any]] = {
 
 
 def router() -> APIRouter:
-    router = APIRouter(tags=["logs"])
+    router = new_router("logs")
     for path, target_of, suffix in object_paths(JOBS_RESOURCE):
         _add_logs(router, path, target_of, suffix)
     return router

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Depends, Request, Response
 from pydantic import Field, model_validator
 
 from app.api.bodies import JSON, read_options
@@ -12,13 +12,14 @@ from app.api.dependencies import api_of
 from app.api.errors import parameter_error
 from app.api.parameters import refuse_unknown_query
 from app.api.responses import NO_STORE, PRIVATE, json_bytes
+from app.api.routers import new_router
 from app.api.views import View
 from app.domain.dialects.spec_model import SpecModel
 from app.domain.errors import NotFound, TooLarge, invalid_manifest
 from app.services.oidc.settings import OidcSettings
 from app.services.oidc.sign_in import Exchange, SignIn
 
-router = APIRouter(tags=["system"])
+router = new_router("system")
 # A client calls these routes to get its first token.
 _WITHOUT_TOKEN: Final = [Depends(refuse_unknown_query)]
 # Bytes. The body is read without a token, so it must be small. A code or a refresh token has some KiB at most.

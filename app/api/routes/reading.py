@@ -19,6 +19,7 @@ from app.api.parameters import Name, Namespace, PageSize, PageToken, PollDep, Po
 from app.api.rendering import event_view, history_fields
 from app.api.resources import Resource
 from app.api.responses import json_bytes, polled_response
+from app.api.routers import new_router
 from app.api.shared_polls import Poll, Snapshot
 from app.api.views import EventPage, PostedManifestView
 from app.domain.kinds.base import JOBS
@@ -83,7 +84,7 @@ def object_paths(resource: Resource) -> list[tuple[str, TargetDependency, str]]:
 
 
 def router_of(resource: Resource) -> APIRouter:
-    router = APIRouter(tags=[resource.name])
+    router = new_router(resource.name)
     for path, target_of, suffix in object_paths(resource):
         _add_polled(router, resource, path, target_of, suffix)
         _add_records(router, resource, path, target_of, suffix)

@@ -23,6 +23,7 @@ from app.api.parameters import IdempotencyKeyHeader, Namespace
 from app.api.rendering import list_bytes
 from app.api.resources import Resource
 from app.api.responses import NO_STORE
+from app.api.routers import new_router
 from app.cancellation import TaskGroup
 from app.db.idempotency import KeyPlace
 from app.domain.cluster_check import ClusterCheck
@@ -39,7 +40,7 @@ DryRunMode: TypeAlias = Literal["All", "Local"]
 
 
 def router_of(resource: Resource) -> APIRouter:
-    router = APIRouter(tags=[resource.name])
+    router = new_router(resource.name)
     _add_submission(router, resource)
     _add_batch(router, resource)
     _add_dry_run(router, resource)

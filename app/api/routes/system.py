@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from app.api.bodies import JSON
@@ -10,11 +10,12 @@ from app.api.dependencies import CallerDep, api_of, caller
 from app.api.metrics import HttpMetrics
 from app.api.parameters import refuse_unknown_query
 from app.api.responses import PRIVATE, json_bytes
+from app.api.routers import new_router
 from app.api.system_views import CallerView, SystemView, caller_view, system_view
 from app.api.views import View
 from app.domain.kinds.registry import registered
 
-router = APIRouter(tags=["system"])
+router = new_router("system")
 # These routes need no token, but refuse unknown parameters like all others, for example a misspelt `verbose`.
 _WITHOUT_TOKEN: Final = [Depends(refuse_unknown_query)]
 

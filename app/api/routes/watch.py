@@ -13,6 +13,7 @@ from app.api.dependencies import CallerDep
 from app.api.parameters import NamespaceFilter
 from app.api.resources import Resource
 from app.api.responses import json_bytes
+from app.api.routers import new_router
 from app.api.routes.reading import Target, object_paths
 from app.api.streaming import EventStream, LastEventId, ObjectState, stream_responses
 from app.db.feed.entries import FeedEvent
@@ -22,7 +23,7 @@ from app.services.positions import Interest
 
 def router_of(resource: Resource) -> APIRouter:
     """Return the watch routes. The application must include them before the routes by uid, which also match `watch`."""
-    router = APIRouter(tags=["watch"])
+    router = new_router("watch")
     responses = stream_responses(resource.event, resource.models.watch.__name__)
     resources = frozenset({resource.name})
     load = event_loader(resource)
