@@ -202,9 +202,7 @@ def _counts(name: str, phase: tuple[Any, Any], own_kind: tuple[Any, Any]) -> Any
 
 def _derived(name: str, base: Model, description: str, /, **fields: Any) -> Any:
     """Return a view with more fields. The description is that of its schema in the OpenAPI document."""
-    # Without the docstrings of fields: pydantic would search this file for the source of a class that has none.
-    config = {"use_attribute_docstrings": False}
-    return create_model(name, __base__=base, __doc__=description, __cls_kwargs__=config, **fields)
+    return create_model(name, __base__=base, __doc__=description, **fields)
 
 
 def _page(name: str, description: str, item: Model, **fields: Any) -> Any:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, Self, TypeAlias
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from app.api.closed_sets import (
@@ -19,15 +19,15 @@ from app.api.closed_sets import (
     JobKind,
     PendingReasonCode,
 )
+from app.domain.documented import DocumentedModel
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, ReplicaPhase, ScaleOutcome
 
 
-class View(BaseModel):
+class View(DocumentedModel):
     model_config = ConfigDict(
         alias_generator=to_camel,
         populate_by_name=True,
         frozen=True,
-        use_attribute_docstrings=True,
         extra="forbid",
         json_schema_serialization_defaults_required=True,  # every field is always present
     )

@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Annotated, Any, Final, Self, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import ConfigDict, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 from typing_extensions import override
 
+from app.domain.documented import DocumentedModel
 from app.domain.errors import Problems, pointer_to, shorten
 
 # A longer name is not a typing error, and comparing it takes long.
@@ -31,7 +32,7 @@ _WRONG_TYPE: Final = {
 _Model = TypeVar("_Model", bound="SpecModel")
 
 
-class SpecModel(BaseModel):
+class SpecModel(DocumentedModel):
     """Part of a user's spec. A null is an absent field, as in Kubernetes."""
 
     model_config = ConfigDict(
@@ -41,7 +42,6 @@ class SpecModel(BaseModel):
         frozen=True,
         alias_generator=to_camel,
         populate_by_name=True,
-        use_attribute_docstrings=True,
     )
 
     @override
