@@ -1,41 +1,27 @@
-"""The composition root. It alone makes connections, services and loops from the settings.
+"""The composition root. It alone makes services and loops from the settings, with two modules that it uses.
 
 settings -> database, cluster -> services -> HTTP        (role api, all)
-                              -> controller              (role controller, all)
+            app.connections   -> controller              (role controller, all)
+                                 app.controlling
 """
 
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from datetime import timedelta
-from typing import Any
-from uuid import uuid4
-
-import structlog
+from typing import TYPE_CHECKING
 
 from app import faultpoints
-from app.clock import Clock, SystemClock
-from app.db import installation, migrations
-from app.db.engine import Database
-from app.db.feed.publisher import Publisher
-from app.db.notifications import FEED, INTENT, Listener, Notifier
+from app.connections import Connections, NotConfigured, connections
+from app.db.notifications import FEED, INTENT
 from app.db.stuck_sessions import StuckSessions
 from app.domain.planning import Planner
 from app.http_server import server as http_server
 from app.http_server import stalls
 from app.http_server.sockets import bind, url_of
-from app.k8s.api import KubeApi
-from app.k8s.connection import connect
-from app.k8s.errors import ClusterNotConfigured
-from app.loops.cache.runtime_servers import PodAccess, PodAddressAccess, PodProxyAccess, RuntimeServers
-from app.loops.context import ControllerContext
-from app.loops.controller import Controller
 from app.loops.leadership.controller_state import ControllerCondition
-from app.loops.leadership.lease import Leadership, lease_timeouts
-from app.loops.maintenance.uninstall import uninstall as remove_everything
 from app.loops.supervisor import Loop, Supervisor
 from app.main import create_app
 from app.readiness import Condition, Readiness, StoredController
@@ -43,13 +29,14 @@ from app.services.access import OpenAccess
 from app.services.cluster_dry_run import ClusterChecker, ClusterDryRun, NoCluster
 from app.services.gateway import Services
 from app.services.logs import ClusterLogs
-from app.services.oidc.sign_in import token_access
+from app.services.oidc.token_access import token_access
 from app.services.system import Check
 from app.settings import ENV_PREFIX, Settings
 from app.shutdown import Watchdog
 from app.telemetry import tracing
 
-log = structlog.get_logger(__name__)
+if TYPE_CHECKING:
+    from app.loops.controller import Controller
 
 GRACEFUL_SHUTDOWN = 5  # seconds for open requests to end; streams end at once
 FEED_POLL = 1.0  # seconds; polling finds what a lost notification announced
@@ -59,29 +46,7 @@ FEED_POLL = 1.0  # seconds; polling finds what a lost notification announced
 Front = Callable[[Services], Awaitable[None]]
 
 
-class NotConfigured(Exception):  # noqa: N818 - a message for the operator
-    """A setting is missing or forbidden. The message is for the operator."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Connections:
-    """The open connections of a process. `api` is None in an API process without a configured cluster."""
-
-    clock: Clock
-    db: Database
-    controller_db: Database
-    lease_db: Database
-    api: KubeApi | None
-    pod_access: PodAccess
-    listener: Listener
-    notifier: Notifier
-    publisher: Publisher
-    installation: installation.Installation
-
-
-async def serve(
-    settings: Settings, *, on_ready: Callable[[str], None], stop: asyncio.Event, migrate: bool = False
-) -> None:
+async def serve(settings: Settings, *, on_ready: Callable[[str], None], stop: asyncio.Event) -> None:
     """Run the role of the settings until `stop`. `on_ready` gets the URL once the server answers requests.
 
     Raises:
@@ -94,7 +59,6 @@ async def serve(
             settings,
             lambda services: _serve_http(listening, settings, services, on_ready, stop),
             unready=stop,
-            migrate=migrate,
         )
 
 
@@ -103,7 +67,6 @@ async def run_role(
     front: Front,
     *,
     unready: asyncio.Event,
-    migrate: bool = False,
     controller_beside: bool = False,
 ) -> None:
     """Open the connections and run the loops of the role of the settings, until `front` returns.
@@ -115,9 +78,11 @@ async def run_role(
         NotConfigured: a setting is missing or forbidden.
     """
     faultpoints.arm(os.environ)
-    async with tracing.exported(os.environ), connections(settings, migrate=migrate) as opened:
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(tracing.exported(os.environ))
+        opened = await stack.enter_async_context(connections(settings))
         planner = _planner(settings, opened)
-        controller = _controller(settings, opened, planner) if settings.role != "api" else None
+        controller = await _controller(stack, settings, opened, planner)
         condition = _condition(settings, opened, controller, beside=controller_beside)
         services = _services(settings, opened, planner, condition, unready)
         loops: dict[str, Loop] = {
@@ -139,124 +104,12 @@ async def run_role(
                 supervisor.cancel()
 
 
-@asynccontextmanager
-async def connections(settings: Settings, *, migrate: bool) -> AsyncIterator[Connections]:
-    """Open all connections, and close them in reverse order."""
-    clock = SystemClock()
-    async with AsyncExitStack() as stack:
-        url, api = await _required(settings, stack)
-        if migrate:
-            await asyncio.to_thread(migrations.migrate, url)
-        elif pending := await asyncio.to_thread(migrations.check, url):
-            raise NotConfigured("; ".join(pending))
-        db = await _open(stack, url, pool_size=settings.database_pool_size, timeouts=settings.database_timeouts())
-        # The controller has its own pools, so that it never waits for requests. They connect when they are first used.
-        controller_db = await _open(
-            stack,
-            url,
-            pool_size=settings.controller_pool_size,
-            min_size=0,
-            timeouts=settings.controller_database_timeouts(),
-            name="controller",
-        )
-        lease_db = await _open(
-            stack,
-            url,
-            pool_size=1,
-            min_size=0,
-            timeouts=lease_timeouts(settings.lease_seconds),
-            name="lease",
-        )
-        access = _pod_access(settings, api)
-        stack.push_async_callback(access.close)
-        notifier = Notifier(db)
-        yield Connections(
-            clock=clock,
-            db=db,
-            controller_db=controller_db,
-            lease_db=lease_db,
-            api=api,
-            pod_access=access,
-            listener=Listener(url),
-            notifier=notifier,
-            publisher=Publisher(db, notifier),
-            installation=await installation.get_or_create(db, uuid4(), clock.now()),
-        )
-
-
-async def _open(stack: AsyncExitStack, url: str, **options: Any) -> Database:
-    db = await Database.open(url, **options)
-    stack.push_async_callback(db.close)
-    return db
-
-
-async def uninstall(settings: Settings) -> Mapping[str, int]:
-    """Remove all objects of this installation from the cluster, and count them by kind.
-
-    Raises:
-        NotConfigured: a setting is missing, or a controller is running.
-        KubeError: the cluster did not answer.
-    """
-    async with connections(settings, migrate=False) as opened:
-        assert opened.api is not None
-        leadership = Leadership(opened.lease_db, opened.clock, ttl=settings.lease_seconds, renew_every=1.0)
-        try:
-            async with asyncio.timeout(settings.lease_seconds + 1.0):
-                await leadership.acquire()
-        except TimeoutError:
-            raise NotConfigured("a controller of this installation is running: stop it first") from None
-        try:
-            async with asyncio.TaskGroup() as group:
-                keeper = group.create_task(leadership.keep())
-                deleted = await remove_everything(
-                    opened.api,
-                    leadership,
-                    str(opened.installation.id),
-                    namespaces=_own_namespaces(settings),
-                    request_seconds=settings.request_timeout,
-                )
-                keeper.cancel()
-        finally:
-            await leadership.release()
-        return deleted
-
-
-def _own_namespaces(settings: Settings) -> tuple[str, ...]:
-    """Return the namespaces with objects of this installation. None means all namespaces."""
-    return (*settings.namespaces, settings.system_namespace) if settings.namespaces else ()
-
-
-async def _required(settings: Settings, stack: AsyncExitStack) -> tuple[str, KubeApi | None]:
-    """Return the URL of the database and the cluster. The error names everything that is missing."""
-    missing: list[str] = []
-    if settings.database_url is None:
-        missing.append(f"no database: set {ENV_PREFIX}DATABASE_URL to postgresql://user:password@host/database")
-    api: KubeApi | None = None
-    try:
-        api = await _cluster(settings)
-    except NotConfigured as error:
-        missing.append(str(error))
-    if api is not None:
-        stack.push_async_callback(api.close)
-    if settings.database_url is None or missing:
-        raise NotConfigured("; ".join(missing))
-    return settings.database_url, api
-
-
-async def _cluster(settings: Settings) -> KubeApi | None:
-    """Return the cluster. Without one an API process serves only stored logs; other roles do not start."""
-    try:
-        limits = settings.cluster_limits()
-        return await connect(kubeconfig=settings.kubeconfig, context=settings.kube_context, limits=limits)
-    except ClusterNotConfigured as error:
-        if settings.role == "api":
-            log.warning("cluster.not_configured", error=str(error))
-            return None
-        raise NotConfigured(f"{error}; {ENV_PREFIX}KUBECONFIG names a kubeconfig") from error
-
-
-def _pod_access(settings: Settings, api: KubeApi | None) -> PodAccess:
-    return PodAddressAccess() if api is None or settings.runtime_access == "pod-address" else PodProxyAccess(api)
+def import_parts(settings: Settings) -> None:
+    """Import now what `run_role` would import when it needs it."""
+    if settings.role != "api":
+        from app import controlling  # noqa: F401, PLC0415 - as in `_controller`
+    if settings.oidc() is not None:
+        from app.services.oidc import sign_in  # noqa: F401, PLC0415 - as in `token_access`
 
 
 def _planner(settings: Settings, opened: Connections) -> Planner:
@@ -268,35 +121,19 @@ def _planner(settings: Settings, opened: Connections) -> Planner:
     )
 
 
-def _controller(settings: Settings, opened: Connections, planner: Planner) -> Controller:
-    assert opened.api is not None
-    if settings.request_timeout > settings.lease_seconds / 2:
-        raise NotConfigured(
-            f"{ENV_PREFIX}REQUEST_TIMEOUT ({settings.request_timeout:g} s) may be at most half of "
-            f"{ENV_PREFIX}LEASE_SECONDS ({settings.lease_seconds:g} s): no request starts that could outlive the lease"
-        )
-    return Controller(
-        ControllerContext(
-            api=opened.api,
-            db=opened.controller_db,
-            lease_db=opened.lease_db,
-            listener=opened.listener,
-            publisher=opened.publisher,
-            clock=opened.clock,
-            installation_id=opened.installation.id,
-            installation_key=opened.installation.key,
-            settings=settings.controller(),
-            timing=settings.timing(),
-            evidence=settings.evidence(),
-            planner=planner,
-            samples=settings.samples(),
-            runtimes=RuntimeServers(opened.pod_access, timeout=settings.request_timeout),
-        )
-    )
+async def _controller(
+    stack: AsyncExitStack, settings: Settings, opened: Connections, planner: Planner
+) -> "Controller | None":
+    """Return the controller if it belongs to the role. The stack closes what it opens."""
+    if settings.role == "api":
+        return None
+    from app import controlling  # noqa: PLC0415 - the processes of the API do not import the modules of the controller
+
+    return await stack.enter_async_context(controlling.controller(settings, opened, planner))
 
 
 def _condition(
-    settings: Settings, opened: Connections, controller: Controller | None, *, beside: bool
+    settings: Settings, opened: Connections, controller: "Controller | None", *, beside: bool
 ) -> Condition | None:
     if controller is None:
         return StoredController(opened.db, opened.clock, settings.lease_seconds).condition if beside else None

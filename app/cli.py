@@ -230,16 +230,16 @@ def migrate(
     ] = False,
 ) -> None:
     """Migrate the database to the current schema."""
-    from app.db import migrations
+    from app.db import migrations, schema_version
     from app.db.errors import DatabaseUnavailable
 
     url = _database_url()
     try:
-        pending = migrations.check(url)
+        pending = asyncio.run(schema_version.check_database(url))
         if pending and check:
             typer.echo("\n".join(pending))
             raise typer.Exit(1)
-        migrations.migrate(url)
+        migrations.migrate(url)  # without an event loop, so that a signal interrupts it
     except DatabaseUnavailable as error:
         typer.echo(f"jobgate: {error}", err=True)
         raise typer.Exit(2) from None
@@ -344,12 +344,12 @@ def uninstall(
     if not yes:
         typer.echo("jobgate: this stops all running jobs and deletes their objects; confirm with --yes", err=True)
         raise typer.Exit(2)
-    from app import bootstrap
+    from app import controlling
 
     settings = _settings(log_format="text", log_level="error")
 
     async def work(_: asyncio.Event) -> None:
-        deleted = await bootstrap.uninstall(settings)
+        deleted = await controlling.uninstall(settings)
         typer.echo("deleted: " + (", ".join(f"{count} {kind}" for kind, count in deleted.items()) or "nothing"))
 
     _run(work)

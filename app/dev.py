@@ -17,6 +17,8 @@ from typing import BinaryIO
 import structlog
 
 from app import bootstrap
+from app.connections import NotPossible
+from app.db import migrations
 from app.embedded_postgres.server import EmbeddedPostgres
 from app.k8s.codec import NODE as NODE_CODEC
 from app.k8s.connection import connect
@@ -33,7 +35,7 @@ NODE_POLL = 0.1
 RUNTIME_IMAGE = "jobgate"  # an image that the embedded node maps to a local command
 
 
-class NotStarted(Exception):  # noqa: N818 - a message for the operator
+class NotStarted(NotPossible):
     """A child process did not start. The message says which one, and names its log."""
 
 
@@ -161,7 +163,8 @@ async def run(settings: Settings, data_dir: Path, *, on_ready: Callable[[str, st
     `on_ready` is called with the URL and the kubeconfig once requests are answered and a controller runs.
     """
     async with embedded(data_dir, settings.kubeconfig) as (url, kubeconfig):
+        await asyncio.to_thread(migrations.migrate, url)
         changed = settings.model_copy(update={"database_url": url, "kubeconfig": kubeconfig})
         if settings.kubeconfig is None and not settings.runtime_image:
             changed = changed.model_copy(update={"runtime_image": RUNTIME_IMAGE})
-        await bootstrap.serve(changed, on_ready=lambda url: on_ready(url, kubeconfig), stop=stop, migrate=True)
+        await bootstrap.serve(changed, on_ready=lambda url: on_ready(url, kubeconfig), stop=stop)

@@ -7,9 +7,8 @@ from typing import Any, Final, TypeVar
 
 import uvloop
 
-from app import bootstrap
+from app.connections import NotPossible
 from app.db.errors import DatabaseUnavailable, LeaseLost
-from app.dev import NotStarted
 from app.embedded_postgres.binaries import EmbeddedPostgresError
 from app.k8s.errors import KubeError
 from app.telemetry.logs import report_failure
@@ -35,8 +34,7 @@ def exit_status(work: Callable[[], int]) -> int:
     try:
         return work()
     except* (
-        bootstrap.NotConfigured,
-        NotStarted,
+        NotPossible,
         EmbeddedPostgresError,
         DatabaseUnavailable,
         KubeError,

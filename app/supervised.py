@@ -45,7 +45,7 @@ def serve(settings: Settings, *, on_ready: Callable[[str], None]) -> int:
         # Now, so that connections wait in the queue while no worker accepts.
         listening.listen(BACKLOG)
         processes = _Processes(bootstrap.with_server_url(settings, listening), listening, exchange)
-        _prepare_fork()
+        _prepare_fork(settings)
         supervisor = ProcessSupervisor(
             names,
             processes.run,
@@ -63,8 +63,12 @@ def _names(settings: Settings) -> list[str]:
     return [*workers, _CONTROLLER] if settings.role == "all" else workers
 
 
-def _prepare_fork() -> None:
-    """Load now what every process needs, so that they share the memory and need not load it again."""
+def _prepare_fork(settings: Settings) -> None:
+    """Load now what the processes need, so that they share the memory and need not load it again.
+
+    They run the code of this moment, also if another version is installed before one of them is started again.
+    """
+    bootstrap.import_parts(settings)
     create_app()  # fills the caches of models and types
     configuration_library()
     keep_start_up_objects()

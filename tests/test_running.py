@@ -5,7 +5,7 @@ import asyncio
 import pytest
 import uvloop
 
-from app.bootstrap import NotConfigured
+from app.connections import NotConfigured
 from app.running import exit_status, run_loop
 
 

@@ -1,4 +1,4 @@
-"""Bring a database to the schema of this version, or say how it differs.
+"""Bring a database to the schema of this version, or undo that. `app.db.schema_version` says whether it is due.
 
 Alembic is synchronous and its configuration global, and callers may have an event loop running: each command runs on a
 thread of its own with a loop and a connection of its own, one at a time in a process. Other processes wait for the
@@ -16,13 +16,13 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
 from app.bundled import bundled
+from app.db import schema_version
 from app.db.engine import driver_url
 from app.db.errors import translated
 from app.domain.errors import Conflict
@@ -48,49 +48,17 @@ def downgrade(url: str, revision: str) -> None:
     _run(url, lambda configuration, _: command.downgrade(configuration, revision))
 
 
-def check(url: str) -> list[str]:
-    """Why this version cannot use the database; empty when its schema is current."""
-    return _run(url, _behind)
-
-
 def drift(url: str) -> list[str]:
     """Where the tables of a migrated database differ from `app.models`; empty when they do not."""
     return _run(url, lambda _, connection: _differences(connection))
 
 
 def _upgrade(configuration: Config, connection: Connection, revision: str) -> None:
-    unknown = _present(connection) - _known(configuration)
+    unknown = set(MigrationContext.configure(connection).get_current_heads()) - schema_version.revisions().known
     if unknown:
-        raise Conflict(_newer(unknown), code="DatabaseNewer")
+        raise Conflict(schema_version.newer(unknown), code="DatabaseNewer")
     connection.rollback()  # looking has begun a transaction, and Alembic would leave it to us to commit
     command.upgrade(configuration, revision)
-
-
-def _behind(configuration: Config, connection: Connection) -> list[str]:
-    wanted = set(ScriptDirectory.from_config(configuration).get_heads())
-    present = _present(connection)
-    if wanted == present:
-        return []
-    unknown = present - _known(configuration)
-    if unknown:
-        return [_newer(unknown)]
-    has = ", ".join(sorted(present)) or "no schema of jobgate"
-    return [f"the database has {has} and this version needs {', '.join(sorted(wanted))}: run `jobgate migrate`"]
-
-
-def _present(connection: Connection) -> set[str]:
-    return set(MigrationContext.configure(connection).get_current_heads())
-
-
-def _known(configuration: Config) -> set[str]:
-    return {script.revision for script in ScriptDirectory.from_config(configuration).walk_revisions()}
-
-
-def _newer(unknown: set[str]) -> str:
-    return (
-        f"the database has {', '.join(sorted(unknown))}, which this version does not know: a newer version of jobgate "
-        "has migrated it; replace this process by one of that version"
-    )
 
 
 def _differences(connection: Connection) -> list[str]:

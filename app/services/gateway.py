@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from app.cancellation import TaskGroup
 from app.clock import Clock
@@ -26,7 +26,6 @@ from app.services.freshness import FreshnessReader
 from app.services.logs import LogReader, Logs
 from app.services.long_requests import LongRequests
 from app.services.merged_logs import MergedLogs
-from app.services.oidc.sign_in import SignIn
 from app.services.podless import PodlessEditor, PodlessReader, PodlessSubmitter
 from app.services.reading import JobReader
 from app.services.settings import LongRequestLimits
@@ -35,6 +34,9 @@ from app.services.submitting_jobs import JobSubmitter
 from app.services.system import ReadinessChecks, SystemReader
 from app.services.turns import Turns
 from app.services.watching import FeedHint, Watcher
+
+if TYPE_CHECKING:
+    from app.services.oidc.sign_in import SignIn
 
 # Submissions that are validated and stored at once: enough for large commits, and few enough that a submission is
 # answered within a fraction of a second when its turn has come.
@@ -83,7 +85,7 @@ class Services:
     intent_hint: Hint
     feed_hint: FeedHint
     readiness: ReadinessChecks
-    sign_in: SignIn | None = None
+    sign_in: "SignIn | None" = None
     log_reader: LogReader | None = None
     cluster: ClusterChecker = field(default_factory=NoCluster)
     namespaces: NamespaceSet = EVERY_NAMESPACE

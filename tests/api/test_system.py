@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from app.api.system_views import ContactState, system_view
-from app.db import heartbeats, migrations
+from app.db import heartbeats
 from app.db.heartbeats import ControllerLoad, Heartbeat
+from app.db.schema_version import check_database
 from app.domain.access.namespaces import NamespaceSet
 from app.services.freshness import Freshness
 from app.services.system import Check, SystemState
@@ -53,7 +54,7 @@ async def test_before_the_first_controller(gateway: Gateway, database_url: str) 
         "missingNamespaces": "refuse",
         "maxReplicas": 10_000,
     }
-    assert migrations.check(database_url) == []
+    assert await check_database(database_url) == []
     async with gateway.db.read() as connection:
         assert found["schemaRevision"] == await connection.fetchval("SELECT version_num FROM alembic_version")
 

@@ -12,6 +12,7 @@ from sqlalchemy import text
 
 from app.db import codec, migrations
 from app.db.errors import DatabaseUnavailable
+from app.db.schema_version import check_database
 from app.domain.errors import Conflict
 from app.domain.status.records import Condition
 
@@ -47,9 +48,9 @@ async def tables(url: str) -> list[str]:
 
 
 async def test_up_is_current_and_down_leaves_nothing(fresh_url: str) -> None:
-    assert "run `jobgate migrate`" in migrations.check(fresh_url)[0]
+    assert "run `jobgate migrate`" in (await check_database(fresh_url))[0]
     migrations.migrate(fresh_url)
-    assert migrations.check(fresh_url) == []
+    assert await check_database(fresh_url) == []
     assert migrations.drift(fresh_url) == []
     migrations.downgrade(fresh_url, "base")
     assert await tables(fresh_url) == ["alembic_version"]
@@ -202,7 +203,7 @@ async def test_processes_that_start_together_migrate_once(empty_database_url: st
         return await asyncio.wait_for(process.wait(), 120)
 
     assert set(await asyncio.gather(run(), run(), run())) == {0}
-    assert migrations.check(empty_database_url) == []
+    assert await check_database(empty_database_url) == []
 
 
 async def test_a_schema_that_differs_from_the_models_is_reported(database_url: str) -> None:
@@ -216,7 +217,7 @@ async def test_a_database_of_a_newer_version_is_left_alone(database_url: str) ->
     connection = await asyncpg.connect(database_url, timeout=60)
     await connection.execute("UPDATE alembic_version SET version_num = '9999'")
     await connection.close()
-    assert "9999, which this version does not know" in migrations.check(database_url)[0]
+    assert "9999, which this version does not know" in (await check_database(database_url))[0]
     with pytest.raises(Conflict, match="newer"):
         migrations.migrate(database_url)
 
@@ -229,4 +230,4 @@ def test_a_connection_lost_during_a_migration_is_reported_as_unavailable(empty_d
 
 def test_an_absent_server_is_reported_as_unavailable() -> None:
     with pytest.raises(DatabaseUnavailable):
-        migrations.check("postgresql://nobody@127.0.0.1:1/none")
+        migrations.migrate("postgresql://nobody@127.0.0.1:1/none")

@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from app import bootstrap
+from app import controlling
 from app.domain.cache.specs.sample_set import API_VERSION
 from app.settings import Settings
 from tests.deploy.chart import core_grants, sample_set_grants
@@ -98,7 +98,7 @@ async def test_a_sets_life_uses_every_right_and_no_other(
             async with httpx2.AsyncClient(base_url=await gateway.start(), timeout=60) as client:
                 await live(client, name, tmp_path / "source", name, proxy)
             assert await gateway.stop() == 0
-        await bootstrap.uninstall(Settings(database_url=database_url, kubeconfig=str(kubeconfig)))
+        await controlling.uninstall(Settings(database_url=database_url, kubeconfig=str(kubeconfig)))
         await admin.delete(f"/api/v1/namespaces/default/secrets/{name}")
         needed = {right for request in proxy.requests if (right := used(request)) is not None}
         for core, (source, found) in zip(core_grants().values(), sample_set_grants().items(), strict=True):

@@ -33,7 +33,7 @@ from app.services.access import Access, OpenAccess
 from app.services.gateway import Services
 from app.services.logs import LogReader
 from app.services.oidc.settings import OidcSettings
-from app.services.oidc.sign_in import token_access
+from app.services.oidc.token_access import token_access
 from app.services.settings import LongRequestLimits
 from app.services.system import Check
 from tests.support.waiting import until

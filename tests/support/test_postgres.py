@@ -5,6 +5,7 @@ import asyncio
 import asyncpg
 import pytest
 
+from app.db.schema_version import check_database
 from tests.support.postgres import execute, fresh_database, migrated_template, with_database
 
 
@@ -25,9 +26,7 @@ async def test_each_test_finds_its_database_without_the_others_tables(database_u
 
 
 async def test_a_tests_database_is_migrated(database_url: str) -> None:
-    from app.db.migrations import check
-
-    assert check(database_url) == []
+    assert await check_database(database_url) == []
 
 
 def mark(url: str) -> None:

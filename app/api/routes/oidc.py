@@ -1,7 +1,7 @@
 """Sign-in by OIDC: what clients need to know about the issuer, and the exchange of codes for tokens."""
 
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlsplit
 
 from fastapi import Depends, Request, Response
@@ -16,8 +16,11 @@ from app.api.routers import new_router
 from app.api.views import View
 from app.domain.dialects.spec_model import SpecModel
 from app.domain.errors import NotFound, TooLarge, invalid_manifest
+from app.services.oidc.exchange import Exchange
 from app.services.oidc.settings import OidcSettings
-from app.services.oidc.sign_in import Exchange, SignIn
+
+if TYPE_CHECKING:
+    from app.services.oidc.sign_in import SignIn
 
 router = new_router("system")
 # A client calls these routes to get its first token.
@@ -95,7 +98,7 @@ _BODY: Final = {"required": True, "content": {JSON: {"schema": OidcTokenRequest.
 _TOKEN: Final[dict[int | str, dict[str, Any]]] = {200: {"model": OidcTokenView}}
 
 
-def _view(settings: OidcSettings, sign_in: SignIn) -> OidcView:
+def _view(settings: OidcSettings, sign_in: "SignIn") -> OidcView:
     metadata = sign_in.issuer.metadata
     return OidcView(
         enabled=True,

@@ -9,15 +9,12 @@ import hmac
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Final
 
 from app.clock import Clock
-from app.db.engine import Database
 from app.domain.errors import Conflict, TooManyRequests, Unauthenticated, shorten
-from app.services.access import Access, TokenAccess
-from app.services.oidc.access import OidcAccess, TokenOrOidcAccess
+from app.services.oidc.access import OidcAccess
+from app.services.oidc.exchange import Exchange, SignedIn
 from app.services.oidc.http import IssuerAnswer, IssuerUnavailable
 from app.services.oidc.issuer import Issuer
 from app.services.oidc.settings import OidcSettings
@@ -27,44 +24,8 @@ from app.services.pacing import Pacer
 # Exchanges of one process. Each takes 5 s at most, so a slow issuer holds few requests.
 _AT_ONCE: Final = 32
 _PER_SECOND: Final = 20.0
-_CODE_TYPE: Final = "urn:ietf:params:oauth:grant-type:device_code"
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
-    """A form for the token endpoint, without the client id. `nonce` is what the ID token must repeat, if given."""
-
-    form: Mapping[str, str] = field(repr=False)
-    nonce: str | None = None
-
-    @classmethod
-    def of_code(cls, code: str, verifier: str, redirect_uri: str, nonce: str | None) -> "Exchange":
-        form = {
-            "grant_type": "authorization_code",
-            "code": code,
-            "code_verifier": verifier,
-            "redirect_uri": redirect_uri,
-        }
-        return cls(form=form, nonce=nonce)
-
-    @classmethod
-    def of_refresh_token(cls, token: str) -> "Exchange":
-        return cls(form={"grant_type": "refresh_token", "refresh_token": token})
-
-    @classmethod
-    def of_device_code(cls, code: str) -> "Exchange":
-        return cls(form={"grant_type": _CODE_TYPE, "device_code": code})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignedIn:
-    """A token that the gateway accepts, and the refresh token if the issuer has given one."""
-
-    token: str = field(repr=False)
-    refresh_token: str | None = field(repr=False)
-    expires_at: datetime
 
 
 class SignIn:
@@ -146,13 +107,3 @@ def _refusal(answer: IssuerAnswer) -> Exception:
     if 400 <= answer.status < 500 and error:
         return Unauthenticated(f"the issuer refuses the sign-in: {error}", code="SignInRefused")
     return IssuerUnavailable(f"the issuer has answered a sign-in with the status {answer.status}")
-
-
-def token_access(db: Database, clock: Clock, settings: OidcSettings | None) -> tuple[Access, SignIn | None]:
-    """Return the access with tokens of jobgate, and of an issuer if one is configured, and the sign-in there."""
-    stored = TokenAccess(db, clock)
-    if settings is None:
-        return stored, None
-    issuer = Issuer(settings.issuer, clock)
-    access = OidcAccess(settings, issuer, clock)
-    return TokenOrOidcAccess(stored, access), SignIn(settings, issuer, access, clock)

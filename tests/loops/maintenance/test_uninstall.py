@@ -5,9 +5,9 @@ from uuid import uuid4
 
 import pytest
 
-from app import bootstrap
-from app.bootstrap import NotConfigured
+from app import controlling
 from app.clock import SystemClock
+from app.connections import NotConfigured
 from app.db import installation, leases
 from app.db.engine import Database
 from app.domain.kubernetes import labels
@@ -43,7 +43,7 @@ async def test_uninstall_deletes_only_objects_of_this_installation(
         service = an_object("Service", f"{prefix}-service", owner, spec={"clusterIP": "None"})
         (await api.post(f"{base}/services", service)).ok()
 
-    deleted = await bootstrap.uninstall(Settings(database_url=database_url, kubeconfig=str(cluster.kubeconfig)))
+    deleted = await controlling.uninstall(Settings(database_url=database_url, kubeconfig=str(cluster.kubeconfig)))
 
     assert deleted == {"Pod": 1, "Service": 1, "ConfigMap": 1}
     for resource, name in (("pods", "pod"), ("configmaps", "anchor"), ("services", "service")):
@@ -61,7 +61,7 @@ async def test_uninstall_is_refused_while_a_controller_runs(database_url: str, c
         assert await leases.acquire(db, "controller", "somebody", 60.0) is not None
         settings = Settings(database_url=database_url, kubeconfig=str(cluster.kubeconfig), lease_seconds=0.5)
         with pytest.raises(NotConfigured, match="a controller of this installation is running"):
-            await bootstrap.uninstall(settings)
+            await controlling.uninstall(settings)
     finally:
         await db.close()
 
@@ -104,7 +104,7 @@ async def test_uninstall_removes_objects_of_sample_sets_and_labels_of_nodes(
     (await api.post("/api/v1/nodes", {**node, "spec": {"unschedulable": True}})).ok()
 
     kubeconfig = str(cluster.kubeconfig)
-    deleted = await bootstrap.uninstall(Settings(database_url=database_url, kubeconfig=kubeconfig))
+    deleted = await controlling.uninstall(Settings(database_url=database_url, kubeconfig=kubeconfig))
 
     assert deleted == {"PersistentVolume": 1, "PersistentVolumeClaim": 1, "Secret": 1, "StatefulSet": 1}
     await api.gone(f"{volumes}/{namespace}")

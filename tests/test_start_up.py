@@ -1,0 +1,63 @@
+"""A start of the server does not import what it may not need."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+# By module, what needs it. Each takes at least a hundredth of the time of a start.
+NOT_IMPORTED = {
+    "alembic": "migrations, which the commands migrate, dev and demo run",
+    "app.controlling": "the controller, which is one process",
+    "app.db.migrations": "as alembic",
+    "app.dev": "the commands dev and demo",
+    "app.loops.autoscaling.autoscaler": "the controller",
+    "app.loops.cache.reconciler": "the controller",
+    "app.loops.jobs.reconciler": "the controller",
+    "app.services.oidc.sign_in": "an issuer",
+    "cryptography": "an issuer",
+    "httpx2": "clients",
+    "jwt": "an issuer",
+    "kubernetes_asyncio.client.api_client": "nothing",
+    "opentelemetry.sdk": "the export of traces",
+    "sqlalchemy.ext.asyncio": "migrations",
+    "sqlalchemy.orm": "nothing",
+}
+
+
+def output_of(program: str) -> list[str]:
+    """Run a Python program, and return the words that it prints."""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=180, check=True
+    )
+    return ran.stdout.split()
+
+
+@pytest.fixture(scope="module")
+def imported() -> set[str]:
+    """The modules of a process that imports what `serve` imports, for any number of workers."""
+    return set(output_of("import sys, app.cli, app.supervised; print(*sys.modules)"))
+
+
+@pytest.mark.parametrize("module", NOT_IMPORTED)
+def test_a_start_does_not_import_what_it_may_not_need(imported: set[str], module: str) -> None:
+    assert {"app.bootstrap", "app.main", "app.connections"} <= imported, "the program imports the server"
+    assert module not in imported, f"it is for {NOT_IMPORTED[module]}"
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"role": "api"}, []),
+        ({"role": "all"}, ["app.controlling"]),
+        ({"role": "api", "oidc_issuer": "https://id.example"}, ["app.services.oidc.sign_in"]),
+    ],
+)
+def test_a_supervisor_imports_what_its_processes_need(settings: dict[str, str], expected: list[str]) -> None:
+    parts = ["app.controlling", "app.services.oidc.sign_in"]
+    given = {"oidc_client_id": "jobgate", "oidc_grants": "a=viewer:lab"} | settings
+    program = f"bootstrap.import_parts(Settings(**{given})); print(*(part for part in {parts} if part in sys.modules))"
+    assert output_of(f"import sys; from app import bootstrap; from app.settings import Settings; {program}") == expected
