@@ -18,6 +18,7 @@ from typer.core import TyperCommand
 from typing_extensions import override
 
 from app.domain.access.credentials import Role
+from app.start_up import begin_start_up, end_start_up
 
 if TYPE_CHECKING:
     from app.db.engine import Database
@@ -136,6 +137,7 @@ def serve(
     ] = None,
 ) -> None:
     """Serve with an existing PostgreSQL and an existing cluster."""
+    begin_start_up()
     settings = _settings(host=host, port=port, role=role, workers=workers)
     if settings.role != "controller" and settings.api_workers() > 1:
         from app import supervised
@@ -154,9 +156,7 @@ def serve(
 
 
 def _serve_ready(url: str) -> None:
-    from app.running import keep_start_up_objects
-
-    keep_start_up_objects()
+    end_start_up()
     _print_ready(url)
 
 

@@ -1,7 +1,6 @@
-"""How a process of the server begins and ends: garbage collection after the start, and the exit status of its work."""
+"""How a command of the server runs: its event loop, and the exit status of its work."""
 
 import asyncio
-import gc
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
 
@@ -47,10 +46,3 @@ def exit_status(work: Callable[[], int]) -> int:
     except* KeyboardInterrupt:
         status = _INTERRUPTED
     return status
-
-
-def keep_start_up_objects() -> None:
-    """Exclude the objects of start-up from garbage collection, because they live until the end of the process."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 50)  # a request makes thousands of objects and few cycles

@@ -15,10 +15,11 @@ from app.http_server.sharing import ConnectionTable
 from app.http_server.sockets import url_of
 from app.k8s.configuration_library import configuration_library
 from app.main import create_app
-from app.running import exit_status, keep_start_up_objects, run_loop
+from app.running import exit_status, run_loop
 from app.services.gateway import Services
 from app.settings import Settings
 from app.shutdown import LoopPulse, Watchdog
+from app.start_up import end_start_up
 from app.telemetry import log_fields
 from app.workers.fleet import FleetTimes
 from app.workers.link import SupervisorLink
@@ -71,7 +72,7 @@ def _prepare_fork(settings: Settings) -> None:
     bootstrap.import_parts(settings)
     create_app()  # fills the caches of models and types
     configuration_library()
-    keep_start_up_objects()
+    end_start_up()
 
 
 class _Processes:
@@ -142,5 +143,5 @@ class _Processes:
 
 
 def _report_ready(link: SupervisorLink) -> None:
-    keep_start_up_objects()
+    end_start_up()
     link.report_ready()

@@ -1,10 +1,14 @@
-"""A start of the server does not import what it may not need."""
+"""What a start of the server does not do: search for garbage, and import what it may not need."""
 
+import gc
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from app.start_up import begin_start_up, end_start_up
 
 ROOT = Path(__file__).parent.parent
 
@@ -26,6 +30,18 @@ NOT_IMPORTED = {
     "sqlalchemy.ext.asyncio": "migrations",
     "sqlalchemy.orm": "nothing",
 }
+
+
+@pytest.fixture
+def collector() -> Iterator[None]:
+    """Restore the garbage collector, of which a process has only one."""
+    before = gc.get_threshold()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)
+        gc.enable()
 
 
 def output_of(program: str) -> list[str]:
@@ -61,3 +77,14 @@ def test_a_supervisor_imports_what_its_processes_need(settings: dict[str, str], 
     given = {"oidc_client_id": "jobgate", "oidc_grants": "a=viewer:lab"} | settings
     program = f"bootstrap.import_parts(Settings(**{given})); print(*(part for part in {parts} if part in sys.modules))"
     assert output_of(f"import sys; from app import bootstrap; from app.settings import Settings; {program}") == expected
+
+
+@pytest.mark.usefixtures("collector")
+def test_the_objects_of_a_start_are_never_searched_for_garbage() -> None:
+    begin_start_up()
+    assert not gc.isenabled()
+    kept: list[list[int]] = [[] for _ in range(1000)]
+    end_start_up()
+    assert gc.isenabled()
+    assert gc.get_freeze_count() >= len(kept)
+    assert all(one is not kept for one in gc.get_objects())
