@@ -38,6 +38,7 @@ from app.services.submitting_jobs import PreparedJob
 _NO_RELATED_ROWS: Final = RelatedRows()
 _JOB: Final = struct_of(JobView)
 _STATUS: Final = struct_of(StatusView)
+_SUMMARY: Final = struct_of(JobSummaryView)
 
 
 def job_bytes(planner: Planner, job: JobRow, related: RelatedRows = _NO_RELATED_ROWS) -> bytes:
@@ -99,7 +100,7 @@ def status_view(job: JobSummary) -> JobStatusView:
 
 
 def summary_bytes(job: JobSummary) -> bytes:
-    return json_bytes(JobSummaryView(**identity(job), **submission(job), status=_status(job.status)))
+    return msgspec.json.encode(_SUMMARY(**identity(job), **submission(job), status=_status_struct(job.status)))
 
 
 def list_bytes(items: Iterable[bytes], next_page_token: str | None = None, view: ListView | None = None) -> bytes:

@@ -8,8 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from app.api.rendering import job_bytes, replica_view
+from app.api.rendering import job_bytes, replica_view, summary_bytes
 from app.api.responses import json_bytes
+from app.api.summary_views import JobSummaryView
 from app.api.views import AttemptView, ContainerView, JobView, PendingReasonView, ScaleRecordView, View
 from app.clock import SystemClock
 from app.db.jobs.group_commit import GroupCommit
@@ -101,9 +102,11 @@ def test_attempts_keep_their_containers() -> None:
 
 
 @pytest.mark.parametrize("document", [*(example(d.kind) for d in dict.fromkeys(DIALECTS.values())), *map(posted, JOBS)])
-async def test_the_bytes_of_a_job_are_those_of_its_model(document: dict[str, Any]) -> None:
+async def test_the_bytes_of_a_job_are_those_of_its_models(document: dict[str, Any]) -> None:
     row = await new_row(document)
     for shown in (row, a_failed_status(row)):
         body = job_bytes(PLANNER, shown)
         # The model refuses missing and unknown fields, and encodes its fields in their order.
         assert json_bytes(JobView.model_validate_json(body)) == body
+        summary = summary_bytes(shown)
+        assert json_bytes(JobSummaryView.model_validate_json(summary)) == summary
