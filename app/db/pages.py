@@ -93,7 +93,7 @@ class _Reading(ListReading):
         kinds = await self._kinds() if needs_kinds(self._stored, self._where) else []
         access = choose(self._stored, self._where, kinds)
         if not access.remaining:
-            return self._cut(await self._along(access, f"LIMIT {self._limit + 1}"))
+            return self._cut(await self._along(access))
         first, end = await self._examine(access, list_reading.EXAMINED_FIRST)
         if end is None or len(first) > self._limit:
             return self._cut(first)
@@ -122,25 +122,28 @@ class _Reading(ListReading):
         Return those that match, at most one more than the page has, and the place of the last one that was examined,
         or None if the list ends before.
         """
-        found = await self._along(access, f"LIMIT {examined}")
+        found = await self._along(access, examined)
         if len(found) > self._limit:
             return found, _place(found[-1])
+        # Another statement, because the index alone answers it. To number the rows of the first one takes longer.
         parameters = Parameters()
         last = self._entries(access, parameters, f"LIMIT 1 OFFSET {examined - 1}")
         row = await self._connection.fetchrow(f"SELECT created_at, uid FROM ({last}) AS last", *parameters.arguments)  # noqa: S608
         return found, None if row is None else _place(row)
 
-    async def _along(self, access: ListAccess, bound: str) -> Sequence[Any]:
-        """Return the first matching rows, one more than the page has, of those that `bound` selects."""
+    async def _along(self, access: ListAccess, examined: int | None = None) -> Sequence[Any]:
+        """Return the first matching rows, one more than the page has, of this number of rows or as many as needed."""
         parameters, at = Parameters(), self._at
-        entries = self._entries(access, parameters, bound)
+        bound = parameters.add(self._limit + 1) if examined is None else examined
+        entries = self._entries(access, parameters, f"LIMIT {bound}")
         return await self._rows(f"({entries}) AS {at} WHERE {parameters.bind(access.remaining, at)}", parameters)
 
     async def _rows(self, source: str, parameters: Parameters) -> Sequence[Any]:
         """Return the first rows of a source of `uid` and `created_at`, one more than the page has."""
         at = self._at
+        # The limit is a parameter, so that pages of all sizes share one prepared statement.
         statement = f"""SELECT {self._columns}
-            FROM (SELECT uid, created_at FROM {source} {ORDER} LIMIT {self._limit + 1}) AS chosen
+            FROM (SELECT uid, created_at FROM {source} {ORDER} LIMIT {parameters.add(self._limit + 1)}) AS chosen
             JOIN {self._table} ON {at}.uid = chosen.uid
             ORDER BY chosen.created_at DESC, chosen.uid DESC"""  # noqa: S608
         rows: Sequence[Any] = await self._connection.fetch(statement, *parameters.arguments)

@@ -90,6 +90,7 @@ class Explained:
         self._connection = connection
         self.examined = 0
         self.plans: list[str] = []
+        self.statements: list[str] = []
 
     async def fetch(self, statement: str, *arguments: Any) -> Any:
         await self._explain(statement, arguments)
@@ -111,6 +112,7 @@ class Explained:
         plan = json.loads(text)[0]["Plan"] if isinstance(text, str) else text[0]["Plan"]
         self.examined += rows_read(plan)
         self.plans.append(json.dumps(plan, indent=1))
+        self.statements.append(statement)
 
 
 def rows_read(plan: dict[str, Any]) -> int:

@@ -109,6 +109,18 @@ async def test_a_label_that_many_jobs_have_is_not_looked_up(db: Database, databa
         assert "jobs_labels" in plan
 
 
+async def test_pages_of_all_sizes_share_their_statements(db: Database, database_url: str) -> None:
+    async with filled(database_url, ROWS):
+        for where in (Criteria(), Criteria(search="a"), Criteria(labels=parse_selector("rare"))):
+            statements = []
+            for limit in (10, 11):
+                async with db.begin(list_reading.BEGIN) as connection:
+                    explained = Explained(connection)
+                    await pages._Reading(explained, STORED_JOBS, where, None, limit, STORED_JOBS.columns).page()
+                statements.append(explained.statements)
+            assert statements[0] == statements[1]
+
+
 async def test_a_selector_with_many_values_is_one_search(db: Database, database_url: str) -> None:
     values = ",".join(f"v{number}" for number in range(600))
     async with filled(database_url, ROWS):
