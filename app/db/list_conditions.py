@@ -4,14 +4,18 @@ SQL fragments are constants; values are always bound parameters.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.kubernetes.selectors import Operator, Requirement
 from app.domain.listing import Criteria
+from app.models.jobs import HAS_LABELS, LABEL_KEYS
 
 # Each value of a label is one search in the index. With more values, a search for the key finds more rows than match.
 _MAX_SEARCHES: Final = 16
+
+Search: TypeAlias = tuple[str, tuple[Any, ...]]
+"""The text and the arguments of a condition that an index serves."""
 
 
 class ListCondition(NamedTuple):
@@ -24,7 +28,7 @@ class ListCondition(NamedTuple):
     about: str
     text: str
     arguments: tuple[Any, ...] = ()
-    search: tuple[str, tuple[Any, ...]] | None = None
+    search: Search | None = None
 
 
 class Parameters:
@@ -86,7 +90,10 @@ def _label_condition(requirement: Requirement) -> ListCondition:
     key, values = requirement.key, list(requirement.values)
     match requirement.operator:
         case Operator.EXISTS:
-            return ListCondition("labels", "{at}.labels ? {}", (key,))
+            return ListCondition("labels", "{at}.labels ? {}", (key,), _key_search(key))
+        case Operator.IN if len(values) == 1:
+            # Faster than an array: up to 10 000 rows are compared.
+            return ListCondition("labels", "{at}.labels ->> {} = {}", (key, *values), _label_search(key, values))
         case Operator.IN:
             text = "{at}.labels ->> {} = ANY({}::text[])"
             return ListCondition("labels", text, (key, values), _label_search(key, values))
@@ -98,12 +105,21 @@ def _label_condition(requirement: Requirement) -> ListCondition:
             return ListCondition("absent labels", text, (key, values))
 
 
-def _label_search(key: str, values: Sequence[str]) -> tuple[str, tuple[Any, ...]]:
-    """Return the condition that the GIN index serves: containment, but no array of alternatives."""
+def _label_search(key: str, values: Sequence[str]) -> Search:
     if len(values) > _MAX_SEARCHES:
-        return "{at}.labels ? {}", (key,)
+        return _key_search(key)
+    # The index serves containment, but no array of alternatives.
     alternatives = " OR ".join(["{at}.labels @> {}"] * len(values))
-    return f"({alternatives})", tuple({key: value} for value in values)
+    return _indexed(f"({alternatives})"), tuple({key: value} for value in values)
+
+
+def _key_search(key: str) -> Search:
+    return _indexed(LABEL_KEYS.replace("{at}", "{at}.") + " ? {}"), (key,)
+
+
+def _indexed(condition: str) -> str:
+    """Return the condition with the predicate of the indexes on labels."""
+    return HAS_LABELS.replace("{at}", "{at}.") + f" AND {condition}"
 
 
 def searches(conditions: Sequence[ListCondition], attribute: str) -> list[ListCondition]:
