@@ -18,8 +18,10 @@ EXAMINED_FIRST: Final = 1_000
 SELECTIVE: Final = ("uid", "name", "set_name")
 """A filter by one of these attributes usually selects few rows, so that no other step is needed."""
 OTHER_INDEXED: Final = ("finished_at", "prefix")
-# A GIN index yields no row before it has found all of them. So a label that more of the first rows have is not looked
-# up: the index would probably find more than FOUND rows.
+SAMPLED: Final = 300
+"""The number of rows that tell whether a label is rare among all rows."""
+# A GIN index yields no row before it has found all of them. So a label that more of the first rows or of a sample have
+# is not looked up: the index would probably find more than FOUND rows.
 _RARE: Final = 0.01
 BEGIN: Final = (
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off; "
@@ -68,7 +70,8 @@ class ListReading:
 
         `access` reads the same list along a sorted index.
         """
-        if not await self._is_rare("labels", access):
+        asked = about(self._conditions, "labels") if "labels" in self._stored.indexed else []
+        if not (asked and await self._are_rare_first(asked, access) and await self._are_rare_in_sample(asked)):
             return None
         await self._connection.execute(_ALLOW_GIN)
         return await self._few(["labels"])
@@ -79,11 +82,8 @@ class ListReading:
         count = f"SELECT count(*) FROM ({found} LIMIT {FOUND + 1}) AS found"  # noqa: S608
         return bool(await self._connection.fetchval(count, *parameters.arguments) <= FOUND)
 
-    async def _is_rare(self, attribute: str, access: ListAccess) -> bool:
-        """Return whether there are conditions on the attribute that few of the first rows of a long list fulfil."""
-        asked = about(self._conditions, attribute)
-        if not asked:
-            return False
+    async def _are_rare_first(self, asked: Sequence[ListCondition], access: ListAccess) -> bool:
+        """Return whether few of the first rows of a long list fulfil the conditions."""
         parameters, at = Parameters(), self._at
         first = self._entries(access, parameters, f"LIMIT {EXAMINED_FIRST}")
         fulfilled = parameters.bind(asked, at)
@@ -92,6 +92,19 @@ class ListReading:
             *parameters.arguments,
         )
         return bool(row["rows"] == EXAMINED_FIRST and row["found"] <= EXAMINED_FIRST * _RARE)
+
+    async def _are_rare_in_sample(self, asked: Sequence[ListCondition]) -> bool:
+        """Return whether few of all rows fulfil the conditions, judged by a sample of them.
+
+        Uids are random, so the rows with the lowest ones are a sample. It hardly changes, so that it stays in memory.
+        """
+        parameters, at = Parameters(), self._at
+        sample = f"SELECT * FROM {self._table} WHERE {self._stored.only} ORDER BY uid LIMIT {SAMPLED}"  # noqa: S608
+        found = await self._connection.fetchval(
+            f"SELECT count(*) FROM ({sample}) AS {at} WHERE {parameters.bind(asked, at)}",  # noqa: S608
+            *parameters.arguments,
+        )
+        return bool(found <= SAMPLED * _RARE)
 
     def _matching(self, finding: Sequence[ListCondition], parameters: Parameters) -> str:
         """Return the FROM clause for the rows that match, of those that the conditions find by their index."""

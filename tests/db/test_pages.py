@@ -109,6 +109,19 @@ async def test_a_label_that_many_jobs_have_is_not_looked_up(db: Database, databa
         assert "jobs_by_label" in plan
 
 
+async def test_a_label_that_many_jobs_have_is_not_looked_up_though_new_ones_lack_it(
+    db: Database, database_url: str
+) -> None:
+    async with filled(database_url, ROWS) as connection:
+        new = NOW + timedelta(seconds=ROWS // 2 - EXAMINED)
+        await connection.execute("UPDATE jobs SET labels = labels - 'team' WHERE created_at > $1", new)
+        _, plan = await examined(db, STORED_JOBS, Criteria(labels=parse_selector("team=vision")), None)
+        assert "jobs_by_label" not in plan
+        await connection.execute("UPDATE jobs SET labels = labels - 'team' WHERE labels ->> 'rare' IS NULL")
+        _, plan = await examined(db, STORED_JOBS, Criteria(labels=parse_selector("team=vision")), None)
+        assert "jobs_by_label" in plan
+
+
 async def test_labels_are_found_in_order_at_once(database_url: str) -> None:
     """A list of new entries without order would be read by every query."""
     async with filled(database_url, ROWS) as connection:

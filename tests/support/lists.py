@@ -9,4 +9,5 @@ def examine_few(monkeypatch: pytest.MonkeyPatch, rows: int, *, first: int) -> No
     """Let a page of a list examine at most this number of rows, and `first` of them before it tries other indexes."""
     monkeypatch.setattr(list_reading, "EXAMINED", rows)
     monkeypatch.setattr(list_reading, "FOUND", rows)
+    monkeypatch.setattr(list_reading, "SAMPLED", rows)
     monkeypatch.setattr(list_reading, "EXAMINED_FIRST", first)
