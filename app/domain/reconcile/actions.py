@@ -53,6 +53,7 @@ class CaptureEvidence:
     pod_name: str
     pod_uid: str
     containers: tuple[str, ...]
+    node: str | None = None
     failed_container: str | None = None
     lines: int = 1
 

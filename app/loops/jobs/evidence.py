@@ -7,7 +7,7 @@ reason is stored.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from typing import Any
 from uuid import UUID
 
@@ -31,6 +31,7 @@ from app.k8s.logs import read_log
 from app.loops import metrics
 from app.loops.jobs.event_lists import EventLists, PodEvents
 from app.loops.jobs.expectations import Expectations
+from app.loops.jobs.node_turns import NodeTurns
 from app.loops.leadership.lease import Leadership
 from app.loops.settings import EvidenceSettings
 
@@ -67,6 +68,7 @@ class EvidenceCapture:
         self._settings = settings
         self._event_lists = event_lists
         self._verify = verify
+        self._turns = NodeTurns()
 
     async def events(self, job: JobIdentity, actions: Sequence[CaptureEvidence]) -> PodEvents:
         """Read the Events of the pods. The result lacks those that the cluster does not give."""
@@ -122,10 +124,12 @@ class EvidenceCapture:
         Raises:
             KubeError: the cluster did not give it, and the deadline has not passed: try again.
         """
-        # Only in memory: a new controller gives the capture its full time again, which loses nothing.
-        since = expectations.capturing_since.setdefault(action.pod_uid, self._clock.monotonic())
-        expired = self._clock.monotonic() - since >= self._settings.deadline
-        logs, refusals = await self._logs(job, action)
+        async with self._turn(action):
+            # Not before the turn: the deadline is for the cluster, and other jobs must not use it up. Only in memory: a
+            # new controller gives the capture its full time again, which loses nothing.
+            since = expectations.capturing_since.setdefault(action.pod_uid, self._clock.monotonic())
+            expired = self._clock.monotonic() - since >= self._settings.deadline
+            logs, refusals = await self._logs(job, action)
         failure = next((error for error in refusals.values() if not _is_final(error)), None)
         if failure is not None and (not expired or isinstance(failure, Unreachable)):
             # While the API server does not answer, the pod keeps its finalizer and its logs, so waiting loses nothing.
@@ -143,6 +147,10 @@ class EvidenceCapture:
             events=[_rendered(event) for event in events],
             last_lines=_last_lines(action, logs),
         )
+
+    def _turn(self, action: CaptureEvidence) -> AbstractAsyncContextManager[None]:
+        """Return the turn of an attempt at its node. An attempt without logs needs none."""
+        return self._turns.turn(action.node or "") if action.containers else nullcontext()
 
     async def _logs(self, job: JobIdentity, action: CaptureEvidence) -> tuple[dict[str, Log], dict[str, KubeError]]:
         logs: dict[str, Log] = {}

@@ -82,11 +82,17 @@ def test_a_failed_attempt_waits_for_its_evidence() -> None:
         ObservedContainer(name="never", state="waiting"),
         ObservedContainer(name="again", state="waiting", restart_count=1),
     )
-    pod = a_pod(phase=P.FAILED, exit_code=3, finished_at=at(5), containers=containers)
+    pod = a_pod(phase=P.FAILED, node="node-7", exit_code=3, finished_at=at(5), containers=containers)
     decision = decide(ONE, RUNNING, pod, now=5)
     assert decision.actions == (
         CaptureEvidence(
-            key=W0, attempt=1, pod_name=NAME, pod_uid=pod_uid(W0), containers=("main", "again"), lines=MAX_LINES
+            key=W0,
+            attempt=1,
+            pod_name=NAME,
+            pod_uid=pod_uid(W0),
+            containers=("main", "again"),
+            node="node-7",
+            lines=MAX_LINES,
         ),
     )
     ((key, attempt),) = decision.ended

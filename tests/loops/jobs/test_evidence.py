@@ -1,5 +1,6 @@
 """The last log lines of an attempt are stored before its pod may go, unless nobody can give them any more."""
 
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from app.domain.vocabulary import Evidence, Outcome, ReplicaPhase
 from app.k8s.api import KubeApi
 from app.k8s.errors import KubeError, Unreachable
 from app.k8s.transport import ClusterEndpoint
+from app.loops.jobs import node_turns
 from app.loops.jobs.creator import Work
 from app.loops.jobs.event_lists import MAX_EVENTS, EventLists
 from app.loops.jobs.evidence import EvidenceCapture
@@ -145,6 +147,27 @@ async def test_a_kubelet_that_does_not_answer_is_asked_again_until_the_deadline(
     assert "main" in reason
     assert "the kubelet is unwell" in reason
     assert await last_lines(harness, uid) is None
+
+
+async def test_the_time_in_which_a_node_gives_other_logs_does_not_count_for_the_deadline(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_turns, "LONGEST_WAIT", 0.01)
+    turns = node_turns.NodeTurns()
+    monkeypatch.setattr(harness.evidence, "_turns", turns)
+    uid, work, action = await ended(harness)
+    action = replace(action, node="node-1")
+    async with AsyncExitStack() as others:
+        for _ in range(node_turns.AT_ONCE):
+            await others.enter_async_context(turns.turn("node-1"))
+        for _ in range(2):
+            with pytest.raises(node_turns.NoTurn):
+                await captured(harness.evidence, work, action)
+            harness.clock.skip(AFTER_DEADLINE)
+        harness.kubelet.log_status = 500
+    with pytest.raises(KubeError, match="the kubelet is unwell"):
+        await captured(harness.evidence, work, action)
+    assert await state(harness, uid) == (Evidence.NONE, None)
 
 
 async def test_a_kubelet_that_answers_again_is_in_time(harness: Harness) -> None:
