@@ -67,7 +67,7 @@ def _names(settings: Settings) -> list[str]:
 def _prepare_fork(settings: Settings) -> None:
     """Load now what the processes need, so that they share the memory and need not load it again.
 
-    They run the code of this moment, also if another version is installed before one of them is started again.
+    They run this code even if another version is installed before one of them is started again.
     """
     bootstrap.import_parts(settings)
     create_app()  # fills the caches of models and types

@@ -19,7 +19,7 @@ _IDENTIFIER: Final = re.compile(r"""^(revision|down_revision)\b[^=\n]*=\s*["'](\
 
 @dataclass(frozen=True, slots=True)
 class Revisions:
-    """The revisions that have a migration, and those of them that no other one follows."""
+    """The revisions of a set of migrations. `heads` are those that no other revision follows."""
 
     known: frozenset[str]
     heads: frozenset[str]
@@ -40,7 +40,7 @@ def revisions_in(scripts: Iterable[str]) -> Revisions:
 
 
 async def check_database(url: str) -> list[str]:
-    """Do the same as `check`, with a connection of its own.
+    """Open a connection, and return why this version cannot use the database; nothing if its schema is current.
 
     Raises:
         DatabaseUnavailable: the server does not answer.

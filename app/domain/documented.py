@@ -22,7 +22,7 @@ _MODULES: Final = 128
 
 
 class DocumentedModel(BaseModel):
-    """Base of these models. A description in `Field` has precedence over a string."""
+    """A model whose fields are described by the strings below them. A description in `Field` has precedence."""
 
     @classmethod
     @override

@@ -1,4 +1,4 @@
-"""What a client exchanges at the issuer, and what it gets."""
+"""The form that asks an issuer for a token, and the token that a client gets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

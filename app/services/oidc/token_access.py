@@ -1,4 +1,4 @@
-"""Composes the access with tokens. A process without an issuer does not import what verifies the tokens of one."""
+"""Composes the access with tokens. Only a process with an issuer imports the code that verifies the issuer's tokens."""
 
 from typing import TYPE_CHECKING
 
