@@ -4,9 +4,9 @@ The published wheel requires only the packages of the client, because setup.py r
 checkout. Therefore the wheel is built from the source distribution, not from the checkout.
 """
 
+import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 
@@ -25,8 +25,8 @@ def build_distributions(target: Path, source: Path = ROOT) -> tuple[Path, Path]:
     """Build the source distribution, and the wheel from it. Return their paths."""
     archive = build("build_sdist", source, target)
     with tempfile.TemporaryDirectory() as scratch:
-        with tarfile.open(archive) as packed:
-            packed.extractall(scratch, filter="data")
+        # Not `tarfile`, whose extraction filters Python has only since 3.11.4. The archive is our own.
+        shutil.unpack_archive(archive, scratch)
         wheel = build("build_wheel", Path(scratch, archive.name.removesuffix(".tar.gz")), target)
     return archive, wheel
 
