@@ -227,6 +227,14 @@ def syncing(server: CacheServer) -> list[int]:
     return [pid for pid, command in processes_of(server.mark).items() if "juicefs --verbose sync" in command]
 
 
+def kill_all(pids: list[int]) -> list[int]:
+    """Kill these processes, and return them. Their children may need another call."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return pids
+
+
 def fill_up(path: Path) -> None:
     with suppress(OSError), path.open("wb", buffering=0) as file:
         while True:
@@ -244,9 +252,7 @@ async def test_a_result_waits_for_room_on_the_disk(tmp_path: Path) -> None:
         filler = disk / "filler"
         fill_up(filler)
         await until(lambda: syncing(server), what="the command")
-        for pid in syncing(server):
-            os.kill(pid, signal.SIGKILL)
-        await until(lambda: not syncing(server), what="its end")
+        await until(lambda: not kill_all(syncing(server)), what="its end")
         assert (await server.result("sync", name) or {})["status"] == "running"
         filler.unlink()
         assert "was killed by signal 9" in (await server.ended("sync", name))["message"]

@@ -43,6 +43,8 @@ async def test_a_set_shows_what_uses_it_and_what_happened(tab: Tab, user: User) 
 async def test_a_deletion_states_its_consequences_and_concerns_the_version_that_was_shown(tab: Tab, user: User) -> None:
     created = await create_set(user, "deleted")
     await tab.open(f"#/data/{created['uid']}")
+    # The status is at rest then. Otherwise it could change after the click, and the deletion would be refused.
+    await expect(tab.page.get_by_role("table", name="Conditions").get_by_text("ErrorSecretNotExist")).to_be_visible()
     await tab.page.get_by_role("button", name="Delete").click()
     dialog = tab.page.get_by_role("alertdialog", name="Delete the sample set deleted?")
     await expect(dialog.get_by_text("The data remains in the storage")).to_be_visible()
