@@ -9,6 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 
+from app.domain.reconcile.lifecycle import NO_POD
 from tests.crash.gateways import PATIENCE, client_of, until_held, until_ready
 from tests.crash.ledger import ledger, objects_by_job
 from tests.crash.pods import pod_watcher
@@ -37,6 +38,13 @@ CREATE FUNCTION listen() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   RETURN NEW;
 END $$;
 CREATE TRIGGER listen BEFORE INSERT OR UPDATE ON heartbeats FOR EACH ROW EXECUTE FUNCTION listen();
+"""
+
+# `known` counts what only a pod can show.
+ATTEMPTS = """
+SELECT attempt, outcome, reason, evidence, evidence_reason,
+       num_nonnulls(pod_uid, node, pod_ip, created_at, started_at, finished_at, exit_code) AS known
+FROM attempts
 """
 
 
@@ -139,6 +147,45 @@ async def test_a_pod_created_by_a_delayed_request_is_deleted(
             await book.settled()
             await book.check_history(uid)
     await db.close()
+
+
+async def test_an_attempt_whose_pod_was_never_created_says_so(
+    busy_cluster: Cluster, crash_api: KubeClient, crash_namespace: str, database_url: str, tmp_path: Path
+) -> None:
+    """The controller was killed between its decision and the create. The job was deleted meanwhile."""
+    db = await asyncpg.connect(database_url)
+    with pod_watcher(busy_cluster, crash_namespace) as pods:
+        async with (
+            kube_proxy(busy_cluster) as proxy,
+            gateway_process(database_url, proxy.kubeconfig(tmp_path / "kubeconfig"), tmp_path / "old") as old,
+        ):
+            await old.start()
+            proxy.hold("^POST .*/pods[? ]")
+            async with client_of(old, crash_api, crash_namespace) as client:
+                job = await client.submit(generic_job("short", task("worker", FOREVER)))
+                await until(lambda: proxy.held, what="a request is held", within=PATIENCE)
+                await client.act("DELETE", "short")
+            await old.kill()
+        async with (
+            gateway_process(database_url, busy_cluster.kubeconfig, tmp_path / "new", **STEADY) as new,
+            ledger(database_url) as book,
+        ):
+            await new.start()
+            await book.settled()
+            await book.check_history(str(job["uid"]))
+        rows = [dict(row) for row in await db.fetch(ATTEMPTS)]
+        assert not pods.uids
+    await db.close()
+    assert rows == [
+        {
+            "attempt": 1,
+            "outcome": "Stopped",
+            "reason": "Removed",
+            "evidence": "Unavailable",
+            "evidence_reason": NO_POD,
+            "known": 0,
+        }
+    ]
 
 
 async def _submit_late(client: Client, end: str) -> str:

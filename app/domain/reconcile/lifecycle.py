@@ -32,6 +32,7 @@ OUT_OF_MEMORY = "OOMKilled"  # the reason that the kubelet reports
 NODE_LOST_WARNING = (
     "its node does not answer, so the process may still run; the pod object was deleted without waiting for it"
 )
+NO_POD = "the attempt had no pod"  # the reason why its evidence is unavailable
 
 
 def track(replica: Replica, pods: Sequence[ObservedPod], gone: frozenset[str]) -> Replica:

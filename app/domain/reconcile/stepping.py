@@ -17,7 +17,7 @@ from app.domain.reconcile.actions import (
     ReadEvents,
     ReleasePod,
 )
-from app.domain.reconcile.lifecycle import NODE_LOST_WARNING, is_loss, pod_of, was_stopped
+from app.domain.reconcile.lifecycle import NO_POD, NODE_LOST_WARNING, is_loss, pod_of, was_stopped
 from app.domain.reconcile.timing import Timing
 from app.domain.status.failures import cause_of, failure_of
 from app.domain.status.log_lines import MAX_LINES
@@ -135,13 +135,15 @@ class Stepper:
         # A new attempt has never been passed to the actuator, so no create of it can arrive.
         if is_new or attempt.phase is ReplicaPhase.DELETED:
             return replace(attempt, phase=ReplicaPhase.DELETED)
+        reason = self.directive.stop or StopReason.CLEAN_UP
         return replace(
             attempt,
             phase=ReplicaPhase.DELETED,
             outcome=Outcome.STOPPED,
-            stopping=self.directive.stop or StopReason.CLEAN_UP,
+            stopping=reason,
+            reason=reason,
             evidence=Evidence.UNAVAILABLE,
-            evidence_reason="the attempt had no pod",
+            evidence_reason=NO_POD,
         )
 
     def _alive(self, step: Step, pod: ObservedPod) -> None:

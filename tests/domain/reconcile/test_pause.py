@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from app.domain.plan import JobPlan
 from app.domain.reconcile.actions import CaptureEvidence, ConfirmGone, CreatePod, DeletePod, ReleasePod
+from app.domain.reconcile.lifecycle import NO_POD
 from app.domain.status.observed import ClusterRefusal, RefusalVerdict
-from app.domain.status.records import Intent
+from app.domain.status.records import Attempt, Intent
 from app.domain.vocabulary import (
     ConditionType,
     Evidence,
@@ -161,10 +163,35 @@ def test_pause_ends_an_attempt_without_a_pod_and_its_number_is_not_reused() -> N
     decision = decide(a_plan({"worker": 1}, paused=True), a_record(running_status(), a_replica(W0, creating)))
     attempt = decision.replicas[W0].attempt
     assert (attempt.outcome, attempt.evidence) == (Outcome.STOPPED, Evidence.UNAVAILABLE)
+    assert decision.ended == ((W0, attempt),)
     assert decision.status.phase is JobPhase.PAUSED
     late = decide(a_plan({"worker": 1}, paused=True), next_record(RUNNING, decision), a_pod(W0))
     assert actions_of(late, DeletePod) == [DeletePod(name="job-worker-0", uid=pod_uid(W0))]
     assert (late.status.phase, late.status.reason) == (JobPhase.PAUSED, Reason.PAUSING)
+
+
+@pytest.mark.parametrize(
+    ("plan", "intent", "reason"),
+    [
+        (a_plan({"worker": 1}, paused=True), Intent(generation=1), StopReason.PAUSE),
+        (a_plan({"worker": 1}), CANCEL, StopReason.CANCEL),
+        (a_plan({"worker": 1}), Intent(generation=1, cancel=True, remove=True), StopReason.REMOVE),
+    ],
+)
+def test_an_attempt_that_never_had_a_pod_says_so_and_why_it_was_stopped(
+    plan: JobPlan, intent: Intent, reason: StopReason
+) -> None:
+    creating = an_attempt(seen=False, phase=ReplicaPhase.CREATING)
+    decision = decide(plan, a_record(running_status(), a_replica(W0, creating)), intent=intent)
+    assert decision.replicas[W0].attempt == Attempt(
+        number=1,
+        phase=ReplicaPhase.DELETED,
+        outcome=Outcome.STOPPED,
+        stopping=reason,
+        reason=reason,
+        evidence=Evidence.UNAVAILABLE,
+        evidence_reason=NO_POD,
+    )
 
 
 def test_cancel_stops_all_pods_and_names_its_actor() -> None:
