@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from app.domain.plan import Rank
 from app.domain.reconcile.actions import CreatePod, DeletePod, ReleasePod
+from app.domain.reconcile.lifecycle import NO_POD
 from app.domain.reconcile.reconcile import PODS_PER_RECONCILE, reconcile
 from app.domain.reconcile.values import Decision, Inputs
 from app.domain.status.records import Attempt
@@ -84,7 +85,12 @@ def _keeps_recorded_ends(world: World, decision: Decision) -> None:
         if before is not None:
             assert _end(before) == _end(attempt)
             assert before.pod_uid in (None, attempt.pod_uid)
-            assert before.evidence in (Evidence.NONE, attempt.evidence)
+            # The pod of a late create has evidence, although the record said that the attempt had no pod.
+            is_late = before.pod_uid is None and attempt.pod_uid is not None
+            assert before.evidence in (Evidence.NONE, attempt.evidence) or (
+                is_late and attempt.evidence is Evidence.NONE
+            )
+            assert (attempt.evidence_reason == NO_POD) <= (attempt.pod_uid is None)
 
 
 def _says_everything_once(world: World, decision: Decision) -> None:

@@ -41,9 +41,10 @@ def track(replica: Replica, pods: Sequence[ObservedPod], gone: frozenset[str]) -
     pod = pod_of(attempt, pods)
     if attempt.outcome is not None:
         # A create took effect after the attempt had ended without a pod. Recording the uid lets the step delete the
-        # pod.
+        # pod. It may run before that, so its evidence is captured like that of any other pod.
         if pod is not None and attempt.pod_uid is None:
-            return replace(replica, attempt=replace(attempt, pod_uid=pod.uid, node=pod.node))
+            late = replace(attempt, pod_uid=pod.uid, node=pod.node, evidence=Evidence.NONE, evidence_reason=None)
+            return replace(replica, attempt=late)
         return replica
     if pod is None:
         # Absence from the mirror proves nothing, because it may lag behind. Only a quorum read confirms that a pod is

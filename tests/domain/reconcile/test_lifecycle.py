@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.domain.plan import RetryableExits
-from app.domain.reconcile.lifecycle import NODE_LOST_WARNING, Budget, settle, track
+from app.domain.reconcile.lifecycle import NO_POD, NODE_LOST_WARNING, Budget, settle, track
 from app.domain.reconcile.timing import Timing
 from app.domain.status.observed import ObservedContainer, ObservedPod
 from app.domain.status.records import Attempt, JobStatus, Replica, Transition
@@ -134,9 +134,16 @@ def test_an_attempt_follows_only_its_recorded_pod() -> None:
 
 
 def test_the_pod_of_a_late_create_is_recorded_with_its_ended_attempt() -> None:
-    given_up = Attempt(number=1, outcome=Outcome.STOPPED, evidence=Evidence.UNAVAILABLE, phase=P.DELETED)
+    given_up = Attempt(
+        number=1,
+        outcome=Outcome.STOPPED,
+        phase=P.DELETED,
+        evidence=Evidence.UNAVAILABLE,
+        evidence_reason=NO_POD,
+    )
     found = track(a_replica(attempt=given_up), [a_pod()], NONE).attempt
     assert (found.pod_uid, found.outcome, found.phase) == ("worker0-1", Outcome.STOPPED, P.DELETED)
+    assert (found.evidence, found.evidence_reason) == (Evidence.NONE, None)
 
 
 @pytest.mark.parametrize(

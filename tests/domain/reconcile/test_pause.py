@@ -194,6 +194,20 @@ def test_an_attempt_that_never_had_a_pod_says_so_and_why_it_was_stopped(
     )
 
 
+def test_the_evidence_of_a_late_pod_is_stored_before_it_is_released() -> None:
+    plan = a_plan({"worker": 1}, paused=True)
+    creating = a_replica(W0, an_attempt(seen=False, phase=ReplicaPhase.CREATING))
+    record = next_record(RUNNING, decide(plan, a_record(running_status(), creating)))
+    ended_pod = a_pod(W0, ReplicaPhase.FAILED, held=True, deletion_deadline=T0)
+    late = decide(plan, record, ended_pod)
+    assert [action.pod_uid for action in actions_of(late, CaptureEvidence)] == [pod_uid(W0)]
+    assert not actions_of(late, ReleasePod)
+    stopped = late.replicas[W0]
+    stored = replace(stopped, attempt=replace(stopped.attempt, evidence=Evidence.CAPTURED))
+    after = decide(plan, a_record(late.status, stored), ended_pod)
+    assert [action.uid for action in actions_of(after, ReleasePod)] == [pod_uid(W0)]
+
+
 def test_cancel_stops_all_pods_and_names_its_actor() -> None:
     first = decide(a_plan(), RUNNING, a_pod(W0), a_pod(W1), intent=CANCEL)
     assert first.status.reason == Reason.CANCELLING
