@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from app.models.base import metadata
+from bench.soak.attempts import StoredRow, differences, without_pod
 from bench.soak.judgement import (
     ALLOWANCES,
     Inventory,
@@ -18,6 +19,7 @@ from bench.soak.judgement import (
 from bench.soak.load import Answers, LoadFigures
 from bench.soak.processes import WORKER, Sample
 from bench.soak.tables import EXPLANATIONS, TableSize, unexplained
+from tests.crash.pods import Attempt
 
 NONE = Answers(done=0, retries=0, broken=0, refused=0, p50=0, p99=0, codes={})
 LOAD = LoadFigures(
@@ -31,7 +33,17 @@ LOAD = LoadFigures(
     error="no answer",
 )
 FOUND = Inventory(
-    jobs=10, names=10, remaining=0, history_gaps=0, feed_gaps=0, pods=1, doubles=0, objects=0, phases={"Cancelled": 10}
+    jobs=10,
+    names=10,
+    remaining=0,
+    history_gaps=0,
+    feed_gaps=0,
+    pods=1,
+    doubles=0,
+    without_pod=0,
+    differences=(),
+    objects=0,
+    phases={"Cancelled": 10},
 )
 
 
@@ -43,6 +55,7 @@ FOUND = Inventory(
         ({}, {"jobs": 11}, ["1 jobs exist twice"]),
         ({}, {"jobs": 11, "names": 11}, ["10 jobs were accepted, and 11 exist"]),
         ({}, {"doubles": 2}, ["2 attempts had more than one pod"]),
+        ({}, {"differences": ["a sentence"]}, ["a sentence"]),
         ({}, {"remaining": 1}, ["1 deleted jobs are not gone"]),
         ({}, {"objects": 3}, ["3 objects of deleted jobs are left in the cluster"]),
         ({}, {"history_gaps": 1, "feed_gaps": 2}, ["1 jobs have an incomplete history", "the feed has 2 gaps"]),
@@ -121,8 +134,51 @@ def test_every_table_is_explained() -> None:
 
 def test_a_table_with_more_rows_than_its_explanation_is_named() -> None:
     size = TableSize(rows=11, bytes=8192)
-    assert unexplained({"jobs": size, "attempts": size}, jobs=11, pods=11, live=0) == []
-    assert unexplained({"jobs": size, "new": size}, jobs=10, pods=0, live=0) == [
+    assert unexplained({"jobs": size, "attempts": size}, jobs=11, pods=9, without_pod=2, live=0) == []
+    assert unexplained({"jobs": size, "new": size}, jobs=10, pods=0, without_pod=0, live=0) == [
         "the table jobs has 11 rows; 10 are explained",
         "the table new has 11 rows; 0 are explained",
     ]
+    assert unexplained({"attempts": size, "attempt_logs": size}, jobs=11, pods=10, without_pod=1, live=0) == [
+        "the table attempt_logs has 11 rows; 10 are explained"
+    ]
+
+
+ATTEMPT = Attempt("uid", "worker", 0, 1)
+ROW = StoredRow(table="attempts", namespace="ns", job="job", attempt=ATTEMPT, pod_uid="pod")
+NO_POD_ROW = replace(ROW, pod_uid=None, had_none=True)
+UNEXPLAINED = "has rows that no pod explains: ns/job/worker[0]/1"
+UNRECORDED = "attempts that had a pod are not recorded: uid/worker[0]/1"
+
+
+@pytest.mark.parametrize(
+    ("rows", "pods", "without", "said"),
+    [
+        ([ROW, replace(ROW, table="attempt_logs"), replace(ROW, table="attempt_events")], {"pod"}, 0, []),
+        ([ROW], {"pod", "other"}, 0, []),
+        ([NO_POD_ROW], set(), 1, []),
+        ([ROW], set(), 0, [f"the table attempts {UNEXPLAINED}"]),
+        ([ROW], {"other"}, 0, [f"the table attempts {UNEXPLAINED}"]),
+        ([replace(ROW, pod_uid=None)], set(), 0, [f"the table attempts {UNEXPLAINED}"]),
+        ([NO_POD_ROW], {"pod"}, 0, [f"the table attempts {UNEXPLAINED}"]),
+        ([NO_POD_ROW, replace(NO_POD_ROW, table="attempt_logs")], set(), 1, [f"the table attempt_logs {UNEXPLAINED}"]),
+        ([], {"pod"}, 0, [UNRECORDED]),
+        (
+            [replace(ROW, table="attempt_logs")],
+            {"pod"},
+            0,
+            [UNRECORDED],
+        ),
+    ],
+)
+def test_attempts_and_pods_that_do_not_explain_each_other_are_named(
+    rows: Sequence[StoredRow], pods: set[str], without: int, said: Sequence[str]
+) -> None:
+    seen = {ATTEMPT: pods} if pods else {}
+    assert (without_pod(rows, seen), differences(rows, seen)) == (without, said)
+
+
+def test_many_unexplained_attempts_are_named_in_part() -> None:
+    rows = [replace(ROW, attempt=ATTEMPT._replace(rank=rank)) for rank in range(25)]
+    [sentence] = differences(rows, {})
+    assert sentence.endswith("ns/job/worker[19]/1 and 5 more")

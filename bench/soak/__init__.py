@@ -3,6 +3,6 @@
     soak.c ── submit, poll, delete ──▶ supervisor ─┬─ worker, worker ──▶ PostgreSQL
     SoakGateway ── SIGKILL, start ───▶             └─ controller ──────▶ cluster with a node agent
 
-Rule: `judgement.py` and `tables.py` decide without I/O whether a job was lost or duplicated, and what grew beyond its
-bound. No bound depends on the speed of the machine.
+Rule: functions without I/O in `judgement.py`, `tables.py` and `attempts.py` decide whether a job was lost or
+duplicated, and what grew beyond its bound. No bound depends on the speed of the machine.
 """

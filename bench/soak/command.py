@@ -58,7 +58,13 @@ def problems(result: SoakResult, plan: SoakPlan) -> list[str]:
         *judgement.losses(result.load, result.inventory),
         *judgement.growth_of_descriptors(found),
         *judgement.growth_of_memory(found),
-        *unexplained(result.end, jobs=result.load.submitted, pods=result.inventory.pods, live=plan.rates.live),
+        *unexplained(
+            result.end,
+            jobs=result.load.submitted,
+            pods=result.inventory.pods,
+            without_pod=result.inventory.without_pod,
+            live=plan.rates.live,
+        ),
     ]
 
 

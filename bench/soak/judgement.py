@@ -56,6 +56,10 @@ class Inventory:
     pods: int
     doubles: int
     """Attempts that had more than one pod."""
+    without_pod: int
+    """Attempts that say that they never had a pod."""
+    differences: Sequence[str]
+    """What the recorded attempts and the pods do not explain of each other, as sentences."""
     objects: int
     """Objects in the cluster that belong to a job."""
     phases: Mapping[str, int]
@@ -79,7 +83,7 @@ def losses(load: LoadFigures, found: Inventory) -> list[str]:
         f"{found.history_gaps} jobs have an incomplete history": found.history_gaps,
         f"the feed has {found.feed_gaps} gaps": found.feed_gaps,
     }
-    return [sentence for sentence, count in counts.items() if count]
+    return [*(sentence for sentence, count in counts.items() if count), *found.differences]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

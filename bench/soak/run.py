@@ -16,6 +16,7 @@ from app.embedded_postgres.server import EmbeddedPostgres
 from app.loops.maintenance.sweeper import FEED_ROWS_KEPT
 from bench.gateway import new_database, new_token
 from bench.soak import tables
+from bench.soak.attempts import differences, stored_rows, without_pod
 from bench.soak.gateway import SoakGateway, Victim
 from bench.soak.judgement import Inventory
 from bench.soak.load import LoadFigures, SoakLoad, SoakRates, running_load
@@ -172,12 +173,15 @@ class SoakRun:
     async def _inventory(self, namespace: str, api: KubeClient, pods: PodWatcher) -> Inventory:
         phases = await self._db.fetch("SELECT phase, count(*) AS count FROM jobs GROUP BY phase ORDER BY phase")
         left = await objects_by_job(api, namespace)
+        rows = await stored_rows(self._db)
         return Inventory(
             **dict(await self._db.fetchrow(_JOBS)),
             history_gaps=await self._db.fetchval(_HISTORY_GAPS),
             feed_gaps=await self._db.fetchval(_FEED_GAPS) or 0,
             pods=len(pods.uids),
             doubles=len(pods.doubles()),
+            without_pod=without_pod(rows, pods.uids),
+            differences=differences(rows, pods.uids),
             objects=sum(map(len, left.values())),
             phases={row["phase"]: row["count"] for row in phases},
         )

@@ -15,16 +15,20 @@ _CONSTANT: Final = "constant"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """The most rows that a table has for each accepted job, for each pod, for each live job, and otherwise."""
+    """The most rows that a table has for each accepted job, for each pod, for each live job, and otherwise.
+
+    `without_pod` are those for each attempt that says that it never had a pod.
+    """
 
     reason: str
     job: int = 0
     pod: int = 0
+    without_pod: int = 0
     live: int = 0
     others: int = 0
 
-    def limit(self, *, jobs: int, pods: int, live: int) -> int:
-        return self.job * jobs + self.pod * pods + self.live * live + self.others
+    def limit(self, *, jobs: int, pods: int, without_pod: int, live: int) -> int:
+        return self.job * jobs + self.pod * pods + self.without_pod * without_pod + self.live * live + self.others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +43,7 @@ EXPLANATIONS: Final[Mapping[str, Explanation]] = {
     "status_history": Explanation(reason=_FOREVER, job=6, pod=4),
     "conditions": Explanation(reason=_FOREVER, job=5),
     "replicas": Explanation(reason=_FOREVER, job=1),
-    "attempts": Explanation(reason=f"{_FOREVER}: one for each pod", pod=1),
+    "attempts": Explanation(reason=f"{_FOREVER}: one for each pod, also if it was never created", pod=1, without_pod=1),
     "attempt_logs": Explanation(reason=f"{_FOREVER}: one for each container of a pod", pod=1),
     "attempt_events": Explanation(reason=f"{_FOREVER}: one for each pod", pod=1),
     "scale_records": Explanation(reason=_FOREVER),
@@ -71,11 +75,11 @@ async def sizes(connection: Any) -> dict[str, TableSize]:
     return found
 
 
-def unexplained(found: Mapping[str, TableSize], *, jobs: int, pods: int, live: int) -> list[str]:
+def unexplained(found: Mapping[str, TableSize], *, jobs: int, pods: int, without_pod: int, live: int) -> list[str]:
     """Return the tables with more rows than their explanation allows, or without one, as sentences."""
-    limits = {
-        table: EXPLANATIONS[table].limit(jobs=jobs, pods=pods, live=live) if table in EXPLANATIONS else 0
-        for table in found
+    limits = dict.fromkeys(found, 0) | {
+        table: explanation.limit(jobs=jobs, pods=pods, without_pod=without_pod, live=live)
+        for table, explanation in EXPLANATIONS.items()
     }
     return [
         f"the table {table} has {size.rows} rows; {limits[table]} are explained"

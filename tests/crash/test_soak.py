@@ -48,12 +48,12 @@ async def test_nothing_is_lost_or_duplicated_and_descriptors_and_tables_stay_bou
     roles = {one.role: one for one in judgement.courses(result.samples, result.load.seconds)}
     assert roles[WORKER].descriptors.growth_base > 0, "no worker lived long enough to be judged"
     assert judgement.growth_of_descriptors(list(roles.values())) == []
-    jobs = result.load.submitted
-    assert unexplained(result.end, jobs=jobs, pods=result.inventory.pods, live=PLAN.rates.live) == []
+    jobs, pods, without_pod = result.load.submitted, result.inventory.pods, result.inventory.without_pod
+    assert unexplained(result.end, jobs=jobs, pods=pods, without_pod=without_pod, live=PLAN.rates.live) == []
     assert result.a_day_later["idempotency_keys"].rows == 0
     assert result.a_day_later["job_events"].rows <= FEED_ROWS_KEPT
     prove(
         f"soak: kills {sum(result.kills.values())}, jobs {jobs}, polls {result.load.poll.done}, "
-        f"repeated requests {result.load.submit.retries + result.load.delete.retries}, pods {result.inventory.pods}, "
+        f"repeated requests {result.load.submit.retries + result.load.delete.retries}, pods {pods}, "
         "losses 0, doubles 0"
     )

@@ -10,6 +10,7 @@ import asyncpg
 import pytest
 
 from app.domain.reconcile.lifecycle import NO_POD
+from bench.soak.attempts import differences, stored_rows, without_pod
 from tests.crash.gateways import PATIENCE, client_of, until_held, until_ready
 from tests.crash.ledger import ledger, objects_by_job
 from tests.crash.pods import pod_watcher
@@ -174,7 +175,9 @@ async def test_an_attempt_whose_pod_was_never_created_says_so(
             await book.settled()
             await book.check_history(str(job["uid"]))
         rows = [dict(row) for row in await db.fetch(ATTEMPTS)]
+        stored = await stored_rows(db)
         assert not pods.uids
+    assert (without_pod(stored, pods.uids), differences(stored, pods.uids)) == (1, [])
     await db.close()
     assert rows == [
         {
