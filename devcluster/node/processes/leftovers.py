@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 MARK = "JOBGATE_DEV_CONTAINER"
 PID_FILE = "pid"
@@ -24,7 +25,7 @@ def remember(folder: Path, pid: int) -> None:
 def start_time(pid: int) -> str:
     """Return a value that differs between two processes with the same pid, or an empty string without a process."""
     if LINUX:
-        return _stat_fields(pid)[1]
+        return stat_of(pid).started
     return _start_time_by_ps(pid)
 
 
@@ -33,69 +34,45 @@ def _start_time_by_ps(pid: int) -> str:
     return "_".join(shown.stdout.split())
 
 
-def _stat_fields(pid: int) -> tuple[int, str]:
-    """Return session id and start time, or 0 and an empty string if the process is gone."""
+class Stat(NamedTuple):
+    """What the system reports about a process. All values are empty if the process is gone."""
+
+    state: bytes
+    session: int
+    started: str
+
+
+def stat_of(pid: int) -> Stat:
     text = _read(pid, "stat")
     if not text:
-        return 0, ""
+        return Stat(b"", 0, "")
     # The name of the command may contain spaces and parentheses, so parsing starts after the last parenthesis.
     fields = text.rpartition(b")")[2].split()
-    return int(fields[3]), fields[19].decode()
+    return Stat(fields[0], int(fields[3]), fields[19].decode())
 
 
 def _read(pid: int, name: str) -> bytes:
-    """Return a file of a process, or nothing if the process is gone. An agent reads thousands at the end of a pod."""
+    """Return a file of a process, or nothing if the process is gone. An agent reads thousands when a pod ends."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/{name}", "rb", buffering=0) as file:  # noqa: PTH123 - faster
         return file.readall()
     return b""
 
 
-def _pids() -> Iterator[int]:
+def pids() -> Iterator[int]:
     if LINUX:
         yield from (int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208
 
 
 def marked(identity: str) -> list[int]:
     """Return the processes whose environment has an identity with this prefix."""
-    return [pid for pid in _pids() if pid != os.getpid() and _has_mark(_marks(pid), identity)]
+    prefix = identity.encode()
+    return [pid for pid in pids() if pid != os.getpid() and any(mark.startswith(prefix) for mark in marks_of(pid))]
 
 
-def _marks(pid: int) -> tuple[bytes, ...]:
+def marks_of(pid: int) -> tuple[bytes, ...]:
     prefix = f"{MARK}=".encode()
     entries = _read(pid, "environ").split(b"\0")
     return tuple(entry.removeprefix(prefix) for entry in entries if entry.startswith(prefix))
-
-
-def _has_mark(marks: tuple[bytes, ...], identity: str) -> bool:
-    return any(mark.startswith(identity.encode()) for mark in marks)
-
-
-class Descendants:
-    """Finds the processes of containers.
-
-    Environments are the most expensive to read. One with an identity is read once, because a process that replaces its
-    environment still belongs to its container.
-    """
-
-    def __init__(self) -> None:
-        self._marks: dict[tuple[int, str], tuple[bytes, ...]] = {}
-
-    def of(self, session: int, identity: str) -> list[int]:
-        """Return the processes of the session, and those with the identity, without the session leader."""
-        found: set[int] = set()
-        marks: dict[tuple[int, str], tuple[bytes, ...]] = {}
-        for pid in _pids():
-            their_session, started = _stat_fields(pid)
-            own = self._marks.get((pid, started)) or (_marks(pid) if identity else ())
-            if own:
-                marks[pid, started] = own
-            if their_session == session or (identity and _has_mark(own, identity)):
-                found.add(pid)
-        self._marks = marks
-        return sorted(found - {session, os.getpid()})
-
-
-descendants = Descendants()
 
 
 def kill_leftovers(data_dir: Path) -> list[int]:

@@ -1,6 +1,7 @@
 """One local process: its start through `launch.py`, its output, its end, and the end of its descendants."""
 
 import asyncio
+import contextlib
 import marshal
 import os
 import signal
@@ -14,7 +15,8 @@ from pathlib import Path
 from typing_extensions import override
 
 from devcluster.node.processes import launch
-from devcluster.node.processes.leftovers import LINUX, descendants, remember
+from devcluster.node.processes.descendants import descendants
+from devcluster.node.processes.leftovers import LINUX, remember
 
 # Seconds to wait for the rest of the output, which a detached descendant may hold open.
 DRAIN_SECONDS = 2.0
@@ -66,6 +68,8 @@ class Process:
     command: Command
     pumps: list[asyncio.Future[None]] = field(default_factory=list)
     gone: asyncio.Event = field(default_factory=asyncio.Event)
+    _awaited: bool = False
+    _ended: bool = False
 
     @property
     def pid(self) -> int:
@@ -73,11 +77,18 @@ class Process:
 
     async def wait(self) -> int:
         """Wait for the end, and return the exit code as a container runtime reports it: 128 + n after signal n."""
-        await _exited(self.popen)
-        code = self.popen.wait()
-        self.gone.set()
-        # The end of the first process ends all other processes of a container.
-        self.kill()
+        self._awaited = True
+        try:
+            await _exited(self.popen)
+            self.gone.set()
+            # The end of the first process ends all other processes of a container.
+            self._signal(signal.SIGKILL)
+            await descendants.end(self.pid, self.command.identity)
+            # Only then: until it is reaped, no other process can have its pid, and thus the id of its session.
+            code = self.popen.wait()
+            self._ended = True
+        finally:
+            self._awaited = False
         if self.pumps:
             await asyncio.wait(self.pumps, timeout=DRAIN_SECONDS)
         return code if code >= 0 else 128 - code
@@ -86,24 +97,21 @@ class Process:
         self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Send SIGKILL to the process and all its descendants, also in other process groups and sessions."""
-        remaining = descendants.of(self.pid, self.command.identity)
+        """Send SIGKILL to the process and all its descendants, also in other process groups and sessions.
+
+        While `wait` runs, it kills the descendants once the process has ended.
+        """
+        if self._ended:
+            return
+        if not self._awaited:
+            descendants.kill(self.pid, self.command.identity)
         self._signal(signal.SIGKILL)
-        for pid in remaining:
-            _send(pid, signal.SIGKILL, os.kill)
 
     def _signal(self, number: signal.Signals) -> None:
-        # After the process is reaped, another process may have its pid. On Linux, `kill` finds the rest by session.
+        # After the process is reaped, another process may have its pid. On Linux, `descendants` finds the rest.
         if self.popen.returncode is None or not LINUX:
-            _send(self.pid, number, os.killpg)
-
-
-def _send(pid: int, number: signal.Signals, how: Callable[[int, int], None]) -> None:
-    try:
-        how(pid, number)
-    # The process has ended, or its pid belongs to a process of another user now.
-    except (ProcessLookupError, PermissionError):
-        return
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, number)
 
 
 async def start(command: Command, sink: OutputSink) -> Process:
