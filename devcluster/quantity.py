@@ -66,6 +66,10 @@ def add(left: Amounts, right: Amounts) -> Amounts:
     return {name: left.get(name, Decimal(0)) + right.get(name, Decimal(0)) for name in left.keys() | right.keys()}
 
 
+def subtract(left: Amounts, right: Amounts) -> Amounts:
+    return {name: amount - right.get(name, Decimal(0)) for name, amount in left.items()}
+
+
 def _largest(left: Amounts, right: Amounts) -> Amounts:
     return {name: max(left.get(name, Decimal(0)), right.get(name, Decimal(0))) for name in left.keys() | right.keys()}
 

@@ -27,7 +27,7 @@ from devcluster.node.kube.informer import Informer
 from devcluster.node.log_server import KubeletServer
 from devcluster.node.network.addresses import AddressBlock
 from devcluster.node.network.hosts_files import HostsFileWriter
-from devcluster.node.pods.admission import rejection
+from devcluster.node.pods.admission import Ledger, rejection, sum_of
 from devcluster.node.pods.player import PlayerFor, no_player
 from devcluster.node.pods.worker import PodWorker
 from devcluster.node.processes.leftovers import kill_leftovers
@@ -52,6 +52,7 @@ class NodeAgent:
         self._name = name
         self._settings = settings
         self._workers: dict[str, PodWorker] = {}
+        self._ledger = Ledger()
         self._node: dict[str, Any] = {}
         self._port = 0
         self._since = clock.now()
@@ -115,16 +116,23 @@ class NodeAgent:
             namespaces=works,
             allocatable=capacity(self._settings),
             address=addresses.acquire,
-            release=addresses.release,
+            release=lambda uid: self._release(addresses, uid),
             hosts=hosts.text_for,
             reject=self._reject,
         )
 
+    def _release(self, addresses: AddressBlock, uid: str) -> None:
+        addresses.release(uid)
+        self._ledger.free(uid)
+
     def _reject(self, pod: Mapping[str, Any]) -> tuple[str, str] | None:
+        uid, room = pod["metadata"]["uid"], capacity(self._settings)
+        # The ledger still has pods whose end is not reported yet. Only if it leaves no room, each pod is looked at.
+        if rejection(pod, self._ledger.without(uid), room) is None:
+            return None
         everyone = (worker.current() for worker in self._workers.values())
-        uid = pod["metadata"]["uid"]
-        others = [p for p in everyone if p["metadata"]["uid"] != uid and not is_terminal(p)]
-        return rejection(pod, others, capacity(self._settings))
+        others = (p for p in everyone if p["metadata"]["uid"] != uid and not is_terminal(p))
+        return rejection(pod, sum_of(others), room)
 
     def _images(self) -> tuple[Image, ...]:
         """Read the images file at each call, so that a waiting pod finds a new entry."""
@@ -146,6 +154,9 @@ class NodeAgent:
             worker.observe(pod)
         elif pod is not None:
             worker = self._workers[uid] = PodWorker(runtime, pod, self._player_for)
+            # Before a worker runs: a pod that a former agent has admitted has its place.
+            if not is_terminal(pod):
+                self._ledger.charge(pod)
             hosts.touch()
             group.create_task(self._supervise(uid, worker))
 

@@ -4,16 +4,39 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from devcluster.quantity import Amounts, add, charged_amounts, parse
+from devcluster.quantity import Amounts, add, charged_amounts, parse, subtract
 
 
-def rejection(
-    pod: Mapping[str, Any], others: Iterable[Mapping[str, Any]], capacity: Mapping[str, str]
-) -> tuple[str, str] | None:
-    """Return reason and message of an OutOf… failure, or None if the pod fits beside the others."""
-    used: Amounts = {}
-    for other in others:
-        used = add(used, charged_amounts(other))
+class Ledger:
+    """The amounts of the pods of a node, and their sum, so that an admission does not add up all pods again."""
+
+    def __init__(self) -> None:
+        self._charged: dict[str, Amounts] = {}
+        self._sum: Amounts = {}
+
+    def charge(self, pod: Mapping[str, Any]) -> None:
+        """Add a pod that is not in the ledger."""
+        amounts = self._charged[pod["metadata"]["uid"]] = charged_amounts(pod)
+        self._sum = add(self._sum, amounts)
+
+    def free(self, uid: str) -> None:
+        """Take out the pod with this uid, if the ledger has it."""
+        self._sum = subtract(self._sum, self._charged.pop(uid, {}))
+
+    def without(self, uid: str) -> Amounts:
+        """Return the sum of all pods but this one."""
+        return subtract(self._sum, self._charged.get(uid, {}))
+
+
+def sum_of(pods: Iterable[Mapping[str, Any]]) -> Amounts:
+    total: Amounts = {}
+    for pod in pods:
+        total = add(total, charged_amounts(pod))
+    return total
+
+
+def rejection(pod: Mapping[str, Any], used: Amounts, capacity: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return reason and message of an OutOf… failure, or None if the pod fits beside what others use."""
     wanted = charged_amounts(pod)
     # As a kubelet, check the number of pods first.
     for name in sorted(wanted, key=lambda name: (name != "pods", name)):

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from devcluster.node.pods.admission import rejection
+from devcluster.node.pods.admission import Ledger, rejection, sum_of
 from devcluster.quantity import charged_amounts
 
 
@@ -40,5 +40,25 @@ def test_charged_amounts_of_a_pod(subject: dict[str, Any], cpu: float) -> None:
 def test_rejection_names_the_resource_that_is_exceeded(
     subject: dict[str, Any], others: int, reason: str | None
 ) -> None:
-    found = rejection(subject, [pod(container(cpu="1"))] * others, {"cpu": "2", "pods": "3"})
+    used = sum_of([pod(container(cpu="1"))] * others)
+    found = rejection(subject, used, {"cpu": "2", "pods": "3"})
     assert (found and found[0]) == reason
+
+
+def named(uid: str, cpu: str) -> dict[str, Any]:
+    return {"metadata": {"uid": uid}, **pod(container(cpu=cpu))}
+
+
+def test_the_ledger_has_the_sum_of_its_pods() -> None:
+    pods = [named("a", "1"), named("b", "500m"), named("c", "2")]
+    ledger = Ledger()
+    for each in pods:
+        ledger.charge(each)
+    assert ledger.without("b") == sum_of([pods[0], pods[2]])
+    assert ledger.without("unknown") == sum_of(pods)
+    ledger.free("a")
+    ledger.free("a")
+    assert ledger.without("c") == sum_of([pods[1]])
+    ledger.free("b")
+    ledger.free("c")
+    assert not any(ledger.without("").values())
