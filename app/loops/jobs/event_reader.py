@@ -2,11 +2,15 @@
 
 The reader runs concurrently with the reconciler: a reconcile that waited for Events would delay newer states of its
 job. The pods of a namespace share a read. The Events of one pod are read at most once in AGAIN seconds.
+
+While many pods start on a busy cluster, all of them are pending for long, at different times. The reads then must not
+take the time of the API server from the start of the pods, so a namespace rests after each read.
 """
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
+from contextlib import suppress
 
 from app.cancellation import rounds
 from app.clock import Clock
@@ -18,6 +22,8 @@ from app.loops.jobs.expectations import Expectations
 
 READS_PER_SECOND = 20.0
 AGAIN = 15.0  # seconds; schedulers and kubelets repeat an Event about this often
+# After a read, its namespace waits for this many times its duration, but at most for AGAIN seconds.
+REST = 9.0
 REMEMBERED = 10_000  # pods; beyond this number the oldest may be read again too early
 
 
@@ -28,7 +34,9 @@ class EventReader:
         self._event_lists = event_lists
         self._clock = clock
         self._requeue = requeue
-        self._wanted: OrderedDict[str, tuple[JobIdentity, Expectations]] = OrderedDict()
+        # By namespace and by uid of the pod. The namespaces are in the order of the pods that have waited longest.
+        self._wanted: dict[str, dict[str, tuple[JobIdentity, Expectations]]] = {}
+        self._rest_until: dict[str, float] = {}
         self._read_at: OrderedDict[str, float] = OrderedDict()
         self._filled = asyncio.Event()
 
@@ -41,31 +49,41 @@ class EventReader:
         if wait > 0:
             self._requeue(job.uid, wait)
             return
-        self._wanted[action.uid] = (job, expectations)
+        self._wanted.setdefault(job.namespace, {})[action.uid] = (job, expectations)
         self._filled.set()
 
     async def run(self) -> None:
         """Read the Events of the pods of one namespace after the other until cancelled."""
         for _ in rounds():
-            while not self._wanted:
-                self._filled.clear()
-                await self._filled.wait()
-            wanted = self._take_namespace()
+            while (namespace := self._ready_namespace()) is None:
+                await self._wait_for_one()
+            wanted = self._wanted.pop(namespace)
             # Before the read, so that a request that arrives during it waits like one after it.
             self._remember(wanted)
-            namespace = next(iter(wanted.values()))[0].namespace
+            begun = self._clock.monotonic()
             events = await self._event_lists.of(namespace, wanted) or {}
+            self._rest(namespace, self._clock.monotonic() - begun)
             for uid, (job, expectations) in wanted.items():
                 self._explain(uid, job, expectations, events)
             await asyncio.sleep(1 / READS_PER_SECOND)
 
-    def _take_namespace(self) -> Mapping[str, tuple[JobIdentity, Expectations]]:
-        """Take the pods of the namespace whose pod has waited longest."""
-        first, _ = next(iter(self._wanted.values()))
-        taken = {uid: wish for uid, wish in self._wanted.items() if wish[0].namespace == first.namespace}
-        for uid in taken:
-            del self._wanted[uid]
-        return taken
+    def _ready_namespace(self) -> str | None:
+        """Return the namespace whose pod has waited longest, among those that do not rest."""
+        now = self._clock.monotonic()
+        return next((name for name in self._wanted if self._rest_until.get(name, now) <= now), None)
+
+    async def _wait_for_one(self) -> None:
+        """Wait until a rest ends or a request arrives. All namespaces with pods rest."""
+        now = self._clock.monotonic()
+        self._filled.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min((self._rest_until[name] - now for name in self._wanted), default=None)):
+                await self._filled.wait()
+
+    def _rest(self, namespace: str, took: float) -> None:
+        now = self._clock.monotonic()
+        self._rest_until = {name: until for name, until in self._rest_until.items() if until > now}
+        self._rest_until[namespace] = now + min(REST * took, AGAIN)
 
     def _remember(self, uids: Collection[str]) -> None:
         now = self._clock.monotonic()

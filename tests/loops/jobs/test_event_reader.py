@@ -1,6 +1,7 @@
 """Events are read beside the reconciles, one namespace at a time, and not again at once."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,12 +15,13 @@ from app.domain.vocabulary import PendingCode
 from app.k8s.codec import ListPage
 from app.k8s.errors import Unreachable
 from app.loops.jobs.event_lists import EventLists
-from app.loops.jobs.event_reader import AGAIN, EventReader
+from app.loops.jobs.event_reader import AGAIN, REST, EventReader
 from app.loops.jobs.expectations import Expectations
 
 JOB = JobIdentity(
     uid="job", kind="GenericJob", api_version="v1", namespace="team", name="n", generation=1, installation="here"
 )
+SECONDS = 0.5
 FAILED_MOUNT = Event(
     type="Warning",
     reason="FailedMount",
@@ -38,15 +40,18 @@ class Clock(SystemClock):
 
 
 class Api:
-    """Answers with `events`, or fails."""
+    """Answers with `events`, or fails. With a clock, each answer takes SECONDS."""
 
-    def __init__(self, *events: Event, error: Exception | None = None) -> None:
+    def __init__(self, *events: Event, error: Exception | None = None, clock: Clock | None = None) -> None:
         self.events = events
+        self.clock = clock
         self.error = error
         self.asked: list[str] = []
 
     async def list_page(self, *_: Any, field_selector: str, **__: Any) -> ListPage[Event]:
         self.asked.append(field_selector)
+        if self.clock is not None:
+            self.clock.time += SECONDS
         if self.error:
             raise self.error
         return ListPage(items=self.events, resource_version="1")
@@ -105,4 +110,32 @@ async def test_a_reconcile_in_between_keeps_the_later_read() -> None:
         clock.time += 4.0
         event_reader.request(JOB, ReadEvents(name="a", uid="a"), Expectations())
         assert answers.get_nowait() == ("job", AGAIN - 4.0)
+        running.cancel()
+
+
+async def test_a_namespace_rests_after_a_read_and_others_do_not_wait_for_it() -> None:
+    """While many pods start, their Events are wanted all the time. The API server also has to start them."""
+    clock, answers = Clock(), asyncio.Queue[tuple[str, float]]()
+    api = Api(clock=clock)
+    lists = EventLists(api, clock, sleep=lambda _: asyncio.sleep(0))  # type: ignore[arg-type]
+    event_reader = EventReader(lists, clock, lambda uid, delay: answers.put_nowait((uid, delay)))
+    elsewhere = replace(JOB, uid="elsewhere", namespace="elsewhere")
+
+    async def read(job: JobIdentity, *pods: str) -> list[str]:
+        """Request the Events of the pods, and return those that are read before one of this job is."""
+        api.asked.clear()
+        for pod in pods:
+            event_reader.request(job, ReadEvents(name=pod, uid=pod), Expectations())
+        assert await asyncio.wait_for(answers.get(), 60) == (job.uid, AGAIN)
+        return api.asked
+
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(event_reader.run())
+        assert await read(JOB, "a") == ["involvedObject.uid=a"]
+        for pod in ("b", "c"):
+            event_reader.request(JOB, ReadEvents(name=pod, uid=pod), Expectations())
+        assert await read(elsewhere, "x") == ["involvedObject.uid=x"]
+        clock.time += REST * SECONDS
+        # Any request ends the wait of the reader, whose time the clock of this test does not know.
+        assert sorted(await read(JOB, "d")) == [f"involvedObject.uid={pod}" for pod in ("b", "c", "d")]
         running.cancel()
