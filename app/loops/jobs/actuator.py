@@ -45,11 +45,10 @@ from app.loops.jobs.event_lists import PodEvents
 from app.loops.jobs.event_reader import EventReader
 from app.loops.jobs.evidence import EvidenceCapture, groups
 from app.loops.jobs.mirror import Mirror
+from app.loops.jobs.node_turns import NoTurn
 from app.loops.leadership.lease import Leadership
 
 log = structlog.get_logger(__name__)
-
-Call: TypeAlias = Callable[[], Awaitable[bool]]
 
 # Calls to the API server at once: those of all jobs that act, as long as each may have the least number. They leave a
 # third of the connections of a session for other requests.
@@ -67,6 +66,9 @@ class Performed(Enum):
     ALL = "all are done"
     LEFT = "the slice ended before some began: reconcile again at once"
     FAILED = "one failed: reconcile again later"
+
+
+Call: TypeAlias = Callable[[], Awaitable[Performed]]
 
 
 def calls_per_job(acting: int) -> int:
@@ -94,11 +96,12 @@ class _Slice:
     async def run(self, call: Call, *, always: bool = False) -> None:
         """Carry out the call, unless the time is over. With `always`, carry it out in any case."""
         async with self._slots:
-            if self._over.is_set() and not always:
-                # A failure has a back-off, after which the actions that are left are computed again too.
-                self.result = Performed.LEFT if self.result is Performed.ALL else self.result
-            elif not await call():
-                self.result = Performed.FAILED
+            self.add(Performed.LEFT if self._over.is_set() and not always else await call())
+
+    def add(self, performed: Performed) -> None:
+        """Add a result to the common one."""
+        # A failure has a back-off, after which the actions that are left are computed again too.
+        self.result = max(self.result, performed, key=list(Performed).index)
 
 
 class Actuator:
@@ -159,13 +162,22 @@ class Actuator:
 
     async def _capture(self, work: Work, begun: "_Slice") -> None:
         captures = [action for action in work.actions if isinstance(action, CaptureEvidence)]
-        events = await self._evidence.events(work.plan.identity, captures)
-        for place, group in enumerate(groups(captures)):
-            # The first one in any case: reading the Events can take longer than the slice.
-            await begun.run(partial(self._try_to_capture, work, group, events), always=place == 0)
+        if not captures:
+            return
+        first, *others = groups(captures)
+        async with TaskGroup() as group:
+            events = group.create_task(self._evidence.events(work.plan.identity, captures))
+            # In any case: to wait for the Events can take longer than the slice. The logs are read meanwhile.
+            await begun.run(partial(self._try_to_capture, work, first, events), always=True)
+        # The list of Events serves all groups. If the others were left, each of them would wait for another list.
+        after = _Slice(1)
+        with after.timed():
+            for attempts in others:
+                await after.run(partial(self._try_to_capture, work, attempts, events))
+        begun.add(after.result)
 
-    async def _try(self, action: Action, call: Call) -> bool:
-        """Carry out one action. Returns False if it must be repeated even though nothing has changed."""
+    async def _try(self, action: Action, call: Callable[[], Awaitable[bool]]) -> Performed:
+        """Carry out one action. The call returns False if it must be repeated even though nothing has changed."""
         name = type(action).__name__
         try:
             with metrics.ACTION_DURATION.labels(name).time():
@@ -173,12 +185,14 @@ class Actuator:
         except (KubeError, DatabaseUnavailable) as error:
             log.warning("action.failed", action=name, error=str(error))
             metrics.ACTIONS.labels(name, "failed").inc()
-            return False
+            return Performed.FAILED
         metrics.ACTIONS.labels(name, "done" if done else "again").inc()
-        return done
+        return Performed.ALL if done else Performed.FAILED
 
-    async def _try_to_capture(self, work: Work, captures: Sequence[CaptureEvidence], events: PodEvents) -> bool:
-        """Capture the evidence of several attempts. Returns False if that of one must be captured again."""
+    async def _try_to_capture(
+        self, work: Work, captures: Sequence[CaptureEvidence], events: Awaitable[PodEvents]
+    ) -> Performed:
+        """Capture the evidence of several attempts. An attempt whose node is busy is left, which is no failure."""
         name = CaptureEvidence.__name__
         failures: Sequence[Exception]
         try:
@@ -186,13 +200,18 @@ class Actuator:
                 failures = await self._evidence.capture(work.plan.identity, captures, work.expectations, events)
         except DatabaseUnavailable as error:
             failures = [error] * len(captures)
+        left = sum(isinstance(failure, NoTurn) for failure in failures)
         for failure in failures:
-            log.warning("action.failed", action=name, error=str(failure))
-        metrics.ACTIONS.labels(name, "failed").inc(len(failures))
+            if not isinstance(failure, NoTurn):
+                log.warning("action.failed", action=name, error=str(failure))
+        metrics.ACTIONS.labels(name, "failed").inc(len(failures) - left)
+        metrics.ACTIONS.labels(name, "again").inc(left)
         metrics.ACTIONS.labels(name, "done").inc(len(captures) - len(failures))
-        return not failures
+        if len(failures) > left:
+            return Performed.FAILED
+        return Performed.LEFT if left else Performed.ALL
 
-    def _call(self, work: Work, action: Action, anchor: str | None) -> Call | None:
+    def _call(self, work: Work, action: Action, anchor: str | None) -> Callable[[], Awaitable[bool]] | None:
         match action:
             case CreatePod():
                 return partial(self._creator.create_pod, work, action, anchor) if anchor is not None else None

@@ -46,7 +46,7 @@ STORED_AT_ONCE = 200  # attempts without logs that share a transaction, which ho
 class EvidenceCapture:
     """Reads evidence from the cluster and stores it. The caller captures a pod only once at a time.
 
-    events = await evidence.events(job, actions)
+    events = tasks.create_task(evidence.events(job, actions))
     for group in groups(actions): await evidence.capture(job, group, expectations, events)
     """
 
@@ -75,9 +75,13 @@ class EvidenceCapture:
         return await self._event_lists.of(job.namespace, [action.pod_uid for action in actions]) or {}
 
     async def capture(
-        self, job: JobIdentity, actions: Sequence[CaptureEvidence], expectations: Expectations, events: PodEvents
+        self,
+        job: JobIdentity,
+        actions: Sequence[CaptureEvidence],
+        expectations: Expectations,
+        events: Awaitable[PodEvents],
     ) -> list[KubeError]:
-        """Store the evidence that the cluster gives, in one transaction.
+        """Store the evidence that the cluster gives, in one transaction. `events` can be awaited many times.
 
         Returns the errors of the attempts whose capture must be tried again: the cluster did not give their evidence,
         and the deadline has not passed.
@@ -87,7 +91,7 @@ class EvidenceCapture:
 
         async def read_one(action: CaptureEvidence) -> None:
             try:
-                read.append(await self._read(job, action, expectations, events.get(action.pod_uid, ())))
+                read.append(await self._read(job, action, expectations, events))
             # One pod without evidence must not lose the evidence of the others.
             except KubeError as error:
                 failures.append(error)
@@ -117,7 +121,11 @@ class EvidenceCapture:
                 await store.store(self._db, self._leadership.lease, uid, [capture])
 
     async def _read(
-        self, job: JobIdentity, action: CaptureEvidence, expectations: Expectations, events: Sequence[Event]
+        self,
+        job: JobIdentity,
+        action: CaptureEvidence,
+        expectations: Expectations,
+        events: Awaitable[PodEvents],
     ) -> Capture:
         """Read the logs of one attempt, and return them with its Events.
 
@@ -144,7 +152,7 @@ class EvidenceCapture:
             state=state,
             reason=missing or None,
             logs=logs,
-            events=[_rendered(event) for event in events],
+            events=[_rendered(event) for event in (await events).get(action.pod_uid, ())],
             last_lines=_last_lines(action, logs),
         )
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -20,7 +21,7 @@ from app.domain.vocabulary import Evidence, Outcome, ReplicaPhase
 from app.loops.jobs import actuator
 from app.loops.jobs.actuator import Performed
 from app.loops.jobs.creator import Work
-from app.loops.jobs.event_lists import ONE_BY_ONE
+from app.loops.jobs.event_lists import ONE_BY_ONE, PodEvents
 from app.loops.jobs.evidence import READS_AT_ONCE, STORED_AT_ONCE, groups
 from tests.db.factories import decision, replica, stored
 from tests.loops.harness import Harness
@@ -124,6 +125,30 @@ async def test_captures_make_progress_even_if_reading_the_events_takes_the_whole
 ) -> None:
     _, work, captures = await with_pods(harness)
     monkeypatch.setattr(actuator, "SLICE", 0.0)
+    assert await harness.actuator.perform(replace(work, actions=captures)) is Performed.ALL
+
+
+async def test_a_list_of_events_that_takes_the_whole_slice_serves_all_groups(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise each group would wait for another list, of which a namespace with many Events has one in seconds."""
+    _, work, captures = await with_pods(harness)
+    monkeypatch.setattr("app.loops.jobs.evidence.STORED_AT_ONCE", 1)
+    slices: list[actuator._Slice] = []
+    timed = actuator._Slice.timed
+
+    def noted(begun: actuator._Slice) -> AbstractContextManager[None]:
+        slices.append(begun)
+        return timed(begun)
+
+    async def events(*_: object) -> PodEvents:
+        await slices[0]._over.wait()
+        monkeypatch.setattr(actuator, "SLICE", 3600.0)
+        return {}
+
+    monkeypatch.setattr(actuator._Slice, "timed", noted)
+    monkeypatch.setattr(actuator, "SLICE", 0.0)
+    monkeypatch.setattr(harness.evidence, "events", events)
     assert await harness.actuator.perform(replace(work, actions=captures)) is Performed.ALL
 
 

@@ -1,13 +1,16 @@
 """The last log lines of an attempt are stored before its pod may go, unless nobody can give them any more."""
 
+import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from app.db.errors import LeaseLost
 from app.db.jobs import controller, evidence
+from app.domain.kubernetes.objects import Event
 from app.domain.plan import Rank
 from app.domain.reconcile.actions import CaptureEvidence, CreatePod
 from app.domain.status.records import Attempt
@@ -16,8 +19,9 @@ from app.k8s.api import KubeApi
 from app.k8s.errors import KubeError, Unreachable
 from app.k8s.transport import ClusterEndpoint
 from app.loops.jobs import node_turns
+from app.loops.jobs.actuator import Performed
 from app.loops.jobs.creator import Work
-from app.loops.jobs.event_lists import MAX_EVENTS, EventLists
+from app.loops.jobs.event_lists import MAX_EVENTS, EventLists, PodEvents
 from app.loops.jobs.evidence import EvidenceCapture
 from app.loops.leadership.identity import WrongCluster
 from tests.db.factories import decision, replica, stored
@@ -60,7 +64,9 @@ async def record(harness: Harness, uid: UUID, pod_uid: str) -> None:
 async def captured(evidence: EvidenceCapture, work: Work, *actions: CaptureEvidence) -> None:
     """Capture all that the actions ask for, as the actuator does; raises the first error."""
     identity, expectations = work.plan.identity, work.expectations
-    errors = await evidence.capture(identity, actions, expectations, await evidence.events(identity, actions))
+    async with asyncio.TaskGroup() as group:
+        events = group.create_task(evidence.events(identity, actions))
+    errors = await evidence.capture(identity, actions, expectations, events)
     if errors:
         raise errors[0]
 
@@ -168,6 +174,42 @@ async def test_the_time_in_which_a_node_gives_other_logs_does_not_count_for_the_
     with pytest.raises(KubeError, match="the kubelet is unwell"):
         await captured(harness.evidence, work, action)
     assert await state(harness, uid) == (Evidence.NONE, None)
+
+
+async def test_a_capture_at_a_busy_node_is_left_without_a_back_off(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_turns, "LONGEST_WAIT", 0.01)
+    uid, work, action = await ended(harness)
+    work = replace(work, actions=[action])
+    async with AsyncExitStack() as others:
+        for _ in range(node_turns.AT_ONCE):
+            await others.enter_async_context(harness.evidence._turns.turn(""))
+        assert await harness.actuator.perform(work) is Performed.LEFT
+        assert await state(harness, uid) == (Evidence.NONE, None)
+    assert await harness.actuator.perform(work) is Performed.ALL
+    assert await state(harness, uid) == (Evidence.CAPTURED, None)
+
+
+async def test_logs_are_read_while_the_events_are_listed(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    uid, work, action = await ended(harness)
+    read = asyncio.Event()
+    tail = harness.evidence._tail
+
+    async def noted(*arguments: Any) -> evidence.Log:
+        log = await tail(*arguments)
+        read.set()
+        return log
+
+    async def events(*_: object) -> PodEvents:
+        async with asyncio.timeout(60):
+            await read.wait()
+        return {action.pod_uid: [Event(reason="Killing")]}
+
+    monkeypatch.setattr(harness.evidence, "_tail", noted)
+    monkeypatch.setattr(harness.evidence, "events", events)
+    assert await harness.actuator.perform(replace(work, actions=[action])) is Performed.ALL
+    assert [found.event["reason"] for found in await evidence.events_page(harness.db, uid, None, 9)] == ["Killing"]
 
 
 async def test_a_kubelet_that_answers_again_is_in_time(harness: Harness) -> None:
