@@ -253,8 +253,10 @@ class KubeApi:
         grace_period: int | None = None,
         propagation: Propagation = Propagation.BACKGROUND,
         timeout: float | None = None,  # noqa: ASYNC109 - see Transport.request
-    ) -> None:
+    ) -> bytes:
         """Delete the object with this uid. A grace period of 0 seconds deletes a pod by force.
+
+        Returns the answer: the object as the deletion leaves it, or a Status without one.
 
         Raises:
             KubeConflict: another object has the name now.
@@ -267,7 +269,7 @@ class KubeApi:
         }
         if grace_period is not None:
             options["gracePeriodSeconds"] = grace_period
-        await self._transport.request(
+        return await self._transport.request(
             "DELETE", resource.path(namespace, name), body=msgspec.json.encode(options), timeout=timeout
         )
 

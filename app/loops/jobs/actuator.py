@@ -237,7 +237,7 @@ class Actuator:
         self._leadership.guard(self._timeout)
         # The pod is gone, or a later pod has its name, which the uid protects.
         with suppress(KubeNotFound, KubeConflict):
-            await self._api.delete(
+            answer = await self._api.delete(
                 POD,
                 action.name,
                 work.plan.identity.namespace,
@@ -246,8 +246,16 @@ class Actuator:
                 grace_period=0 if action.force else None,
                 timeout=self._timeout,
             )
+            self._adopt_deleting(POD_CODEC.decode(answer), action.uid)
         reached(FaultPoint.POD_DELETED)
         return True
+
+    def _adopt_deleting(self, pod: Pod, uid: str) -> None:
+        """Let the mirror know that a pod terminates, so that a reconcile before the watch does not delete it again."""
+        metadata = pod.metadata
+        # Only jobgate removes this finalizer, so the object exists. One that is gone would stay in the mirror.
+        if metadata.uid == uid and metadata.deletion_timestamp and labels.EVIDENCE_FINALIZER in metadata.finalizers:
+            self._mirror.adopt(pod)
 
     async def _release_pod(self, work: Work, action: ReleasePod) -> bool:
         """Remove jobgate's finalizer from the pod and keep all others.

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from app.db.jobs import controller
 from app.domain.kubernetes import labels
 from app.domain.plan import Rank
-from app.domain.reconcile.actions import CaptureEvidence, CreatePod, EnsureObjects, ReleasePod
+from app.domain.reconcile.actions import CaptureEvidence, CreatePod, DeletePod, EnsureObjects, ReleasePod
 from app.domain.status.records import Attempt
 from app.domain.vocabulary import Evidence, Outcome, ReplicaPhase
 from app.loops.jobs import actuator
@@ -197,6 +197,22 @@ async def test_a_job_that_acts_alone_has_all_calls_and_shares_them_with_a_second
         assert under_way == {"train-first": 4, "train-second": 2}
         may_end.set()
     assert under_way == {"train-first": 6, "train-second": 6}
+
+
+async def test_the_mirror_knows_at_once_that_a_pod_terminates(harness: Harness) -> None:
+    """A reconcile before the event of the watch would delete the pod again."""
+    _, work, captures = await with_pods(harness)
+    held, free = (DeletePod(name=action.pod_name, uid=action.pod_uid) for action in captures[:2])
+    (await harness.kube.patch(f"{harness.path}/pods/{free.name}", {"metadata": {"finalizers": None}})).ok()
+    assert await harness.actuator.perform(replace(work, actions=[held, free])) is Performed.ALL
+    assert free.name not in await harness.pods()
+    terminating = {action.name: _terminates(harness, action) for action in (held, free)}
+    assert terminating == {held.name: True, free.name: False}
+
+
+def _terminates(harness: Harness, action: DeletePod) -> bool:
+    pod = harness.mirror.pod(action.uid)
+    return pod is not None and pod.metadata.deletion_timestamp is not None
 
 
 async def test_a_pod_is_released_as_the_mirror_has_it_and_read_only_if_that_is_outdated(
