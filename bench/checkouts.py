@@ -108,7 +108,7 @@ async def prepared(side: Side, place: Path, postgres: EmbeddedPostgres, *, jobs:
             raise MeasurementFailed(f"the first job was answered {status}")
         connection = await asyncpg.connect(side.url, timeout=30)
         await _copy_rows(connection, jobs)
-        found = await connection.fetch("SELECT uid FROM jobs WHERE name <> 'first' LIMIT 1000")
+        found = await connection.fetch("SELECT uid FROM jobs WHERE name <> 'first' ORDER BY created_at DESC LIMIT 1000")
         side.uids = [row["uid"] for row in found]
         await connection.close()
         yield

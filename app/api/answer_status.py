@@ -34,9 +34,10 @@ class AnswerStatus:
         """Return `send` with a note of its messages."""
 
         async def send_and_note(message: Message) -> None:
+            await send(message)
+            # Not before, because a stream repeats a send that would have waited for the client.
             if self._has_client:
                 self.note_sent(message)
-            await send(message)
 
         return send_and_note
 

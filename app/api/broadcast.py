@@ -83,14 +83,18 @@ class Broadcast:
 
     async def after(self, position: Position, interest: Interest, load: EventLoader) -> Batch | None:
         """Return the next events of an interest, or None if the feed no longer has the events after the position."""
-        watcher, key = self._services.watcher, (interest, position)
+        watcher = self._services.watcher
         if position == watcher.position:
             return Batch(b"", position)
-        if (joined := self._joined.get(key)) is not None:
+        if (joined := self.joined(position, interest)) is not None:
             return joined
         async with self._recent if watcher.remembers(position) else self._old:
             # Another stream may have joined this batch while this one waited for the lock.
-            return self._joined.get(key) or await self._join(position, interest, load)
+            return self.joined(position, interest) or await self._join(position, interest, load)
+
+    def joined(self, position: Position, interest: Interest) -> Batch | None:
+        """Return the next events if they have been joined for another stream."""
+        return self._joined.get((interest, position))
 
     async def _join(self, position: Position, interest: Interest, load: EventLoader) -> Batch | None:
         found = await self._services.watcher.after(position, interest)

@@ -12,7 +12,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import ClassVar, Final
 
 from fastapi import Request, Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 from typing_extensions import override
 
 from app.api.dependencies import Caller
@@ -77,6 +77,7 @@ class LongResponse(Response, ABC):
         self._blocked = False
         self._is_head = False
         self._tracked: LongRequest | None = None
+        self._send: Send | None = None
 
     @abstractmethod
     async def open(self) -> AsyncGenerator[bytes, None]:
@@ -89,7 +90,7 @@ class LongResponse(Response, ABC):
     @override
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         failure: DomainError | None = None
-        self._is_head = is_head(scope)
+        self._is_head, self._send = is_head(scope), send
         async with tracked_while_connected(self._caller, self._kind, self._seconds) as tracked:
             self._tracked = tracked
             try:
@@ -109,6 +110,26 @@ class LongResponse(Response, ABC):
         """Set the number of open logs of the response, and return True. Return False if the limits do not permit it."""
         assert self._tracked is not None
         return self._caller.services.long_requests.reserve_logs(self._tracked, logs)
+
+    def send_at_once(self, piece: bytes) -> bool:
+        """Send a piece while the task of the response waits for its next one.
+
+        Return False, with nothing sent, if the task has to send it: the client has to make room first, the send has
+        failed, or the response has been ended. The task then calls the middleware again with the piece, so a middleware
+        notes a piece only after the server has taken it, and does not wait after that.
+        """
+        if self._send is None or self._tracked is None or self._tracked.end_reason is not None:
+            return False
+        sending = self._send(_body(piece)).__await__()
+        try:
+            next(sending)
+        except StopIteration:
+            return True
+        except Exception:  # noqa: BLE001 - the task repeats the send, and so has the error
+            return False
+        # The server waits before it writes, so nothing of the piece has been written.
+        sending.close()
+        return False
 
     async def _send_all(self, send: Send) -> None:
         async with aclosing(await self.open()) as pieces:
@@ -135,8 +156,12 @@ class LongResponse(Response, ABC):
         timeout = asyncio.timeout(seconds)
         try:
             async with timeout:
-                await send({"type": "http.response.body", "body": piece, "more_body": more})
+                await send(_body(piece, more=more))
         except TimeoutError:
             if not timeout.expired():
                 raise  # the server raised it, not this timeout
             self._blocked = True
+
+
+def _body(piece: bytes, *, more: bool = True) -> Message:
+    return {"type": "http.response.body", "body": piece, "more_body": more}

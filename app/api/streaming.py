@@ -1,11 +1,17 @@
 """Streams of events from the feed. A client resumes a stream without gaps by the id of its last event.
 
-ready ─▶ change ─▶ change ─▶ … ─▶ end after ten minutes, or `shutdown`, or `denied`
+    ready ─▶ change ─▶ change ─▶ … ─▶ end after ten minutes, or `shutdown`, or `denied`
 
 `reset` replaces changes that are no longer available: the client must list again. The stream of one object contains its
 current state after `ready` and `reset`, and closes with `end` once the object has ended and its objects change no more.
 
 The events are rendered as server-sent events. For a client that accepts only JSON lines, each piece is converted.
+
+The task of a stream runs to catch up, to render events that no stream has rendered yet, to ping, to end, and while its
+client has to make room. All other events are written by the waker, while the task waits:
+
+    change ─▶ waker ─▶ joined already, and the client has room? ─▶ the waker writes the shared bytes
+                                                             └ no: the task runs, from the same position
 """
 
 import asyncio
@@ -29,6 +35,7 @@ from app.domain.errors import DomainError
 from app.services.gateway import Services
 from app.services.long_requests import EndReason, LongRequestKind
 from app.services.positions import Interest, Position, parse_position
+from app.services.waking import Waiter
 
 # Clients reconnect by themselves, so a bounded life lets streams spread over processes that were started later.
 _LIFE_SECONDS: Final = 600.0
@@ -165,11 +172,33 @@ class EventStream(LongResponse):
                 if await self._is_over():
                     yield event_bytes("end", self._position, b"{}")
                     return
-                if await waiter.wait(_PING_SECONDS):
+                if await waiter.wait(_PING_SECONDS, partial(self._serve, waiter)):
                     self._skip_to(waiter.take_changed_after())
                 else:
                     yield _PING
                     self._skip_to(self._watcher.position if waiter.is_idle else None)
+
+    def _serve(self, waiter: Waiter) -> bool:
+        """Send all events after the position while the task of the stream waits. Return False if the task has to run.
+
+        Each piece is sent as a whole or not at all, and the position follows it at once, so the task continues without
+        a gap or a duplicate.
+        """
+        self._skip_to(waiter.take_changed_after())
+        while self._position != self._watcher.position:
+            batch = self._joined()
+            if batch is None:
+                return False
+            if batch.body and not self.send_at_once(as_lines(batch.body) if self._is_lines else batch.body):
+                return False
+            self._advance(batch)
+        return self._read_state is None or self._is_settled is False
+
+    def _joined(self) -> Batch | None:
+        """Return the next batch if that needs no wait; None if the task has to get it, or to reset the stream."""
+        if not self._is_live or not self._watcher.remembers(self._position):
+            return None
+        return self._caller.api.broadcast.joined(self._position, self._interest)
 
     def _begin(self) -> bytes:
         if self._last_event_id is None:
@@ -236,14 +265,17 @@ class EventStream(LongResponse):
             if batch is None:
                 yield self._reset()
                 return
-            if batch.is_settled is not None:
-                self._is_settled = batch.is_settled
             if batch.body:
                 yield batch.body
             if batch.upto == self._position:
                 self._is_live = True
                 return
-            self._position = batch.upto
+            self._advance(batch)
+
+    def _advance(self, batch: Batch) -> None:
+        self._position = batch.upto
+        if batch.is_settled is not None:
+            self._is_settled = batch.is_settled
 
     async def _next(self) -> Batch | None:
         """Return the next batch, or None if events are missing.
