@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 # Seconds in which changes are collected before a write. A container that starts changes its status several times at
 # once, and each write costs the API server and all who watch the pod as much as its creation.
-PAUSE = 0.05
+PAUSE = 0.005
 
 
 class StatusWriter:
