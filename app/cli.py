@@ -133,13 +133,13 @@ def serve(
     port: Annotated[int | None, typer.Option(help="port to serve on; 0 chooses a free port")] = None,
     role: Annotated[str | None, typer.Option(help="role of this process: api, controller or all")] = None,
     workers: Annotated[
-        int | None, typer.Option(help="number of API processes; by default one for each core, at most 4")
+        int | None, typer.Option(help="number of API processes; by default the number of cores less one, at most 4")
     ] = None,
 ) -> None:
     """Serve with an existing PostgreSQL and an existing cluster."""
     begin_start_up()
     settings = _settings(host=host, port=port, role=role, workers=workers)
-    if settings.role != "controller" and settings.api_workers() > 1:
+    if settings.needs_supervisor():
         from app import supervised
         from app.running import exit_status
 

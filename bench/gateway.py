@@ -59,24 +59,29 @@ async def gateway(
     postgres: EmbeddedPostgres,
     *,
     role: str,
-    port: int = 0,
     kubeconfig: Path | None = None,
     token: str = "",
+    workers: int | None = 1,
     settings: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Target]:
-    """Run `jobgate serve` in one role, with tokens, on this or a free port. `settings` are environment variables."""
+    """Run `jobgate serve` in one role, with tokens.
+
+    Args:
+        workers: None for the default of this machine. With 1, the figures are those of one process.
+        settings: environment variables; without JOBGATE_PORT, the port is a free one.
+    """
     # Settings of the shell must not change the figures.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("JOBGATE_")}
     environment |= {"JOBGATE_DATABASE_URL": url, "JOBGATE_LOG_LEVEL": "warning", "JOBGATE_LOG_FORMAT": "text"}
     # Without a controller no job ends, so the submissions of a run add up.
     environment |= {"JOBGATE_MAX_LIVE_PODS": "100000000", "JOBGATE_MAX_LIVE_PODS_PER_NAMESPACE": "100000000"}
-    environment |= {"JOBGATE_WORKERS": "1"}  # the figures are those of one process
+    environment |= {"JOBGATE_PORT": "0"} | ({} if workers is None else {"JOBGATE_WORKERS": str(workers)})
     environment |= settings or {}
     if kubeconfig is not None:
         environment["JOBGATE_KUBECONFIG"] = str(kubeconfig)
     with (directory / f"gateway-{role}.log").open("ab") as log:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "app.cli", "serve", "--port", str(port), "--role", role),
+            *(sys.executable, "-m", "app.cli", "serve", "--role", role),
             env=environment,
             stdout=asyncio.subprocess.PIPE,
             stderr=log,

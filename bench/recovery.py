@@ -32,7 +32,6 @@ from bench.processes import cpu_seconds, tree
 
 NAMESPACE: Final = "bench-recovery"
 _REPLICAS: Final = 5
-_SETTINGS: Final = {"JOBGATE_WORKERS": "2"}  # the controller has a process of its own
 _NODE: Final = "node-1"
 _CREATE_SECONDS: Final = 3600.0
 _RECOVER_SECONDS: Final = 300.0
@@ -161,7 +160,7 @@ async def run(arguments: argparse.Namespace) -> None:
                 role="all",
                 kubeconfig=plane.kubeconfig,
                 token=token,
-                settings=_SETTINGS,
+                workers=None,  # the controller has a process of its own
             )
             began = time.perf_counter()
             async with serving() as target:

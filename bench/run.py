@@ -60,9 +60,14 @@ class Bench:
     async def _serving(self, url: str, role: str) -> AsyncIterator[Target]:
         kubeconfig = self._plane.kubeconfig if self._plane else None
         token = await new_token(url)
-        settings = {"JOBGATE_WORKERS": str(self._arguments.workers)}
         async with gateway(
-            url, self._directory, self._postgres, role=role, kubeconfig=kubeconfig, token=token, settings=settings
+            url,
+            self._directory,
+            self._postgres,
+            role=role,
+            kubeconfig=kubeconfig,
+            token=token,
+            workers=self._arguments.workers,
         ) as target:
             yield target
 

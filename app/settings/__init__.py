@@ -119,11 +119,6 @@ class Settings(SignInSettings):
         str, Field(pattern=_DIRECTORY, description="directory of the data in the pods of runtime servers")
     ] = DATA_MOUNT_PATH
 
-    role: Annotated[
-        Literal["api", "controller", "all"],
-        Field(description="role of this process: serve the API, run the controller, or both"),
-    ] = "all"
-
     max_replicas: Annotated[int, Field(ge=1, description="largest number of replicas of a job")] = 10_000
     max_live_pods: Annotated[
         int, Field(ge=1, description="most pods of all live jobs; Kubernetes is tested with 150 000")

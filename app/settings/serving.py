@@ -1,7 +1,7 @@
 """Settings of the HTTP server: addresses, limits on bodies, connections and open answers, and shutdown."""
 
 import ipaddress
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field
@@ -11,7 +11,7 @@ from app.api.settings import LOOPBACK_HOSTS, HttpSettings
 from app.http_server.limits import ServerLimits
 from app.services.settings import LongRequestLimits
 from app.settings.logs import LogSettings
-from app.workers.cores import default_workers
+from app.workers.cores import default_workers, usable_cores
 
 
 def _split(value: object) -> object:
@@ -26,6 +26,10 @@ Names: TypeAlias = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 class ServingSettings(LogSettings):
     """The settings of the HTTP server. Times are in seconds and sizes in bytes, unless a description says otherwise."""
 
+    role: Annotated[
+        Literal["api", "controller", "all"],
+        Field(description="role of this process: serve the API, run the controller, or both"),
+    ] = "all"
     host: Annotated[str, Field(description="address to serve on")] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535, description="port to serve on; 0 chooses a free port")] = 8080
     workers: Annotated[
@@ -33,8 +37,8 @@ class ServingSettings(LogSettings):
         Field(
             ge=1,
             le=64,
-            description="API processes on one socket; by default the number of cores, at most 4. From 2 on, the "
-            "controller has its own process",
+            description="API processes on one socket; by default one less than the cores, from 1 to 4. The controller "
+            "has its own process, unless this is 1 or there is one core",
         ),
     ] = None
     server_url: Annotated[
@@ -140,7 +144,13 @@ class ServingSettings(LogSettings):
     ] = 5.0
 
     def api_workers(self) -> int:
-        return self.workers or default_workers()
+        return self.workers or default_workers(usable_cores())
+
+    def needs_supervisor(self) -> bool:
+        """Return whether workers and controller have processes of their own, which a supervisor starts."""
+        if self.role == "all" and self.workers is None:
+            return usable_cores() > 1
+        return self.role != "controller" and self.api_workers() > 1
 
     def serves_loopback(self) -> bool:
         """Return whether the address can be reached from this machine only."""

@@ -1,4 +1,4 @@
-"""The default number of workers: one for each core that this process may use, up to a limit."""
+"""The cores that this process may use, and the default number of workers for them."""
 
 import math
 import os
@@ -10,12 +10,20 @@ MOST: Final = 4
 _CPU_LIMIT: Final = Path("/sys/fs/cgroup/cpu.max")  # of the container, in version 2 of cgroups
 
 
-def default_workers() -> int:
-    return workers_for(_affinity(), _read(_CPU_LIMIT))
+def usable_cores() -> int:
+    return cores_within(_affinity(), _read(_CPU_LIMIT))
 
 
-def workers_for(cores: int, cpu_limit: str) -> int:
-    """Return the number of workers for this many cores and this CPU limit of a cgroup.
+def default_workers(cores: int) -> int:
+    """Return the number of workers that leaves a core for the controller, PostgreSQL and clients on the same machine.
+
+    More workers than free cores cost throughput: requests of different workers share no statement and no commit.
+    """
+    return max(1, min(cores - 1, MOST))
+
+
+def cores_within(cores: int, cpu_limit: str) -> int:
+    """Return the number of usable cores, at least 1, under the CPU limit of a cgroup.
 
     Args:
         cores: cores on which the process may run.
@@ -24,7 +32,7 @@ def workers_for(cores: int, cpu_limit: str) -> int:
     quota, _, period = cpu_limit.strip().partition(" ")
     if quota.isdigit() and period.isdigit() and int(period):
         cores = min(cores, math.ceil(int(quota) / int(period)))
-    return max(1, min(cores, MOST))
+    return max(1, cores)
 
 
 def _affinity() -> int:

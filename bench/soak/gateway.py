@@ -66,10 +66,10 @@ class SoakGateway:
             self._place,
             self._postgres,
             role="all",
-            port=self._port,
             kubeconfig=self._kubeconfig,
             token=self._token,
-            settings={"JOBGATE_WORKERS": str(_WORKERS)},
+            workers=_WORKERS,
+            settings={"JOBGATE_PORT": str(self._port)},
         )
         self.target = await self._running.enter_async_context(serving)
         await self._complete()
