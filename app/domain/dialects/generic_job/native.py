@@ -148,4 +148,5 @@ def _message(spec: GenericJobSpec, status: JobStatus, *, succeeded: bool) -> str
 
 
 def _time(at: datetime) -> str:
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    # Faster than strftime: each answer to a submission has such a time.
+    return at.astimezone(UTC).isoformat(timespec="seconds").removesuffix("+00:00") + "Z"
