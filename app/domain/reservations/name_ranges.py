@@ -98,8 +98,12 @@ def numbered(kind: str, first: str, last: str, count: int) -> NameRange:
 
 def merged(names: Iterable[NameRange]) -> list[NameRange]:
     """Return the same names in as few ranges as possible, sorted."""
+    ranges = list(names)
+    # Most jobs have one range in each family, so that no two can be joined.
+    if len({(one.kind, split(one.name)[0]) for one in ranges}) == len(ranges):
+        return sorted(ranges, key=_IN_ORDER)
     spans: list[_Span] = []
-    for span in sorted(map(_Span.of, names)):
+    for span in sorted(map(_Span.of, ranges)):
         before = spans[-1] if spans and spans[-1].family == span.family else None
         # Adjacent ranges are joined too, so that growing by single replicas does not accumulate rows.
         if before and span.first <= before.last + 1 and span.first != NO_NUMBER != before.first:
