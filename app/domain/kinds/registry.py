@@ -20,6 +20,17 @@ def registered() -> Mapping[str, Kind]:
     return {kind.kind: kind for kind in kinds}
 
 
+def _resource_of(api_version: object, kind: object) -> str | None:
+    """Return the resource of a kind, or None if it is not known."""
+    if not isinstance(kind, str):
+        return None
+    # Almost every document names a version that is served, and looking it up is cheaper than listing all kinds.
+    if isinstance(api_version, str) and (api_version, kind) in DIALECTS:
+        return DIALECTS[api_version, kind].resource
+    found = registered().get(kind)
+    return None if found is None else found.resource
+
+
 def refuse_wrong_route(document: Manifest, resource: str, namespace: str) -> None:
     """Refuse a document of another system, and one of a known kind that belongs to another resource.
 
@@ -27,16 +38,15 @@ def refuse_wrong_route(document: Manifest, resource: str, namespace: str) -> Non
         InvalidManifest: the error names the next step, or the route of that kind.
     """
     kind = document.get("kind")
-    found = registered().get(kind) if isinstance(kind, str) else None
+    found = _resource_of(document.get("apiVersion"), kind)
     if found is None:
         _refuse_foreign(document, resource)
         return
-    if found.resource == resource:
+    if found == resource:
         return
-    right = found.resource
-    route = f"POST /api/v1/namespaces/{namespace}/{right}"
+    route = f"POST /api/v1/namespaces/{namespace}/{found}"
     error = FieldError(pointer="/kind", code="WrongRoute", detail=f"a {kind} has another route", accepted=route)
-    raise InvalidManifest(f"a {kind} is not posted here but to {right}: {route}", code="WrongRoute", errors=[error])
+    raise InvalidManifest(f"a {kind} is not posted here but to {found}: {route}", code="WrongRoute", errors=[error])
 
 
 def _refuse_foreign(document: Manifest, resource: str) -> None:
