@@ -5,6 +5,7 @@ docs/kinds/generic-job.md lists the differences from TensorStack.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from typing_extensions import override
@@ -80,11 +81,15 @@ class GenericJobDialect(Dialect[GenericJobSpec]):
 
     @override
     def pod_templates(self, posted: Manifest, accepted: Accepted[GenericJobSpec]) -> Sequence[DeclaredTemplate]:
-        spelling = current_spelling(posted.get("spec"), "/spec", Problems())
+        posted_spec = posted.get("spec")
+
+        def locate(index: int, pointer: str) -> str:
+            # For an error only: most templates have none.
+            spelling = current_spelling(posted_spec, "/spec", Problems())
+            return spelling.written_at(f"/spec/replicaSpecs/{index}/template{pointer}")
+
         return [
-            DeclaredTemplate.written_at(
-                replica["template"], spelling.written_at(f"/spec/replicaSpecs/{index}/template")
-            )
+            DeclaredTemplate(template=replica["template"], locate=partial(locate, index))
             for index, replica in enumerate(accepted.manifest["spec"]["replicaSpecs"])
         ]
 

@@ -79,11 +79,11 @@ def _has_bounds(spec: GenericJobSpec, base: str, limits: Limits, problems: Probl
 def _check_types(spec: GenericJobSpec, specs: str, problems: Problems) -> None:
     seen: set[str] = set()
     for index, replica in enumerate(spec.replica_specs):
-        at = pointer_to(specs, index, "type")
         if wrong := names.dns_label(replica.type):
-            problems.add(at, "InvalidName", wrong, "a DNS label")
+            problems.add(pointer_to(specs, index, "type"), "InvalidName", wrong, "a DNS label")
         if replica.type in seen:
-            problems.add(at, "Duplicate", f'type "{shorten(replica.type)}" is declared twice', "a type of its own")
+            detail = f'type "{shorten(replica.type)}" is declared twice'
+            problems.add(pointer_to(specs, index, "type"), "Duplicate", detail, "a type of its own")
         seen.add(replica.type)
 
 
@@ -135,6 +135,8 @@ def _check_modes(spec: GenericJobSpec, base: str, problems: Problems) -> None:
     debug, pause = spec.run_mode.debug, spec.run_mode.pause
     if debug.enabled and pause.enabled:
         problems.add(base, "Conflict", "a job cannot be in debug mode and paused at once", "one of debug and pause")
+    if not debug.replica_specs and not pause.resume_specs:
+        return
     declared = {replica.type for replica in spec.replica_specs}
     _check_mode_types([item.type for item in debug.replica_specs], declared, f"{base}/debug/replicaSpecs", problems)
     _check_mode_types([item.type for item in pause.resume_specs], declared, f"{base}/pause/resumeSpecs", problems)
