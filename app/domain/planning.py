@@ -15,6 +15,7 @@ import msgspec
 
 from app.domain.dialects import registry
 from app.domain.dialects.base import Accepted, Given, Limits, Site
+from app.domain.dialects.checked_specs import CheckedSpecs
 from app.domain.dialects.envelope import allowed_controls
 from app.domain.errors import FieldError, InvalidManifest, Problems, pointer_to
 from app.domain.kinds.base import JOBS
@@ -59,6 +60,7 @@ class Planner:
     limits: Limits = field(default_factory=Limits)
     site: Site = field(default_factory=Site)
     policy: PodPolicy = field(default_factory=PodPolicy)
+    _checked: CheckedSpecs = field(default_factory=CheckedSpecs, init=False)
     _specs: SizedCache[SpecKey, Accepted[Any]] = field(default_factory=partial(SizedCache, _MAX_SPEC_BYTES), init=False)
 
     def draft(
@@ -80,7 +82,8 @@ class Planner:
         refuse_wrong_route(document, JOBS, namespace)
         dialect = registry.find(document.get("apiVersion"), document.get("kind"))
         called, generated = named(document, suffix)
-        accepted = dialect.accept(placed(called, namespace), self.limits, Given(random=suffix, stored=stored))
+        given = Given(random=suffix, stored=stored, checked=self._checked)
+        accepted = dialect.accept(placed(called, namespace), self.limits, given)
         manifest = accepted.manifest
         # The stored manifest has its final name: a retry must not generate another one.
         manifest["metadata"].pop("generateName", None)
