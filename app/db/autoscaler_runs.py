@@ -10,9 +10,9 @@ from app.db.columns import columns, record_columns
 from app.db.engine import Connection, Database
 from app.db.jobs import edits
 from app.db.jobs.edits import JobEdit
-from app.db.jobs.pod_room import with_room
+from app.db.jobs.pod_room import RoomReader, with_room
 from app.db.leases import Lease
-from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits, PodRoom
+from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits
 from app.domain.scaling.values import Inventory, ScalableJob, ScalingDecision, WaitingJob
 from app.faultpoints import FaultPoint, reached
 from app.models.autoscaler import autoscaler_runs
@@ -68,10 +68,10 @@ async def apply(db: Database, lease: Lease, uid: UUID, change: JobEdit, limits: 
         DatabaseContended: another transaction reserves or releases such a name.
     """
 
-    async def store(connection: Connection, room: PodRoom) -> None:
+    async def store(connection: Connection, room: RoomReader) -> None:
         # Only the locks of `with_room` precede the fence. They come first in every transaction.
         await leases.fence(connection, lease)
-        await edits.edit_in(connection, room, uid, change)
+        await edits.edit_in(connection, await room.read(connection), uid, change)
 
     await with_room(db, {change.namespace: change.added_pods}, limits, store)
     reached(FaultPoint.RESIZE_STORED)

@@ -15,7 +15,7 @@ from app.db.engine import Connection, Database
 from app.db.feed import changes
 from app.db.history import CANCEL_REQUESTED, DELETE_REQUESTED, EDITED, REMOVE_REQUESTED
 from app.db.jobs.names import require_more, reserve_more
-from app.db.jobs.pod_room import append, with_room
+from app.db.jobs.pod_room import RoomReader, append, with_room
 from app.db.jobs.rows import COLUMNS, JOB_HISTORY, JobRow, job_row
 from app.db.resources import Check
 from app.domain.dialects.changes import is_respecified
@@ -119,8 +119,8 @@ async def edit(db: Database, uid: UUID, change: JobEdit, limits: PodLimits = DEF
             pods exceed a limit.
     """
 
-    async def store(connection: Connection, room: PodRoom) -> JobRow:
-        return await edit_in(connection, room, uid, change)
+    async def store(connection: Connection, room: RoomReader) -> JobRow:
+        return await edit_in(connection, await room.read(connection), uid, change)
 
     after = await with_room(db, {change.namespace: change.added_pods}, limits, store)
     reached(FaultPoint.EDIT_STORED)

@@ -11,8 +11,10 @@ from app.db.engine import Connection, Database
 from app.db.errors import DatabaseContended
 from app.db.feed import changes
 from app.db.history import REMOVE_REQUESTED
+from app.db.jobs.pod_room import PLANNED, RoomReader, planned_rows
 from app.domain.errors import Conflict, FieldError
 from app.domain.reservations.name_ranges import NameKind, NameRange, split, without
+from app.domain.reservations.pod_limits import PodRoom
 from app.domain.status.records import ACTOR_CONTROLLER
 from app.models.reservations import names as names_table
 
@@ -65,6 +67,12 @@ _RESERVE: Final = f"""
 INSERT INTO names ({_ROW}) SELECT {_ROW} FROM {_ROW.rows("w", place="place")} ORDER BY place
 ON CONFLICT DO NOTHING
 """  # noqa: S608  constants
+# One statement, because each costs a round trip. The room is that before the statement, which waits for other
+# transactions as long as they hold one of the names.
+_RESERVE_WITH_ROOM: Final = f"""
+WITH reserved AS ({_RESERVE} RETURNING 1), {PLANNED}
+SELECT p.*, (SELECT count(*) FROM reserved) AS reserved FROM ({planned_rows(len(_ROW.names) + 1)}) AS p
+"""  # noqa: S608  constants
 _HELD: Final = f"SELECT job_uid, {_RANGE} FROM names WHERE job_uid = ANY($1::uuid[]) AND NOT released"  # noqa: S608
 _LOCK_ALL = f"""
 SELECT uid FROM jobs
@@ -115,10 +123,29 @@ async def reserve(connection: Connection, wanted: Iterable[Reservation]) -> Mapp
     each other, but do not deadlock.
     """
     ordered = sorted(wanted, key=_place)
-    rows = [(uid, namespace, names.kind, names.name, names.count) for uid, namespace, names in ordered]
-    status: str = await connection.execute(_RESERVE, *Columns.arguments(rows))
-    if status == f"INSERT 0 {len(rows)}":
-        return {}
+    status: str = await connection.execute(_RESERVE, *_arguments(ordered))
+    return {} if status == f"INSERT 0 {len(ordered)}" else await _lacking(connection, ordered)
+
+
+async def reserve_with_room(
+    connection: Connection, wanted: Iterable[Reservation], room: RoomReader
+) -> tuple[Mapping[UUID, list[NameRange]], PodRoom]:
+    """Do what `reserve` does, and read the room for pods. There is at least one range."""
+    ordered = sorted(wanted, key=_place)
+    rows = await connection.fetch(_RESERVE_WITH_ROOM, *_arguments(ordered), room.namespaces)
+    found = await room.of(connection, rows)
+    refused = {} if rows[0]["reserved"] == len(ordered) else await _lacking(connection, ordered)
+    return refused, found
+
+
+def _arguments(ordered: Sequence[Reservation]) -> list[list[Any]]:
+    return Columns.arguments(
+        [(uid, namespace, names.kind, names.name, names.count) for uid, namespace, names in ordered]
+    )
+
+
+async def _lacking(connection: Connection, ordered: Sequence[Reservation]) -> Mapping[UUID, list[NameRange]]:
+    """Return the ranges that their jobs have not reserved, by job."""
     # A second statement, so that the frequent case returns no rows.
     held = {
         (uid, NameRange(*names)) for uid, *names in await connection.fetch(_HELD, list({uid for uid, *_ in ordered}))

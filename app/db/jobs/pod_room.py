@@ -11,7 +11,8 @@ pods needs no lock: a transaction that does not see the removal yet refuses too 
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, TypeVar
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from app.db.engine import Connection, Database
@@ -30,15 +31,23 @@ _T = TypeVar("_T")
 _TAKE_ONE: Final = f"SELECT pg_advisory_xact_lock({_LOCK}, pg_backend_pid() % {STRIPES})"
 # In ascending order, so that two transactions cannot deadlock.
 _TAKE_ALL: Final = f"SELECT pg_advisory_xact_lock({_LOCK}, stripe) FROM generate_series(0, {STRIPES - 1}) AS stripe"  # noqa: S608
-# The rows are read once for both parts: this runs in every transaction that adds pods.
-_PLANNED = """
-WITH planned AS MATERIALIZED (
+# The rows are read once for both parts of `planned_rows`: this runs in every transaction that adds pods.
+PLANNED: Final = """planned AS MATERIALIZED (
     SELECT namespace, sum(pods)::bigint AS pods, count(*) AS entries FROM planned_pods GROUP BY namespace
-)
-SELECT namespace, pods, entries FROM planned WHERE namespace = ANY($1::text[])
+)"""
+"""SQL: the part of a WITH clause that `planned_rows` reads."""
+
+
+def planned_rows(namespaces: int) -> str:
+    """SQL: the rows that `RoomReader.of` takes. The parameter of this number is `RoomReader.namespaces`."""
+    return f"""
+SELECT namespace, pods, entries FROM planned WHERE namespace = ANY(${namespaces}::text[])
 UNION ALL
 SELECT NULL, COALESCE(sum(pods), 0)::bigint, COALESCE(sum(entries), 0)::bigint - 2 * count(*) FROM planned
-"""
+"""  # noqa: S608  constants
+
+
+_PLANNED: Final = f"WITH {PLANNED}{planned_rows(1)}"
 # A concurrent fold has locked its rows and replaces them, so they are skipped and counted once.
 _FOLD = """
 WITH old AS (
@@ -62,50 +71,74 @@ SELECT namespace, -sum(planned_pods) FROM jobs WHERE uid = ANY($1::uuid[]) AND p
 """
 
 
-class _NearLimit(Exception):  # noqa: N818 - leaves a transaction that is then retried
-    """The transaction needs all locks. It has written nothing."""
+class _NearLimit(Exception):  # noqa: N818 - leaves a transaction that is then rolled back and retried
+    """The transaction needs all locks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoomReader:
+    """Reads the room for the pods that a transaction wants to add, by namespace.
+
+    `alone` says that it holds all locks.
+    """
+
+    wanted: Mapping[str, int]
+    limits: PodLimits
+    alone: bool = False
+
+    @property
+    def adds(self) -> bool:
+        """Whether the transaction wants to add pods. Otherwise it needs no lock."""
+        return any(pods > 0 for pods in self.wanted.values())
+
+    @property
+    def namespaces(self) -> list[str]:
+        return list(self.wanted)
+
+    async def read(self, connection: Connection) -> PodRoom:
+        """Return the room, read by a statement of its own."""
+        if not self.adds:
+            return PodRoom(self.limits)
+        return await self.of(connection, await connection.fetch(_PLANNED, self.namespaces))
+
+    async def of(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> PodRoom:
+        """Return the room of the rows of `planned_rows`, which a statement of the caller has read."""
+        if not self.adds:
+            return PodRoom(self.limits)
+        found = {row["namespace"]: row for row in rows}
+        # The row without a namespace is the total.
+        total = found.pop(None)
+        by_namespace = {namespace: row["pods"] for namespace, row in found.items()}
+        room = PodRoom(self.limits, planned=total["pods"], by_namespace=by_namespace)
+        if not self.alone and not room.is_far_from_full(self.wanted, STRIPES):
+            # The lock is given up first: two transactions that hold one stripe each and wait for all would deadlock.
+            raise _NearLimit
+        if total["entries"] > _MANY_ROWS:
+            await connection.execute(_FOLD)
+        return room
 
 
 async def with_room(
     db: Database,
     wanted: Mapping[str, int],
     limits: PodLimits,
-    work: Callable[[Connection, PodRoom], Awaitable[_T]],
+    work: Callable[[Connection, RoomReader], Awaitable[_T]],
 ) -> _T:
-    """Run `work` in a transaction that may add these pods, by namespace. Its PodRoom decides which jobs fit."""
+    """Run `work` in a transaction that may add these pods, by namespace.
+
+    Before it adds pods, it reads the room for them, which decides which jobs fit. Near a limit, it is rolled back there
+    and runs a second time.
+    """
     try:
-        return await _run(db, wanted, limits, work, alone=False)
+        return await _run(db, RoomReader(wanted=wanted, limits=limits), work)
     except _NearLimit:
-        return await _run(db, wanted, limits, work, alone=True)
+        return await _run(db, RoomReader(wanted=wanted, limits=limits, alone=True), work)
 
 
-async def _run(
-    db: Database,
-    wanted: Mapping[str, int],
-    limits: PodLimits,
-    work: Callable[[Connection, PodRoom], Awaitable[_T]],
-    *,
-    alone: bool,
-) -> _T:
-    if not any(pods > 0 for pods in wanted.values()):
-        async with db.begin() as connection:
-            return await work(connection, PodRoom(limits))
-    async with db.begin(f"BEGIN; {_TAKE_ALL if alone else _TAKE_ONE}") as connection:
-        room = await _read(connection, list(wanted), limits)
-        if not alone and not room.is_far_from_full(wanted, STRIPES):
-            # The lock is given up first: two transactions that hold one stripe each and wait for all would deadlock.
-            raise _NearLimit
+async def _run(db: Database, room: RoomReader, work: Callable[[Connection, RoomReader], Awaitable[_T]]) -> _T:
+    lock = _TAKE_ALL if room.alone else _TAKE_ONE
+    async with db.begin(f"BEGIN; {lock}" if room.adds else "BEGIN") as connection:
         return await work(connection, room)
-
-
-async def _read(connection: Connection, namespaces: Sequence[str], limits: PodLimits) -> PodRoom:
-    rows = {row["namespace"]: row for row in await connection.fetch(_PLANNED, namespaces)}
-    # The row without a namespace is the total.
-    total = rows.pop(None)
-    if total["entries"] > _MANY_ROWS:
-        await connection.execute(_FOLD)
-    by_namespace = {namespace: row["pods"] for namespace, row in rows.items()}
-    return PodRoom(limits, planned=total["pods"], by_namespace=by_namespace)
 
 
 async def recount(db: Database) -> None:

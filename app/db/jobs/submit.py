@@ -1,7 +1,7 @@
 """Stores new jobs, several in one transaction, each with its own answer.
 
-    room for pods ─▶ claim idempotency keys ─▶ reserve names ─▶ jobs, history, feed ─▶ request removal of old objects
-                     │ known: replay or conflict   │ taken, or no room: release the key     if any have these names
+    claim idempotency keys ─▶ reserve names, room for pods ─▶ jobs, history, feed ─▶ request removal of old objects
+    │ known: replay or conflict   │ taken, or no room: release the key     if any have these names
 
 Unique indexes decide between concurrent transactions; no transaction reads first to decide. The second one waits for
 the commit of the first and then sees its result. Keys and names are inserted once and in sorted order, and rows of
@@ -22,8 +22,8 @@ from app.db.columns import Columns, columns, record_columns
 from app.db.engine import Connection, Database
 from app.db.errors import DatabaseContended
 from app.db.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, KeyPlace, Replayed, StoredAnswer
-from app.db.jobs.names import Holder, clear_the_way, holders, in_the_way, range_columns, reserve
-from app.db.jobs.pod_room import with_room
+from app.db.jobs.names import Holder, clear_the_way, holders, in_the_way, range_columns, reserve_with_room
+from app.db.jobs.pod_room import RoomReader, with_room
 from app.db.jobs.rows import STATUS, status_document
 from app.domain.plan import Manifest
 from app.domain.posted import Posted
@@ -125,7 +125,7 @@ async def submit(db: Database, jobs: Sequence[NewJob], limits: PodLimits = DEFAU
         DatabaseContended: another transaction holds a key or name for too long. None was stored.
     """
 
-    async def store(connection: Connection, room: PodRoom) -> list[Answer | Undecided]:
+    async def store(connection: Connection, room: RoomReader) -> list[Answer | Undecided]:
         batch = _Batch(connection, jobs, room)
         await batch.decide()
         # Last, because it locks the rows of other jobs.
@@ -172,7 +172,7 @@ def _pods_of(jobs: Sequence[NewJob]) -> Mapping[str, int]:
     return pods
 
 
-async def _store_all(jobs: Sequence[NewJob], connection: Connection, room: PodRoom) -> None:
+async def _store_all(jobs: Sequence[NewJob], connection: Connection, room: RoomReader) -> None:
     batch = _Batch(connection, jobs, room)
     await batch.decide()
     refused = {place: said for place, said in batch.answers.items() if not isinstance(said, Submitted)}
@@ -184,7 +184,7 @@ async def _store_all(jobs: Sequence[NewJob], connection: Connection, room: PodRo
 class _Batch:
     """The jobs of one transaction, by their position in it, and the answers so far."""
 
-    def __init__(self, connection: Connection, jobs: Sequence[NewJob], room: PodRoom) -> None:
+    def __init__(self, connection: Connection, jobs: Sequence[NewJob], room: RoomReader) -> None:
         self._connection = connection
         self._room = room
         self._jobs = jobs
@@ -195,8 +195,7 @@ class _Batch:
     async def decide(self) -> None:
         """Store or refuse the jobs. A job that has no answer afterwards is undecided."""
         claimed = await self._claim_keys()
-        named, blocked = await self._reserve_names(claimed)
-        winners = await self._with_room(named)
+        winners, blocked = await self._reserve(claimed)
         if winners:
             ranges = range_columns(self._ranges(winners))
             for rows in _portions([self._jobs[place] for place in winners]):
@@ -228,26 +227,26 @@ class _Batch:
         self._known |= {key: answer for key, answer in refused.items() if answer is not None}
         return free + [place for key, place in first.items() if key not in refused]
 
-    async def _reserve_names(self, places: Sequence[int]) -> tuple[list[int], dict[int, list[NameRange]]]:
-        """Reserve all names of each job or none.
+    async def _reserve(self, places: Sequence[int]) -> tuple[list[int], dict[int, list[NameRange]]]:
+        """Reserve all names of each job or none, and room for its pods.
 
-        Return the positions of the jobs that have their names, and the names that the others lack, by position.
+        Return the positions of the jobs that have both, and the names that the others lack, by position.
         """
         if not places:
             return [], {}
         jobs = {place: self._jobs[place] for place in places}
         wanted = [(job.uid, job.namespace, names) for job in jobs.values() for names in job.names]
-        refused = await reserve(self._connection, wanted)
+        refused, room = await reserve_with_room(self._connection, wanted, self._room)
         blocked = {place: refused[job.uid] for place, job in jobs.items() if job.uid in refused}
         if blocked:
             await self._give_back(list(blocked))
-        return [place for place in places if place not in blocked], blocked
+        return await self._with_room([place for place in places if place not in blocked], room), blocked
 
-    async def _with_room(self, places: Sequence[int]) -> list[int]:
+    async def _with_room(self, places: Sequence[int], room: PodRoom) -> list[int]:
         """Return the positions whose pods fit into the limits. Refuse the others and release what they hold."""
         refused: dict[int, OverLimit] = {}
         for place in places:
-            over = self._room.take(self._jobs[place].namespace, self._jobs[place].pods)
+            over = room.take(self._jobs[place].namespace, self._jobs[place].pods)
             if over is not None:
                 refused[place] = over
         if refused:
