@@ -241,6 +241,11 @@ class JobPlan:
         """Every desired replica by its rank, in task order. Each access renders the replica."""
         return ReplicaPlans(self.tasks)
 
+    @property
+    def size(self) -> int:
+        """The number of desired replicas."""
+        return sum(task.size for task in self.tasks)
+
     @cached_property
     def task(self) -> Mapping[str, TaskPlan]:
         """The tasks by name."""

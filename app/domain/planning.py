@@ -156,7 +156,7 @@ class Planner:
         # The limit bounds the memory that the pods take in the API server and in the mirror.
         total = sum(sizes[task.name] * task.size for task in plan.tasks if task.size)
         if total > self.limits.max_job_bytes:
-            count = len(plan.replicas)
+            count = plan.size
             detail = f"the {count} pods of the job would have {total} bytes in all"
             accepted = f"{self.limits.max_job_bytes} bytes or fewer: fewer replicas, or a smaller pod template"
             yield FieldError(pointer="/spec", code="JobTooLarge", detail=detail, accepted=accepted)

@@ -91,7 +91,7 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
     def new(self, prepared: PreparedJob, actor: str, retry_of: UUID | None = None) -> NewJob:
         # The answer and the first reconcile read it.
         self._planner.keep(prepared.draft.accepted, prepared.uid, generation=1)
-        manifest, pods = prepared.manifest, len(prepared.plan.replicas)
+        manifest, pods = prepared.manifest, prepared.plan.size
         return NewJob(
             uid=prepared.uid,
             namespace=manifest["metadata"]["namespace"],
@@ -140,7 +140,7 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
 
     @override
     def is_slow(self, prepared: PreparedJob) -> bool:
-        return prepared.is_large or len(prepared.plan.replicas) > LARGE_JOB
+        return prepared.is_large or prepared.plan.size > LARGE_JOB
 
     @override
     async def store(self, news: Sequence[NewJob]) -> Mapping[int, Answer]:
@@ -154,7 +154,7 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
     def check_total(self, prepared: Sequence[PreparedJob], count: int) -> None:
         """Raise InvalidManifest at the job with which the List has too many replicas. Later jobs are not planned."""
         most = self._planner.limits.max_list_replicas
-        replicas = sum(task.size for one in prepared for task in one.plan.tasks)
+        replicas = sum(one.plan.size for one in prepared)
         if replicas <= most:
             return
         detail = f"the first {len(prepared)} valid ones of the {count} manifests have {replicas} replicas together"
