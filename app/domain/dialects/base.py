@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Generic, TypeVar
 
+import msgspec
 from typing_extensions import override
 
 from app.domain.dialects.changes import immutable_changes
@@ -160,13 +161,13 @@ class Dialect(Kind, Generic[SpecT]):
             limits=limits,
             given=given,
         )
-        spec = self._checked_spec(manifest.get("spec"), context, problems)
-        accepted = {**envelope, "spec": self.stored_spec(spec)}
+        spec, stored = self._checked_spec(manifest.get("spec"), context, problems)
+        accepted = {**envelope, "spec": stored}
         assigned = self.assigned(spec, context)
         return Accepted(dialect=self, manifest=accepted | ({ASSIGNED: assigned} if assigned else {}), spec=spec)
 
-    def _checked_spec(self, posted: Any, context: Context, problems: Problems) -> SpecT:
-        """Return the typed form of a posted spec. `problems` are those of the envelope.
+    def _checked_spec(self, posted: Any, context: Context, problems: Problems) -> tuple[SpecT, Manifest]:
+        """Return the typed and the stored form of a posted spec. `problems` are those of the envelope.
 
         Raises:
             InvalidManifest: with these problems and every error of the spec.
@@ -174,9 +175,9 @@ class Dialect(Kind, Generic[SpecT]):
         checked = context.given.checked if self.checks_specs_once else None
         digest = spec_digest(self.kind, posted) if checked is not None else None
         if checked is not None and not problems:
-            known: SpecT | None = checked.get(digest)
-            if known is not None and self.suits(known, context.job):
-                return known
+            known = checked.get(digest)
+            if known is not None and self.suits(known.spec, context.job):
+                return known.spec, msgspec.json.decode(known.stored)
         # Errors of the spec are collected apart, since only their pointers are mapped back to the posted spelling.
         found = Problems()
         spelling = self.current_spelling(posted, problems)
@@ -184,9 +185,10 @@ class Dialect(Kind, Generic[SpecT]):
         problems.absorb(found, spelling.original)
         problems.raise_if_any(f"the {self.kind} is not valid")
         assert spec is not None, "without a problem there is a spec"
+        stored = self.stored_spec(spec)
         if checked is not None:
-            checked.put(digest, spec)
-        return spec
+            checked.put(digest, spec, stored)
+        return spec, stored
 
     def read(self, manifest: Manifest) -> Accepted[SpecT]:
         """Return the typed form of a manifest that was accepted before."""

@@ -1,10 +1,11 @@
-"""Remembers the typed specs of accepted manifests, so that a spec that many jobs share is read and checked once."""
+"""Remembers the specs of accepted manifests, so that a spec that many jobs share is read and checked once."""
 
 import hashlib
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from app.domain.plan import Manifest
 from app.domain.sized_cache import SizedCache
 
 # Bytes of JSON. Typed specs take about twelve times as much memory, so this bounds them at about 6 MiB.
@@ -22,21 +23,29 @@ class SpecDigest(NamedTuple):
     size: int
 
 
+class CheckedSpec(NamedTuple):
+    """A typed spec, and the JSON of the spec as it is stored, which is decoded faster than it is made."""
+
+    spec: Any
+    stored: bytes
+
+
 class CheckedSpecs:
-    """The typed specs that passed the checks of their kind most recently, within a limit of memory.
+    """The specs that passed the checks of their kind most recently, within a limit of memory.
 
     All of them were checked with the same limits. A digest of 256 bits cannot be forged. The class is thread-safe.
     """
 
     def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
-        self._specs: SizedCache[SpecDigest, Any] = SizedCache(max_bytes)
+        self._specs: SizedCache[SpecDigest, CheckedSpec] = SizedCache(max_bytes)
 
-    def get(self, digest: SpecDigest | None) -> Any | None:
+    def get(self, digest: SpecDigest | None) -> CheckedSpec | None:
         return None if digest is None else self._specs.get(digest)
 
-    def put(self, digest: SpecDigest | None, spec: Any) -> None:
+    def put(self, digest: SpecDigest | None, spec: Any, stored: Manifest) -> None:
         if digest is not None:
-            self._specs.put(digest, spec, _ENTRY_BYTES + digest.size)
+            text = msgspec.json.encode(stored)
+            self._specs.put(digest, CheckedSpec(spec, text), _ENTRY_BYTES + digest.size)
 
 
 def spec_digest(kind: str, posted: object) -> SpecDigest | None:
