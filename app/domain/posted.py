@@ -37,9 +37,12 @@ def unchanged(document: Manifest | None) -> Manifest | None:
     return document
 
 
-def record(accepted: Manifest, posted: Manifest) -> Posted:
-    """Return what `recall` needs to derive the posted manifest from the accepted one."""
-    return {"of": _checksum(accepted), "difference": difference(accepted, posted)}
+def record(accepted: Manifest, posted: Manifest, text: bytes | None = None) -> Posted:
+    """Return what `recall` needs to derive the posted manifest from the accepted one.
+
+    `text` is the JSON of the accepted manifest, if the caller has it.
+    """
+    return {"of": zlib.crc32(text or _encode(accepted)), "difference": difference(accepted, posted)}
 
 
 def recall(accepted: Manifest, posted: Posted | None) -> Manifest | None:
@@ -47,7 +50,7 @@ def recall(accepted: Manifest, posted: Posted | None) -> Manifest | None:
 
     A process of a version that does not record it may have edited the manifest since.
     """
-    if posted is None or posted["of"] != _checksum(accepted):
+    if posted is None or posted["of"] != zlib.crc32(_encode(accepted)):
         return None
     recalled: Manifest = applied(accepted, posted["difference"])
     return recalled
@@ -109,7 +112,3 @@ def applied(base: Any, change: dict[str, Any]) -> Any:
     if isinstance(base, list):
         return [applied(item, within.get(str(index), {})) for index, item in enumerate(base)]
     return {key: applied(base.get(key), within.get(key, {})) for key in change.get("keys", base)}
-
-
-def _checksum(manifest: Manifest) -> int:
-    return zlib.crc32(_encode(manifest))

@@ -7,6 +7,7 @@ from functools import lru_cache, partial
 from typing import Final
 from uuid import UUID
 
+import msgspec
 from typing_extensions import override
 
 from app.clock import Clock
@@ -32,9 +33,13 @@ _NO_REPLICAS: Final = dict.fromkeys(ReplicaPhase, 0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedJob:
-    """A valid document with its plan. `is_large` says that the document is too large for the event loop."""
+    """A valid document with its plan.
+
+    `text` is the JSON of its manifest. `is_large` says that the document is too large for the event loop.
+    """
 
     draft: Draft
+    text: bytes
     posted: Posted
     uid: UUID
     plan: JobPlan
@@ -78,9 +83,12 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
         draft = self._planner.draft(document, namespace, self.suffix, administers=administers)
         uid = self.draw_uid()
         plan = self._planner.checked_plan(draft.accepted, str(uid))
+        # Encoded once for all that needs it, and while the processor still has the manifest in its cache.
+        text = msgspec.json.encode(draft.manifest)
         return PreparedJob(
             draft=draft,
-            posted=record(draft.manifest, posted),
+            text=text,
+            posted=record(draft.manifest, posted, text),
             uid=uid,
             plan=plan,
             names=reserved_names(plan),
@@ -90,7 +98,7 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
     @override
     def new(self, prepared: PreparedJob, actor: str, retry_of: UUID | None = None) -> NewJob:
         # The answer and the first reconcile read it.
-        self._planner.keep(prepared.draft.accepted, prepared.uid, generation=1)
+        self._planner.keep(prepared.draft.accepted, prepared.uid, generation=1, text=prepared.text)
         manifest, pods = prepared.manifest, prepared.plan.size
         return NewJob(
             uid=prepared.uid,
@@ -99,6 +107,7 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
             kind=manifest["kind"],
             api_version=manifest["apiVersion"],
             manifest=manifest,
+            text=prepared.text.decode(),
             posted=prepared.posted,
             labels=manifest["metadata"].get("labels", {}),
             created_at=self._clock.now(),

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import UUID
 
+import msgspec
 import pytest
 from aiohttp import web
 
@@ -34,6 +35,7 @@ def prepared(name: str = "train", replicas: int = 2) -> PreparedJob:
     plan = planner.checked_plan(draft.accepted, str(uid))
     return PreparedJob(
         draft=draft,
+        text=msgspec.json.encode(draft.manifest),
         posted=record(draft.manifest, draft.manifest),
         uid=uid,
         plan=plan,

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -97,6 +98,8 @@ async def test_a_generated_name_that_is_in_use_is_generated_again() -> None:
     commit = Scripted(taken("run-a"), taken("run-b"), Submitted(uid=HOLDER))
     created = await submit(commit, document)
     assert len({job.name for job in commit.seen}) == 3
+    # The database stores the text, and the answer shows the manifest.
+    assert [job.text for job in commit.seen] == [msgspec.json.encode(job.manifest).decode() for job in commit.seen]
     assert created.name == commit.seen[-1].name
     assert all("generateName" not in job.manifest["metadata"] for job in commit.seen)
     with pytest.raises(Conflict, match="in use"):

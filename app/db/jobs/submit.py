@@ -41,8 +41,8 @@ _STATEMENT_LENGTH: Final = 512 * 1024
 class NewJob(Traced):
     """A job to store.
 
-    `names` are those that it reserves, its own among them; no two of these ranges share a name. `status` has no
-    conditions. `pods` is the number of planned pods.
+    `text` is the JSON of the manifest; without it, the manifest is encoded. `names` are those that it reserves, its own
+    among them; no two of these ranges share a name. `status` has no conditions. `pods` is the number of planned pods.
     """
 
     uid: UUID
@@ -51,6 +51,7 @@ class NewJob(Traced):
     kind: str
     api_version: str
     manifest: Manifest
+    text: str | None = None
     created_at: datetime
     created_by: str
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -91,8 +92,8 @@ class Undecided:
 Answer: TypeAlias = Submitted | NameTaken | OverLimit | Replayed | KeyConflict | KeyInFlight
 
 _GIVE_NAMES_BACK = "DELETE FROM names WHERE job_uid = ANY($1::uuid[])"
-_NEW_JOB: Final = record_columns(jobs, NewJob, elsewhere=["names", "idempotency", "status", "pods"])
-_JOB: Final = _NEW_JOB + STATUS + columns(jobs, "status", "planned_pods")
+_NEW_JOB: Final = record_columns(jobs, NewJob, elsewhere=["manifest", "text", "names", "idempotency", "status", "pods"])
+_JOB: Final = _NEW_JOB + STATUS + columns(jobs, "status", "planned_pods", "manifest")
 # One statement, because each costs a round trip. The feed entries are in the order of the request. The result says
 # whether finished jobs have objects with these names. The names are reserved, so no further job can release one.
 _JOBS: Final = f"""
@@ -322,4 +323,5 @@ def _job_row(job: NewJob) -> tuple[Any, ...]:
         *STATUS.values(job.status),
         codec.text_of(status_document(job.status)),
         job.pods,
+        codec.text_of(job.manifest) if job.text is None else job.text,
     )
