@@ -12,6 +12,8 @@ from bench.client import MeasurementFailed
 
 _ROWS: Final = {
     "submit, poll and lag beside kube-apiserver": "--deadline 1500 --pods 50000 --rates 150 500",
+    "a submission on one worker": "submit",
+    "a poll on one worker": "poll",
     "10 000 streams on one process": "follow --streams 10000 --jobs 10000",
     "a job of 1 000 replicas": "large --pairs 2",
     "100 jobs of 20 replicas on a node": "large --jobs 100 --replicas 20 --node",
