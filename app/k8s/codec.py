@@ -6,6 +6,7 @@ field of the wrong type), the slow path repairs the text, drops nulls, and then 
 
 import json
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
@@ -72,9 +73,9 @@ OBJECT = ObjectCodec()
 
 
 class ListPage(msgspec.Struct, Generic[T_co], frozen=True):
-    """One page of a list."""
+    """One page of a list. Its objects may be decoded while they are iterated over, which can raise BrokenAnswer."""
 
-    items: tuple[T_co, ...]
+    items: Iterable[T_co]
     resource_version: str
     continue_token: str = ""
 
@@ -89,18 +90,29 @@ class _List(msgspec.Struct):
     metadata: _ListMeta
 
 
+class _Decoded(Generic[T_co]):
+    """The objects of a page, decoded at each iteration. So a reader can request the next page before it decodes one."""
+
+    def __init__(self, items: Sequence[msgspec.Raw], codec: Codec[T_co]) -> None:
+        self._items = items
+        self._codec = codec
+
+    def __iter__(self) -> Iterator[T_co]:
+        return map(self._codec.decode, self._items)
+
+
 _LIST = msgspec.json.Decoder(_List)
 _ANY = msgspec.json.Decoder()
 
 
 def decode_page(raw: bytes, codec: Codec[T_co]) -> ListPage[T_co]:
-    """Decode a page of a list. Items are decoded one by one, so that a malformed one does not affect the others."""
+    """Read a page of a list. Items are decoded one by one, so that a malformed one does not affect the others."""
     try:
         page = _LIST.decode(raw)
     except (msgspec.MsgspecError, UnicodeError) as error:
         raise BrokenAnswer(f"a list could not be read: {error}") from error
     return ListPage(
-        items=tuple(codec.decode(item) for item in page.items or ()),
+        items=_Decoded(page.items or (), codec),
         resource_version=page.metadata.resource_version,
         continue_token=page.metadata.continue_token or "",
     )

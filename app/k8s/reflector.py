@@ -31,9 +31,11 @@ from app.k8s.errors import (
     SilentStream,
     Unreachable,
 )
+from app.k8s.paging import read_ahead
 from app.k8s.resources import KubeResource
 
 PAGE_SIZE = 500  # as in client-go's pager
+DECODED_AT_ONCE = 50  # objects
 VERY_SHORT = 1.0  # seconds, as in client-go; a watch that ends sooner without an event proves nothing
 MAX_SILENT = 2  # watches; one that is ahead of a restored server is accepted and stays silent for ever
 # Seconds without an event or a bookmark, over any number of watches, after which the resource is listed again. A
@@ -201,24 +203,27 @@ class Reflector(Generic[T]):
 
     async def _list(self) -> None:
         objects: list[T] = []
-        version = token = ""
-        for _ in rounds():
-            try:
-                page = await self._source.list_page(token, self._page_size)
-            except KubeGone:
-                # The list took longer than the server keeps its snapshot. A list with one page needs no snapshot.
-                self._page_size = 0
-                raise
-            self._heard()
+        version = ""
+
+        async def take(page: ListPage[T]) -> None:
+            nonlocal version
             # If later pages are newer, the watch repeats changes that they contain. Their versions show that.
             version = version or page.resource_version
-            # An object whose metadata could not be decoded has no uid.
-            objects += [obj for obj in page.items if obj.metadata.uid]
-            token = page.continue_token
-            if not token:
-                break
+            await _decode(page, objects)
+
+        try:
+            await read_ahead(self._read_page, take)
+        except KubeGone:
+            # The list took longer than the server keeps its snapshot. A list with one page needs no snapshot.
+            self._page_size = 0
+            raise
         self._page_size = PAGE_SIZE
         self._replace(objects, version)
+
+    async def _read_page(self, continue_token: str) -> ListPage[T]:
+        page = await self._source.list_page(continue_token, self._page_size)
+        self._heard()
+        return page
 
     def _replace(self, objects: list[T], version: str) -> None:
         self._position = int(version) if version.isdecimal() else 0
@@ -317,6 +322,16 @@ class Reflector(Generic[T]):
         self.stats.last_error = str(error)
         requested = error.retry_after if isinstance(error, KubeStatusError) else None
         await self._sleep(max(self._backoff.next(), min(requested or 0.0, MAX_RETRY_AFTER)))
+
+
+async def _decode(page: ListPage[T], objects: list[T]) -> None:
+    """Append the objects of a page."""
+    for number, obj in enumerate(page.items):
+        if number % DECODED_AT_ONCE == 0:
+            await asyncio.sleep(0)  # the request for the next page leaves, and other tasks run
+        # An object whose metadata could not be decoded has no uid.
+        if obj.metadata.uid:
+            objects.append(obj)
 
 
 def _is_ahead(error: KubeError) -> bool:

@@ -74,7 +74,7 @@ async def test_pages_and_watch(live: KubeApi, namespace: str) -> None:
     for index in range(5):
         await live.create(pod_manifest(f"p{index}", namespace, labels={"job": "j"}))
     first = await live.list_page(resources.POD, namespace, codec=POD, label_selector="job=j", limit=2)
-    assert len(first.items) == 2
+    assert len(list(first.items)) == 2
     assert first.continue_token
     every = await live.list_all(resources.POD, namespace, codec=POD, label_selector="job in (j,k)")
     assert {pod.metadata.name for pod in every} == {f"p{index}" for index in range(5)}

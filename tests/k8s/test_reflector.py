@@ -1,17 +1,19 @@
 """The copy equals the cluster when the cluster is quiet, whatever happened on the way."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.cancellation import TaskGroup
 from app.domain.kubernetes.objects import Pod
 from app.k8s.api import WatchEvent
 from app.k8s.codec import ListPage
 from app.k8s.errors import KubeGone, KubeServerError, KubeTooManyRequests, SilentStream, Unreachable
-from app.k8s.reflector import Pace, Reflector
+from app.k8s.reflector import DECODED_AT_ONCE, Pace, Reflector
 from app.k8s.store import ReflectorStore
 from tests.k8s.scripted import JOB, Cluster, Quiet, ScriptedSource, Step, added, bookmark, deleted, pod
 from tests.k8s.support import ManualClock
@@ -153,6 +155,55 @@ async def test_an_object_deleted_during_a_gap_is_gone_after_the_list() -> None:
     assert reflector.stats.relists == 2
 
 
+async def test_the_next_page_is_requested_before_the_objects_of_a_page_are_decoded() -> None:
+    """Otherwise the API server and the gateway would take turns: a list of 50 000 pods would take a third longer."""
+    before_decoding: list[int] = []
+
+    class Undecoded:
+        def __iter__(self) -> Iterator[Pod]:
+            yield pod("a", 3)
+            before_decoding.append(len(source.asked))
+            yield pod("b", 4)
+
+    first = ListPage[Pod](items=Undecoded(), resource_version="4", continue_token="2")
+    clock, sink = ManualClock(), Recorder()
+    source = Script([first, page(4, pod("c", 2))], [], clock)
+    with pytest.raises(Quiet):
+        await Reflector[Pod](source, sink, clock, sleep=clock.sleep).run()
+    assert before_decoding == [2]
+    assert sink.calls == ["= a@3 b@4 c@2"]
+
+
+async def test_other_tasks_run_while_a_page_is_decoded() -> None:
+    """A page of 500 pods would otherwise hold up the heartbeat and the renewal of the lease."""
+    turns: set[int] = set()
+    decoded = 0
+
+    async def run() -> None:
+        with suppress(Quiet):
+            await reflector.run()
+
+    async def note_turns() -> None:
+        while not reader.done():
+            turns.add(decoded)
+            await asyncio.sleep(0)
+
+    class Undecoded:
+        def __iter__(self) -> Iterator[Pod]:
+            nonlocal decoded
+            for number in range(3 * DECODED_AT_ONCE):
+                decoded += 1
+                yield pod(f"p{number}", 3)
+
+    clock = ManualClock()
+    source = Script([ListPage[Pod](items=Undecoded(), resource_version="4")], [], clock)
+    reflector = Reflector[Pod](source, Recorder(), clock, sleep=clock.sleep)
+    async with TaskGroup() as group:
+        reader = group.create_task(run())
+        group.create_task(note_turns())
+    assert {1, DECODED_AT_ONCE + 1, 2 * DECODED_AT_ONCE + 1} <= turns
+
+
 async def test_old_and_repeated_events_are_dropped() -> None:
     sink, _, reflector, _ = await play(
         [page(7, pod("a", 5))],
@@ -244,10 +295,11 @@ async def test_a_version_ahead_of_the_server_is_listed_at_once() -> None:
 
 
 async def test_a_list_that_expires_between_pages_is_repeated_as_one_page() -> None:
-    _, source, _, _ = await play(
-        [page(7, token="t"), KubeGone(410, "Expired", "continue"), page(9), page(9)],
+    sink, source, _, _ = await play(
+        [page(7, pod("a", 3), token="t"), KubeGone(410, "Expired", "continue"), page(9, pod("b", 8)), page(9)],
         [[2.0, KubeGone(410, "Expired", "")]],
     )
+    assert sink.calls == ["= b@8", "= "]
     assert [limit for what, _, limit in source.asked if what == "list"] == [500, 500, 0, 500]
 
 
