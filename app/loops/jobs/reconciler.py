@@ -1,16 +1,15 @@
 """Reconciles jobs: take jobs from the queue, load them, reconcile, store the decisions, and only then act.
 
 Jobs that are ready together share one load and one transaction, as far as their memory allows
-(`app/loops/jobs/memory_budget.py`). If Postgres refuses a batch, its decisions are stored one by one, so that a job
+(`app/loops/jobs/loader.py`). If Postgres refuses a batch, its decisions are stored one by one, so that a job
 whose decision cannot be stored does not block the others. A job whose reconcile raises an error does not block them
 either.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from uuid import UUID
 
 import structlog
 from structlog.contextvars import bound_contextvars
@@ -30,8 +29,9 @@ from app.loops.jobs.actuator import Actuator, Performed
 from app.loops.jobs.creator import Creator, Work
 from app.loops.jobs.decided import Decided, StoredWork, must_be_written, span_of, stored_work, write_of
 from app.loops.jobs.expectations import ExpectationsByJob
+from app.loops.jobs.loader import LoadedJobs, Loader
 from app.loops.jobs.measuring import measure
-from app.loops.jobs.memory_budget import ACTING_BYTES, MemoryBudget, batches
+from app.loops.jobs.memory_budget import ACTING_BYTES, MemoryBudget
 from app.loops.jobs.mirror import Mirror
 from app.loops.jobs.plan_cache import PlanCache
 from app.loops.jobs.unknown import UNKNOWN_PAUSE, unknown
@@ -43,7 +43,6 @@ from app.telemetry.trace_context import continued
 
 log = structlog.get_logger(__name__)
 
-BATCH = 64  # jobs that are taken from the queue at once
 BUDGET_PAUSE = 0.5  # seconds before a large job is tried again while other large jobs act
 DATABASE_PAUSE = 1.0  # seconds before a batch is tried again while Postgres does not answer
 LONGEST_SLEEP = 3600.0  # seconds; `wake_at` is stored, and the poll for due jobs finds later ones
@@ -82,7 +81,6 @@ class Reconciler:
         self._publisher = context.publisher
         self._clock = context.clock
         self._timing = context.timing
-        self._served = context.settings.served
         self._leadership = leadership
         self._mirror = mirror
         self._creator = creator
@@ -93,36 +91,37 @@ class Reconciler:
         self._expectations = ExpectationsByJob()
         self._budget = MemoryBudget(ACTING_BYTES)
         self._metrics = ReconcileMetrics("jobs")
+        self._loader = Loader(
+            context.db, context.settings.served, context.clock, queue, quiet=hooks.quiet, pause=self._pause
+        )
 
     async def run(self) -> None:
         """Reconcile batches of queued jobs until cancelled."""
         async with TaskGroup() as group:
+            following: asyncio.Task[LoadedJobs] | None = None
             for _ in rounds():
-                keys = await self._queue.get_batch(BATCH)
-                try:
-                    found = await controller.sizes(self._db, [UUID(key) for key in keys])
-                except DatabaseUnavailable as error:
-                    await self._pause(keys, error)
-                    continue
-                for key in keys:
-                    if UUID(key) in found:
-                        self._hooks.begins(key)
-                    else:
-                        # A pod can name a job that PostgreSQL does not know. The janitor deletes such a pod if it is
-                        # jobgate's.
-                        self._hooks.quiet(key)
-                        self._queue.done(key)
-                for uids in batches([uid for key in keys if (uid := UUID(key)) in found], found):
-                    await self._reconcile(uids, found, group)
+                following = await self._next_batch(following, group)
 
-    async def _reconcile(
-        self, uids: Sequence[UUID], sizes: Mapping[UUID, controller.JobSize], group: TaskGroup
-    ) -> None:
+    async def _next_batch(
+        self, loading: asyncio.Task[LoadedJobs] | None, group: TaskGroup
+    ) -> asyncio.Task[LoadedJobs] | None:
+        """Reconcile the batch that is loading, or the next one. Return the load of the one after it, if it has begun.
+
+        That load waits for PostgreSQL while this process decides. Without a backlog it would have few jobs, whose
+        decisions then would not share the transaction of the jobs that are queued meanwhile.
+        """
+        batch = await (loading if loading is not None else self._loader.next())
+        following = group.create_task(self._loader.next()) if self._loader.has_full_batch else None
+        await self._reconcile(batch, group)
+        self._loader.release(batch)
+        return following
+
+    async def _reconcile(self, batch: LoadedJobs, group: TaskGroup) -> None:
         """Reconcile these jobs. Their actions continue in the group after this returns."""
         try:
-            tasks = await self._decide_and_persist(uids, sizes)
+            tasks = await self._decide_and_persist(batch)
         except DatabaseUnavailable as error:
-            await self._pause([str(uid) for uid in uids], error)
+            await self._pause([str(uid) for uid in batch.jobs], error)
             return
         for task in tasks:
             if await self._budget.take(task.memory):
@@ -146,19 +145,9 @@ class Reconciler:
             self._queue.add(key)
             self._queue.done(key)
 
-    async def _decide_and_persist(
-        self, uids: Sequence[UUID], sizes: Mapping[UUID, controller.JobSize]
-    ) -> list[StoredWork]:
+    async def _decide_and_persist(self, batch: LoadedJobs) -> list[StoredWork]:
         """Return the work of the stored decisions. Every other job is given back to the queue here."""
-        began = self._clock.monotonic()
-        jobs = await controller.load(self._db, uids, self._served)
-        for uid in uids:
-            if uid not in jobs:
-                self._hooks.quiet(str(uid))
-                self._queue.done(str(uid))
-        gang_available = await self._creator.has_gang_api() if jobs else False
-        results = [await self._try_to_decide(job, gang_available=gang_available) for job in jobs.values()]
-        decided = [item for item in results if item is not None]
+        decided = await self._decide_all(batch)
         reached(FaultPoint.DECIDED)
         # Invariant: no request is sent to the cluster before the decision that requires it is stored.
         stored = await self._persist(decided)
@@ -169,10 +158,21 @@ class Reconciler:
         self._retry([str(uid) for uid in outdated])
         for item in stored:
             self._hooks.stored(str(item.job.uid))
-            self._metrics.duration.observe(self._clock.monotonic() - began)
+            self._metrics.duration.observe(self._clock.monotonic() - batch.began)
         self._metrics.done.inc(len(stored))
         self._metrics.outdated.inc(len(outdated))
-        return [stored_work(item, sizes[item.job.uid]) for item in stored]
+        return [stored_work(item, batch.sizes[item.job.uid]) for item in stored]
+
+    async def _decide_all(self, batch: LoadedJobs) -> list[Decided]:
+        gang_available = await self._creator.has_gang_api() if batch.jobs else False
+        decided: list[Decided] = []
+        for uid, job in batch.jobs.items():
+            self._hooks.begins(str(uid))
+            decision = await self._try_to_decide(job, gang_available=gang_available)
+            if decision is not None:
+                decided.append(decision)
+            await asyncio.sleep(0)  # the next batch loads, and actions run
+        return decided
 
     async def _try_to_decide(self, job: StoredJob, *, gang_available: bool) -> Decided | None:
         """Return the decision, or None if the job is queued for later."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
@@ -13,13 +13,15 @@ from app.db.engine import Connection, Database
 from app.db.errors import DatabaseUnavailable, LeaseLost
 from app.db.jobs import controller, edits, evidence
 from app.db.jobs.controller import StoredJob
+from app.db.jobs.controller_writes import JobWrite
+from app.db.leases import Lease
 from app.domain.kubernetes import labels
 from app.domain.manifests.workload import pod_manifest
 from app.domain.plan import JobPlan, Rank
 from app.domain.reconcile.reconcile import reconcile
 from app.domain.status.ownership import select_pods
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, Reason
-from app.loops.jobs import creator, mirror, reconciler
+from app.loops.jobs import creator, loader, mirror, reconciler
 from app.loops.jobs.unknown import UNKNOWN_PAUSE
 from app.loops.leadership.identity import WrongCluster
 from tests.db.factories import stored
@@ -250,6 +252,34 @@ async def test_each_further_failure_of_a_job_that_cannot_be_reconciled_writes_no
         harness.queue.add(str(uid))
         again = await harness.job_until(uid, lambda job: job.wake_at != first.wake_at)
     assert again.version == first.version
+
+
+async def test_a_job_that_changes_after_it_was_loaded_ahead_is_decided_on_as_it_is(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loader, "BATCH", 1)
+    first, second, _ = [await harness.submit(name, replicas=1) for name in ("first", "second", "third")]
+    load = controller.load
+    loaded_ahead = asyncio.Event()
+
+    async def load_and_cancel(*arguments: Any) -> Any:
+        found = await load(*arguments)
+        if second in found and not loaded_ahead.is_set():
+            await edits.request_cancel(harness.db, second, actor="alice", at=harness.clock.now())
+            loaded_ahead.set()
+        return found
+
+    async def persist(db: Database, lease: Lease, writes: Sequence[JobWrite]) -> Any:
+        if any(write.uid == first for write in writes):
+            await loaded_ahead.wait()
+        return await controller_persist(db, lease, writes)
+
+    controller_persist = controller.persist
+    monkeypatch.setattr(controller, "load", load_and_cancel)
+    monkeypatch.setattr(controller, "persist", persist)
+    async with harness.reconciling():
+        await harness.phase(second, JobPhase.CANCELLED)
+        await harness.pods_until(lambda found: found == ["first-worker-0", "third-worker-0"])
 
 
 async def test_a_job_whose_pods_cannot_be_made_does_not_hold_up_the_others(
