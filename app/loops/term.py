@@ -188,9 +188,7 @@ class Term:
             group.create_task(self._repeat(self._settings.poll_every, self._enqueue_due))
             group.create_task(self._autoscale())
             group.create_task(self._samples.run())
-            group.create_task(self._janitor.run(self._settings.clean_every))
-            group.create_task(self._sweeper.run(self._settings.sweep_every))
-            group.create_task(self._statistics.run(self._settings.count_every))
+            group.create_task(self._maintain())
 
     def _gauges(self, contact: ClusterContact) -> Mapping[ComputedMetric, ValueSource]:
         mirror, clock = self._mirror, self._context.clock
@@ -234,6 +232,14 @@ class Term:
         # Its list of all pods would also delay the first pass.
         await self._first_pass.wait()
         await self._autoscaler.run()
+
+    async def _maintain(self) -> None:
+        # Maintenance is not urgent, and examines all jobs and pods: it would delay the first pass.
+        await self._first_pass.wait()
+        async with TaskGroup() as group:
+            group.create_task(self._janitor.run(self._settings.clean_every))
+            group.create_task(self._sweeper.run(self._settings.sweep_every))
+            group.create_task(self._statistics.run(self._settings.count_every))
 
     def _changed(self, uid: str) -> None:
         if self._changed_early is not None:

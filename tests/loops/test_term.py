@@ -21,6 +21,9 @@ from app.loops.autoscaling.autoscaler import Autoscaler
 from app.loops.context import ControllerContext
 from app.loops.leadership.controller_state import ControllerState
 from app.loops.leadership.identity import WrongCluster
+from app.loops.maintenance.janitor import Janitor
+from app.loops.maintenance.statistics import Statistics
+from app.loops.maintenance.sweeper import Sweeper
 from app.loops.term import Term
 from app.loops.workqueue import WorkQueue
 from tests.db.factories import stored
@@ -132,11 +135,13 @@ async def test_statuses_are_stale_until_each_live_job_was_reconciled_once(
     assert running.observed_at > former.observed_at
 
 
-async def test_the_autoscaler_decides_on_nothing_that_an_older_term_recorded(
-    harness: Harness, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("loop", [Autoscaler, Janitor, Sweeper, Statistics])
+async def test_autoscaling_and_maintenance_wait_until_each_live_job_is_reconciled(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, loop: type
 ) -> None:
+    """The autoscaler would decide on what an older term recorded, and maintenance would delay the reconciles."""
     await harness.submit(replicas=1)
-    reached, release, autoscales = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    reached, release, runs = asyncio.Event(), asyncio.Event(), asyncio.Event()
     load = controller.load
 
     async def held(*arguments: Any) -> Any:
@@ -144,16 +149,16 @@ async def test_the_autoscaler_decides_on_nothing_that_an_older_term_recorded(
         await release.wait()
         return await load(*arguments)
 
-    async def run(_: Autoscaler) -> None:
-        autoscales.set()
+    async def run(*_: object) -> None:
+        runs.set()
 
     monkeypatch.setattr(controller, "load", held)
-    monkeypatch.setattr(Autoscaler, "run", run)
+    monkeypatch.setattr(loop, "run", run)
     async with a_running_term(harness) as state:
         await asyncio.wait_for(reached.wait(), WITHIN)
-        assert not autoscales.is_set()
+        assert not runs.is_set()
         release.set()
-        await asyncio.wait_for(autoscales.wait(), WITHIN)
+        await asyncio.wait_for(runs.wait(), WITHIN)
         await state_is(state, "Running")
 
 
