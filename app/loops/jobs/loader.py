@@ -27,9 +27,12 @@ BATCH: Final = 64  # jobs that are taken from the queue at once
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedJobs:
-    """Loaded jobs and their sizes. `began` is the monotonic time at which the load began, `memory` an estimate."""
+    """Loaded jobs and their sizes. The caller removes those that it gives back to the queue before the others.
 
-    jobs: Mapping[UUID, StoredJob]
+    `began` is the monotonic time at which the load began, `memory` an estimate.
+    """
+
+    jobs: dict[UUID, StoredJob]
     sizes: Mapping[UUID, JobSize]
     began: float
     memory: int

@@ -166,11 +166,14 @@ class Reconciler:
     async def _decide_all(self, batch: LoadedJobs) -> list[Decided]:
         gang_available = await self._creator.has_gang_api() if batch.jobs else False
         decided: list[Decided] = []
-        for uid, job in batch.jobs.items():
+        for uid, job in list(batch.jobs.items()):
             self._hooks.begins(str(uid))
             decision = await self._try_to_decide(job, gang_available=gang_available)
             if decision is not None:
                 decided.append(decision)
+            else:
+                # The next batch can have the job by now. If Postgres fails, it must not be given back once more.
+                del batch.jobs[uid]
             await asyncio.sleep(0)  # the next batch loads, and actions run
         return decided
 

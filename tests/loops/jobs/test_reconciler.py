@@ -346,6 +346,34 @@ async def test_jobs_come_again_when_postgres_is_back(harness: Harness) -> None:
     assert db.failures == 1
 
 
+async def test_a_job_that_was_given_back_before_postgres_failed_is_not_given_back_again(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It can be in the next batch by then, and a second worker would get it."""
+    bad, good = [await harness.submit(name, replicas=1) for name in ("bad", "good")]
+    await execute(harness.db, f"""UPDATE jobs SET manifest = '{{"spec": 1}}' WHERE uid = '{bad}'""")
+    done, persist = harness.queue.done, controller.persist
+    given_back: list[str] = []
+
+    def note(key: str) -> None:
+        given_back.append(key)
+        done(key)
+
+    async def fail_once(db: Database, lease: Lease, writes: Sequence[JobWrite]) -> Any:
+        if any(write.uid == good for write in writes):
+            monkeypatch.setattr(controller, "persist", persist)
+            raise DatabaseUnavailable("no server answers")
+        return await persist(db, lease, writes)
+
+    monkeypatch.setattr(reconciler, "DATABASE_PAUSE", 0.0)
+    monkeypatch.setattr(controller, "persist", fail_once)
+    monkeypatch.setattr(harness.queue, "done", note)
+    async with harness.reconciling():
+        await harness.pods_until(lambda found: found == ["good-worker-0"])
+    assert given_back[:2] == [str(bad), str(good)]
+    assert given_back.count(str(bad)) == 1
+
+
 async def test_without_the_lease_nothing_is_written_or_created(harness: Harness) -> None:
     uid = await harness.submit()
     await harness.leadership.release()
