@@ -133,7 +133,7 @@ def serve(
     port: Annotated[int | None, typer.Option(help="port to serve on; 0 chooses a free port")] = None,
     role: Annotated[str | None, typer.Option(help="role of this process: api, controller or all")] = None,
     workers: Annotated[
-        int | None, typer.Option(help="number of API processes; by default the number of cores less one, at most 4")
+        int | None, typer.Option(help="number of API processes; by default one less than the cores, from 1 to 4")
     ] = None,
 ) -> None:
     """Serve with an existing PostgreSQL and an existing cluster."""

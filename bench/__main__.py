@@ -49,7 +49,7 @@ def parse() -> argparse.Namespace:
         "--clients", type=int, nargs="+", default=[16, 64], help="concurrent submitters (default 16 64)"
     )
     parser.add_argument("--batch", type=int, default=100, help="jobs in a batch (default 100)")
-    parser.add_argument("--workers", type=int, help="workers of jobgate serve, by default those of this machine")
+    parser.add_argument("--workers", type=int, help="workers of jobgate serve, by default as many as it chooses")
     parser.add_argument("--pods", type=int, default=2000, help="other pods in the polled namespace (default 2000)")
     parser.add_argument("--rates", type=float, nargs="+", default=[50, 200], help="pod transitions per second")
     parser.add_argument("--controlplane", type=Path, default=SCRIPT, help="the script that starts a control plane")

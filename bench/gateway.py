@@ -67,7 +67,7 @@ async def gateway(
     """Run `jobgate serve` in one role, with tokens.
 
     Args:
-        workers: None for the default of this machine. With 1, the figures are those of one process.
+        workers: None for the default of `jobgate serve`. With 1, the figures are those of one process.
         settings: environment variables; without JOBGATE_PORT, the port is a free one.
     """
     # Settings of the shell must not change the figures.

@@ -160,7 +160,7 @@ async def run(arguments: argparse.Namespace) -> None:
                 role="all",
                 kubeconfig=plane.kubeconfig,
                 token=token,
-                workers=None,  # the controller has a process of its own
+                workers=None,  # from two cores on, the controller has a process of its own
             )
             began = time.perf_counter()
             async with serving() as target:

@@ -123,12 +123,12 @@ class LongResponse(Response, ABC):
         sending = self._send(_body(piece)).__await__()
         try:
             next(sending)
+            # The server waits before it writes, so nothing of the piece has been written.
+            sending.close()
         except StopIteration:
             return True
         except Exception:  # noqa: BLE001 - the task repeats the send, and so has the error
             return False
-        # The server waits before it writes, so nothing of the piece has been written.
-        sending.close()
         return False
 
     async def _send_all(self, send: Send) -> None:

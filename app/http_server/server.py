@@ -128,7 +128,7 @@ async def serve_beside_others(
 ) -> None:
     """Serve on a socket on which other processes accept too, until `stop`.
 
-    From `drain` on, each answer closes its connection. On `stop`, the others take all new connections, and this process
+    From `drain` on, each answer closes its connection. On `stop`, other workers take new connections, and this process
     completes its open ones: within `drain_seconds`, or soon if it was drained before. `on_close` is as for `serve`.
     """
     async with asyncio.TaskGroup() as group:

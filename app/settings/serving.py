@@ -38,7 +38,7 @@ class ServingSettings(LogSettings):
             ge=1,
             le=64,
             description="API processes on one socket; by default one less than the cores, from 1 to 4. The controller "
-            "has its own process, unless this is 1 or there is one core",
+            "has its own process, unless this is 1, or unset with one core",
         ),
     ] = None
     server_url: Annotated[

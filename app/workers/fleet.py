@@ -154,7 +154,7 @@ class Fleet:
         return [self._action(ActionKind.START, one) for one in starting]
 
     def _restart_next(self, now: float) -> list[Action]:
-        """Stop the next worker of a rolling restart once all processes are ready: the others serve meanwhile."""
+        """Stop the next worker of a rolling restart once all processes are ready. Other workers serve meanwhile."""
         if not self._restarting or len(self._in(ProcessPhase.READY)) < len(self._processes):
             return []
         one = self._restarting.pop(0)

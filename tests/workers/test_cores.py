@@ -43,6 +43,7 @@ def test_a_core_is_left_for_the_other_processes(cores: int, expected: int) -> No
         (4, 1, "all", False),
         (1, 2, "api", True),
         (1, 2, "controller", False),
+        (1, 2, "all", True),
     ],
 )
 def test_the_controller_has_a_process_of_its_own_if_a_core_is_free_for_it(

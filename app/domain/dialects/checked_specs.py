@@ -8,19 +8,20 @@ import msgspec
 from app.domain.plan import Manifest
 from app.domain.sized_cache import SizedCache
 
-# Bytes of JSON. Typed specs take about twelve times as much memory, so this bounds them at about 6 MiB.
+# Bytes of JSON. Typed specs take about twelve times as much memory, so this bounds them at about 6 MiB. A spec that
+# would take more than a quarter is not kept, because the cache keeps its newest value whatever its size.
 _MAX_BYTES: Final = 512 * 1024
+_SHARE: Final = 4
 _ENTRY_BYTES: Final = 1024  # the overhead of a spec besides its JSON
 # The checks of a text with a variable depend on the name of the job.
 _VARIABLE: Final = b"$("
 
 
 class SpecDigest(NamedTuple):
-    """A kind and a posted spec of it, which the digest stands for. `size` is the number of bytes of its JSON."""
+    """A kind and a posted spec of it, which the digest stands for."""
 
     kind: str
     digest: bytes
-    size: int
 
 
 class CheckedSpec(NamedTuple):
@@ -37,6 +38,7 @@ class CheckedSpecs:
     """
 
     def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
+        self._most = max_bytes // _SHARE
         self._specs: SizedCache[SpecDigest, CheckedSpec] = SizedCache(max_bytes)
 
     def get(self, digest: SpecDigest | None) -> CheckedSpec | None:
@@ -45,16 +47,18 @@ class CheckedSpecs:
     def put(self, digest: SpecDigest | None, spec: Any, stored: Manifest) -> None:
         if digest is not None:
             text = msgspec.json.encode(stored)
-            self._specs.put(digest, CheckedSpec(spec, text), _ENTRY_BYTES + digest.size)
+            size = _ENTRY_BYTES + len(text)
+            if size <= self._most:
+                self._specs.put(digest, CheckedSpec(spec, text), size)
 
 
 def spec_digest(kind: str, posted: object) -> SpecDigest | None:
-    """Return a digest that no two different specs share; None for a spec that must be checked for each job.
+    """Return a digest that no two specs with different JSON share; None for a spec that must be checked for each job.
 
     Specs whose fields have another order are different.
     """
     try:
         text = msgspec.json.encode(posted)
-    except (ValueError, OverflowError, RecursionError):
+    except (ValueError, TypeError, OverflowError, RecursionError):
         return None
-    return None if _VARIABLE in text else SpecDigest(kind, hashlib.sha256(text).digest(), len(text))
+    return None if _VARIABLE in text else SpecDigest(kind, hashlib.sha256(text).digest())

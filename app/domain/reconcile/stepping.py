@@ -106,7 +106,8 @@ class Stepper:
         """Delete a pod of another attempt: of a former one, or of one that a controller without lease created."""
         if not pod.deleting:
             step.actions.append(DeletePod(name=pod.name, uid=pod.uid))
-        # The evidence of a former attempt is stored before the attempt is replaced, so its pod can be released.
+        # The evidence of a former attempt is stored before the attempt is replaced, so its pod can be released. A pod
+        # whose create took effect later has none.
         if pod.held and (pod.ended or pod.attempt != step.replica.attempt.number):
             step.actions.append(ReleasePod(name=pod.name, uid=pod.uid))
         self._force_if_lost(step, pod)

@@ -64,7 +64,7 @@ class Performed(Enum):
     """How the actions of a decision went."""
 
     ALL = "all are done"
-    LEFT = "the slice ended before some began: reconcile again at once"
+    LEFT = "the slice ended before some began, or a node is busy: reconcile again at once"
     FAILED = "one failed: reconcile again later"
 
 
@@ -253,7 +253,8 @@ class Actuator:
     def _adopt_deleting(self, pod: Pod, uid: str) -> None:
         """Let the mirror know that a pod terminates, so that a reconcile before the watch does not delete it again."""
         metadata = pod.metadata
-        # Only jobgate removes this finalizer, so the object exists. One that is gone would stay in the mirror.
+        # With the finalizer, the object existed after the delete. If it is gone since, the watch has said so, and the
+        # reflector refuses it.
         if metadata.uid == uid and metadata.deletion_timestamp and labels.EVIDENCE_FINALIZER in metadata.finalizers:
             self._mirror.adopt(pod)
 

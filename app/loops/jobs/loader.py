@@ -3,7 +3,8 @@
     take from the queue ─▶ read the sizes ─▶ divide into batches ─▶ wait for room ─▶ load
 
 A job can change between its load and its decision. The write of the decision compares the versions of its row, and the
-queue gives a job that was added again back to the reconciler once it is done.
+queue gives a job that was added again back to the reconciler once it is done. A decision without a write can act on an
+older state; the next reconcile undoes what the change forbids.
 """
 
 import asyncio

@@ -136,7 +136,7 @@ class Reconciler:
         log.warning("reconcile.database_unavailable", error=str(error))
         self._metrics.unavailable.inc(len(keys))
         self._metrics.failed.inc(len(keys))
-        # This stops the whole loop: no other job could be reconciled either.
+        # This stops the loop or the load of the next batch: no other job could be stored either.
         await asyncio.sleep(DATABASE_PAUSE)
         self._retry(keys)
 

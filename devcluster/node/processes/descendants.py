@@ -18,6 +18,7 @@ ROUNDS: Final = 3  # a descendant can start another one between a scan and its s
 # After a scan, the next one waits for this many times its duration, so that scans take at most a fifth of the agent's
 # time. Processes that end meanwhile share the next one.
 REST: Final = 4
+NO_SESSION: Final = -1
 _OVER: Final = (b"Z", b"X", b"")  # states of processes that have ended
 
 
@@ -43,7 +44,8 @@ class Descendants:
     async def end(self, session: int, identity: str) -> None:
         """Kill the processes of the session, and those with the identity, until none is found or ROUNDS have passed.
 
-        The session leader has ended and is not reaped, so that no other process can have its pid.
+        The session leader has ended and is not reaped, so that no other process can have its pid. If it is reaped, the
+        caller passes NO_SESSION.
         """
         for _ in range(ROUNDS):
             if not await self._in_next_round(session, identity):
@@ -70,7 +72,7 @@ class Descendants:
         begun = loop.time()
         try:
             waiting.done.set_result(self._kill(waiting.sessions, waiting.identities))
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001  those that wait raise it
             waiting.done.set_exception(error)
         ended = loop.time()
         self._rest_until = ended + REST * (ended - begun)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing_extensions import override
 
 from devcluster.node.processes import launch
-from devcluster.node.processes.descendants import descendants
+from devcluster.node.processes.descendants import NO_SESSION, descendants
 from devcluster.node.processes.leftovers import LINUX, remember
 
 # Seconds to wait for the rest of the output, which a detached descendant may hold open.
@@ -83,8 +83,9 @@ class Process:
             self.gone.set()
             # The end of the first process ends all other processes of a container.
             self._signal(signal.SIGKILL)
-            await descendants.end(self.pid, self.command.identity)
-            # Only then: until it is reaped, no other process can have its pid, and thus the id of its session.
+            # Until it is reaped, no other process can have its pid, and thus the id of its session.
+            session = self.pid if self.popen.returncode is None else NO_SESSION
+            await descendants.end(session, self.command.identity)
             code = self.popen.wait()
             self._ended = True
         finally:

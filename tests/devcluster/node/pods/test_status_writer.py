@@ -9,7 +9,6 @@ import pytest
 from devcluster.node.kube.client import KubeClient
 from devcluster.node.pods import status_writer
 from devcluster.node.pods.status_writer import StatusWriter
-from tests.support.waiting import until
 
 POD: dict[str, Any] = {"metadata": {"name": "p", "namespace": "n", "uid": "u", "resourceVersion": "1"}}
 
@@ -40,8 +39,9 @@ def writer(client: Client, phase: list[str]) -> StatusWriter:
 
 
 async def test_changes_that_follow_at_once_share_a_write(
-    client: Client, writer: StatusWriter, phase: list[str]
+    client: Client, writer: StatusWriter, phase: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(status_writer, "PAUSE", 600.0)
     async with asyncio.TaskGroup() as group:
         running = group.create_task(writer.run())
         writer.touch()
@@ -49,7 +49,7 @@ async def test_changes_that_follow_at_once_share_a_write(
             await asyncio.sleep(0)
         phase[0] = "Running"
         writer.touch()
-        await until(lambda: client.written)
+        await writer.flush()
         running.cancel()
     assert client.written == ["Running"]
 

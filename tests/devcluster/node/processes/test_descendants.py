@@ -94,19 +94,32 @@ async def test_a_kill_ends_the_descendants_of_a_process_for_which_nothing_waits(
     await until(lambda: is_over(child))
 
 
-async def test_processes_that_end_together_share_their_scans(tmp_path: Path, scans: list[float]) -> None:
-    processes = [(await started(tmp_path / str(number), IN_ANOTHER_SESSION))[0] for number in range(10)]
+async def test_processes_that_end_together_share_their_scans(scans: list[float]) -> None:
+    descendants = Descendants()
     async with asyncio.TaskGroup() as group:
-        for process in processes:
-            group.create_task(process.wait())
+        for number in range(10):
+            group.create_task(descendants.end(NO_PID + number, ""))
+    assert len(scans) == 1
+
+
+async def test_nothing_is_looked_for_after_the_end(tmp_path: Path, scans: list[float]) -> None:
+    process, _ = await started(tmp_path, IN_ANOTHER_SESSION)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(process.wait())
         await asyncio.sleep(0)
-        for process in processes:
-            process.kill()
-    assert len(scans) < len(processes)
+        process.kill()
     begun = len(scans)
-    for process in processes:
-        process.kill()  # all have ended, so there is nothing to look for
-    assert len(scans) == begun
+    process.kill()
+    assert len(scans) == begun > 0
+
+
+async def test_an_error_of_a_scan_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> Iterator[int]:
+        raise ValueError
+
+    monkeypatch.setattr(module, "pids", broken)
+    with pytest.raises(ValueError):  # noqa: PT011  any error
+        await Descendants().end(NO_PID, "")
 
 
 async def test_a_scan_is_followed_by_a_rest_that_depends_on_its_duration(monkeypatch: pytest.MonkeyPatch) -> None:
