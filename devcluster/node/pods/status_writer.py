@@ -10,13 +10,8 @@ from typing import Any
 
 from devcluster.errors import StatusError
 from devcluster.node.kube.client import KubeClient, retry_delay
-from devcluster.node.waiting import wait_at_most
 
 log = logging.getLogger(__name__)
-
-# Seconds in which changes are collected before a write. A container that starts changes its status several times at
-# once, and each write costs the API server and all who watch the pod as much as its creation.
-PAUSE = 0.005
 
 
 class StatusWriter:
@@ -39,7 +34,6 @@ class StatusWriter:
         self._dirty = asyncio.Event()
         self._clean = asyncio.Event()
         self._clean.set()
-        self._flushing = asyncio.Event()
         self._written: dict[str, Any] | None = None
         self.gone = asyncio.Event()
         """Set once the object is gone, or another pod has its name."""
@@ -54,17 +48,12 @@ class StatusWriter:
     async def flush(self) -> None:
         """Return once the API has the current status, or has no such pod."""
         self.touch()
-        self._flushing.set()
-        try:
-            await self._clean.wait()
-        finally:
-            self._flushing.clear()
+        await self._clean.wait()
 
     async def run(self) -> None:
         failures = 0
         while True:
             await self._dirty.wait()
-            await wait_at_most(self._flushing, PAUSE)
             self._dirty.clear()
             try:
                 await self._write()
