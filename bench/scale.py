@@ -1,4 +1,4 @@
-"""`python -m bench scale`: all rows of the goals in docs/benchmarks.md except soak, in turn. It takes 45 minutes."""
+"""`python -m bench scale`: all rows of the goals in docs/benchmarks.md except soak, in 20 minutes on idle cores."""
 
 import argparse
 import asyncio
