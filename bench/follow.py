@@ -125,7 +125,7 @@ async def stream(target: Target, counts: dict[str, int], arrivals: Arrivals) -> 
 
 
 def polled_path(kind: str, number: int) -> str:
-    """Return what a long poll asks for: a list whose filter no other poll has, one list, or a job that changes."""
+    """Return the path of a long poll: a list with a filter of its own, the list of all polls, or a job's status."""
     selector = quote(f"team=t{number % 20}", safe="")
     return {
         "polls": f"/api/v1/jobs?labelSelector={selector}&search=-{number}&phase=Running&pageSize=50",

@@ -161,7 +161,7 @@ class NodeAgent:
             group.create_task(self._supervise(uid, worker))
 
     async def _supervise(self, uid: str, worker: PodWorker) -> None:
-        """Run the worker of one pod. An error in it must not end the node."""
+        """Run the worker of one pod. Log its error, so that the other pods of the node continue."""
         try:
             await worker.run()
         except Exception:

@@ -25,7 +25,7 @@ class SpecDigest(NamedTuple):
 
 
 class CheckedSpec(NamedTuple):
-    """A typed spec, and the JSON of the spec as it is stored, which is decoded faster than it is made."""
+    """A typed spec, and the JSON of its stored form. To decode the JSON is faster than to derive it from the spec."""
 
     spec: Any
     stored: bytes

@@ -93,7 +93,7 @@ class Stepper:
         return step
 
     def _unseen(self, step: Step, uid: str) -> None:
-        """Step a replica whose recorded pod is not in the mirror. The pod may be gone, or the mirror may lag behind."""
+        """Ask for a quorum read of a recorded pod that the mirror lacks: it may be gone, or the mirror may lag."""
         self._mark_stopping(step)
         step.actions.append(ConfirmGone(name=step.pod_name, uid=uid))
 

@@ -110,6 +110,15 @@ def test_the_oldest_specs_are_forgotten_beyond_the_limit() -> None:
     assert checked.get(digests[-1]) == (99, b"{}")
 
 
+def test_a_large_spec_is_not_kept() -> None:
+    checked = CheckedSpecs(max_bytes=100_000)
+    small, large = (spec_digest("GenericJob", size) for size in (1, 2))
+    checked.put(small, "small", {"command": "x" * 10_000})
+    checked.put(large, "large", {"command": "x" * 90_000})
+    assert checked.get(small) is not None
+    assert checked.get(large) is None
+
+
 @pytest.mark.parametrize(("one", "other"), [(1, 1.0), (1, True), ({"a": 1, "b": 2}, {"b": 2, "a": 1})])
 def test_specs_that_a_check_may_distinguish_have_different_digests(one: Any, other: Any) -> None:
     assert spec_digest("GenericJob", one) != spec_digest("GenericJob", other)

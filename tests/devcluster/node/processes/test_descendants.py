@@ -18,6 +18,7 @@ from tests.support.waiting import until
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="descendants are found by /proc")
 
 SLOW = 0.01  # seconds
+PATIENCE = 30.0  # seconds
 NO_PID = 2**30
 IN_ANOTHER_SESSION = "setsid sleep 1000 & echo $!; exec sleep 1000"
 
@@ -119,7 +120,8 @@ async def test_an_error_of_a_scan_ends_the_wait(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(module, "pids", broken)
     with pytest.raises(ValueError):  # noqa: PT011  any error
-        await Descendants().end(NO_PID, "")
+        async with asyncio.timeout(PATIENCE):
+            await Descendants().end(NO_PID, "")
 
 
 async def test_a_scan_is_followed_by_a_rest_that_depends_on_its_duration(monkeypatch: pytest.MonkeyPatch) -> None:
