@@ -3,6 +3,9 @@
 asyncio cancels a task by raising one exception at one `await`. The cancellation is lost if a callee replaces this
 exception by another (a driver whose clean-up fails, a TaskGroup whose child fails) and a caller handles that error
 and continues. `Task.cancelling()` still counts the cancellation; the functions of this module read that counter.
+
+Rule: a handler `except*` never waits. Early versions of Python 3.11, such as 3.11.2, put a cancellation there into a
+group, and the task ends as failed.
 """
 
 import asyncio

@@ -173,6 +173,27 @@ def test_a_loop_that_could_swallow_its_cancellation_would_be_found(body: str, fo
     assert len(list(endless_loops(tree))) == found
 
 
+def waits_in_except_star(tree: ast.Module) -> Iterator[int]:
+    """The lines of handlers `except*` that wait."""
+    for handling in ast.walk(tree):
+        if isinstance(handling, ast.TryStar):
+            for handler in handling.handlers:
+                if any(isinstance(node, ast.Await | ast.AsyncWith | ast.AsyncFor) for node in ast.walk(handler)):
+                    yield handler.lineno
+
+
+def test_no_handler_of_a_group_waits() -> None:
+    """See the rule of `app.cancellation`."""
+    paths = sources("app", "devcluster", "jobgate")
+    assert [f"{named(path)}:{line}" for path in paths for line in waits_in_except_star(parsed(path))] == []
+
+
+@pytest.mark.parametrize(("handler", "found"), [("except* OSError", 1), ("except OSError", 0)])
+def test_a_handler_of_a_group_that_waits_would_be_found(handler: str, found: int) -> None:
+    tree = ast.parse(f"async def work():\n    try:\n        await step()\n    {handler}:\n        await pause()")
+    assert len(list(waits_in_except_star(tree))) == found
+
+
 def functions_that_poll(tree: ast.Module) -> Iterator[str]:
     """The functions with a loop that sleeps and that a condition, a break or a return can end."""
     for function in ast.walk(tree):

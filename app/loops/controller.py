@@ -90,26 +90,28 @@ class Controller:
 
     async def _term(self, leadership: Leadership) -> None:
         """Run one term, which ends only by an error. Pause after an error that the next term can recover from."""
+        failure: tuple[str, str] | None = None
         try:
             await Term(self._context, leadership, self.state).run()
         # LeaseLost is not handled here: it ends `_lead`.
         except* WrongCluster as wrong:
-            await self._report_and_pause(leadership, "WrongCluster", str(_first(wrong)))
+            failure = "WrongCluster", str(_first(wrong))
         except* KubeError as error:
-            await self._report_and_pause(leadership, "Unreachable", str(_first(error)))
+            failure = failure or ("Unreachable", str(_first(error)))
         except* DatabaseUnavailable as error:
             log.warning("controller.database_unavailable", error=str(_first(error)))
-            await asyncio.sleep(self._settings.retry_every)
+        if failure is not None:
+            await self._report(leadership, *failure)
+        await asyncio.sleep(self._settings.retry_every)
 
-    async def _report_and_pause(self, leadership: Leadership, state: str, message: str) -> None:
-        """Store the reason in the heartbeat, with the last contact unchanged, and pause."""
+    async def _report(self, leadership: Leadership, state: str, message: str) -> None:
+        """Store the reason in the heartbeat, with the last contact unchanged."""
         self.state.set(state, message)
         # Without PostgreSQL the heartbeat cannot be stored, and the API processes see its age.
         with suppress(DatabaseUnavailable):
             before = await heartbeats.read(self._db)
             seen = before.observed_at if before is not None else NEVER
             await heartbeats.beat(self._db, leadership.lease, seen, state, message)
-        await asyncio.sleep(self._settings.retry_every)
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

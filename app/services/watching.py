@@ -93,7 +93,7 @@ class Watcher:
             # alone.
             except* DatabaseUnavailable as errors:
                 log.warning("the feed cannot be read: %s", errors.exceptions[0])
-                await asyncio.sleep(_PAUSE_AFTER_ERROR)
+            await asyncio.sleep(_PAUSE_AFTER_ERROR)
 
     @property
     def position(self) -> Position | None:

@@ -164,3 +164,26 @@ async def could_write(db: Database) -> bool:
     except DatabaseUnavailable:
         return False
     return True
+
+
+async def test_a_watcher_that_pauses_after_an_error_stops_at_once(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = asyncio.Event()
+
+    async def read(*_: object) -> entries.FeedPage:
+        failed.set()
+        raise DatabaseUnavailable("no answer")
+
+    async def hint() -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(entries, "read", read)
+    running = asyncio.get_running_loop().create_task(Watcher(db, hint).run())
+    await failed.wait()
+    # The error passes through a task group, which ends its other task first.
+    for _ in range(10):
+        await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.wait({running}, timeout=60)
+    assert running.cancelled()
