@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,23 +31,36 @@ class IssuerSite:
     url: str
 
 
+@asynccontextmanager
+async def site_of(
+    issuer: FakeIssuer, cluster: Cluster, database_url: str, directory: Path
+) -> AsyncIterator[IssuerSite]:
+    issuer.user["groups"] = ["team"]
+    environment = STEADY | {
+        "JOBGATE_OPEN_ACCESS": "false",
+        "JOBGATE_OIDC_ISSUER": issuer.url,
+        "JOBGATE_OIDC_CLIENT_ID": CLIENT,
+        "JOBGATE_OIDC_GRANTS": f"team=submitter:{NAMESPACE}",
+    }
+    async with gateway_process(database_url, cluster.kubeconfig, directory, **environment) as running:
+        yield IssuerSite(issuer, await running.start())
+
+
+@asynccontextmanager
+async def visitor_of(browser: Browser, site: IssuerSite) -> AsyncIterator[Tab]:
+    async with opened(browser, site.url, elsewhere=(f"{site.issuer.url}/authorize?",)) as tab:
+        yield tab
+
+
 @pytest_asyncio.fixture(loop_scope="session")
 async def site(cluster: Cluster, database_url: str, tmp_path: Path) -> AsyncIterator[IssuerSite]:
-    async with running_issuer() as issuer:
-        issuer.user["groups"] = ["team"]
-        environment = STEADY | {
-            "JOBGATE_OPEN_ACCESS": "false",
-            "JOBGATE_OIDC_ISSUER": issuer.url,
-            "JOBGATE_OIDC_CLIENT_ID": CLIENT,
-            "JOBGATE_OIDC_GRANTS": f"team=submitter:{NAMESPACE}",
-        }
-        async with gateway_process(database_url, cluster.kubeconfig, tmp_path, **environment) as running:
-            yield IssuerSite(issuer, await running.start())
+    async with running_issuer() as issuer, site_of(issuer, cluster, database_url, tmp_path) as site:
+        yield site
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def visitor(browser: Browser, site: IssuerSite) -> AsyncIterator[Tab]:
-    async with opened(browser, site.url, elsewhere=(f"{site.issuer.url}/authorize?",)) as tab:
+    async with visitor_of(browser, site) as tab:
         yield tab
 
 
@@ -54,9 +68,13 @@ def dialog_of(tab: Tab) -> Locator:
     return tab.page.get_by_role("dialog", name="Sign in")
 
 
-async def press_sign_in(tab: Tab, site: IssuerSite) -> None:
+def sign_in_button(tab: Tab, site: IssuerSite) -> Locator:
     host = site.issuer.url.removeprefix("http://")
-    await dialog_of(tab).get_by_role("button", name=f"Sign in with {host}").click()
+    return dialog_of(tab).get_by_role("button", name=f"Sign in with {host}")
+
+
+async def press_sign_in(tab: Tab, site: IssuerSite) -> None:
+    await sign_in_button(tab, site).click()
 
 
 async def stored(tab: Tab) -> dict[str, Any]:
@@ -109,6 +127,21 @@ async def test_an_answer_that_the_tab_did_not_ask_for_is_refused(
     await expect(dialog_of(visitor).get_by_text(re.compile(message))).to_be_visible()
     await expect(visitor.page).to_have_url(f"{site.url}/")
     assert site.issuer.requests["/token"] == 0
+
+
+async def test_the_sign_in_waits_until_the_gateway_has_reached_the_issuer(
+    browser: Browser, cluster: Cluster, database_url: str, tmp_path: Path
+) -> None:
+    async with running_issuer() as issuer:
+        issuer.replies["/.well-known/openid-configuration"] = (503, b"{}")
+        async with site_of(issuer, cluster, database_url, tmp_path) as site, visitor_of(browser, site) as visitor:
+            await visitor.open()
+            await expect(dialog_of(visitor).get_by_text("has not reached the issuer")).to_be_visible()
+            await expect(sign_in_button(visitor, site)).to_be_disabled()
+            assert await visitor.accessibility_problems() == []
+            issuer.replies.clear()
+            await press_sign_in(visitor, site)
+            await expect(visitor.page.get_by_role("button", name="Sign out")).to_be_visible()
 
 
 async def test_a_false_answer_does_not_disturb_a_signed_in_user(visitor: Tab, site: IssuerSite) -> None:

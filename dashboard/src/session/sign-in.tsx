@@ -7,6 +7,9 @@ import { usePage } from "../page-context";
 import { ErrorNote } from "../ui/errors";
 import { beginSignIn } from "./oidc";
 
+/** Milliseconds between two questions whether the gateway has reached the issuer. */
+const ISSUER_PERIOD = 2000;
+
 /** Asks for a token, or for a sign-in at the issuer, while the gateway requires it. The page behind it keeps its data. */
 export function SignIn() {
   const { session } = usePage().api;
@@ -27,6 +30,7 @@ function SignInContent({ hadToken, problem }: { hadToken: boolean; problem: stri
   const { data: oidc } = useQuery({
     queryKey: ["oidc"],
     queryFn: async ({ signal }) => bodyOf(await client.GET("/api/v1/oidc", { signal })),
+    refetchInterval: ({ state }) => (isWaitingForIssuer(state.data) ? ISSUER_PERIOD : false),
   });
   const hasIssuer = oidc?.enabled === true;
   return (
@@ -56,12 +60,17 @@ function SignInAtIssuer({ oidc }: { oidc: Oidc }) {
   return (
     <>
       {error !== null && <ErrorNote error={error} />}
-      <Button className="button primary" autoFocus onPress={begin}>
+      {isWaitingForIssuer(oidc) && <p role="status">The gateway has not reached the issuer yet. It tries again.</p>}
+      <Button className="button primary" autoFocus isDisabled={isWaitingForIssuer(oidc)} onPress={begin}>
         Sign in with {hostOf(oidc.issuer ?? "")}
       </Button>
       <p className="secondary">or</p>
     </>
   );
+}
+
+function isWaitingForIssuer(oidc: Oidc | undefined): boolean {
+  return oidc?.enabled === true && oidc.authorizationEndpoint === null;
 }
 
 function hostOf(issuer: string): string {
