@@ -31,7 +31,9 @@ from app.loops.jobs.measuring import ChangeLag
 from app.loops.jobs.mirror import Mirror
 from app.loops.jobs.pacing import Pacing
 from app.loops.jobs.plan_cache import PlanCache
+from app.loops.jobs.pod_actions import PodActions
 from app.loops.jobs.reconciler import Hooks, Reconciler
+from app.loops.jobs.remover import Remover
 from app.loops.leadership.cluster_contact import ClusterContact
 from app.loops.leadership.controller_state import ControllerState
 from app.loops.leadership.identity import Identity
@@ -125,16 +127,22 @@ class Term:
             verify=self._identity.verify,
             timeout=context.settings.request_timeout,
         )
-        actuator = Actuator(
+        remover = Remover(
             context.api,
+            context.db,
             self._leadership,
             creator,
-            evidence,
-            self._event_reader,
+            verify=self._identity.verify,
+            timeout=context.settings.request_timeout,
+        )
+        pods = PodActions(
+            context.api,
+            self._leadership,
             self._mirror,
             verify=self._identity.verify,
             timeout=context.settings.request_timeout,
         )
+        actuator = Actuator(creator, remover, pods, evidence, self._event_reader)
         plans = PlanCache(context.planner, context.installation_key)
         return Reconciler(
             context,

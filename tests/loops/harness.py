@@ -23,6 +23,7 @@ from app.db.jobs.controller import StoredJob
 from app.db.notifications import Listener, Notifier
 from app.domain.backoff import ExponentialBackoff
 from app.domain.kubernetes import labels
+from app.domain.manifests.rendered import reserved_names
 from app.domain.planning import Planner
 from app.domain.reconcile.actions import Action
 from app.domain.reconcile.timing import Timing
@@ -39,7 +40,9 @@ from app.loops.jobs.evidence import EvidenceCapture
 from app.loops.jobs.expectations import Expectations
 from app.loops.jobs.mirror import Mirror
 from app.loops.jobs.plan_cache import PlanCache
+from app.loops.jobs.pod_actions import PodActions
 from app.loops.jobs.reconciler import Hooks, Reconciler
+from app.loops.jobs.remover import Remover
 from app.loops.leadership.lease import Leadership
 from app.loops.settings import ControllerSettings, EvidenceSettings, SampleSettings
 from app.loops.workqueue import WorkQueue
@@ -110,8 +113,15 @@ class Harness:
 
     async def submit(self, name: str = "train", **spec: Any) -> UUID:
         """Store an accepted GenericJob, and queue it."""
-        document = Planner(installation=self.installation).draft(manifest(name, **spec), self.namespace, str).manifest
-        job = new_job(name, namespace=self.namespace, manifest=document, created_at=self.clock.now(), names=())
+        planner = Planner(installation=self.installation)
+        draft = planner.draft(manifest(name, **spec), self.namespace, str)
+        job = new_job(
+            name,
+            namespace=self.namespace,
+            manifest=draft.manifest,
+            created_at=self.clock.now(),
+            names=tuple(reserved_names(planner.plan(draft.accepted, ""))),
+        )
         (uid,) = await submitted(self.db, job)
         self.queue.add(str(uid))
         return uid
@@ -260,14 +270,11 @@ async def _assembled(api: KubeApi, db: Database, database_url: str, kubelet: Kub
     evidence = EvidenceCapture(api, db, leadership, clock, context.evidence, event_lists, verify=verify)
     event_reader = EventReader(event_lists, clock, queue.add_after)
     actuator = Actuator(
-        api,
-        leadership,
         creator,
+        Remover(api, db, leadership, creator, verify=verify, timeout=timeout),
+        PodActions(api, leadership, mirror, verify=verify, timeout=timeout),
         evidence,
         event_reader,
-        mirror,
-        verify=verify,
-        timeout=timeout,
     )
     plans = PlanCache(context.planner, KEY)
     quiet: list[str] = []

@@ -61,6 +61,7 @@ WHERE NOT n.released ORDER BY n.kind, n.stem, n.number
 _RANGE: Final = columns(names_table, "kind", "name", "count")
 _ROW: Final = columns(names_table, "job_uid", "namespace") + _RANGE
 _OWN: Final = f"SELECT {_RANGE} FROM names WHERE job_uid = $1 AND NOT released"  # noqa: S608  constants
+_OF_OBJECTS: Final = f"SELECT {_RANGE} FROM names WHERE job_uid = $1 AND kind = ANY($2)"  # noqa: S608  constants
 # ON CONFLICT without a target covers the unique index and the exclusion constraint. It waits for transactions that are
 # inserting a conflicting row.
 _RESERVE: Final = f"""
@@ -114,6 +115,12 @@ async def pod_is_taken_over(db: Database, namespace: str, name: str, uid: UUID) 
     async with db.read() as connection:
         wanted = range_columns([(namespace, NameRange(NameKind.POD, name))])
         return bool(await connection.fetchval(_TAKEN_OVER, *wanted, uid))
+
+
+async def of_objects(db: Database, uid: str, kinds: Iterable[NameKind]) -> list[NameRange]:
+    """Return the names of these kinds that a job has used in any size. They are kept until its objects are gone."""
+    async with db.read() as connection:
+        return [NameRange(*row) for row in await connection.fetch(_OF_OBJECTS, UUID(uid), [*kinds])]
 
 
 async def reserve(connection: Connection, wanted: Iterable[Reservation]) -> Mapping[UUID, list[NameRange]]:

@@ -5,19 +5,15 @@ Every action may be repeated. What the cluster answers is kept in the job's expe
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from enum import Enum, unique
 from functools import partial
 from typing import TypeAlias
 
-import msgspec
 import structlog
 
 from app.cancellation import TaskGroup
 from app.db.errors import DatabaseUnavailable
-from app.domain.kubernetes import labels
-from app.domain.kubernetes.objects import Metadata, Pod
-from app.domain.manifests.metadata import job_labels
 from app.domain.reconcile.actions import (
     Action,
     CaptureEvidence,
@@ -31,22 +27,15 @@ from app.domain.reconcile.actions import (
     RemoveObjects,
     WriteHosts,
 )
-from app.domain.status.ownership import is_owned
-from app.faultpoints import FaultPoint, reached
-from app.k8s.api import KubeApi
-from app.k8s.codec import OBJECT
-from app.k8s.codec import POD as POD_CODEC
-from app.k8s.errors import KubeConflict, KubeError, KubeNotFound
-from app.k8s.finalizers import release
-from app.k8s.resources import CONFIG_MAP, POD, POD_GROUP, SERVICE, KubeResource
+from app.k8s.errors import KubeError
 from app.loops import metrics
 from app.loops.jobs.creator import Creator, Work
 from app.loops.jobs.event_lists import PodEvents
 from app.loops.jobs.event_reader import EventReader
 from app.loops.jobs.evidence import EvidenceCapture, groups
-from app.loops.jobs.mirror import Mirror
 from app.loops.jobs.node_turns import NoTurn
-from app.loops.leadership.lease import Leadership
+from app.loops.jobs.pod_actions import PodActions
+from app.loops.jobs.remover import Remover
 
 log = structlog.get_logger(__name__)
 
@@ -105,28 +94,21 @@ class _Slice:
 
 
 class Actuator:
-    """Carries out actions. `timeout` is seconds for each request; no request starts that could outlive the lease."""
+    """Carries out actions: calls the class for each."""
 
     def __init__(
         self,
-        api: KubeApi,
-        leadership: Leadership,
         creator: Creator,
+        remover: Remover,
+        pods: PodActions,
         evidence: EvidenceCapture,
         event_reader: EventReader,
-        mirror: Mirror,
-        *,
-        verify: Callable[[], Awaitable[None]],
-        timeout: float,
     ) -> None:
-        self._api = api
-        self._leadership = leadership
         self._creator = creator
+        self._remover = remover
+        self._pods = pods
         self._evidence = evidence
         self._event_reader = event_reader
-        self._mirror = mirror
-        self._verify = verify
-        self._timeout = timeout
         self._acting = 0  # jobs whose actions are carried out
 
     async def perform(self, work: Work) -> Performed:
@@ -216,164 +198,18 @@ class Actuator:
             case CreatePod():
                 return partial(self._creator.create_pod, work, action, anchor) if anchor is not None else None
             case DeletePod():
-                return partial(self._delete_pod, work, action)
+                return partial(self._pods.delete, work, action)
             case ReleasePod():
-                return partial(self._release_pod, work, action)
+                return partial(self._pods.release, work, action)
             case ConfirmGone():
-                return partial(self._confirm_gone, work, action)
+                return partial(self._pods.confirm_gone, work, action)
             case ReadEvents():
                 # Not awaited: reading Events must not delay the other actions of the job.
                 self._event_reader.request(work.plan.identity, action, work.expectations)
                 return None
             case MarkAnchor():
-                return partial(self._mark_anchor, work, action)
+                return partial(self._creator.mark_anchor, work, action)
             case RemoveObjects():
-                return partial(self._remove_objects, work)
+                return partial(self._remover.remove, work)
             case EnsureObjects() | WriteHosts() | CaptureEvidence():
                 return None
-
-    async def _delete_pod(self, work: Work, action: DeletePod) -> bool:
-        reached(FaultPoint.POD_BEFORE_DELETE)
-        self._leadership.guard(self._timeout)
-        # The pod is gone, or a later pod has its name, which the uid protects.
-        with suppress(KubeNotFound, KubeConflict):
-            answer = await self._api.delete(
-                POD,
-                action.name,
-                work.plan.identity.namespace,
-                uid=action.uid,
-                # The kubelet of a lost node cannot confirm the end of the pod, so the pod would stay.
-                grace_period=0 if action.force else None,
-                timeout=self._timeout,
-            )
-            self._adopt_deleting(POD_CODEC.decode(answer), action.uid)
-        reached(FaultPoint.POD_DELETED)
-        return True
-
-    def _adopt_deleting(self, pod: Pod, uid: str) -> None:
-        """Let the mirror know that a pod terminates, so that a reconcile before the watch does not delete it again."""
-        metadata = pod.metadata
-        # With the finalizer, the object existed after the delete. If it is gone since, the watch has said so, and the
-        # reflector refuses it.
-        if metadata.uid == uid and metadata.deletion_timestamp and labels.EVIDENCE_FINALIZER in metadata.finalizers:
-            self._mirror.adopt(pod)
-
-    async def _release_pod(self, work: Work, action: ReleasePod) -> bool:
-        """Remove jobgate's finalizer from the pod and keep all others.
-
-        A concurrent change of the pod does not matter.
-        """
-        namespace = work.plan.identity.namespace
-        known = self._mirror.pod(action.uid)
-        # The patch tests the uid and the finalizer, so an outdated state of the pod makes it fail without effect.
-        if known is not None and await self._without_finalizer(known):
-            reached(FaultPoint.POD_RELEASED)
-            return True
-        with suppress(KubeNotFound):
-            pod = await self._api.get(POD, action.name, namespace, codec=POD_CODEC, timeout=self._timeout)
-            # A pod of the next attempt may have the same name. Its finalizer must stay.
-            if pod.metadata.uid != action.uid:
-                return True
-            if not await self._without_finalizer(pod):
-                return False
-        reached(FaultPoint.POD_RELEASED)
-        return True
-
-    async def _without_finalizer(self, pod: Pod) -> bool:
-        self._leadership.guard(self._timeout)
-        finalizer = labels.EVIDENCE_FINALIZER
-        return await release(self._api, POD, pod.metadata, finalizer, request_seconds=self._timeout)
-
-    async def _confirm_gone(self, work: Work, action: ConfirmGone) -> bool:
-        pod: Pod | None
-        try:
-            pod = await self._api.get(
-                POD, action.name, work.plan.identity.namespace, codec=POD_CODEC, timeout=self._timeout
-            )
-        except KubeNotFound:
-            pod = None
-        # Another cluster would also answer that there is no such pod.
-        await self._verify()
-        # The pod exists although the mirror does not have it: a client has removed its labels, or the watch is late.
-        if pod is not None and pod.metadata.uid == action.uid:
-            self._mirror.adopt(await self._labelled(work, pod))
-        else:
-            work.expectations.gone.add(action.uid)
-            work.expectations.revision += 1
-        return True
-
-    async def _labelled(self, work: Work, pod: Pod) -> Pod:
-        """Restore the job's labels if another client removed them. The mirror finds the pod by these labels."""
-        identity = work.plan.identity
-        wanted = job_labels(identity)
-        if pod.metadata.labels.items() >= wanted.items():
-            return pod
-        log.warning("pod.labels_put_back", pod=pod.metadata.name)
-        # The uid makes the API server refuse the patch if a later pod has the name.
-        patch = {"metadata": {"uid": pod.metadata.uid, "labels": wanted}}
-        self._leadership.guard(self._timeout)
-        patched = await self._api.merge_patch(
-            POD, pod.metadata.name, identity.namespace, patch=patch, timeout=self._timeout
-        )
-        return POD_CODEC.decode(msgspec.json.encode(patched.raw))
-
-    async def _mark_anchor(self, work: Work, action: MarkAnchor) -> bool:
-        identity = work.plan.identity
-        patch = {"metadata": {"annotations": {labels.TERMINAL_PHASE: action.phase}}}
-        # A missing anchor counts as marked, but not if another cluster has none.
-        await self._verify()
-        self._leadership.guard(self._timeout)
-        with suppress(KubeNotFound):
-            await self._api.merge_patch(
-                CONFIG_MAP, labels.anchor_name(identity.uid), identity.namespace, patch=patch, timeout=self._timeout
-            )
-        reached(FaultPoint.ANCHOR_MARKED)
-        # Only the first mark can change the next decision.
-        work.expectations.revision += not work.expectations.anchor_marked
-        work.expectations.anchor_marked = True
-        return True
-
-    async def _remove_objects(self, work: Work) -> bool:
-        """Delete the objects of the job. Returns True once none is left.
-
-        An object with the job's labels that its anchor does not control belongs to another client, and stays.
-        """
-        identity = work.plan.identity
-        selector = f"{labels.INSTALLATION}={identity.installation},{labels.JOB_UID}={identity.uid}"
-        resources = [SERVICE, CONFIG_MAP]
-        if work.plan.gang is not None and await self._creator.has_gang_api():
-            resources.insert(0, POD_GROUP)
-        listed = [
-            (resource, item)
-            for resource in resources
-            for item in await self._api.list_all(resource, identity.namespace, codec=OBJECT, label_selector=selector)
-        ]
-        anchor = labels.anchor_name(identity.uid)
-        anchors = {item.metadata.uid for resource, item in listed if _is_anchor(resource, item.metadata, anchor)}
-        # The anchor itself may be gone already. Its recorded uids still identify the objects that it controlled.
-        anchors |= {*work.anchors, *work.expectations.anchors}
-        found = 0
-        for resource, item in listed:
-            if _is_anchor(resource, item.metadata, anchor) or is_owned(item.metadata, identity.uid, anchors):
-                # An object that is deleted now still counts, because a finalizer may hold it. The action is repeated
-                # until none is found.
-                found += 1
-                self._leadership.guard(self._timeout)
-                with suppress(KubeNotFound, KubeConflict):
-                    await self._api.delete(
-                        resource,
-                        item.metadata.name,
-                        identity.namespace,
-                        uid=item.metadata.uid,
-                        timeout=self._timeout,
-                    )
-        # The empty lists of another cluster do not mean that nothing is left.
-        await self._verify()
-        reached(FaultPoint.OBJECTS_REMOVED)
-        work.expectations.objects_gone = not found
-        work.expectations.revision += not found
-        return not found
-
-
-def _is_anchor(resource: KubeResource, metadata: Metadata, anchor: str) -> bool:
-    return resource is CONFIG_MAP and metadata.name == anchor

@@ -19,7 +19,7 @@ from app.domain.kubernetes.objects import Metadata, Pod
 from app.domain.manifests.config import anchor_manifest, hosts_data, hosts_manifest
 from app.domain.manifests.workload import gang_manifest, pod_manifest, service_manifest
 from app.domain.plan import JobPlan, Manifest, Rank
-from app.domain.reconcile.actions import Action, CreatePod
+from app.domain.reconcile.actions import Action, CreatePod, MarkAnchor
 from app.domain.status.observed import ClusterRefusal, RefusalVerdict
 from app.domain.status.ownership import controller_of, is_owned, names_anchor
 from app.domain.status.refusals import judge
@@ -152,6 +152,22 @@ class Creator:
         reached(FaultPoint.HOSTS_WRITTEN)
         expectations.hosts_generation = plan.identity.generation
         expectations.revision += 1
+        return True
+
+    async def mark_anchor(self, work: Work, action: MarkAnchor) -> bool:
+        identity = work.plan.identity
+        patch = {"metadata": {"annotations": {labels.TERMINAL_PHASE: action.phase}}}
+        # A missing anchor counts as marked, but not if another cluster has none.
+        await self._verify()
+        self._leadership.guard(self._timeout)
+        with suppress(KubeNotFound):
+            await self._api.merge_patch(
+                CONFIG_MAP, labels.anchor_name(identity.uid), identity.namespace, patch=patch, timeout=self._timeout
+            )
+        reached(FaultPoint.ANCHOR_MARKED)
+        # Only the first mark can change the next decision.
+        work.expectations.revision += not work.expectations.anchor_marked
+        work.expectations.anchor_marked = True
         return True
 
     async def create_pod(self, work: Work, action: CreatePod, anchor: str) -> bool:

@@ -23,6 +23,7 @@ from app.loops.jobs.actuator import Performed
 from app.loops.jobs.creator import Work
 from app.loops.jobs.event_lists import ONE_BY_ONE, PodEvents
 from app.loops.jobs.evidence import READS_AT_ONCE, STORED_AT_ONCE, groups
+from app.loops.jobs.pod_actions import PodActions
 from tests.db.factories import decision, replica, stored
 from tests.loops.harness import Harness
 from tests.support.waiting import until
@@ -182,12 +183,12 @@ async def test_a_job_that_acts_alone_has_all_calls_and_shares_them_with_a_second
     under_way: Counter[str] = Counter()
     may_end = asyncio.Event()
 
-    async def release(work: Work, _: ReleasePod) -> bool:
+    async def release(_: PodActions, work: Work, _action: ReleasePod) -> bool:
         under_way[work.plan.identity.name] += 1
         await may_end.wait()
         return True
 
-    monkeypatch.setattr(harness.actuator, "_release_pod", release)
+    monkeypatch.setattr(PodActions, "release", release)
     async with asyncio.TaskGroup() as group:
         group.create_task(harness.actuator.perform(first))
         await until(lambda: under_way["train-first"] == 4)

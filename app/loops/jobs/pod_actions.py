@@ -1,0 +1,130 @@
+"""Deletes and releases pods of jobs, and confirms that pods are gone."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import msgspec
+import structlog
+
+from app.domain.kubernetes import labels
+from app.domain.kubernetes.objects import Pod
+from app.domain.manifests.metadata import job_labels
+from app.domain.reconcile.actions import ConfirmGone, DeletePod, ReleasePod
+from app.faultpoints import FaultPoint, reached
+from app.k8s.api import KubeApi
+from app.k8s.codec import POD as POD_CODEC
+from app.k8s.errors import KubeConflict, KubeNotFound
+from app.k8s.finalizers import release
+from app.k8s.resources import POD
+from app.loops.jobs.creator import Work
+from app.loops.jobs.mirror import Mirror
+from app.loops.leadership.lease import Leadership
+
+log = structlog.get_logger(__name__)
+
+
+class PodActions:
+    """Carries out actions on existing pods. `timeout` is seconds for each request.
+
+    `verify` raises if another cluster answers.
+    """
+
+    def __init__(
+        self,
+        api: KubeApi,
+        leadership: Leadership,
+        mirror: Mirror,
+        *,
+        verify: Callable[[], Awaitable[None]],
+        timeout: float,
+    ) -> None:
+        self._api = api
+        self._leadership = leadership
+        self._mirror = mirror
+        self._verify = verify
+        self._timeout = timeout
+
+    async def delete(self, work: Work, action: DeletePod) -> bool:
+        reached(FaultPoint.POD_BEFORE_DELETE)
+        self._leadership.guard(self._timeout)
+        # The pod is gone, or a later pod has its name, which the uid protects.
+        with suppress(KubeNotFound, KubeConflict):
+            answer = await self._api.delete(
+                POD,
+                action.name,
+                work.plan.identity.namespace,
+                uid=action.uid,
+                # The kubelet of a lost node cannot confirm the end of the pod, so the pod would stay.
+                grace_period=0 if action.force else None,
+                timeout=self._timeout,
+            )
+            self._adopt_deleting(POD_CODEC.decode(answer), action.uid)
+        reached(FaultPoint.POD_DELETED)
+        return True
+
+    def _adopt_deleting(self, pod: Pod, uid: str) -> None:
+        """Let the mirror know that a pod terminates, so that a reconcile before the watch does not delete it again."""
+        metadata = pod.metadata
+        # With the finalizer, the object existed after the delete. If it is gone since, the watch has said so, and the
+        # reflector refuses it.
+        if metadata.uid == uid and metadata.deletion_timestamp and labels.EVIDENCE_FINALIZER in metadata.finalizers:
+            self._mirror.adopt(pod)
+
+    async def release(self, work: Work, action: ReleasePod) -> bool:
+        """Remove jobgate's finalizer from the pod and keep all others.
+
+        A concurrent change of the pod does not matter.
+        """
+        namespace = work.plan.identity.namespace
+        known = self._mirror.pod(action.uid)
+        # The patch tests the uid and the finalizer, so an outdated state of the pod makes it fail without effect.
+        if known is not None and await self._without_finalizer(known):
+            reached(FaultPoint.POD_RELEASED)
+            return True
+        with suppress(KubeNotFound):
+            pod = await self._api.get(POD, action.name, namespace, codec=POD_CODEC, timeout=self._timeout)
+            # A pod of the next attempt may have the same name. Its finalizer must stay.
+            if pod.metadata.uid != action.uid:
+                return True
+            if not await self._without_finalizer(pod):
+                return False
+        reached(FaultPoint.POD_RELEASED)
+        return True
+
+    async def _without_finalizer(self, pod: Pod) -> bool:
+        self._leadership.guard(self._timeout)
+        finalizer = labels.EVIDENCE_FINALIZER
+        return await release(self._api, POD, pod.metadata, finalizer, request_seconds=self._timeout)
+
+    async def confirm_gone(self, work: Work, action: ConfirmGone) -> bool:
+        pod: Pod | None
+        try:
+            pod = await self._api.get(
+                POD, action.name, work.plan.identity.namespace, codec=POD_CODEC, timeout=self._timeout
+            )
+        except KubeNotFound:
+            pod = None
+        # Another cluster would also answer that there is no such pod.
+        await self._verify()
+        # The pod exists although the mirror does not have it: a client has removed its labels, or the watch is late.
+        if pod is not None and pod.metadata.uid == action.uid:
+            self._mirror.adopt(await self._labelled(work, pod))
+        else:
+            work.expectations.gone.add(action.uid)
+            work.expectations.revision += 1
+        return True
+
+    async def _labelled(self, work: Work, pod: Pod) -> Pod:
+        """Restore the job's labels if another client removed them. The mirror finds the pod by these labels."""
+        identity = work.plan.identity
+        wanted = job_labels(identity)
+        if pod.metadata.labels.items() >= wanted.items():
+            return pod
+        log.warning("pod.labels_put_back", pod=pod.metadata.name)
+        # The uid makes the API server refuse the patch if a later pod has the name.
+        patch = {"metadata": {"uid": pod.metadata.uid, "labels": wanted}}
+        self._leadership.guard(self._timeout)
+        patched = await self._api.merge_patch(
+            POD, pod.metadata.name, identity.namespace, patch=patch, timeout=self._timeout
+        )
+        return POD_CODEC.decode(msgspec.json.encode(patched.raw))

@@ -1,0 +1,115 @@
+"""Deletes the objects of a job that are not pods: its anchor, Services, PodGroup and list of hosts.
+
+The database keeps the names of the Services and ConfigMaps that the job has used, also in former sizes, until they are
+gone. Few objects are read by name, because kube-apiserver reads a whole namespace for each list by label.
+"""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from app.db.engine import Database
+from app.db.jobs import names
+from app.domain.kubernetes import labels
+from app.domain.kubernetes.objects import Metadata
+from app.domain.reservations.name_ranges import NameKind, NameRange
+from app.domain.status.ownership import is_owned
+from app.faultpoints import FaultPoint, reached
+from app.k8s.api import KubeApi
+from app.k8s.codec import OBJECT
+from app.k8s.errors import KubeConflict, KubeNotFound
+from app.k8s.resources import CONFIG_MAP, POD_GROUP, SERVICE, KubeResource
+from app.loops.jobs.creator import Creator, Work
+from app.loops.leadership.lease import Leadership
+
+MOST_BY_NAME = 30  # for more objects, lists cost less
+RESOURCE_OF = {NameKind.SERVICE: SERVICE, NameKind.CONFIG_MAP: CONFIG_MAP}
+
+
+class Remover:
+    """Deletes the objects of jobs; `timeout` is seconds for each request.
+
+    `verify` raises if another cluster answers. That this one has none of the objects would prove nothing.
+    """
+
+    def __init__(
+        self,
+        api: KubeApi,
+        db: Database,
+        leadership: Leadership,
+        creator: Creator,
+        *,
+        verify: Callable[[], Awaitable[None]],
+        timeout: float,
+    ) -> None:
+        self._api = api
+        self._db = db
+        self._leadership = leadership
+        self._creator = creator
+        self._verify = verify
+        self._timeout = timeout
+
+    async def remove(self, work: Work) -> bool:
+        """Delete the objects of the job. Returns True once none is left.
+
+        An object that the anchor of the job does not control belongs to another client, and stays.
+        """
+        identity = work.plan.identity
+        anchor = await self._read(CONFIG_MAP, labels.anchor_name(identity.uid), identity.namespace)
+        # The anchor may be gone already. Its recorded uids still identify the objects that it controlled.
+        anchors = {*work.anchors, *work.expectations.anchors, *(one.uid for one in anchor)}
+        owned = [
+            (resource, one)
+            for resource, found in await self._find(work)
+            for one in found
+            if is_owned(one, identity.uid, anchors)
+        ]
+        # The anchor comes last: while it exists, it proves which objects belong to the job.
+        owned += [(CONFIG_MAP, one) for one in anchor]
+        left = [one for resource, one in owned if not await self._delete(resource, one, identity.namespace)]
+        await self._verify()
+        reached(FaultPoint.OBJECTS_REMOVED)
+        work.expectations.objects_gone = not left
+        work.expectations.revision += not left
+        return not left
+
+    async def _find(self, work: Work) -> list[tuple[KubeResource, list[Metadata]]]:
+        """Return the objects that may belong to the job, by resource. Its anchor may be among them."""
+        identity = work.plan.identity
+        ranges = await names.of_objects(self._db, identity.uid, RESOURCE_OF)
+        wanted = [(RESOURCE_OF[NameKind(one.kind)], one) for one in ranges]
+        if work.plan.gang is not None and await self._creator.has_gang_api():
+            wanted.append((POD_GROUP, NameRange(POD_GROUP.kind, work.plan.gang.name)))
+        if sum(one.count for _, one in wanted) <= MOST_BY_NAME:
+            return [
+                (resource, await self._read(resource, name, identity.namespace))
+                for resource, one in wanted
+                for name in one.names
+            ]
+        selector = f"{labels.INSTALLATION}={identity.installation},{labels.JOB_UID}={identity.uid}"
+        return [
+            (resource, await self._list(resource, identity.namespace, selector))
+            for resource in dict.fromkeys(resource for resource, _ in wanted)
+        ]
+
+    async def _read(self, resource: KubeResource, name: str, namespace: str) -> list[Metadata]:
+        """Return the object with this name, if there is one."""
+        with suppress(KubeNotFound):
+            return [(await self._api.get(resource, name, namespace, codec=OBJECT, timeout=self._timeout)).metadata]
+        return []
+
+    async def _list(self, resource: KubeResource, namespace: str, selector: str) -> list[Metadata]:
+        found = await self._api.list_all(resource, namespace, codec=OBJECT, label_selector=selector)
+        return [one.metadata for one in found]
+
+    async def _delete(self, resource: KubeResource, found: Metadata, namespace: str) -> bool:
+        """Delete an object. Returns False if it remains, or if another one has its name."""
+        self._leadership.guard(self._timeout)
+        try:
+            answer = await self._api.delete(resource, found.name, namespace, uid=found.uid, timeout=self._timeout)
+        except KubeNotFound:
+            return True
+        except KubeConflict:
+            return False
+        # An object that a finalizer holds is answered with the time of its deletion. The answer for one that is gone is
+        # a Status, or the object as it was.
+        return OBJECT.decode(answer).metadata.deletion_timestamp is None
