@@ -1,7 +1,7 @@
 """One term: verify the cluster, list it, reconcile every live job once, then follow the cluster and the intents."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
@@ -12,7 +12,6 @@ from app.db.errors import DatabaseContended, DatabaseUnavailable
 from app.db.heartbeats import ControllerLoad, Heartbeat
 from app.db.jobs import controller, pod_room
 from app.db.jobs.controller import LiveJob
-from app.db.notifications import INTENT
 from app.instruments import ComputedMetric, Values, ValueSource, exposed
 from app.k8s.errors import KubeError
 from app.k8s.reflector import Pace
@@ -22,6 +21,7 @@ from app.loops.cache.reconciler import SampleReconciler
 from app.loops.cluster_namespaces import ClusterNamespaces
 from app.loops.context import ControllerContext
 from app.loops.first_pass import FirstPass
+from app.loops.intents import Intents
 from app.loops.jobs.actuator import Actuator
 from app.loops.jobs.creator import Creator
 from app.loops.jobs.event_lists import EventLists
@@ -43,7 +43,7 @@ from app.loops.maintenance.statistics import Statistics
 from app.loops.maintenance.sweeper import Sweeper
 from app.loops.workqueue import WorkQueue
 
-INTENT_BATCH = 1000  # jobs in one query; the next poll returns the others
+DUE_BATCH = 1000  # jobs in one query; the next poll returns the others
 
 
 class Term:
@@ -87,6 +87,7 @@ class Term:
         self._event_lists = EventLists(context.api, clock)
         self._event_reader = EventReader(self._event_lists, clock, self._queue.add_after)
         self._reconciler = self._wired_reconciler()
+        self._intents = Intents(context, self._queue, self._enqueue)
         self._janitor = Janitor(
             context.api,
             context.db,
@@ -192,7 +193,7 @@ class Term:
             group.create_task(self._queue.run())
             group.create_task(self._event_reader.run())
             group.create_task(self._reconciler.run())
-            group.create_task(self._follow_intent())
+            group.create_task(self._intents.follow())
             group.create_task(self._repeat(self._settings.poll_every, self._enqueue_due))
             group.create_task(self._autoscale())
             group.create_task(self._samples.run())
@@ -256,7 +257,7 @@ class Term:
         self._lag.changed(uid)
         self._queue.add_after(uid, self._pacing.delay(uid))
 
-    def _enqueue(self, jobs: list[LiveJob]) -> None:
+    def _enqueue(self, jobs: Sequence[LiveJob]) -> None:
         for job in jobs:
             self._namespaces[str(job.uid)] = job.namespace
             self._queue.add(str(job.uid))
@@ -271,22 +272,9 @@ class Term:
         self._pacing.forget(uid)
         self._lag.forget(uid)
 
-    async def _follow_intent(self) -> None:
-        """Queue the jobs with new intents at every hint. A poll finds those whose hint was lost."""
-        # Subscribe before the first query, so that no hint is missed that arrives during it.
-        with self._context.listener.subscribe(INTENT) as hints:
-            for _ in rounds():
-                try:
-                    self._enqueue(
-                        await controller.pending_intents(self._context.db, INTENT_BATCH, self._settings.served)
-                    )
-                except DatabaseUnavailable:
-                    await asyncio.sleep(self._settings.poll_every)
-                await hints.wait(self._settings.poll_every)
-
     async def _enqueue_due(self) -> None:
         now = self._context.clock.now()
-        self._enqueue(await controller.due(self._context.db, now, INTENT_BATCH, self._settings.served))
+        self._enqueue(await controller.due(self._context.db, now, DUE_BATCH, self._settings.served))
 
     async def _probe(self, contact: ClusterContact) -> None:
         try:

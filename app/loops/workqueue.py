@@ -58,6 +58,10 @@ class WorkQueue:
         """Return whether the key waits for a worker."""
         return key in self._queued
 
+    def is_in_work(self, key: str) -> bool:
+        """Return whether a worker has the key."""
+        return key in self._processing
+
     @property
     def longest_wait(self) -> float | None:
         """The longest time in seconds for which a ready key has waited for a worker; None if there is none."""

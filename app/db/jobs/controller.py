@@ -77,6 +77,7 @@ class LiveJob(NamedTuple):
     uid: UUID
     namespace: str
     wake_at: datetime | None
+    intent_at: datetime | None
 
 
 class JobSize(NamedTuple):
@@ -100,13 +101,14 @@ _LOAD: Final = f"""
 SELECT {_STORED + STATUS + _REQUESTS}, status, scale_count
 FROM jobs WHERE uid = ANY($1::uuid[]) AND {in_namespaces(2)}
 """  # noqa: S608  constants
-_LIVE = f"SELECT uid, namespace, wake_at FROM jobs WHERE NOT quiet AND {in_namespaces(1)}"  # noqa: S608  constants
+_LIVE = f"SELECT uid, namespace, wake_at, intent_at FROM jobs WHERE NOT quiet AND {in_namespaces(1)}"  # noqa: S608  constants
 _DUE = f"""
-SELECT uid, namespace, wake_at FROM jobs WHERE wake_at <= $1 AND {in_namespaces(3)} ORDER BY wake_at LIMIT $2
+SELECT uid, namespace, wake_at, intent_at FROM jobs WHERE wake_at <= $1 AND {in_namespaces(3)} ORDER BY wake_at LIMIT $2
 """  # noqa: S608  constants
 _EXISTING = "SELECT uid FROM jobs WHERE uid = ANY($1::uuid[])"
 _PENDING_INTENTS = f"""
-SELECT uid, namespace, wake_at FROM jobs WHERE intent_at IS NOT NULL AND {in_namespaces(2)} ORDER BY intent_at LIMIT $1
+SELECT uid, namespace, wake_at, intent_at FROM jobs
+WHERE intent_at IS NOT NULL AND {in_namespaces(2)} ORDER BY intent_at LIMIT $1
 """  # noqa: S608  constants
 
 

@@ -59,7 +59,8 @@ class Remover:
         anchors = {*work.anchors, *work.expectations.anchors, *(one.uid for one in anchor)}
         owned = [
             (resource, one)
-            for resource, found in await self._find(work)
+            # Without an anchor, the job owns nothing. It was paused, or it waited for its start, until its end.
+            for resource, found in (await self._find(work) if anchors else ())
             for one in found
             if is_owned(one, identity.uid, anchors)
         ]
