@@ -1,6 +1,6 @@
 """`python -m bench soak`: a gateway under a steady load while its processes are killed, and what is left of it.
 
-    soak.c ── submit, poll, delete ──▶ supervisor ─┬─ worker, worker ──▶ PostgreSQL
+    soak.c ── submit, poll, delete ──▶ supervisor ─┬─ workers ─────────▶ PostgreSQL
     SoakGateway ── SIGKILL, start ───▶             └─ controller ──────▶ cluster with a node agent
 
 Rule: functions without I/O in `judgement.py`, `tables.py` and `attempts.py` decide whether a job was lost or

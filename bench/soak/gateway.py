@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Final
 
 from app.embedded_postgres.server import EmbeddedPostgres
+from app.workers.cores import default_workers, usable_cores
 from bench.client import Target
 from bench.gateway import gateway
 from bench.processes import is_stopped, tree
 from bench.soak.processes import CONTROLLER, WORKER, of_gateway
 from tests.support.waiting import until
 
-_WORKERS: Final = 2
+# As many as `jobgate serve` chooses. On a single core, it would choose one process, of which no part can be killed.
+_CORES: Final = usable_cores()
+_WORKERS: Final = default_workers(_CORES) if _CORES > 1 else 2
 _PATIENCE: Final = 280.0  # seconds for a restart on a machine without a free core
 
 
@@ -42,7 +45,7 @@ def _send(pid: int, number: signal.Signals) -> None:
 
 
 class SoakGateway:
-    """`jobgate serve` in the role `all` with two workers. Start it, and close it at the end."""
+    """`jobgate serve` in the role `all`, with a supervisor. Start it, and close it at the end."""
 
     def __init__(
         self, url: str, place: Path, postgres: EmbeddedPostgres, *, port: int, token: str, kubeconfig: Path
@@ -68,7 +71,7 @@ class SoakGateway:
             role="all",
             kubeconfig=self._kubeconfig,
             token=self._token,
-            workers=_WORKERS,
+            workers=None if _CORES > 1 else _WORKERS,
             settings={"JOBGATE_PORT": str(self._port)},
         )
         self.target = await self._running.enter_async_context(serving)

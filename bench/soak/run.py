@@ -55,7 +55,8 @@ UPDATE job_events SET at = at - interval '25 hours';
 class SoakPlan:
     """The load, and its duration without the recovery from kills.
 
-    A kill follows `kill_every` seconds after the recovery from the last one, and never if that is 0.
+    A kill follows `kill_every` seconds after the recovery from the last one, and never if that is 0. The last third has
+    no kills, so that processes grow old enough to show whether they grow.
     """
 
     rates: SoakRates
@@ -64,7 +65,7 @@ class SoakPlan:
 
     @property
     def kills(self) -> int:
-        return max(0, round(self.seconds / self.kill_every) - 1) if self.kill_every else 0
+        return round(self.seconds * 2 / 3 / self.kill_every) if self.kill_every else 0
 
     @property
     def seconds_after_kills(self) -> float:
