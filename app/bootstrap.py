@@ -11,11 +11,12 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from app import faultpoints
 from app.connections import Connections, NotConfigured, connections
-from app.db.notifications import FEED, INTENT
+from app.db.notifications import FEED, JOB_INTENT, SAMPLE_INTENT
 from app.db.stuck_sessions import StuckSessions
 from app.domain.planning import Planner
 from app.http_server import server as http_server
@@ -151,8 +152,8 @@ def _services(
     condition: Condition | None,
     unready: asyncio.Event,
 ) -> Services:
-    def intent_hint() -> None:
-        opened.notifier.hint(INTENT)
+    def intent_hint(channel: str) -> None:
+        opened.notifier.hint(channel)
         opened.publisher.hint()
 
     async def feed_hint() -> None:
@@ -174,7 +175,8 @@ def _services(
         sign_in=sign_in,
         planner=planner,
         installation_key=opened.installation.key,
-        intent_hint=intent_hint,
+        job_hint=partial(intent_hint, JOB_INTENT),
+        sample_hint=partial(intent_hint, SAMPLE_INTENT),
         feed_hint=feed_hint,
         readiness=readiness,
         log_reader=ClusterLogs(opened.api) if opened.api is not None else None,

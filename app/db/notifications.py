@@ -19,8 +19,9 @@ from app.db.errors import DatabaseUnavailable, translated
 from app.db.settings import DatabaseTimeouts
 
 FEED = "feed"  # the publisher has numbered feed entries
-INTENT = "intent"  # a client has changed the intent of a job or sample
-CHANNELS = (FEED, INTENT)
+JOB_INTENT = "intent"  # a client has changed the intent of a job
+SAMPLE_INTENT = "sample_intent"  # the same of a SampleSet or SampleJob
+CHANNELS = (FEED, JOB_INTENT, SAMPLE_INTENT)
 
 # Channels belong to the database, in which other programs may send notifications too.
 _PREFIX = "jobgate_"

@@ -10,7 +10,7 @@ from app.cancellation import rounds
 from app.db.errors import DatabaseUnavailable
 from app.db.jobs import controller
 from app.db.jobs.controller import LiveJob
-from app.db.notifications import INTENT
+from app.db.notifications import JOB_INTENT
 from app.loops.context import ControllerContext
 from app.loops.workqueue import WorkQueue
 
@@ -40,7 +40,7 @@ class Intents:
     async def follow(self) -> None:
         """Queue the jobs with new intents until cancelled."""
         # Subscribe before the first query, so that no hint is missed that arrives during it.
-        with self._listener.subscribe(INTENT) as hints:
+        with self._listener.subscribe(JOB_INTENT) as hints:
             for _ in rounds():
                 try:
                     await asyncio.sleep(await self._read())

@@ -61,7 +61,8 @@ class Services:
     Args:
         db: the pool for requests.
         installation_key: derives the tokens with which the pods of a job call the gateway.
-        intent_hint: announces a changed intent to the controller.
+        job_hint: announces a changed intent of a job to the controller.
+        sample_hint: the same for SampleSets and SampleJobs.
         feed_hint: returns when the feed may have new entries, and at the latest after its polling interval.
         readiness: runs the checks of /readyz.
         sign_in: signs users in at the OIDC issuer; None if none is configured.
@@ -82,7 +83,8 @@ class Services:
     access: Access
     planner: Planner
     installation_key: bytes = field(repr=False)
-    intent_hint: Hint
+    job_hint: Hint
+    sample_hint: Hint
     feed_hint: FeedHint
     readiness: ReadinessChecks
     sign_in: "SignIn | None" = None
@@ -115,14 +117,14 @@ class Services:
     def __post_init__(self) -> None:
         self._commit = GroupCommit(self.db, self.planner.limits.pods)
         self.reading = JobReader(self.db, self.planner)
-        self.submitter = JobSubmitter(self._commit, self.planner, self.clock, self.intent_hint, self.randomness)
+        self.submitter = JobSubmitter(self._commit, self.planner, self.clock, self.job_hint, self.randomness)
         self.submission_turns = Turns(
             "submissions",
             at_once=_SUBMISSIONS_AT_ONCE,
             max_waiting=self.max_waiting_submissions,
             max_seconds=_SUBMISSION_WAIT,
         )
-        self.control = JobControl(self.db, self.planner, self.clock, self.intent_hint)
+        self.control = JobControl(self.db, self.planner, self.clock, self.job_hint)
         self.podless = {kind.resource: self._podless_services(kind) for kind in PODLESS_KINDS.values()}
         self.di_server = DiServer(self.db, self.control, self.installation_key)
         self.autoscaling = Autoscaling(self.db, self.clock)
@@ -137,7 +139,7 @@ class Services:
         )
 
     def _podless_services(self, kind: PodlessKind) -> PodlessServices:
-        hint, limits = self.intent_hint, self.cache_limits
+        hint, limits = self.sample_hint, self.cache_limits
         return PodlessServices(
             PodlessReader(kind, self.db),
             PodlessSubmitter(kind, self.db, self.clock, hint, limits, self.randomness),

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from app.db.engine import Database
-from app.db.notifications import FEED, INTENT, Listener, Notifier
+from app.db.notifications import FEED, JOB_INTENT, Listener, Notifier
 
 KILL_LISTENER = """
 SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
@@ -29,7 +29,7 @@ async def at_work(*parts: Listener | Notifier) -> AsyncIterator[None]:
 async def test_a_hint_wakes_the_subscribers_of_its_channel_only(db: Database, database_url: str) -> None:
     listener, notifier = Listener(database_url), Notifier(db)
     async with at_work(listener, notifier):
-        with listener.subscribe(FEED) as one, listener.subscribe(FEED) as two, listener.subscribe(INTENT) as other:
+        with listener.subscribe(FEED) as one, listener.subscribe(FEED) as two, listener.subscribe(JOB_INTENT) as other:
             notifier.hint(FEED)
             assert await one.wait(60)
             assert await two.wait(60)

@@ -3,8 +3,8 @@
 Every request of a client (a new job, an edit, cancel, remove) increases `jobs.intent_version` and sets `intent_at`. The
 write of a decision on that version sets `intent_at` to null. `pending_intents` reads the partial index on the rows
 whose `intent_at` is not null, so its cost depends on the backlog and not on the number of jobs. Status updates do not
-change the column, so they do not touch the index. A notification on `notifications.INTENT` makes the controller query
-at once; if it is lost, the job waits for the next poll.
+change the column, so they do not touch the index. A notification on `notifications.JOB_INTENT` makes the controller
+query at once; if it is lost, the job waits for the next poll.
 """
 
 from collections.abc import Mapping, Sequence

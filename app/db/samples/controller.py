@@ -1,7 +1,7 @@
 """Reads of the controller of SampleSets and SampleJobs, and `persist`, through which alone it writes its decisions.
 
 A request of a client increases `intent_version` and sets `intent_at`. The write of a decision on that version sets
-`intent_at` to null. A notification on `notifications.INTENT` makes the controller query at once, and may be lost.
+`intent_at` to null. A notification on `notifications.SAMPLE_INTENT` makes the controller query at once. It may be lost.
 """
 
 from collections.abc import Sequence

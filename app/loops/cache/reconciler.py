@@ -21,7 +21,7 @@ from prometheus_client import Counter
 
 from app.cancellation import TaskGroup, rounds
 from app.db.errors import DatabaseUnavailable, LeaseLost
-from app.db.notifications import INTENT
+from app.db.notifications import SAMPLE_INTENT
 from app.db.samples import controller as sample_controller
 from app.db.samples.controller import LiveSample, SampleWrite
 from app.db.samples.rows import SampleRow
@@ -125,7 +125,7 @@ class SampleReconciler:
 
     async def _follow_intent(self) -> None:
         """Enqueue changed intents on every hint, and regularly, since hints can be lost."""
-        with self._context.listener.subscribe(INTENT) as hints:
+        with self._context.listener.subscribe(SAMPLE_INTENT) as hints:
             for _ in rounds():
                 try:
                     wanted = await sample_controller.pending_intents(self._db, BATCH, self._settings.served)
