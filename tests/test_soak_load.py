@@ -34,7 +34,7 @@ async def shell(script: str) -> asyncio.subprocess.Process:
 
 @pytest.mark.parametrize(
     ("seconds", "kill_every", "kills", "after"),
-    [(1800, 60, 20, 600), (72, 18, 3, 18), (30, 60, 0, 30), (90, 60, 1, 30), (170, 60, 2, 50), (90, 0, 0, 90)],
+    [(1800, 60, 20, 600), (81, 18, 3, 27), (48, 60, 0, 48), (90, 60, 1, 30), (170, 60, 1, 110), (90, 0, 0, 90)],
 )
 def test_a_plan_lasts_as_long_as_it_says(seconds: float, kill_every: float, kills: int, after: float) -> None:
     plan = SoakPlan(rates=RATES, seconds=seconds, kill_every=kill_every)

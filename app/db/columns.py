@@ -23,6 +23,7 @@ from sqlalchemy.dialects.postgresql import dialect
 from typing_extensions import override
 
 from app.db import codec
+from app.db.queries import any_length
 
 _DIALECT = dialect()
 
@@ -63,7 +64,9 @@ class Columns:
 
         `place` names an additional column with the number of each row, from 1.
         """
-        arrays = ", ".join(f"${first + n}::{_array_of(column)}" for n, column in enumerate(self._columns))
+        one, *others = (f"${first + n}::{_array_of(column)}" for n, column in enumerate(self._columns))
+        # The planner expects as many rows as the longest array has.
+        arrays = ", ".join([any_length(one), *others])
         values = ", ".join(map(_decoded, self._columns))
         names = str(self)
         if place:

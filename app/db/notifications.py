@@ -19,8 +19,10 @@ from app.db.errors import DatabaseUnavailable, translated
 from app.db.settings import DatabaseTimeouts
 
 FEED = "feed"  # the publisher has numbered feed entries
-JOB_INTENT = "intent"  # a client has changed the intent of a job
-SAMPLE_INTENT = "sample_intent"  # the same of a SampleSet or SampleJob
+# A client has changed the intent of a job, or that of a SampleSet or SampleJob. The first channel has the name that it had
+# for both, because processes of two versions run during an upgrade.
+JOB_INTENT = "intent"
+SAMPLE_INTENT = "sample_intent"
 CHANNELS = (FEED, JOB_INTENT, SAMPLE_INTENT)
 
 # Channels belong to the database, in which other programs may send notifications too.

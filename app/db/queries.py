@@ -1,4 +1,4 @@
-"""The order of lists, and the condition that a row belongs to a set of namespaces."""
+"""Parts of statements: the order of lists, and conditions on sets of namespaces and on arrays of keys."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -12,6 +12,14 @@ class Cursor(NamedTuple):
 
     created_at: datetime
     uid: UUID
+
+
+def any_length(parameter: str) -> str:
+    """Return an SQL expression for an array, such as `$1::uuid[]`, whose length the planner does not know.
+
+    With the length, it would plan the statement again for each short array, which takes longer than executing it.
+    """
+    return f"(SELECT {parameter})::{parameter.partition('::')[2]}"
 
 
 def in_namespaces(first: int, column: str = "namespace") -> str:

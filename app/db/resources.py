@@ -13,6 +13,7 @@ from app.db.columns import record_columns
 from app.db.engine import Connection, Database
 from app.db.feed.changes import JOBS
 from app.db.history import HistoryRow, HistoryTable
+from app.db.queries import any_length
 from app.domain.listing import ListItem
 from app.domain.plan import Manifest
 from app.domain.posted import Posted
@@ -125,13 +126,14 @@ class Stored(Generic[Row]):
     @cached_property
     def versions_by_uid(self) -> str:
         return f"""SELECT uid, version FROM {self.table.name} AS {self.alias}
-            WHERE uid = ANY({_array("$1::uuid[]")}) AND {self.only}"""  # noqa: S608
+            WHERE uid = ANY({any_length("$1::uuid[]")}) AND {self.only}"""  # noqa: S608
 
     @cached_property
     def versions_by_name(self) -> str:
         # Each name is found by the expression that `by_name` uses. A join would permit plans that read the whole table.
+        arrays = f"{any_length('$1::text[]')}, {any_length('$2::text[]')}"
         return f"""SELECT asked.place, {self.alias}.uid, {self.alias}.version
-            FROM unnest({_array("$1::text[]")}, {_array("$2::text[]")}) WITH ORDINALITY AS asked(namespace, name, place)
+            FROM unnest({arrays}) WITH ORDINALITY AS asked(namespace, name, place)
             CROSS JOIN LATERAL (SELECT {self._uid_of("asked.namespace", "asked.name")} AS uid OFFSET 0) AS named
             JOIN {self.table.name} AS {self.alias} ON {self.alias}.uid = named.uid"""  # noqa: S608
 
@@ -144,14 +146,6 @@ class Stored(Generic[Row]):
         newest = f"""SELECT uid FROM {self.table.name} AS {self.alias}
             WHERE namespace = $1 AND name = $2 AND {self.only} ORDER BY created_at DESC, uid DESC LIMIT 1"""  # noqa: S608
         return f"COALESCE(({self.holder}), ({newest}))".replace("$1", namespace).replace("$2", name)
-
-
-def _array(parameter: str) -> str:
-    """Return an SQL expression for an array whose length the planner does not know.
-
-    With the length, it would plan the statement again for each short array, which takes longer than executing it.
-    """
-    return f"(SELECT {parameter})::{parameter.partition('::')[2]}"
 
 
 async def find(db: Database, stored: Stored[Row], namespace: str, name: str) -> Row | None:

@@ -14,12 +14,12 @@ from app.db.notifications import JOB_INTENT
 from app.loops.context import ControllerContext
 from app.loops.workqueue import WorkQueue
 
-# Jobs in one query, the longest waiting first. The queue is fair only between the namespaces that it knows, so this is
-# more than the backlog of a namespace that submits fast.
-MOST: Final = 10_000
-FEW: Final = 64  # jobs that are read again at every hint
-# A query returns the whole backlog, so a pause that is so many times longer follows.
-REST: Final = 19.0
+# Jobs in one query, the longest waiting first. The queue can let only those namespaces take turns whose jobs are among
+# them.
+MOST_JOBS: Final = 10_000
+# A query returns all of them again, so after more jobs than this, queries use at most a twentieth of the time.
+FEW_JOBS: Final = 64
+PAUSE_FACTOR: Final = 19.0
 
 
 class Intents:
@@ -43,30 +43,34 @@ class Intents:
         with self._listener.subscribe(JOB_INTENT) as hints:
             for _ in rounds():
                 try:
-                    await asyncio.sleep(await self._read())
+                    paused = await self._read()
                 except DatabaseUnavailable:
-                    await asyncio.sleep(self._poll_every)
-                await hints.wait(self._poll_every)
+                    paused = self._poll_every
+                await asyncio.sleep(paused)
+                await hints.wait(self._poll_every - paused)
 
     async def _read(self) -> float:
         """Queue the jobs of one query. Returns the seconds until the next one may begin."""
         began = self._clock.monotonic()
-        found = await controller.pending_intents(self._db, MOST, self._served)
-        in_work = {job.uid for job in found if self._queue.is_in_work(str(job.uid))}
-        self._enqueue(unread(found, self._known, in_work))
+        found = await controller.pending_intents(self._db, MOST_JOBS, self._served)
+        busy = {job.uid for job in found if self._is_busy(str(job.uid))}
+        self._enqueue(to_queue(found, self._known, busy))
         self._known = {job.uid: job.intent_at for job in found}
-        return rest(len(found), self._clock.monotonic() - began)
+        return pause(len(found), self._clock.monotonic() - began, longest=self._poll_every)
+
+    def _is_busy(self, key: str) -> bool:
+        return self._queue.is_in_work(key) or self._queue.failures(key) > 0
 
 
-def unread(found: Sequence[LiveJob], known: Mapping[UUID, datetime | None], in_work: Collection[UUID]) -> list[LiveJob]:
-    """Return the jobs to queue: all but those in work whose intent the query before has returned.
+def to_queue(found: Sequence[LiveJob], known: Mapping[UUID, datetime | None], busy: Collection[UUID]) -> list[LiveJob]:
+    """Return the found jobs except busy ones whose intent the query before has returned.
 
-    Such a job was queued then, so that it was loaded after this intent was stored. To queue it again would reconcile it
-    once more.
+    Such a job was queued then, so that it was loaded after this intent was stored, or is loaded again after its
+    back-off. To queue it now would reconcile it once more, or too early.
     """
-    return [job for job in found if job.uid not in in_work or known.get(job.uid) != job.intent_at]
+    return [job for job in found if job.uid not in busy or known.get(job.uid) != job.intent_at]
 
 
-def rest(jobs: int, seconds: float) -> float:
+def pause(jobs: int, seconds: float, *, longest: float) -> float:
     """Return the pause in seconds after a query that returned this number of jobs and took this time."""
-    return REST * seconds if jobs > FEW else 0.0
+    return min(PAUSE_FACTOR * seconds, longest) if jobs > FEW_JOBS else 0.0

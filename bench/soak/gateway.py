@@ -81,7 +81,10 @@ class SoakGateway:
         await self._running.aclose()
 
     async def kill(self, victim: Victim) -> None:
-        """Kill with SIGKILL, and wait until all processes run again. Kill the youngest worker: the other grows old."""
+        """Kill with SIGKILL, and wait until all processes run again.
+
+        Of several workers, the youngest is killed, so that the others grow old.
+        """
         if victim is Victim.GATEWAY:
             await kill_tree(self.roots["jobgate"])
             await self.close()

@@ -65,7 +65,7 @@ class SoakPlan:
 
     @property
     def kills(self) -> int:
-        return round(self.seconds * 2 / 3 / self.kill_every) if self.kill_every else 0
+        return int(self.seconds * 2 / 3 / self.kill_every) if self.kill_every else 0
 
     @property
     def seconds_after_kills(self) -> float:

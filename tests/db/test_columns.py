@@ -71,8 +71,9 @@ def test_the_columns_of_a_record_are_in_the_order_of_the_table() -> None:
     assert found.without("x").assigned("w") == "y = w.y, notes = w.notes"
     assert shared_columns(points, Place).names == ("y", "notes")
     assert found.rows("w", first=3, place="n") == (
-        "(SELECT x, y, notes::jsonb AS notes, n FROM unnest($3::integer[], $4::integer[], $5::text[])"
-        " WITH ORDINALITY AS a(x, y, notes, n)) AS w"
+        "(SELECT x, y, notes::jsonb AS notes, n "
+        "FROM unnest((SELECT $3::integer[])::integer[], $4::integer[], $5::text[]) "
+        "WITH ORDINALITY AS a(x, y, notes, n)) AS w"
     )
 
 

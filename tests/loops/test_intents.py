@@ -7,14 +7,14 @@ from uuid import UUID
 import pytest
 
 from app.db.jobs.controller import LiveJob
-from app.loops.intents import FEW, REST, rest, unread
+from app.loops.intents import FEW_JOBS, PAUSE_FACTOR, pause, to_queue
 
 JOB = UUID(int=1)
 EARLIER, LATER = (datetime(2026, 1, 1, 12, minute, tzinfo=UTC) for minute in (0, 1))
 
 
 @pytest.mark.parametrize(
-    ("known", "in_work", "queued"),
+    ("known", "busy", "queued"),
     [
         ({}, False, True),
         ({JOB: EARLIER}, True, True),
@@ -22,15 +22,18 @@ EARLIER, LATER = (datetime(2026, 1, 1, 12, minute, tzinfo=UTC) for minute in (0,
         # Its worker gave it back without a decision, or a hint was lost.
         ({JOB: LATER}, False, True),
     ],
-    ids=["new", "changed while in work", "in work since the query before", "not in work"],
+    ids=["new", "changed while busy", "busy since the query before", "not busy"],
 )
-def test_a_job_in_work_is_queued_again_only_for_a_new_intent(
-    known: Mapping[UUID, datetime], *, in_work: bool, queued: bool
+def test_a_busy_job_is_queued_again_only_for_a_new_intent(
+    known: Mapping[UUID, datetime], *, busy: bool, queued: bool
 ) -> None:
-    job = LiveJob(uid=JOB, namespace="team", wake_at=None, intent_at=LATER)
-    assert unread([job], known, {JOB} if in_work else ()) == [job] * queued
+    job = LiveJob(uid=JOB, namespace="team", intent_at=LATER)
+    assert to_queue([job], known, {JOB} if busy else ()) == [job] * queued
 
 
-@pytest.mark.parametrize(("jobs", "pause"), [(0, 0.0), (FEW, 0.0), (FEW + 1, 2 * REST)])
-def test_a_query_of_a_backlog_is_followed_by_a_pause(jobs: int, pause: float) -> None:
-    assert rest(jobs, 2.0) == pause
+@pytest.mark.parametrize(
+    ("jobs", "seconds", "expected"),
+    [(0, 1.0, 0.0), (FEW_JOBS, 1.0, 0.0), (FEW_JOBS + 1, 0.01, PAUSE_FACTOR * 0.01), (FEW_JOBS + 1, 3.0, 1.0)],
+)
+def test_a_query_of_a_backlog_is_followed_by_a_bounded_pause(jobs: int, seconds: float, expected: float) -> None:
+    assert pause(jobs, seconds, longest=1.0) == expected

@@ -259,8 +259,8 @@ class World:
             case MarkAnchor():
                 self.expectations.anchor_marked = True
             case RemoveObjects():
-                self.expectations.objects_gone = not self.anchor
                 self.anchor = False
+                self.expectations.objects_gone = True
 
     def _create(self, action: CreatePod) -> None:
         refusal = self.faults.refusals.get(action.key)

@@ -43,7 +43,7 @@ class OidcView(View):
     scopes: list[str]
     """The scopes that a sign-in requests."""
     authorization_endpoint: str | None
-    """Where a browser begins a sign-in with a code and PKCE; null until the gateway has reached the issuer."""
+    """Where a browser begins a sign-in with a code and PKCE; null until known, and if the issuer has none."""
     device_authorization_endpoint: str | None
     """Where a program begins a sign-in with a device code; null until known, and if the issuer has none."""
 

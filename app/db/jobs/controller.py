@@ -21,7 +21,7 @@ from app.db.jobs.controller_writes import JobWrite, store
 from app.db.jobs.replicas import load_replicas
 from app.db.jobs.rows import STATUS, load_conditions, status_from
 from app.db.leases import Lease
-from app.db.queries import in_namespaces, namespace_arguments
+from app.db.queries import any_length, in_namespaces, namespace_arguments
 from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.plan import Manifest, Rank
 from app.domain.reconcile.values import Decision
@@ -74,9 +74,10 @@ class StoredJob(Traced):
 
 
 class LiveJob(NamedTuple):
+    """`intent_at` is the time of an intent that no decision has observed; None if there is none."""
+
     uid: UUID
     namespace: str
-    wake_at: datetime | None
     intent_at: datetime | None
 
 
@@ -88,26 +89,26 @@ class JobSize(NamedTuple):
 
 
 # The aggregate counts the desired replicas. More rows are stored while replicas are leaving.
-_SIZES = """
+_SIZES: Final = f"""
 SELECT j.uid,
        GREATEST((SELECT sum(bucket.value::int) FROM jsonb_each_text(j.status -> 'aggregate') AS bucket),
                 (SELECT count(*) FROM replicas AS r WHERE r.job_uid = j.uid)),
        octet_length(j.manifest::text)
-FROM jobs AS j WHERE j.uid = ANY($1::uuid[])
-"""
+FROM jobs AS j WHERE j.uid = ANY({any_length("$1::uuid[]")})
+"""  # noqa: S608  constants
 _STORED: Final = record_columns(jobs, StoredJob, elsewhere=["intent", "recorded"])
 _REQUESTS: Final = columns(jobs, "cancel_requested_at", "cancel_requested_by", "cancel_reason", "remove_requested_at")
 _LOAD: Final = f"""
 SELECT {_STORED + STATUS + _REQUESTS}, status, scale_count
-FROM jobs WHERE uid = ANY($1::uuid[]) AND {in_namespaces(2)}
+FROM jobs WHERE uid = ANY({any_length("$1::uuid[]")}) AND {in_namespaces(2)}
 """  # noqa: S608  constants
-_LIVE = f"SELECT uid, namespace, wake_at, intent_at FROM jobs WHERE NOT quiet AND {in_namespaces(1)}"  # noqa: S608  constants
+_LIVE = f"SELECT uid, namespace, intent_at FROM jobs WHERE NOT quiet AND {in_namespaces(1)}"  # noqa: S608  constants
 _DUE = f"""
-SELECT uid, namespace, wake_at, intent_at FROM jobs WHERE wake_at <= $1 AND {in_namespaces(3)} ORDER BY wake_at LIMIT $2
+SELECT uid, namespace, intent_at FROM jobs WHERE wake_at <= $1 AND {in_namespaces(3)} ORDER BY wake_at LIMIT $2
 """  # noqa: S608  constants
 _EXISTING = "SELECT uid FROM jobs WHERE uid = ANY($1::uuid[])"
 _PENDING_INTENTS = f"""
-SELECT uid, namespace, wake_at, intent_at FROM jobs
+SELECT uid, namespace, intent_at FROM jobs
 WHERE intent_at IS NOT NULL AND {in_namespaces(2)} ORDER BY intent_at LIMIT $1
 """  # noqa: S608  constants
 

@@ -19,6 +19,7 @@ from app.db.jobs import pod_room
 from app.db.jobs.attempts import ATTEMPT, ATTEMPT_KEY
 from app.db.jobs.replicas import REPLICA
 from app.db.jobs.rows import CONDITION, JOB_HISTORY, STATUS, status_document
+from app.db.queries import any_length
 from app.domain.plan import Rank
 from app.domain.reconcile.values import Decision
 from app.domain.status.records import Attempt, Replica
@@ -45,11 +46,12 @@ class JobWrite:
     pod_names: Mapping[Rank, str] = field(default_factory=dict)
 
 
+_UIDS: Final = any_length("$1::uuid[]")
 # Every transaction locks jobs in order of uid, so that two of them cannot deadlock.
-_LOCK = """
+_LOCK: Final = f"""
 SELECT uid, namespace, generation, status_version, intent_version, history_count, phase, gone_at
-FROM jobs WHERE uid = ANY($1::uuid[]) ORDER BY uid FOR UPDATE
-"""
+FROM jobs WHERE uid = ANY({_UIDS}) ORDER BY uid FOR UPDATE
+"""  # noqa: S608  constants
 # Rows that would not change are left alone: an update costs a row version.
 _ACKNOWLEDGE = """
 UPDATE jobs AS j SET intent_at = NULL, wake_at = w.wake_at
@@ -85,7 +87,7 @@ _ATTEMPTS: Final = f"""
 INSERT INTO attempts ({_ATTEMPT}) SELECT {_ATTEMPT} FROM {_ATTEMPT.rows("w")}
 ON CONFLICT (job_uid, task, rank, attempt) DO UPDATE SET {ATTEMPT.assigned("excluded")}
 """  # noqa: S608  constants
-_FORGET_CONDITIONS = "DELETE FROM conditions WHERE job_uid = ANY($1::uuid[])"
+_FORGET_CONDITIONS: Final = f"DELETE FROM conditions WHERE job_uid = ANY({_UIDS})"  # noqa: S608  constants
 _CONDITION: Final = columns(conditions, "job_uid", "position") + CONDITION
 _CONDITIONS: Final = f"""
 INSERT INTO conditions ({_CONDITION}) SELECT {_CONDITION} FROM {_CONDITION.rows("w")}
@@ -96,8 +98,8 @@ UPDATE scale_records AS s SET {_OUTCOME.assigned("w")}
 FROM {(columns(scale_records, "job_uid", "seq") + _OUTCOME).rows("w")}
 WHERE (s.job_uid, s.seq) = (w.job_uid, w.seq)
 """  # noqa: S608  constants
-_RELEASE_NAMES = "UPDATE names SET released = true WHERE job_uid = ANY($1::uuid[]) AND NOT released"
-_FORGET_NAMES = "DELETE FROM names WHERE job_uid = ANY($1::uuid[])"
+_RELEASE_NAMES: Final = f"UPDATE names SET released = true WHERE job_uid = ANY({_UIDS}) AND NOT released"  # noqa: S608
+_FORGET_NAMES: Final = f"DELETE FROM names WHERE job_uid = ANY({_UIDS})"  # noqa: S608  constants
 
 # With more rows in a statement, PostgreSQL takes longer for each row.
 _ROWS_A_STATEMENT = 1000

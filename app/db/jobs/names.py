@@ -12,6 +12,7 @@ from app.db.errors import DatabaseContended
 from app.db.feed import changes
 from app.db.history import REMOVE_REQUESTED
 from app.db.jobs.pod_room import PLANNED, RoomReader, planned_rows
+from app.db.queries import any_length
 from app.domain.errors import Conflict, FieldError
 from app.domain.reservations.name_ranges import NameKind, NameRange, split, without
 from app.domain.reservations.pod_limits import PodRoom
@@ -61,7 +62,7 @@ WHERE NOT n.released ORDER BY n.kind, n.stem, n.number
 _RANGE: Final = columns(names_table, "kind", "name", "count")
 _ROW: Final = columns(names_table, "job_uid", "namespace") + _RANGE
 _OWN: Final = f"SELECT {_RANGE} FROM names WHERE job_uid = $1 AND NOT released"  # noqa: S608  constants
-_OF_OBJECTS: Final = f"SELECT {_RANGE} FROM names WHERE job_uid = $1 AND kind = ANY($2)"  # noqa: S608  constants
+_OF_OBJECTS: Final = f"SELECT {_RANGE} FROM names WHERE job_uid = $1 AND kind = ANY({any_length('$2::text[]')})"  # noqa: S608
 # ON CONFLICT without a target covers the unique index and the exclusion constraint. It waits for transactions that are
 # inserting a conflicting row.
 _RESERVE: Final = f"""

@@ -10,6 +10,7 @@ from uuid import UUID
 from app.db.columns import columns, record_columns
 from app.db.engine import Connection, Database
 from app.db.jobs.attempts import ATTEMPT, ATTEMPT_KEY, attempt_from
+from app.db.queries import any_length
 from app.domain.plan import Rank
 from app.domain.status.records import Replica
 from app.domain.vocabulary import ReplicaPhase
@@ -38,7 +39,7 @@ _ROWS_A_TURN = 500
 REPLICA: Final = record_columns(replicas, Replica, elsewhere=["key", "attempt"])
 _COLUMNS: Final = ATTEMPT_KEY + columns(replicas, "pod_name") + ATTEMPT + REPLICA
 _REPLICAS: Final = f"""
-SELECT {_COLUMNS} FROM replicas WHERE job_uid = ANY($1::uuid[]) ORDER BY job_uid, task, rank
+SELECT {_COLUMNS} FROM replicas WHERE job_uid = ANY({any_length("$1::uuid[]")}) ORDER BY job_uid, task, rank
 """  # noqa: S608  constants
 # OFFSET skips only replicas of one job, whose number is limited.
 _REPLICA_PAGE: Final = f"""

@@ -12,6 +12,7 @@ from app.db.columns import Columns, record_columns, shared_columns
 from app.db.engine import Connection
 from app.db.feed.changes import JOBS
 from app.db.history import HistoryTable
+from app.db.queries import any_length
 from app.db.resources import SortedIndex, Stored
 from app.domain.plan import Manifest
 from app.domain.posted import Posted
@@ -76,7 +77,7 @@ CONDITION: Final = record_columns(conditions, Condition)
 _JOB: Final = record_columns(jobs, JobRow, elsewhere=["status"])
 _SUMMARY: Final = record_columns(jobs, JobSummary, elsewhere=["status"])
 _CONDITIONS: Final = f"""
-SELECT job_uid, {CONDITION} FROM conditions WHERE job_uid = ANY($1::uuid[]) ORDER BY job_uid, position
+SELECT job_uid, {CONDITION} FROM conditions WHERE job_uid = ANY({any_length("$1::uuid[]")}) ORDER BY job_uid, position
 """  # noqa: S608  constants
 
 

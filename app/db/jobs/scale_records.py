@@ -11,6 +11,7 @@ from uuid import UUID
 from app.db import codec
 from app.db.columns import record_columns
 from app.db.engine import Connection, Database
+from app.db.queries import any_length
 from app.domain.status.records import ScaleRecord
 from app.models.jobs import scale_records
 
@@ -20,7 +21,7 @@ SELECT {_COLUMNS} FROM scale_records WHERE job_uid = $1 AND seq > $2 ORDER BY se
 """  # noqa: S608  constants
 _OPEN = f"""
 SELECT job_uid, {_COLUMNS} FROM scale_records
-WHERE job_uid = ANY($1::uuid[]) AND outcome IS NULL ORDER BY job_uid, seq
+WHERE job_uid = ANY({any_length("$1::uuid[]")}) AND outcome IS NULL ORDER BY job_uid, seq
 """  # noqa: S608  constants
 # LATERAL reads only the newest records of each job, from the end of the primary key.
 _LAST = f"""

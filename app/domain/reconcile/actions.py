@@ -83,7 +83,7 @@ class MarkAnchor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveObjects:
-    """Delete the anchor and all other objects that carry the labels of the job."""
+    """Delete the anchor and all other objects that it controls."""
 
 
 Action: TypeAlias = (

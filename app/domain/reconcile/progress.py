@@ -243,7 +243,7 @@ def _quiet_status(
     at_rest = all(is_at_rest(replica) for replica in replicas.values())
     held = any(pod.held for pod in inputs.observed.pods)
     if is_removing(inputs, status):
-        # The deletion of the other objects is confirmed by a read, since the mirror has only pods.
+        # The deletion of the other objects is confirmed by the answers to it, since the mirror has only pods.
         gone = at_rest and not inputs.observed.pods and inputs.observed.objects_gone
         return replace(status, quiet=gone, gone_at=status.gone_at or (inputs.now if gone else None))
     stopped = any(pods.get(key) for key, replica in replicas.items() if replica.attempt.outcome is Outcome.STOPPED)

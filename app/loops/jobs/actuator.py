@@ -94,7 +94,7 @@ class _Slice:
 
 
 class Actuator:
-    """Carries out actions: calls the class for each."""
+    """Carries out the actions of a decision, several at once, and reports how they went."""
 
     def __init__(
         self,

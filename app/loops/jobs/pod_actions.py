@@ -24,9 +24,9 @@ log = structlog.get_logger(__name__)
 
 
 class PodActions:
-    """Carries out actions on existing pods. `timeout` is seconds for each request.
+    """Carries out actions on existing pods. `verify` raises if another cluster answers.
 
-    `verify` raises if another cluster answers.
+    `timeout` is seconds for each request. No request starts that could outlive the lease.
     """
 
     def __init__(

@@ -1,7 +1,9 @@
 """Deletes the objects of a job that are not pods: its anchor, Services, PodGroup and list of hosts.
 
 The database keeps the names of the Services and ConfigMaps that the job has used, also in former sizes, until they are
-gone. Few objects are read by name, because kube-apiserver reads a whole namespace for each list by label.
+gone. Up to MOST_BY_NAME objects are read by name, because kube-apiserver reads a whole namespace for a list by label.
+After a restore from an older backup, the names of later sizes are unknown: the garbage collector deletes such objects,
+because their owner, the anchor, is deleted.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,6 +13,7 @@ from app.db.engine import Database
 from app.db.jobs import names
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata
+from app.domain.plan import JobIdentity
 from app.domain.reservations.name_ranges import NameKind, NameRange
 from app.domain.status.ownership import is_owned
 from app.faultpoints import FaultPoint, reached
@@ -21,7 +24,8 @@ from app.k8s.resources import CONFIG_MAP, POD_GROUP, SERVICE, KubeResource
 from app.loops.jobs.creator import Creator, Work
 from app.loops.leadership.lease import Leadership
 
-MOST_BY_NAME = 30  # for more objects, lists cost less
+# For more objects, a list costs less: a page of it has up to 500 of them.
+MOST_BY_NAME = 30
 RESOURCE_OF = {NameKind.SERVICE: SERVICE, NameKind.CONFIG_MAP: CONFIG_MAP}
 
 
@@ -54,27 +58,25 @@ class Remover:
         An object that the anchor of the job does not control belongs to another client, and stays.
         """
         identity = work.plan.identity
-        anchor = await self._read(CONFIG_MAP, labels.anchor_name(identity.uid), identity.namespace)
+        named = await self._read(CONFIG_MAP, labels.anchor_name(identity.uid), identity.namespace)
+        anchor = [one for one in named if one.labels.items() >= selector_of(identity).items()]
         # The anchor may be gone already. Its recorded uids still identify the objects that it controlled.
         anchors = {*work.anchors, *work.expectations.anchors, *(one.uid for one in anchor)}
-        owned = [
-            (resource, one)
-            # Without an anchor, the job owns nothing. It was paused, or it waited for its start, until its end.
-            for resource, found in (await self._find(work) if anchors else ())
-            for one in found
-            if is_owned(one, identity.uid, anchors)
-        ]
-        # The anchor comes last: while it exists, it proves which objects belong to the job.
-        owned += [(CONFIG_MAP, one) for one in anchor]
+        # Without an anchor, the job owns nothing: it was paused, or it waited for its start, until its end.
+        found = await self._find(work) if anchors else []
+        owned = [(resource, one) for resource, one in found if is_owned(one, identity.uid, anchors)]
         left = [one for resource, one in owned if not await self._delete(resource, one, identity.namespace)]
+        if not left:
+            # While objects are left, the anchor proves that they belong to the job, also to the next controller.
+            left = [one for one in anchor if not await self._delete(CONFIG_MAP, one, identity.namespace)]
         await self._verify()
         reached(FaultPoint.OBJECTS_REMOVED)
         work.expectations.objects_gone = not left
         work.expectations.revision += not left
         return not left
 
-    async def _find(self, work: Work) -> list[tuple[KubeResource, list[Metadata]]]:
-        """Return the objects that may belong to the job, by resource. Its anchor may be among them."""
+    async def _find(self, work: Work) -> list[tuple[KubeResource, Metadata]]:
+        """Return the objects that may belong to the job. Its anchor may be among them."""
         identity = work.plan.identity
         ranges = await names.of_objects(self._db, identity.uid, RESOURCE_OF)
         wanted = [(RESOURCE_OF[NameKind(one.kind)], one) for one in ranges]
@@ -82,14 +84,15 @@ class Remover:
             wanted.append((POD_GROUP, NameRange(POD_GROUP.kind, work.plan.gang.name)))
         if sum(one.count for _, one in wanted) <= MOST_BY_NAME:
             return [
-                (resource, await self._read(resource, name, identity.namespace))
-                for resource, one in wanted
-                for name in one.names
+                (resource, one)
+                for resource, names_of_resource in wanted
+                for name in names_of_resource.names
+                for one in await self._read(resource, name, identity.namespace)
             ]
-        selector = f"{labels.INSTALLATION}={identity.installation},{labels.JOB_UID}={identity.uid}"
         return [
-            (resource, await self._list(resource, identity.namespace, selector))
+            (resource, one)
             for resource in dict.fromkeys(resource for resource, _ in wanted)
+            for one in await self._list(resource, identity)
         ]
 
     async def _read(self, resource: KubeResource, name: str, namespace: str) -> list[Metadata]:
@@ -98,8 +101,9 @@ class Remover:
             return [(await self._api.get(resource, name, namespace, codec=OBJECT, timeout=self._timeout)).metadata]
         return []
 
-    async def _list(self, resource: KubeResource, namespace: str, selector: str) -> list[Metadata]:
-        found = await self._api.list_all(resource, namespace, codec=OBJECT, label_selector=selector)
+    async def _list(self, resource: KubeResource, identity: JobIdentity) -> list[Metadata]:
+        selector = ",".join(f"{key}={value}" for key, value in selector_of(identity).items())
+        found = await self._api.list_all(resource, identity.namespace, codec=OBJECT, label_selector=selector)
         return [one.metadata for one in found]
 
     async def _delete(self, resource: KubeResource, found: Metadata, namespace: str) -> bool:
@@ -114,3 +118,8 @@ class Remover:
         # An object that a finalizer holds is answered with the time of its deletion. The answer for one that is gone is
         # a Status, or the object as it was.
         return OBJECT.decode(answer).metadata.deletion_timestamp is None
+
+
+def selector_of(identity: JobIdentity) -> dict[str, str]:
+    """Return the labels that every object of the job has, and no object of another job of any installation."""
+    return {labels.INSTALLATION: identity.installation, labels.JOB_UID: identity.uid}

@@ -7,7 +7,7 @@ import { usePage } from "../page-context";
 import { ErrorNote } from "../ui/errors";
 import { beginSignIn } from "./oidc";
 
-/** Milliseconds between two questions whether the gateway has reached the issuer. */
+/** Milliseconds between two requests while the gateway has not reached the issuer. */
 const ISSUER_PERIOD = 2000;
 
 /** Asks for a token, or for a sign-in at the issuer, while the gateway requires it. The page behind it keeps its data. */
@@ -32,7 +32,7 @@ function SignInContent({ hadToken, problem }: { hadToken: boolean; problem: stri
     queryFn: async ({ signal }) => bodyOf(await client.GET("/api/v1/oidc", { signal })),
     refetchInterval: ({ state }) => (isWaitingForIssuer(state.data) ? ISSUER_PERIOD : false),
   });
-  const hasIssuer = oidc?.enabled === true;
+  const hasIssuer = isWaitingForIssuer(oidc) || typeof oidc?.authorizationEndpoint === "string";
   return (
     <>
       <Heading slot="title">Sign in</Heading>
@@ -44,7 +44,7 @@ function SignInContent({ hadToken, problem }: { hadToken: boolean; problem: stri
             : "This gateway requires a token."}
       </p>
       {problem !== null && <ErrorNote error={new Error(problem)} />}
-      {hasIssuer && <SignInAtIssuer oidc={oidc} />}
+      {oidc && hasIssuer && <SignInAtIssuer oidc={oidc} />}
       <TokenForm isSecondary={hasIssuer} onToken={(token) => session.signIn(token)} />
     </>
   );
@@ -70,7 +70,8 @@ function SignInAtIssuer({ oidc }: { oidc: Oidc }) {
 }
 
 function isWaitingForIssuer(oidc: Oidc | undefined): boolean {
-  return oidc?.enabled === true && oidc.authorizationEndpoint === null;
+  // An issuer for devices alone has no authorization endpoint.
+  return oidc?.enabled === true && oidc.authorizationEndpoint === null && oidc.deviceAuthorizationEndpoint === null;
 }
 
 function hostOf(issuer: string): string {

@@ -9,12 +9,13 @@ import pytest
 from app.db import leases
 from app.db.engine import Database
 from app.db.errors import LeaseLost, NotStorable
-from app.db.jobs import controller, evidence
+from app.db.jobs import controller, evidence, names
 from app.db.jobs.controller import StoredJob
 from app.db.jobs.evidence import Capture, Log
 from app.db.leases import Lease
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.plan import Rank
+from app.domain.reservations.name_ranges import NameKind, NameRange
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, Condition, JobPendingReason, JobStatus
 from app.domain.vocabulary import ConditionType, Evidence, JobPhase, Outcome, ReplicaPhase, StopReason
@@ -197,6 +198,9 @@ async def test_names_are_released_at_the_end_and_deleted_with_the_objects(db: Da
     await move(db, lease, uid, JobPhase.SUCCEEDED)
     async with db.read() as connection:
         assert await connection.fetchval("SELECT bool_and(released) FROM names") is True
+    # For the removal, which reads the objects with these names.
+    kinds = (NameKind.SERVICE, NameKind.CONFIG_MAP)
+    assert await names.of_objects(db, str(uid), kinds) == [NameRange(NameKind.SERVICE, "train")]
     await move(db, lease, uid, JobPhase.SUCCEEDED, gone_at=NOW)
     assert await count(db, "names") == 0
 

@@ -12,6 +12,7 @@ from app.domain.reconcile.actions import CreatePod, EnsureObjects, RemoveObjects
 from app.loops.jobs import remover
 from app.loops.jobs.actuator import Performed
 from app.loops.jobs.creator import Work
+from app.loops.jobs.expectations import Expectations
 from app.loops.leadership.identity import WrongCluster
 from tests.loops.harness import Harness
 
@@ -19,11 +20,11 @@ PORT = {"name": "rendezvous", "port": 2222}
 MERGE_FINALIZERS: dict[str, Any] = {"metadata": {"finalizers": ["example.com/held"]}}
 
 
-@pytest.fixture(params=[remover.MOST_BY_NAME, 0], ids=["by name", "by lists"], autouse=True)
-def most_by_name(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """How many objects are found by name."""
-    monkeypatch.setattr(remover, "MOST_BY_NAME", request.param)
-    return int(request.param)
+@pytest.fixture(params=[True, False], ids=["by name", "by lists"], autouse=True)
+def is_by_name(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether two objects, as the jobs of these tests have, are found by name."""
+    monkeypatch.setattr(remover, "MOST_BY_NAME", 2 if request.param else 1)
+    return bool(request.param)
 
 
 async def with_objects(harness: Harness) -> tuple[UUID, Work]:
@@ -59,13 +60,13 @@ async def test_all_objects_are_gone_after_one_call(harness: Harness) -> None:
     assert await objects(harness) == set()
 
 
-async def test_few_objects_are_found_without_a_list(harness: Harness, most_by_name: int) -> None:
+async def test_few_objects_are_found_without_a_list(harness: Harness, *, is_by_name: bool) -> None:
     _, work = await with_objects(harness)
     for resource in ("services", "configmaps"):
         await harness.inject(verb="list", resource=resource, status=500)
-    assert await harness.actuator.perform(work) is (Performed.ALL if most_by_name else Performed.FAILED)
+    assert await harness.actuator.perform(work) is (Performed.ALL if is_by_name else Performed.FAILED)
     await harness.heal()
-    assert bool(await objects(harness)) is (most_by_name == 0)
+    assert bool(await objects(harness)) is not is_by_name
 
 
 async def test_objects_of_a_former_size_are_deleted(harness: Harness) -> None:
@@ -84,6 +85,23 @@ async def test_objects_of_others_stay(harness: Harness) -> None:
     assert await objects(harness) == {"train-worker-1"}
 
 
+async def test_a_foreign_object_with_the_name_of_the_anchor_stays(harness: Harness) -> None:
+    uid = await harness.submit(service={"ports": [PORT]})
+    name = labels.anchor_name(str(uid))
+    (await harness.kube.post(f"{harness.path}/configmaps", {"metadata": {"name": name}})).ok()
+    work = await harness.work(uid, RemoveObjects())
+    assert await harness.actuator.perform(work) is Performed.ALL
+    assert await objects(harness) == {name}
+
+
+async def test_an_object_that_was_replaced_meanwhile_is_looked_at_again(harness: Harness) -> None:
+    _, work = await with_objects(harness)
+    await harness.inject(verb="delete", resource="services", status=409, count=1)
+    assert await harness.actuator.perform(work) is Performed.FAILED
+    assert await harness.actuator.perform(work) is Performed.ALL
+    assert await objects(harness) == set()
+
+
 async def test_the_recorded_uid_of_the_anchor_is_enough(harness: Harness) -> None:
     uid, work = await with_objects(harness)
     # Not deleted, because the garbage collector would then delete the Services.
@@ -96,12 +114,15 @@ async def test_the_recorded_uid_of_the_anchor_is_enough(harness: Harness) -> Non
 @pytest.mark.parametrize("plural", ["services", "configmaps"])
 async def test_an_object_that_a_finalizer_holds_is_waited_for(harness: Harness, plural: str) -> None:
     uid, work = await with_objects(harness)
-    held = "train-worker-0" if plural == "services" else labels.anchor_name(str(uid))
+    anchor = labels.anchor_name(str(uid))
+    held = "train-worker-0" if plural == "services" else anchor
     path = f"{harness.path}/{plural}/{held}"
     (await harness.kube.patch(path, MERGE_FINALIZERS)).ok()
+    # A controller that has just started does not know the uid of the anchor.
+    work = replace(work, expectations=Expectations())
     assert await harness.actuator.perform(work) is Performed.FAILED
     assert not work.expectations.objects_gone
-    assert await objects(harness) == {held}
+    assert await objects(harness) == {held, anchor}
     (await harness.kube.patch(path, {"metadata": {"finalizers": []}})).ok()
     assert await harness.actuator.perform(work) is Performed.ALL
     assert await objects(harness) == set()
