@@ -19,8 +19,8 @@ from app.db.errors import DatabaseUnavailable, translated
 from app.db.settings import DatabaseTimeouts
 
 FEED = "feed"  # the publisher has numbered feed entries
-# A client has changed the intent of a job, or that of a SampleSet or SampleJob. The first channel has the name that it had
-# for both, because processes of two versions run during an upgrade.
+# A client has changed the intent of a job, or that of a SampleSet or SampleJob. The first channel once served both. Its
+# name stays, because processes of two versions run during an upgrade.
 JOB_INTENT = "intent"
 SAMPLE_INTENT = "sample_intent"
 CHANNELS = (FEED, JOB_INTENT, SAMPLE_INTENT)
