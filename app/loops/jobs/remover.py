@@ -59,9 +59,10 @@ class Remover:
         """
         identity = work.plan.identity
         named = await self._read(CONFIG_MAP, labels.anchor_name(identity.uid), identity.namespace)
-        anchor = [one for one in named if one.labels.items() >= selector_of(identity).items()]
         # The anchor may be gone already. Its recorded uids still identify the objects that it controlled.
-        anchors = {*work.anchors, *work.expectations.anchors, *(one.uid for one in anchor)}
+        recorded = {*work.anchors, *work.expectations.anchors}
+        anchor = [one for one in named if one.uid in recorded or one.labels.items() >= _own_labels(identity).items()]
+        anchors = {*recorded, *(one.uid for one in anchor)}
         # Without an anchor, the job owns nothing: it was paused, or it waited for its start, until its end.
         found = await self._find(work) if anchors else []
         owned = [(resource, one) for resource, one in found if is_owned(one, identity.uid, anchors)]
@@ -102,7 +103,7 @@ class Remover:
         return []
 
     async def _list(self, resource: KubeResource, identity: JobIdentity) -> list[Metadata]:
-        selector = ",".join(f"{key}={value}" for key, value in selector_of(identity).items())
+        selector = ",".join(f"{key}={value}" for key, value in _own_labels(identity).items())
         found = await self._api.list_all(resource, identity.namespace, codec=OBJECT, label_selector=selector)
         return [one.metadata for one in found]
 
@@ -120,6 +121,6 @@ class Remover:
         return OBJECT.decode(answer).metadata.deletion_timestamp is None
 
 
-def selector_of(identity: JobIdentity) -> dict[str, str]:
+def _own_labels(identity: JobIdentity) -> dict[str, str]:
     """Return the labels that every object of the job has, and no object of another job of any installation."""
     return {labels.INSTALLATION: identity.installation, labels.JOB_UID: identity.uid}

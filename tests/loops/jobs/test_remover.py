@@ -94,6 +94,14 @@ async def test_a_foreign_object_with_the_name_of_the_anchor_stays(harness: Harne
     assert await objects(harness) == {name}
 
 
+async def test_an_anchor_without_its_labels_is_known_by_its_uid(harness: Harness) -> None:
+    uid, work = await with_objects(harness)
+    path = f"{harness.path}/configmaps/{labels.anchor_name(str(uid))}"
+    (await harness.kube.patch(path, {"metadata": {"labels": None}})).ok()
+    assert await harness.actuator.perform(work) is Performed.ALL
+    assert await objects(harness) == set()
+
+
 async def test_an_object_that_was_replaced_meanwhile_is_looked_at_again(harness: Harness) -> None:
     _, work = await with_objects(harness)
     await harness.inject(verb="delete", resource="services", status=409, count=1)
