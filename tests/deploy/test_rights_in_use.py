@@ -1,4 +1,4 @@
-"""The whole life of a job uses every right of deploy/rbac.yaml, and of the chart, and no other.
+"""The life of a job and an uninstall use every right of deploy/rbac.yaml and of the chart. The life uses no other.
 
 gateway ──▶ proxy that takes notes ──▶ cluster        the user `gateway` on a real one, where its kubeconfig is given
 """
@@ -13,7 +13,9 @@ from typing import Any
 import httpx2
 import pytest
 
+from app import controlling
 from app.domain.kubernetes import labels
+from app.settings import Settings
 from tests.deploy.chart import core_grants
 from tests.deploy.rights import Right, apply, granted, used
 from tests.support.cluster import REAL_GATEWAY, running_embedded_cluster
@@ -74,8 +76,7 @@ def a_job(name: str) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def serving(proxy: KubeProxy, database_url: str, directory: Path) -> AsyncIterator[httpx2.AsyncClient]:
-    kubeconfig = proxy.kubeconfig(directory / "kubeconfig")
+async def serving(kubeconfig: Path, database_url: str, directory: Path) -> AsyncIterator[httpx2.AsyncClient]:
     async with gateway_process(database_url, kubeconfig, directory / "gateway", **STEADY) as gateway:
         url = await gateway.start()
         async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
@@ -140,7 +141,7 @@ async def live(client: httpx2.AsyncClient, name: str, proxy: KubeProxy, admin: K
 
 
 @pytest.mark.timeout(600)
-async def test_a_jobs_life_uses_every_right_and_no_other(
+async def test_a_jobs_life_and_an_uninstall_use_every_right_and_no_other(
     cluster_with_node: Cluster, database_url: str, tmp_path: Path
 ) -> None:
     user = as_gateway(cluster_with_node)
@@ -150,14 +151,20 @@ async def test_a_jobs_life_uses_every_right_and_no_other(
         else:
             await admin.post("/api/v1/namespaces", {"metadata": {"name": "jobgate-system"}})
         gangs = (await admin.get(f"/apis/{GANG}/v1beta1")).status == 200
-        async with serving(proxy, database_url, tmp_path) as client:
+        kubeconfig = proxy.kubeconfig(tmp_path / "kubeconfig")
+        async with serving(kubeconfig, database_url, tmp_path) as client:
             await live(client, f"rights-{secrets.token_hex(3)}", proxy, admin)
-        needed = {right for request in proxy.requests if (right := used(request)) is not None}
+        needed = rights_used(proxy)
+        await controlling.uninstall(Settings(database_url=database_url, kubeconfig=str(kubeconfig)))
         for source, found in core_grants().items():
             expected = {right for right in granted("gateway", found) if gangs or right.group != GANG}
-            more, unused = needed - expected, expected - needed
+            more, unused = needed - expected, expected - rights_used(proxy)
             assert not more, f"the code asks for more than {source} grants: {more}"
-            assert not unused, f"{source} grants what a job's life does not need: {unused}"
+            assert not unused, f"{source} grants what neither a job's life nor an uninstall needs: {unused}"
+
+
+def rights_used(proxy: KubeProxy) -> set[Right]:
+    return {right for request in proxy.requests if (right := used(request)) is not None}
 
 
 @pytest.mark.parametrize(
