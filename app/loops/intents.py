@@ -43,13 +43,13 @@ class Intents:
         with self._listener.subscribe(JOB_INTENT) as hints:
             for _ in rounds():
                 try:
-                    paused = await self._read()
+                    paused = await self.read()
                 except DatabaseUnavailable:
                     paused = self._poll_every
                 await asyncio.sleep(paused)
                 await hints.wait(self._poll_every - paused)
 
-    async def _read(self) -> float:
+    async def read(self) -> float:
         """Queue the jobs of one query. Returns the seconds until the next one may begin."""
         began = self._clock.monotonic()
         found = await controller.pending_intents(self._db, MOST_JOBS, self._served)

@@ -7,7 +7,8 @@ from uuid import UUID
 import pytest
 
 from app.db.jobs.controller import LiveJob
-from app.loops.intents import FEW_JOBS, PAUSE_FACTOR, pause, to_queue
+from app.loops.intents import FEW_JOBS, PAUSE_FACTOR, Intents, pause, to_queue
+from tests.loops.harness import Harness
 
 JOB = UUID(int=1)
 EARLIER, LATER = (datetime(2026, 1, 1, 12, minute, tzinfo=UTC) for minute in (0, 1))
@@ -37,3 +38,23 @@ def test_a_busy_job_is_queued_again_only_for_a_new_intent(
 )
 def test_a_query_of_a_backlog_is_followed_by_a_bounded_pause(jobs: int, seconds: float, expected: float) -> None:
     assert pause(jobs, seconds, longest=1.0) == expected
+
+
+async def test_each_query_queues_what_no_worker_has_and_no_back_off_delays(harness: Harness) -> None:
+    uid = await harness.submit()
+    queued: list[LiveJob] = []
+    intents = Intents(harness.context, harness.queue, queued.extend)
+
+    async def read() -> list[UUID]:
+        queued.clear()
+        await intents.read()
+        return [job.uid for job in queued]
+
+    assert await read() == [uid]
+    key = await harness.queue.get()
+    assert await read() == [], "a worker has it"
+    harness.queue.add_rate_limited(key)
+    harness.queue.done(key)
+    assert await read() == [], "it waits for its back-off"
+    harness.queue.forget(key)
+    assert await read() == [uid]

@@ -112,7 +112,7 @@ class Holder:
 
 
 async def pod_is_taken_over(db: Database, namespace: str, name: str, uid: UUID) -> bool:
-    """Whether a newer job uses the name of this pod, so that a pod of this name may not belong to this job."""
+    """Return whether a newer job uses the name of this pod. A pod with the name may then belong to that job."""
     async with db.read() as connection:
         wanted = range_columns([(namespace, NameRange(NameKind.POD, name))])
         return bool(await connection.fetchval(_TAKEN_OVER, *wanted, uid))
@@ -153,7 +153,7 @@ def _arguments(ordered: Sequence[Reservation]) -> list[list[Any]]:
 
 
 async def _lacking(connection: Connection, ordered: Sequence[Reservation]) -> Mapping[UUID, list[NameRange]]:
-    """Return the ranges that their jobs have not reserved, by job."""
+    """Return those of the ranges that are not reserved for the job that wants them, by the uid of the job."""
     # A second statement, so that the frequent case returns no rows.
     held = {
         (uid, NameRange(*names)) for uid, *names in await connection.fetch(_HELD, list({uid for uid, *_ in ordered}))

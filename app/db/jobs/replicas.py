@@ -19,7 +19,7 @@ from app.models.replicas import replicas
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredReplica:
-    """A replica and the name of its pod, or None before the controller has stored it."""
+    """A replica and the name of its pod. The name is None until the controller has stored it."""
 
     replica: Replica
     pod_name: str | None

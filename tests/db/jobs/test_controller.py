@@ -260,3 +260,24 @@ async def test_nothing_of_a_reserved_namespace_is_found(db: Database) -> None:
     assert set(await controller.load(db, [job.uid for job in made], served)) == theirs
     only = NamespaceSet.of("team", "kube-system")
     assert {job.uid for job in await controller.pending_intents(db, 9, only)} == theirs
+
+
+async def test_reconciles_of_a_single_job_use_kept_plans(database_url: str) -> None:
+    """PostgreSQL makes five plans for the values of a statement before it compares them with one for all values."""
+    db = await Database.open(database_url, pool_size=1)
+    try:
+        lease = await leases.acquire(db, "controller", "me", ttl=600)
+        assert lease is not None
+        (uid,) = await submitted(db, new_job())
+        for number in range(12):
+            await controller.sizes(db, [uid])
+            phase = (JobPhase.PENDING, JobPhase.RUNNING)[number % 2]
+            await move(db, lease, uid, phase)
+        async with db.read() as connection:
+            planned = await connection.fetch(
+                "SELECT statement, custom_plans FROM pg_prepared_statements WHERE generic_plans + custom_plans > 10"
+            )
+    finally:
+        await db.close()
+    assert len(planned) > 5
+    assert [row["statement"] for row in planned if row["custom_plans"] > 5] == []
