@@ -198,6 +198,9 @@ class ContainerView(View):
 
     name: str
     init: bool
+    default: bool
+    """Whether its log is shown unless a client names a container: the one of the annotation
+    `kubectl.kubernetes.io/default-container`, or else the first of the pod's spec."""
     state: ContainerState
     ready: bool
     image: str | None

@@ -88,15 +88,16 @@ def containers_of(story: ReplicaHistory, number: int) -> Sequence[ObservedContai
 
 
 def container_of(story: ReplicaHistory, number: int, requested: str | None) -> str | None:
-    """Return the name of the requested container of an attempt, by default of its first one that is no init container.
+    """Return the name of the requested container of an attempt, or of its default container if none is requested.
 
     Return None if the attempt has no such container, or none that is known.
     """
-    names = [container.name for container in containers_of(story, number)]
+    containers = containers_of(story, number)
     if requested is not None:
-        return requested if requested in names else None
-    first = (container.name for container in containers_of(story, number) if not container.init)
-    return next(first, names[0] if names else None)
+        return requested if any(container.name == requested for container in containers) else None
+    # No container is marked while the default one has no status, and in attempts that an older version stored.
+    by_interest = sorted(containers, key=lambda container: (not container.default, container.init))
+    return next((container.name for container in by_interest), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

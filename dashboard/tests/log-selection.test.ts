@@ -80,8 +80,12 @@ test.each<[string, number[]]>([
   expect(matchingReplicas(SEVERAL, text)).toEqual(indexes.map((index) => SEVERAL[index]));
 });
 
-test("the containers of an attempt, init containers last", () => {
-  const containers = [container({ name: "prepare", init: true }), container(), container({ name: "side" })];
+test("the containers of an attempt, the default one first and init containers last", () => {
+  const containers = [
+    container({ name: "prepare", init: true }),
+    container({ name: "side" }),
+    container({ default: true }),
+  ];
   const attempts = [attempt(1, { containers: [container({ name: "old" })] }), attempt(2)];
   const found = replicaOf("worker", 0, attempts, { containers });
   expect(containersOf(found, 1)).toEqual(["old"]);

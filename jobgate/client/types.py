@@ -413,6 +413,7 @@ class Container(Struct, frozen=True, kw_only=True, rename="camel"):
 
     name: str
     init: bool
+    default: bool
     state: str
     ready: bool
     image: str | None = None

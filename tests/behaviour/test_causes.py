@@ -47,3 +47,25 @@ async def test_a_job_that_waits_says_why_in_its_message(jobs: Jobs) -> None:
     await jobs.submit(job("greedy", task(replicas=2, containers=[container(resources=resources)])))
     status = await jobs.until_status("greedy", lambda status: status["message"].startswith("Unschedulable: 0/"))
     assert "Insufficient cpu" in status["message"]
+
+
+async def test_the_container_that_failed_first_is_named_and_the_first_of_the_spec_is_shown(jobs: Jobs) -> None:
+    train = container("echo from train; sleep 1; exit 17", "train")
+    agent = container("echo from agent; sleep 3.5; exit 1", "agent")
+    await jobs.submit(job("two", task(containers=[train, agent])))
+    status = await jobs.until("two", "Failed")
+    assert status["firstFailure"]["exitCode"] == 17
+    assert status["firstFailure"]["lastLines"] == ["from train"]
+    containers = (await jobs.replica("two"))["containers"]
+    assert [(one["name"], one["default"]) for one in containers] == [("train", True), ("agent", False)]
+    assert (await jobs.http.get(jobs.path("two", "logs"))).text == "from train\n"
+
+
+async def test_the_annotation_names_the_container_whose_log_is_shown(jobs: Jobs) -> None:
+    annotated = task(containers=[container("echo from proxy", "proxy"), container("echo from train", "train")])
+    annotated["template"]["metadata"] = {"annotations": {"kubectl.kubernetes.io/default-container": "train"}}
+    await jobs.submit(job("injected", annotated))
+    await jobs.until("injected", "Succeeded")
+    assert (await jobs.http.get(jobs.path("injected", "logs"))).text == "from train\n"
+    merged = await jobs.http.get(jobs.path("injected", "logs"), params={"merged": "true"})
+    assert merged.text == "worker[0] from train\n"

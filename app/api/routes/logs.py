@@ -81,7 +81,12 @@ def _log_query(  # noqa: PLR0913 - one argument for each query parameter
     rank: Annotated[int, Query(ge=0, le=_MAX_INT32, description="Rank of the replica.")] = 0,
     container: Annotated[
         str | None,
-        Query(max_length=253, pattern=NO_NUL, description="By default the first container of the pod."),
+        Query(
+            max_length=253,
+            pattern=NO_NUL,
+            description="By default the container of the pod's annotation `kubectl.kubernetes.io/default-container`, "
+            "or else the first container of its spec.",
+        ),
     ] = None,
     attempt: Annotated[
         int | None, Query(ge=1, le=_MAX_INT32, description="Number of an attempt. By default the current one.")
@@ -242,7 +247,7 @@ def _attempt(story: ReplicaHistory, requested: int | None) -> int:
 
 
 def _container(story: ReplicaHistory, number: int, requested: str | None) -> str:
-    """Return the name of the requested container of an attempt, by default of its first one that is no init container.
+    """Return the name of the requested container of an attempt, or of its default container if none is requested.
 
     Raises:
         NotFound: the attempt has no container that has started.

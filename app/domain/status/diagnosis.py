@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from app.domain.kubernetes.objects import ContainerStatus, Event, ObjectCondition, Pod
+from app.domain.status.containers import init_statuses, main_statuses
 from app.domain.status.observed import PendingReason
 from app.domain.vocabulary import PendingCode
 
@@ -93,7 +94,8 @@ def _unbound(pod: Pod, scheduled: ObjectCondition | None) -> PendingReason:
 
 
 def _bound(pod: Pod, since: datetime | None) -> PendingReason | None:
-    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    inits = init_statuses(pod)
+    statuses = (*inits, *main_statuses(pod))
     # A fault explains the wait better than the progress of the other containers.
     for status in statuses:
         waiting = status.state.waiting
@@ -101,7 +103,7 @@ def _bound(pod: Pod, since: datetime | None) -> PendingReason | None:
             message = f'container "{status.name}": {waiting.message or waiting.reason}'
             return PendingReason(code=_FAULTS[waiting.reason], message=message, since=since)
     # Init containers run one after another, so the first one that is not done is the present one.
-    initializing = next((s for s in pod.status.init_container_statuses if not _is_done(s)), None)
+    initializing = next((s for s in inits if not _is_done(s)), None)
     if initializing is not None and initializing.state.running is not None:
         message = f'init container "{initializing.name}" is at work'
         return PendingReason(code=PendingCode.INITIALIZING, message=message, since=since)

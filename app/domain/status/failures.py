@@ -7,8 +7,8 @@ from typing import Final
 
 from app.domain.plan import Rank
 from app.domain.reconcile.lifecycle import has_failed, is_loss
+from app.domain.status.containers import exit_message
 from app.domain.status.log_lines import MAX_LINES, one_line
-from app.domain.status.pods import exit_message
 from app.domain.status.records import Attempt, FailureSummary, Replica, ReplicaFailure
 from app.domain.vocabulary import Outcome, ReplicaPhase
 

@@ -14,12 +14,13 @@ class ObservedContainer:
     """A container as the kubelet reports it. `state` is waiting, running or terminated.
 
     `exit_code` and `signal` are those of the current termination, or of the last one while it is being restarted
-    in place.
+    in place. `default` marks the container whose log is shown unless a client names one.
     """
 
     name: str
     state: str
     init: bool = False
+    default: bool = False
     ready: bool = False
     image: str | None = None
     restart_count: int = 0
@@ -45,7 +46,7 @@ class ObservedPod:
     """One pod of a job. `key` and `attempt` come from its labels.
 
     `phase` is never Deleted. `ended` says that no container of the pod can run any more. `failed_container` is the name
-    of the container that `exit_code` belongs to, unless none failed. `disruption` is the reason of the cluster if it
+    of the container that failed first, which `exit_code` belongs to. `disruption` is the reason of the cluster if it
     disrupted the pod. `deletion_deadline` is the deletionTimestamp: the end of the grace period.
     """
 

@@ -12,13 +12,12 @@ Sidecars (init containers that always restart) have no influence on the phase.
 """
 
 from collections.abc import Container as Collection
-from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import Final
 
 from app.domain.kubernetes import labels
-from app.domain.kubernetes.objects import ContainerStatus, Pod
+from app.domain.kubernetes.objects import Pod
 from app.domain.plan import Rank
+from app.domain.status.containers import exit_message, first_to_fail, has_started, observed_containers, sidecars
 from app.domain.status.diagnosis import diagnose
 from app.domain.status.observed import ObservedContainer, ObservedPod
 from app.domain.vocabulary import ReplicaPhase
@@ -39,23 +38,17 @@ _DISRUPTIONS: Final = frozenset(
 )
 # The kubelet appends the resource that its node lacks, as in OutOfcpu or OutOfmemory.
 _OUT_OF: Final = "OutOf"
-# Shells and container runtimes report a process that signal n ended with the exit code 128 + n.
-_SIGNAL_BASE: Final = 128
-# The highest signal of Linux, SIGRTMAX.
-_MAX_SIGNAL: Final = 64
-# What container runtimes report as the time of something that has not happened.
-_EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
 def observe_pod(pod: Pod, *, lost_nodes: Collection[str]) -> ObservedPod:
     """Return the observation of a pod. A pod with damaged labels gets a key that no plan contains."""
     metadata, status = pod.metadata, pod.status
     phase = _phase(pod, lost_nodes)
-    containers = tuple(_containers(pod))
+    containers = observed_containers(pod)
     # The kubelet stops sidecars with a signal after the other containers, so their exit codes mean nothing.
-    sidecars = _sidecars(pod)
-    own = [container for container in containers if container.name not in sidecars]
-    failed = _failed(own)
+    aside = sidecars(pod)
+    own = [container for container in containers if container.name not in aside]
+    failed = first_to_fail(own)
     reason, message = _why(pod, phase, own)
     return ObservedPod(
         name=metadata.name,
@@ -101,14 +94,8 @@ def _phase(pod: Pod, lost_nodes: Collection[str]) -> ReplicaPhase:
         return ReplicaPhase.CREATING
     # A container without a status has not started.
     known = {container.name: container for container in status.container_statuses}
-    started = all(name in known and _has_started(known[name]) for name in (c.name for c in pod.spec.containers))
+    started = all(name in known and has_started(known[name]) for name in (c.name for c in pod.spec.containers))
     return ReplicaPhase.RUNNING if started else ReplicaPhase.PENDING
-
-
-def _has_started(container: ContainerStatus) -> bool:
-    """Return whether the container has ever started, which a container that waits for a restart in place has."""
-    state = container.state
-    return state.running is not None or state.terminated is not None or container.last_state.terminated is not None
 
 
 def _has_ended(pod: Pod) -> bool:
@@ -125,87 +112,28 @@ def _has_ended(pod: Pod) -> bool:
         return True
     # The kubelet starts no container of a pod that is being deleted, so the containers that have ended stay ended.
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
-    started = [container.state for container in statuses if _has_started(container)]
+    started = [container.state for container in statuses if has_started(container)]
     return bool(started) and all(state.terminated is not None for state in started)
 
 
-def _containers(pod: Pod) -> Iterable[ObservedContainer]:
-    for container in pod.status.init_container_statuses:
-        yield _container(container, init=True)
-    for container in pod.status.container_statuses:
-        yield _container(container, init=False)
-
-
-def _container(status: ContainerStatus, *, init: bool) -> ObservedContainer:
-    state = status.state
-    ended = state.terminated or status.last_state.terminated
-    # While a container runs, the reason and message of its last end no longer hold.
-    explained = state.terminated or (state.waiting if not state.running else None)
-    if state.running:
-        name, started_at = "running", _time(state.running.started_at)
-    else:
-        name, started_at = ("terminated" if state.terminated else "waiting"), _time(ended.started_at) if ended else None
-    return ObservedContainer(
-        name=status.name,
-        state=name,
-        init=init,
-        ready=status.ready,
-        image=status.image or None,
-        restart_count=status.restart_count,
-        exit_code=ended.exit_code if ended else None,
-        signal=_signal(ended.exit_code, ended.signal) if ended else None,
-        reason=(explained.reason or None) if explained else None,
-        message=(explained.message or None) if explained else None,
-        started_at=started_at,
-        finished_at=_time(ended.finished_at) if ended else None,
-    )
-
-
-def _time(reported: datetime | None) -> datetime | None:
-    """Return a time of a container; None if it is the epoch, which a container that never started has as its start."""
-    return None if reported is None or reported <= _EPOCH else reported
-
-
-def _signal(exit_code: int, reported: int | None) -> int | None:
-    """Return the signal that ended a container. Most runtimes report it only as an exit code of 128 plus the signal."""
-    if reported:
-        return reported
-    guess = exit_code - _SIGNAL_BASE
-    return guess if 0 < guess <= _MAX_SIGNAL else None
-
-
-def _sidecars(pod: Pod) -> frozenset[str]:
-    return frozenset(c.name for c in pod.spec.init_containers if c.restart_policy == "Always")
-
-
 def _exit_code(own: list[ObservedContainer]) -> int | None:
-    """Return the exit code of the first failed container, or 0 if all containers except init containers succeeded."""
-    failed = _failed(own)
+    """Return the exit code of the container that failed first, or 0 if all but the init containers succeeded."""
+    failed = first_to_fail(own)
     if failed is not None:
         return failed.exit_code
     proper = [container for container in own if not container.init]
     return 0 if proper and all(container.state == "terminated" for container in proper) else None
 
 
-def _failed(own: list[ObservedContainer]) -> ObservedContainer | None:
-    return next((c for c in own if c.state == "terminated" and c.exit_code), None)
-
-
 def _why(pod: Pod, phase: ReplicaPhase, own: list[ObservedContainer]) -> tuple[str | None, str | None]:
     """Return the reason and message of the end of a pod, from its status or else from its failed container."""
     status = pod.status
-    failed = _failed(own) if phase is not ReplicaPhase.SUCCEEDED else None
+    failed = first_to_fail(own) if phase is not ReplicaPhase.SUCCEEDED else None
     if status.reason or failed is None:
         return status.reason or None, status.message or None
     if failed.message:
         return failed.reason, failed.message
     return failed.reason, exit_message(failed)
-
-
-def exit_message(failed: ObservedContainer) -> str:
-    """Return the message of a failed container that has left none."""
-    code = f"exit code {failed.exit_code}" + (f", signal {failed.signal}" if failed.signal else "")
-    return f'container "{failed.name}" failed with {code}'
 
 
 def _number(text: str) -> int:

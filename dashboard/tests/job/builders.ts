@@ -66,6 +66,7 @@ export function container(changes: Partial<Container> = {}): Container {
   return {
     name: "main",
     init: false,
+    default: false,
     state: "terminated",
     ready: false,
     image: null,

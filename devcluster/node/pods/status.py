@@ -37,7 +37,8 @@ def pod_status(
     phase = pod_phase(pod, containers, state)
     reason, message = state.failure if state.failure and phase == "Failed" else (None, None)
     addresses = [{"ip": state.pod_ip}] if state.pod_ip and state.sandbox_ready else None
-    mains = [c for c in containers if c.role is ContainerRole.MAIN]
+    # A kubelet sorts these by name, and leaves init containers in the order of the spec.
+    mains = sorted((c for c in containers if c.role is ContainerRole.MAIN), key=lambda c: c.name)
     inits = [c for c in containers if c.role is not ContainerRole.MAIN]
     status = {
         "phase": phase,

@@ -37,6 +37,7 @@ containers = st.builds(
     name=texts,
     state=texts,
     init=st.booleans(),
+    default=st.booleans(),
     ready=st.booleans(),
     image=maybe_text,
     restart_count=counts,

@@ -72,11 +72,13 @@ export function keyOf(target: Target): string {
   return JSON.stringify([target.task, target.rank, target.attempt, target.container]);
 }
 
-/** Return the containers of an attempt by name. Init containers come after the others, which are of more interest. */
+/** Return the containers of an attempt by name: the default one first, and init containers after the others. */
 export function containersOf(replica: Replica, attempt: number): string[] {
   const found = replica.attempts.find((each) => each.number === attempt);
   const containers = found === undefined || found.containers.length === 0 ? replica.containers : found.containers;
-  return [...containers].sort((a, b) => Number(a.init) - Number(b.init)).map((container) => container.name);
+  return [...containers]
+    .sort((a, b) => Number(b.default) - Number(a.default) || Number(a.init) - Number(b.init))
+    .map((container) => container.name);
 }
 
 export function attemptText(attempt: Attempt, isCurrent: boolean): string {

@@ -83,6 +83,15 @@ def test_a_failed_pod_turns_failed_only_after_its_containers() -> None:
     assert (status["phase"], status["reason"], status["message"]) == ("Failed", "DeadlineExceeded", "too long")
 
 
+def test_statuses_are_sorted_by_name_except_those_of_init_containers() -> None:
+    names = [("z-first", ContainerRole.INIT), ("a-next", ContainerRole.SIDECAR)]
+    names += [("train", ContainerRole.MAIN), ("agent", ContainerRole.MAIN)]
+    records = [ContainerRecord(name, "image", role, {"name": name}, WAITING) for name, role in names]
+    status = pod_status(pod(), records, pod_state(), NOW)
+    assert [one["name"] for one in status["initContainerStatuses"]] == ["z-first", "a-next"]
+    assert [one["name"] for one in status["containerStatuses"]] == ["agent", "train"]
+
+
 def test_conditions_of_others_and_transition_times_are_kept() -> None:
     before = [
         {"type": "PodScheduled", "status": "True", "lastTransitionTime": "then"},

@@ -1,0 +1,125 @@
+"""The containers of a pod, in the order of its spec.
+
+The kubelet sorts `containerStatuses` by name, so the position of a status in its list means nothing.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from app.domain.kubernetes.objects import Container, ContainerStatus, Pod
+from app.domain.status.observed import ObservedContainer
+
+# With this annotation a user, or a webhook that injects a sidecar, names the container that `kubectl logs` shows.
+DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
+# Shells and container runtimes report a process that signal n ended with the exit code 128 + n.
+_SIGNAL_BASE: Final = 128
+# The highest signal of Linux, SIGRTMAX.
+_MAX_SIGNAL: Final = 64
+# What container runtimes report as the time of something that has not happened.
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
+_NEVER: Final = datetime.max.replace(tzinfo=UTC)
+
+
+def init_statuses(pod: Pod) -> Sequence[ContainerStatus]:
+    """Return the statuses of the init containers, sidecars included, in the order of the spec."""
+    return _in_order(pod.spec.init_containers, pod.status.init_container_statuses)
+
+
+def main_statuses(pod: Pod) -> Sequence[ContainerStatus]:
+    """Return the statuses of the containers that are not init containers, in the order of the spec."""
+    return _in_order(pod.spec.containers, pod.status.container_statuses)
+
+
+def _in_order(specs: Sequence[Container], statuses: Sequence[ContainerStatus]) -> Sequence[ContainerStatus]:
+    if len(statuses) < 2:
+        return statuses
+    places = {container.name: place for place, container in enumerate(specs)}
+    return sorted(statuses, key=lambda status: places.get(status.name, len(places)))
+
+
+def observed_containers(pod: Pod) -> tuple[ObservedContainer, ...]:
+    """Return the containers of the pod: init containers first, each list in the order of the spec."""
+    shown = default_container(pod)
+    return (
+        *(_container(status, init=True, default=status.name == shown) for status in init_statuses(pod)),
+        *(_container(status, init=False, default=status.name == shown) for status in main_statuses(pod)),
+    )
+
+
+def default_container(pod: Pod) -> str | None:
+    """Return the container whose log is shown unless a client names one, by the rule of kubectl.
+
+    The annotation decides if it names a container of the pod, and otherwise the first container of the spec.
+    """
+    annotated = pod.metadata.annotations.get(DEFAULT_CONTAINER)
+    names = [container.name for container in pod.spec.containers]
+    if annotated in names or any(container.name == annotated for container in pod.spec.init_containers):
+        return annotated
+    return names[0] if names else None
+
+
+def sidecars(pod: Pod) -> frozenset[str]:
+    """Return the names of the init containers that always restart."""
+    return frozenset(c.name for c in pod.spec.init_containers if c.restart_policy == "Always")
+
+
+def first_to_fail(own: Iterable[ObservedContainer]) -> ObservedContainer | None:
+    """Return the container that failed first; None if none has failed.
+
+    Kubernetes rounds times to seconds. Of containers that failed in the same second, the default container comes first,
+    and then the order of the spec counts. A container without a time, which the kubelet could not find, comes last.
+    """
+    failed = [container for container in own if container.state == "terminated" and container.exit_code]
+    return min(failed, key=lambda one: (one.finished_at or _NEVER, not one.default), default=None)
+
+
+def has_started(status: ContainerStatus) -> bool:
+    """Return whether the container has ever started, which a container that waits for a restart in place has."""
+    state = status.state
+    return state.running is not None or state.terminated is not None or status.last_state.terminated is not None
+
+
+def exit_message(failed: ObservedContainer) -> str:
+    """Return the message of a failed container that has left none."""
+    code = f"exit code {failed.exit_code}" + (f", signal {failed.signal}" if failed.signal else "")
+    return f'container "{failed.name}" failed with {code}'
+
+
+def _container(status: ContainerStatus, *, init: bool, default: bool) -> ObservedContainer:
+    state = status.state
+    ended = state.terminated or status.last_state.terminated
+    # While a container runs, the reason and message of its last end no longer hold.
+    explained = state.terminated or (state.waiting if not state.running else None)
+    if state.running:
+        name, started_at = "running", _time(state.running.started_at)
+    else:
+        name, started_at = ("terminated" if state.terminated else "waiting"), _time(ended.started_at) if ended else None
+    return ObservedContainer(
+        name=status.name,
+        state=name,
+        init=init,
+        default=default,
+        ready=status.ready,
+        image=status.image or None,
+        restart_count=status.restart_count,
+        exit_code=ended.exit_code if ended else None,
+        signal=_signal(ended.exit_code, ended.signal) if ended else None,
+        reason=(explained.reason or None) if explained else None,
+        message=(explained.message or None) if explained else None,
+        started_at=started_at,
+        finished_at=_time(ended.finished_at) if ended else None,
+    )
+
+
+def _time(reported: datetime | None) -> datetime | None:
+    """Return a time of a container; None if it is the epoch, which a container that never started has as its start."""
+    return None if reported is None or reported <= _EPOCH else reported
+
+
+def _signal(exit_code: int, reported: int | None) -> int | None:
+    """Return the signal that ended a container. Most runtimes report it only as an exit code of 128 plus the signal."""
+    if reported:
+        return reported
+    guess = exit_code - _SIGNAL_BASE
+    return guess if 0 < guess <= _MAX_SIGNAL else None
