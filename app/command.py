@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
+from jobgate.streams import prepare_streams
+
 # The commands of app/cli.py with the first lines of their help, so that `jobgate --help` needs no import of it.
 SERVER_COMMANDS: Final = {
     "serve": "Serve with an existing PostgreSQL and an existing cluster.",
@@ -26,6 +28,7 @@ _SERVER_PACKAGE: Final = "fastapi"
 
 
 def main() -> None:
+    prepare_streams()
     command = sys.argv[1] if len(sys.argv) > 1 else ""
     if command == "cache-runtime":
         from app.cache_runtime.cli import runtime  # noqa: PLC0415 - a branch does not import the modules of the others

@@ -21,6 +21,7 @@ from jobgate.cli.options import (
     resource_of,
     together,
 )
+from jobgate.cli.printing import advise, say
 from jobgate.cli.targets import JOBS, SAMPLE_SETS, TargetError, job_named, shown_name, target_named
 from jobgate.client import ProblemError
 from jobgate.client.synchronous.objects import Jobs
@@ -149,15 +150,15 @@ def _each(targets: Sequence[str], change: Callable[[str, str], Any], output: Out
             item = change(resource, name)
         except ProblemError as error:
             refused = True
-            typer.echo(fault_text(error, about=target), err=True)
+            advise(fault_text(error, about=target))
             results.append(error.problem)
             continue
         results.append(item)
         if output is Output.NAME:
-            typer.echo(shown_name(resource, item.name))
+            say(shown_name(resource, item.name))
         elif output not in STRUCTURED:
-            typer.echo(f"{shown_name(resource, item.name)} {done}")
+            say(f"{shown_name(resource, item.name)} {done}")
     if output in STRUCTURED:
-        typer.echo(printed(together(results), output))
+        say(printed(together(results), output))
     if refused:
         raise typer.Exit(Exit.USAGE)

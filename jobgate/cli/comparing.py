@@ -13,6 +13,7 @@ from jobgate.cli.files import read
 from jobgate.cli.manifests import Document
 from jobgate.cli.options import STRUCTURED, ContextName, Format, Namespace, Output, Server, gateway, printed, together
 from jobgate.cli.options import resource_of as objects_of
+from jobgate.cli.printing import advise, say
 from jobgate.cli.targets import resource_of, shown_name
 from jobgate.client import NotFoundError, ProblemError, ending_of
 from jobgate.client.types import Job
@@ -46,7 +47,7 @@ def diff(
         found = [_compared(client, document, editable) for document in read(filename, settings=settings or ())]
         compared = [one for one in found if one is not None]
         if output in STRUCTURED:
-            typer.echo(printed(together([asdict(one) for one in compared]), output))
+            say(printed(together([asdict(one) for one in compared]), output))
         else:
             for one in compared:
                 _print(one)
@@ -81,7 +82,7 @@ def _compared(client: "Client", document: Document, editable: Mapping[str, Seque
         # Only the completed manifest is compared, so the cluster need not check the objects.
         new = objects.dry_run(document.text, mode="Local").manifest
     except ProblemError as error:
-        typer.echo(fault_text(error, document), err=True)
+        advise(fault_text(error, document))
         return None
     name = str(new["metadata"].get("name") or "")
     try:
@@ -110,9 +111,9 @@ def _gone(stored: Any) -> str:
 def _print(compared: _Compared) -> None:
     """Print a diff. On a terminal it has colours, which typer removes in a pipe."""
     if compared.gone:
-        typer.echo(f"{compared.name} {compared.gone}; a submission creates a new one", err=True)
+        advise(f"{compared.name} {compared.gone}; a submission creates a new one")
     for line in compared.diff.splitlines():
-        typer.secho(line, fg=_COLOURS.get(line[:1]))
+        say(line, colour=_COLOURS.get(line[:1]))
     if compared.refused:
-        typer.echo(f"{compared.name}: PUT refuses changes of: {', '.join(compared.refused)}", err=True)
-        typer.echo("  submit a new job under another name instead", err=True)
+        advise(f"{compared.name}: PUT refuses changes of: {', '.join(compared.refused)}")
+        advise("  submit a new job under another name instead")

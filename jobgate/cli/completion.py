@@ -5,6 +5,8 @@ from typing import Annotated, Final
 
 import typer
 
+from jobgate.cli.printing import say
+
 
 class Shell(StrEnum):
     """Shells whose completion is known."""
@@ -46,4 +48,4 @@ def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> No
 
     Examples: source <(jobgate completion bash); jobgate completion fish | source
     """
-    typer.echo(_SCRIPTS[shell], nl=False)
+    say(_SCRIPTS[shell].rstrip("\n"))

@@ -8,6 +8,7 @@ import typer
 from jobgate.cli import connection, oidc
 from jobgate.cli.exits import Exit
 from jobgate.cli.options import STRUCTURED, Format, Output, guarded, printed
+from jobgate.cli.printing import advise, say
 from jobgate.cli.tables import table
 from jobgate.client import Page, wire
 
@@ -41,7 +42,7 @@ def login(
         if with_oidc and issuer is None:
             raise oidc.SignInError(f"the gateway {address} has no OIDC issuer; give --token")
         if issuer is not None and (with_oidc or issuer.device_authorization_endpoint is not None):
-            signed_in = oidc.sign_in(address, issuer, lambda text: typer.echo(text, err=True))
+            signed_in = oidc.sign_in(address, issuer, advise)
             chosen = oidc.with_token(chosen, signed_in)
         else:
             given = given or typer.prompt("token", hide_input=True)
@@ -54,9 +55,9 @@ def login(
         saved = connection.load(file)
         connection.save(file, connection.with_context(saved, name, chosen))
     if output in STRUCTURED:
-        typer.echo(printed({"context": name, "server": chosen.server, "namespace": namespace}, output))
+        say(printed({"context": name, "server": chosen.server, "namespace": namespace}, output))
     else:
-        typer.echo(f"context {name}: {chosen.server}, namespace {namespace}")
+        say(f"context {name}: {chosen.server}, namespace {namespace}")
 
 
 def context(
@@ -82,9 +83,9 @@ def context(
     ]
     if output in STRUCTURED:
         shown = {known: {"server": one.server, "namespace": one.namespace} for known, one in saved.contexts.items()}
-        typer.echo(printed({"current": saved.current, "contexts": shown}, output))
+        say(printed({"current": saved.current, "contexts": shown}, output))
     elif rows:
-        typer.echo(table(["", "CONTEXT", "SERVER", "NAMESPACE", "TOKEN"], rows))
+        say(table(["", "CONTEXT", "SERVER", "NAMESPACE", "TOKEN"], rows))
     else:
-        typer.echo(f"there are no contexts; {connection.DEFAULT_SERVER} is used. Create one with `jobgate login`")
+        say(f"there are no contexts; {connection.DEFAULT_SERVER} is used. Create one with `jobgate login`")
     raise typer.Exit(Exit.SUCCEEDED)

@@ -6,6 +6,7 @@ import typer
 
 from jobgate.cli.arguments import FieldPath
 from jobgate.cli.options import STRUCTURED, ContextName, Format, Output, Server, gateway, printed
+from jobgate.cli.printing import say
 from jobgate.cli.schemas import KindSchema, explanation
 from jobgate.cli.tables import table
 from jobgate.cli.targets import TargetError, kind_named, names_of
@@ -21,7 +22,7 @@ def kinds(output: Format = Output.TEXT, server: Server = None, context: ContextN
         found = client.kinds()
         rows = [[kind.kind, ", ".join(names_of(kind.kind)), kind.resource, *kind.api_versions[:1]] for kind in found]
         header = ["KIND", "NAMES", "RESOURCE", "API VERSION"]
-        typer.echo(printed({"items": found}, output) if output in STRUCTURED else table(header, rows))
+        say(printed({"items": found}, output) if output in STRUCTURED else table(header, rows))
 
 
 def explain(
@@ -42,9 +43,9 @@ def explain(
         schema = KindSchema(_kind(client.kinds(), name))
         found = schema.find(path)
         if output in STRUCTURED:
-            typer.echo(printed(found.schema, output))
+            say(printed(found.schema, output))
         else:
-            typer.echo(explanation(schema, found, is_recursive=recursive))
+            say(explanation(schema, found, is_recursive=recursive))
 
 
 def _kind(known: list[Kind], name: str) -> Kind:

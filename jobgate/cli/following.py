@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import typer
 from rich.console import Console
 from rich.live import Live
 
 from jobgate.cli.exits import Exit, exit_of
 from jobgate.cli.options import STRUCTURED, Output, one_of_many
+from jobgate.cli.printing import advise, report, say
 from jobgate.cli.progress import picture
 from jobgate.cli.tables import State, clock, failure_text, status_line, total
+from jobgate.cli.visible import visible
 from jobgate.client import ConflictError, Ending, Goal, JobgateError, WaitTimeoutError, ending_of
 from jobgate.client.types import JobStatus, Replica
 
@@ -57,7 +58,7 @@ def follow(
             for last in followed.objects.follow(followed.ref, until=until, timeout=timeout):
                 one(last)
     except WaitTimeoutError as error:
-        typer.echo(f"jobgate: {error}", err=True)
+        report(f"{error}")
         return error.last, Exit.TIMED_OUT
     except KeyboardInterrupt:
         if not _is_confirmed(followed):
@@ -70,10 +71,10 @@ def follow(
 
 def _is_confirmed(followed: Followed) -> bool:
     """Say how to come back, and return whether the user cancels the object by another Ctrl-C."""
-    typer.echo(f"\ndetached; it continues. Come back with: jobgate watch {followed.back}", err=True)
+    advise(f"\ndetached; it continues. Come back with: jobgate watch {followed.back}")
     if not followed.cancels:
         return False
-    typer.echo("press Ctrl-C again to cancel it", err=True)
+    advise("press Ctrl-C again to cancel it")
     try:
         time.sleep(_SECOND_INTERRUPT)
     except KeyboardInterrupt:
@@ -83,7 +84,7 @@ def _is_confirmed(followed: Followed) -> bool:
 
 def _cancelled(followed: Followed, last: State | None) -> tuple[State | None, Exit]:
     """Cancel the job, and follow it to its end in plain lines."""
-    typer.echo("\ncancelling it", err=True)
+    advise("\ncancelling it")
     ref = last or followed.ref
     with contextlib.suppress(ConflictError):  # it has ended meanwhile
         followed.objects.cancel(ref, reason="interrupted by the user")
@@ -115,12 +116,12 @@ def lines(stream: Any) -> Iterator[Show]:
         nonlocal last
         line = status_line(state)
         if last is None or line != status_line(last):
-            typer.echo(f"{clock(state.status.observed_at or now())}  {line}", file=stream)
+            say(f"{clock(state.status.observed_at or now())}  {line}", stream=stream)
         last = state
 
     yield show
     if text := _end_text(last):
-        typer.echo(text, file=stream)
+        say(text, stream=stream)
 
 
 def _end_text(state: State | None) -> str:
@@ -130,7 +131,7 @@ def _end_text(state: State | None) -> str:
 @contextlib.contextmanager
 def _documents(output: Output) -> Iterator[Show]:
     def show(state: State) -> None:
-        typer.echo(one_of_many(state, output))
+        say(one_of_many(state, output))
 
     yield show
 
@@ -155,7 +156,7 @@ def _live(console: Console, objects: Any) -> Iterator[Show]:
     with live:
         yield show
     if text := _end_text(state):
-        console.print(text, markup=False)
+        console.print(visible(text), markup=False)
 
 
 def _replicas_of(objects: Any, state: State) -> Sequence[Replica]:

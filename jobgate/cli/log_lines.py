@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from jobgate.cli.visible import visible_line
+
 # The time that the cluster puts before each line: RFC 3339 in UTC, with up to nine digits of the second.
 _TIME: Final = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?Z (.*)$", re.DOTALL)
 _CUT_OFF: Final = "[jobgate] the log is cut off here"
@@ -136,4 +138,4 @@ def colour(source: Source, tasks: Sequence[str]) -> str:
 
 def prefix(source: Source, width: int) -> str:
     """Return what stands before the lines of a replica, padded so that lines are aligned."""
-    return f"{source.label:<{width}} | "
+    return f"{visible_line(source.label):<{width}} | "

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -24,6 +23,7 @@ from jobgate.cli.options import (
     one_of_many,
     run_async,
 )
+from jobgate.cli.printing import LogOutput, report, say
 from jobgate.cli.targets import TargetError, job_named
 from jobgate.client import NotFoundError
 from jobgate.client.calls import LogOptions, Ref
@@ -49,6 +49,7 @@ def logs(  # noqa: PLR0913, PLR0917 - one argument for each option
         float | None, typer.Option(parser=seconds, metavar="DURATION", help="Largest age.", show_default=False)
     ] = None,
     timestamps: Annotated[bool, typer.Option("--timestamps", help="Show the time of each line.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Also control characters, if the output is no terminal.")] = False,
     namespace: Namespace = None,
     output: Format = Output.TEXT,
     server: Server = None,
@@ -72,15 +73,16 @@ def logs(  # noqa: PLR0913, PLR0917 - one argument for each option
         since=since,
         timestamps=timestamps,
     )
+    printed = LogOutput(is_raw=raw)
     with gateway(server, namespace, context) as client:
         job = job_named(name, "logs")
         is_single = not every and (not follow or attempt is not None)
         if is_single and output not in STRUCTURED:
             for line in client.jobs.logs(job, **options):
-                print(line, flush=follow)  # noqa: T201 - typer.echo would remove the colours of a log in a pipe
+                printed.write(line)
             return
         replicas = [one for one in client.jobs.replicas(job, task=task) if rank in {None, one.rank} and not one.leaving]
-        printer = _Printer(replicas, output, has_prefix=every, has_times=timestamps)
+        printer = _Printer(replicas, output, printed, has_prefix=every, has_times=timestamps)
         if not every:
             options |= LogOptions(task=_only_task(name, task, replicas), rank=rank or 0)
         if is_single or not follow:
@@ -143,7 +145,7 @@ async def follow_log(client: "AsyncClient", job: Job, longest: float | None) -> 
     It returns without an error after `longest` seconds.
     """
     replicas = await client.jobs.replicas(job)
-    printer = _Printer(replicas, Output.TEXT, has_prefix=len(replicas) > 1, has_times=False)
+    printer = _Printer(replicas, Output.TEXT, LogOutput(), has_prefix=len(replicas) > 1, has_times=False)
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(longest):
             await _follow(client, job, Wanted(), printer)
@@ -159,24 +161,26 @@ class _Printer:
     A structured output has one object for each line, with the time of the line if `has_times`.
     """
 
-    def __init__(self, replicas: Sequence[Replica], output: Output, *, has_prefix: bool, has_times: bool) -> None:
+    def __init__(
+        self, replicas: Sequence[Replica], output: Output, lines: LogOutput, *, has_prefix: bool, has_times: bool
+    ) -> None:
         self._tasks = sorted({one.task for one in replicas})
         self._output = output
+        self._lines = lines
         self._has_prefix = has_prefix
         self._has_times = has_times
-        self._is_coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        self._is_coloured = lines.is_terminal and "NO_COLOR" not in os.environ
         # With room for the attempt of a restart.
         self._width = max((len(f"{one.task}[{one.rank}] #2") for one in replicas), default=0)
 
     def emit(self, source: Source, line: str) -> None:
         if self._output in STRUCTURED:
-            typer.echo(one_of_many(self._document(source, line), self._output))
+            say(one_of_many(self._document(source, line), self._output))
             return
         shown = prefix(source, self._width) if self._has_prefix else ""
         if shown and self._is_coloured:
             shown = typer.style(shown, fg=colour(source, self._tasks))
-        sys.stdout.write(f"{shown}{line}\n")
-        sys.stdout.flush()
+        self._lines.write(line, prefix=shown)
 
     def _document(self, source: Source, line: str) -> dict[str, Any]:
         place: dict[str, Any] = {"task": source.task, "rank": source.rank, "attempt": source.attempt}
@@ -186,4 +190,4 @@ class _Printer:
         return place | {"time": timed.time or None, "line": timed.text}
 
     def report(self, text: str) -> None:
-        typer.echo(f"jobgate: {text}", err=True)
+        report(text)

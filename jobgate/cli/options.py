@@ -16,8 +16,10 @@ from jobgate.cli.durations import seconds
 from jobgate.cli.exits import Exit
 from jobgate.cli.faults import fault_text
 from jobgate.cli.manifests import ManifestError
+from jobgate.cli.printing import advise, report
 from jobgate.cli.schemas import FieldPathError
 from jobgate.cli.targets import TargetError
+from jobgate.cli.visible import dump_yaml, visible_in_json
 from jobgate.client import JobgateError, NotFoundError
 
 if TYPE_CHECKING:
@@ -92,11 +94,7 @@ def context_of(
     chosen = connection.resolved(contexts, os.environ, server=server, namespace=namespace, context=context)
     if not renews:
         return chosen
-    return oidc.renewed(chosen, file, connection.name_of(contexts, os.environ, context), _warn)
-
-
-def _warn(text: str) -> None:
-    typer.echo(f"jobgate: {text}", err=True)
+    return oidc.renewed(chosen, file, connection.name_of(contexts, os.environ, context), report)
 
 
 @contextmanager
@@ -115,10 +113,10 @@ def guarded() -> Iterator[None]:
     try:
         yield
     except JobgateError as error:
-        typer.echo(fault_text(error), err=True)
+        advise(fault_text(error))
         raise typer.Exit(Exit.USAGE) from None
     except (connection.ContextError, FieldPathError, ManifestError, TargetError) as error:
-        typer.echo(f"jobgate: {error}", err=True)
+        report(str(error))
         raise typer.Exit(Exit.USAGE) from None
     except KeyboardInterrupt:
         raise typer.Exit(Exit.INTERRUPTED) from None
@@ -134,15 +132,19 @@ def resource_of(client: "Client", resource: str) -> Any:
 
 
 def printed(value: Any, output: Output) -> str:
-    """Return a result as JSON or YAML."""
+    """Return a result as JSON or YAML. Characters that a terminal interprets are escaped, so the value is the same."""
     if output is Output.YAML:
-        return msgspec.yaml.encode(msgspec.to_builtins(value)).decode().rstrip()
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+        return dump_yaml(msgspec.to_builtins(value)).rstrip()
+    return visible_in_json(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
 def one_of_many(value: Any, output: Output) -> str:
     """Return one result of a command that prints several as they come: a line of JSON, or a document of YAML."""
-    return f"---\n{printed(value, output)}" if output is Output.YAML else msgspec.json.encode(value).decode()
+    return (
+        f"---\n{printed(value, output)}"
+        if output is Output.YAML
+        else visible_in_json(msgspec.json.encode(value).decode())
+    )
 
 
 def together(results: Sequence[Any]) -> Any:

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from jobgate.cli.tables import State, age, cached, counts, shortened, total, why
+from jobgate.cli.visible import visible_line
 from jobgate.client.types import Aggregate, JobStatus, PendingReason, Replica, SampleSetStatus
 
 _WHY: Final = 100  # characters
@@ -75,14 +76,14 @@ def _why(task: str, replicas: Sequence[Replica], reasons: Sequence[PendingReason
 def headline(state: State, now: datetime) -> Text:
     """Return the line about the whole object."""
     phase = state.status.phase or "New"
-    line = Text(f"{state.name}  ")
-    line.append(phase, style=_STYLES.get(phase, "bold"))
+    line = Text(f"{visible_line(state.name)}  ")
+    line.append(visible_line(phase), style=_STYLES.get(phase, "bold"))
     if isinstance(state, SampleSetStatus):
         line.append(f"  {cached(state)}")
     since = age(state.status.started_at, state.status.finished_at or now)
     line.append(f"  {since}" if state.status.started_at else "")
     if cause := why(state):
-        line.append(f"\n  {shortened(cause, 3 * _WHY)}")
+        line.append(f"\n  {visible_line(shortened(cause, 3 * _WHY))}")
     return line
 
 
@@ -98,11 +99,11 @@ def picture(state: State, replicas: Sequence[Replica], now: datetime) -> Rendera
         table.add_column(title, overflow="fold" if title == "WHY" else "ellipsis", no_wrap=title != "WHY")
     for row in rows:
         table.add_row(
-            Text(row.task),
+            Text(visible_line(row.task)),
             f"{row.done}/{row.wanted}",
             Text(row.counts),
             str(row.restarts),
-            Text(shortened(row.why, _WHY)),
+            Text(visible_line(shortened(row.why, _WHY))),
         )
     return Group(headline(state, now), table)
 

@@ -24,6 +24,7 @@ from jobgate.cli.options import (
     resource_of,
 )
 from jobgate.cli.overview import LIVE, overview, overview_text
+from jobgate.cli.printing import advise, report, say
 from jobgate.cli.targets import JOBS, SAMPLE_SETS, kind_named, shown_name, target_named
 from jobgate.client import JobgateError
 
@@ -69,7 +70,7 @@ def list_(  # noqa: PLR0913, PLR0917 - one argument for each option
         items = found[:limit] if limit else found
         _print_list(items, wanted.resource, output, all_namespaces=all_namespaces)
         if len(items) < len(found):
-            typer.echo(f"jobgate: these are the newest {limit}; --limit 0 shows all", err=True)
+            report(f"these are the newest {limit}; --limit 0 shows all")
         if watch:
             _print_changes(objects, filters, wanted.resource, output, all_namespaces=all_namespaces)
 
@@ -86,18 +87,18 @@ def _print_changes(
     for change in objects.watch(namespace=filters["namespace"]):
         for item in _rows(objects, output)(**filters, uid=change.object.uid):
             if output in STRUCTURED:
-                typer.echo(one_of_many(item, output))
+                say(one_of_many(item, output))
             else:
                 text = _listed([item], resource, output, all_namespaces=all_namespaces)
-                typer.echo(text if output is Output.NAME else text.partition("\n")[2])
+                say(text if output is Output.NAME else text.partition("\n")[2])
 
 
 def _print_list(items: Sequence[Any], resource: str, output: Output, *, all_namespaces: bool) -> None:
     """Print objects. Without any, standard output is empty, or for programs an empty list."""
     if items or output in STRUCTURED:
-        typer.echo(_listed(items, resource, output, all_namespaces=all_namespaces))
+        say(_listed(items, resource, output, all_namespaces=all_namespaces))
     elif output is not Output.NAME:
-        typer.echo("jobgate: there are none", err=True)
+        advise("jobgate: there are none")
 
 
 def _listed(items: Sequence[Any], resource: str, output: Output, *, all_namespaces: bool) -> str:
@@ -124,9 +125,9 @@ def top(
         where = "*" if all_namespaces else namespace
         jobs = list(client.jobs.summaries(namespace=where, phase=LIVE, label_selector=selector, page_size=_PAGE))
         if output in STRUCTURED:
-            typer.echo(printed(overview(jobs), output))
+            say(printed(overview(jobs), output))
         else:
-            typer.echo(overview_text(jobs, now(), all_namespaces=all_namespaces))
+            say(overview_text(jobs, now(), all_namespaces=all_namespaces))
 
 
 def get(
@@ -143,9 +144,7 @@ def get(
     with gateway(server, namespace, context) as client:
         resource, name = target_named(target)
         item = resource_of(client, resource).get(name)
-        typer.echo(
-            printed(item, output) if output in STRUCTURED else _listed([item], resource, output, all_namespaces=False)
-        )
+        say(printed(item, output) if output in STRUCTURED else _listed([item], resource, output, all_namespaces=False))
 
 
 def status(
@@ -163,9 +162,9 @@ def status(
         resource, name = target_named(target)
         state = resource_of(client, resource).status(name)
         if output in STRUCTURED:
-            typer.echo(printed(state, output))
+            say(printed(state, output))
         else:
-            typer.echo("\n".join(filter(None, (tables.status_line(state), tables.failure_text(state)))))
+            say("\n".join(filter(None, (tables.status_line(state), tables.failure_text(state)))))
 
 
 def describe(
@@ -190,10 +189,10 @@ def describe(
         dependents = objects.dependents(item) if resource == SAMPLE_SETS else None
         if output in STRUCTURED:
             parts = {"object": item, "replicas": replicas, "events": events, "history": history}
-            typer.echo(printed(parts | ({"dependents": dependents} if dependents else {}), output))
+            say(printed(parts | ({"dependents": dependents} if dependents else {}), output))
         else:
             shown = tables.in_order(events)[-_LAST:], history[-_LAST:]
-            typer.echo(tables.describe_text(item, replicas, *shown, now(), dependents=dependents))
+            say(tables.describe_text(item, replicas, *shown, now(), dependents=dependents))
 
 
 def events(
@@ -210,7 +209,7 @@ def events(
     with gateway(server, namespace, context) as client:
         resource, name = target_named(target)
         rows = tables.in_order(resource_of(client, resource).events(name))
-        typer.echo(printed({"items": rows}, output) if output in STRUCTURED else tables.events_text(rows))
+        say(printed({"items": rows}, output) if output in STRUCTURED else tables.events_text(rows))
 
 
 def history(
@@ -227,7 +226,7 @@ def history(
     with gateway(server, namespace, context) as client:
         resource, name = target_named(target)
         rows = resource_of(client, resource).history(name)
-        typer.echo(printed({"items": rows}, output) if output in STRUCTURED else tables.history_text(rows))
+        say(printed({"items": rows}, output) if output in STRUCTURED else tables.history_text(rows))
 
 
 def version(output: Format = Output.TEXT, server: Server = None, context: ContextName = None) -> None:
@@ -237,13 +236,13 @@ def version(output: Format = Output.TEXT, server: Server = None, context: Contex
     """
     own = metadata.version("jobgate")
     if output is Output.TEXT:
-        typer.echo(f"client   {own}")
+        say(f"client   {own}")
     with gateway(server, None, context) as client:
         other = _gateway_version(client)
         if output is Output.TEXT:
-            typer.echo(f"gateway  {other or 'does not answer'}  ({client.url})")
+            say(f"gateway  {other or 'does not answer'}  ({client.url})")
         else:
-            typer.echo(printed({"client": own, "gateway": other}, output))
+            say(printed({"client": own, "gateway": other}, output))
         raise typer.Exit(Exit.SUCCEEDED if other else Exit.USAGE)
 
 

@@ -28,6 +28,7 @@ from jobgate.cli.options import (
     run_async,
     together,
 )
+from jobgate.cli.printing import advise, say
 from jobgate.cli.targets import JOBS, arguments_of, shown_name
 from jobgate.cli.targets import resource_of as resource_of_kind
 from jobgate.client import Goal, ProblemError
@@ -73,7 +74,7 @@ def submit(  # noqa: PLR0913, PLR0917 - one argument for each option
             given = _Connection(server, namespace, context)
             raise typer.Exit(_follow_all(client, sent, given, timeout, output, by_log=log))
         if output in STRUCTURED or dry_run:
-            typer.echo(printed(together([one.result for one in sent]), output if output in STRUCTURED else Output.YAML))
+            say(printed(together([one.result for one in sent]), output if output in STRUCTURED else Output.YAML))
         if refused:
             raise typer.Exit(Exit.USAGE)
 
@@ -104,12 +105,12 @@ def _send(client: "Client", document: Document, output: Output, *, dry_run: bool
             return _Sent(resource=resource, result=objects.dry_run(document.text))
         stored = objects.submit(document.text)
     except ProblemError as error:
-        typer.echo(fault_text(error, document), err=True)
+        advise(fault_text(error, document))
         return _Sent(resource=resource, result=error.problem, is_refused=True)
     if output is Output.NAME:
-        typer.echo(shown_name(resource, stored.name))
+        say(shown_name(resource, stored.name))
     elif output not in STRUCTURED:
-        typer.echo(f"{shown_name(resource, stored.name)} submitted to namespace {stored.namespace}")
+        say(f"{shown_name(resource, stored.name)} submitted to namespace {stored.namespace}")
     return _Sent(resource=resource, result=stored)
 
 
@@ -120,7 +121,7 @@ def _print_log(job: Job, connection: _Connection, timeout: float | None) -> None
     except typer.Exit as end:
         if end.exit_code == Exit.INTERRUPTED:
             back = f"jobgate logs -f --all {arguments_of(job.name, connection.namespace)}"
-            typer.echo(f"\ndetached; it continues. Come back with: {back}", err=True)
+            advise(f"\ndetached; it continues. Come back with: {back}")
         raise
 
 
@@ -151,5 +152,5 @@ def _follow_all(
         ends.append(last)
         worst = max(worst, status)
     if output in STRUCTURED:
-        typer.echo(printed(together(ends), output))
+        say(printed(together(ends), output))
     return worst

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from jobgate.cli.visible import visible_line
 from jobgate.client.types import (
     Aggregate,
     Attempt,
@@ -33,8 +34,8 @@ _MESSAGE: Final = 80  # characters of a message in a table
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return aligned columns. The last one is not padded."""
-    lines = [list(header), *map(list, rows)]
+    """Return aligned columns. The last one is not padded. A cell stays within its line."""
+    lines = [list(header), *([visible_line(cell) for cell in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     return "\n".join(
         _GAP.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
@@ -212,7 +213,8 @@ def describe_text(
     if job.deleted_at:
         fields.append(("Deleted", clock(job.deleted_at)))
     width = max(len(name) for name, _ in fields) + 2
-    sections = ["\n".join(f"{name + ':':<{width}}{value}" for name, value in fields)]
+    # Later lines of a value are indented, so that no value looks like another field.
+    sections = ["\n".join(f"{name + ':':<{width}}{_hung(value, width)}" for name, value in fields)]
     if failure := failure_text(job):
         sections.append(failure)
     if replicas:
@@ -265,6 +267,10 @@ def cached(state: SampleSet | SampleSetStatus) -> str:
         return servers
     share = "all" if cache.whole else f"{cache.cached_bytes * 100 // max(1, cache.total_bytes)} %"
     return f"{share} of {cache.total_bytes / 1e6:,.1f} MB cached, {servers}"
+
+
+def _hung(text: str, width: int) -> str:
+    return f"\n{' ' * width}".join(text.splitlines())
 
 
 def _indented(text: str) -> str:

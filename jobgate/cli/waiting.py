@@ -18,6 +18,7 @@ from jobgate.cli.options import (
     printed,
     resource_of,
 )
+from jobgate.cli.printing import say
 from jobgate.cli.targets import JOBS, arguments_of, target_named
 from jobgate.client import Goal
 
@@ -66,7 +67,7 @@ def wait(
         followed = _followed(client, target, namespace, cancels=False)
         last, status = follow(followed, shown(followed.objects, output, each=False), until=goal, timeout=timeout)
         if output in STRUCTURED and last is not None:
-            typer.echo(printed(last, output))
+            say(printed(last, output))
         raise typer.Exit(status)
 
 

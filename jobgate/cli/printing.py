@@ -1,0 +1,51 @@
+"""Standard output and standard error of the commands. No other module writes to them.
+
+What a gateway answers can contain text of tenants and of containers, so characters that a terminal interprets are made
+visible, also in a pipe: its reader may be `less` or a file that is shown later.
+"""
+
+import sys
+from typing import Final, TextIO
+
+import typer
+
+from jobgate.cli.visible import visible, visible_log_line
+
+_PREFIX: Final = "jobgate: "
+
+
+def say(text: str, *, stream: TextIO | None = None, colour: str | None = None) -> None:
+    """Print lines on standard output or another stream, in a colour if that is a terminal."""
+    _write(stream or sys.stdout, visible(text), colour)
+
+
+def report(text: str) -> None:
+    """Print a line for the user on standard error, with the name of the command before it."""
+    advise(f"{_PREFIX}{text}")
+
+
+def advise(text: str) -> None:
+    """Print lines on standard error."""
+    _write(sys.stderr, visible(text))
+
+
+def _write(stream: TextIO, text: str, colour: str | None = None) -> None:
+    stream.write(f"{typer.style(text, fg=colour) if colour and stream.isatty() else text}\n")
+    stream.flush()
+
+
+class LogOutput:
+    """Prints the lines of logs on standard output.
+
+    Args:
+        is_raw: whether the lines are printed as the container wrote them. A terminal never gets them so.
+    """
+
+    def __init__(self, *, is_raw: bool = False) -> None:
+        self.is_terminal = sys.stdout.isatty()
+        self._is_raw = is_raw and not self.is_terminal
+        if is_raw and self.is_terminal:
+            report("--raw has no effect on a terminal, which would interpret control characters of the log")
+
+    def write(self, line: str, *, prefix: str = "") -> None:
+        _write(sys.stdout, f"{prefix}{line if self._is_raw else visible_log_line(line)}")
