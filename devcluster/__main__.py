@@ -3,10 +3,9 @@
 import argparse
 import asyncio
 import signal
-from pathlib import Path
 
 from devcluster.database import DatabaseInUseError
-from devcluster.host import end_with_parent, existing_file
+from devcluster.host import absolute_path, end_with_parent, existing_file
 from devcluster.run import run
 from devcluster.settings import DevClusterSettings, Timings
 
@@ -14,8 +13,10 @@ from devcluster.settings import DevClusterSettings, Timings
 def parse(arguments: list[str] | None = None) -> tuple[DevClusterSettings, int | None]:
     defaults = DevClusterSettings()
     parser = argparse.ArgumentParser(prog="python -m devcluster", description=__doc__)
-    parser.add_argument("--data-dir", type=Path, help="directory of the state (default: in memory)")
-    parser.add_argument("--kubeconfig", type=Path, help="file to write the kubeconfig to (default: in data dir)")
+    parser.add_argument("--data-dir", type=absolute_path, help="directory of the state (default: in memory)")
+    parser.add_argument(
+        "--kubeconfig", type=absolute_path, help="file to write the kubeconfig to (default: in data dir)"
+    )
     parser.add_argument("--host", default=defaults.host)
     parser.add_argument("--port", type=int, default=defaults.port, help="0 selects a free port")
     parser.add_argument("--token", default="", help="the bearer token (default: generated once)")
@@ -48,7 +49,7 @@ def parse(arguments: list[str] | None = None) -> tuple[DevClusterSettings, int |
 
 def _settings(given: argparse.Namespace) -> DevClusterSettings:
     return DevClusterSettings(
-        data_dir=given.data_dir.absolute() if given.data_dir else None,
+        data_dir=given.data_dir,
         kubeconfig=given.kubeconfig,
         host=given.host,
         port=given.port,

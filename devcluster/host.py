@@ -3,6 +3,7 @@
 import argparse
 import ctypes
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -24,12 +25,28 @@ def write_private(path: Path, text: str) -> None:
     Path(file.name).replace(path)
 
 
+def absolute_path(text: str) -> Path:
+    """Return the path that an argument of a command names.
+
+    It is absolute, because containers have working directories of their own, and other processes read the kubeconfig.
+    """
+    return Path(text).absolute()
+
+
 def existing_file(text: str) -> Path:
     """Return the path that an argument of a command names. Raises ArgumentTypeError if there is no such file."""
-    path = Path(text)
+    path = absolute_path(text)
     if not path.is_file():
         raise argparse.ArgumentTypeError(f"there is no file {text}")
-    return path.absolute()
+    return path
+
+
+def program_path(text: str) -> Path:
+    """Return the path of a program: as it is, or that of a name on PATH. Raises ArgumentTypeError if there is none."""
+    found = shutil.which(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"there is no program {text}")
+    return absolute_path(found)
 
 
 def end_with_parent(parent: int) -> None:

@@ -5,9 +5,8 @@ import asyncio
 import contextlib
 import logging
 import signal
-from pathlib import Path
 
-from devcluster.host import end_with_parent, existing_file
+from devcluster.host import absolute_path, end_with_parent, existing_file, program_path
 from devcluster.node.agent import NodeAgent
 from devcluster.node.settings import NodeSettings
 from devcluster.testing.script import script_player
@@ -15,9 +14,9 @@ from devcluster.testing.script import script_player
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m devcluster.node", description=__doc__)
-    parser.add_argument("--kubeconfig", type=Path, required=True)
+    parser.add_argument("--kubeconfig", type=absolute_path, required=True)
     parser.add_argument("--name", default="node-1")
-    parser.add_argument("--data-dir", type=Path, help="directory of the state (default: .jobgate/nodes/NAME)")
+    parser.add_argument("--data-dir", type=absolute_path, help="directory of the state (default: .jobgate/nodes/NAME)")
     parser.add_argument(
         "--images",
         type=existing_file,
@@ -39,8 +38,8 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--no-namespaces", action="store_true", help="substitute mount paths even if mounts are possible"
     )
-    parser.add_argument("--host-root", type=Path, help="root directory of hostPath volumes and JuiceFS caches")
-    parser.add_argument("--juicefs", type=Path, help="the command that mounts JuiceFS volumes")
+    parser.add_argument("--host-root", type=absolute_path, help="root directory of hostPath volumes and JuiceFS caches")
+    parser.add_argument("--juicefs", type=program_path, help="the command that mounts JuiceFS volumes")
     parser.add_argument(
         "--pod-addresses",
         choices=("routed", "loopback"),
@@ -50,7 +49,7 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--parent", type=int, metavar="PID", help="stop when this process, the parent, ends")
     parser.add_argument("--verbose", action="store_true")
     given = parser.parse_args(arguments)
-    given.data_dir = given.data_dir or Path(".jobgate", "nodes", given.name).absolute()
+    given.data_dir = given.data_dir or absolute_path(f".jobgate/nodes/{given.name}")
     return given
 
 
