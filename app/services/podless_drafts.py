@@ -66,9 +66,10 @@ def redrafted(row: SampleRow, document: Manifest, limits: CacheLimits) -> Podles
         InvalidManifest: the document is not valid, or changes a field that is immutable, or immutable in this phase.
     """
     kind = row.of_kind
+    stored = kind.current(row.manifest)
     # The name never changes. `str` draws an empty suffix.
-    draft = drafted(kind, document, row.namespace, kind.limits_of_edit(row.manifest, limits), str)
-    errors = [*kind.changes(row.manifest, draft.manifest), *kind.frozen(row.record, row.manifest, draft.manifest)]
+    draft = drafted(kind, kind.current(document), row.namespace, kind.limits_of_edit(stored, limits), str)
+    errors = [*kind.changes(stored, draft.manifest), *kind.frozen(row.record, stored, draft.manifest)]
     if errors:
         raise InvalidManifest("the edit changes immutable fields", code="ImmutableField", errors=errors)
     return draft

@@ -345,3 +345,27 @@ async def test_a_set_with_directories_that_are_no_longer_allowed_can_be_edited(s
     patch = {"spec": {"partitions": 5}}
     changed = await service.editor().merge(TEAM, "imagenet", patch, actor="me", precondition=lambda _: None)
     assert changed.row.manifest["spec"]["partitions"] == 5
+
+
+async def test_an_object_with_empty_values_of_an_earlier_version_can_be_edited(service: Service) -> None:
+    """An earlier version accepted empty values that upstream's CRDs forbid, and stored some of them as defaults."""
+    await service.submit(a_set())
+    empty = {"csi": {"driver": ""}, "cache": {"levels": [{"mediumType": "", "path": "", "cacheSize": 1}]}}
+    async with service.db.begin() as connection:
+        change = (
+            "UPDATE samples SET manifest = jsonb_set(manifest::jsonb, '{spec}', (manifest->'spec')::jsonb || $1::jsonb)"
+        )
+        await connection.execute(change, empty)
+    patch = {"spec": {"partitions": 5}}
+    changed = await service.editor().merge(TEAM, "imagenet", patch, actor="me", precondition=any_version)
+    assert (
+        changed.row.manifest["spec"].items()
+        >= {
+            "partitions": 5,
+            "csi": {"driver": "juicefs"},
+            "cache": {"levels": [{"cacheSize": 1}]},
+        }.items()
+    )
+    other = {"spec": {"cache": {"levels": [{"path": "/mnt/other"}]}}}
+    with pytest.raises(InvalidManifest, match="immutable"):
+        await service.editor().merge(TEAM, "imagenet", other, actor="me", precondition=any_version)

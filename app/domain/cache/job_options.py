@@ -59,7 +59,7 @@ def sync_options(
         InvalidManifest: the source or the destination is not valid; the messages are upstream's.
     """
     options = (job.sync_options if job else None) or SyncOptions()
-    source = options.source or (spec.source.uri if spec.source else "")
+    source = options.source or spec.source_uri
     pointer = pointer_to(_SPEC, "syncOptions", "source") if options.source else pointer_to(_SPEC, "source", "uri")
     keys = storage_keys_of(secret) if secret else None
     require_source(source, pointer)
@@ -124,9 +124,10 @@ def rmr_options(identity: SetIdentity, job: SampleJobSpec, site: CacheSite) -> J
     problems = Problems()
     check_rmr(job.rmr_options, pointer_to(_SPEC, "rmrOptions"), problems)
     problems.raise_if_any("the options of the rmr job are not valid")
-    assert job.rmr_options is not None, "check_rmr reports missing options"
+    paths = job.rmr_options.paths if job.rmr_options else None
+    assert paths, "check_rmr reports missing options and paths"
     data_dir = site.data_dir(identity.name)
-    return JobOptions(type=JobType.RMR, values={"paths": [inside(data_dir, path) for path in job.rmr_options.paths]})
+    return JobOptions(type=JobType.RMR, values={"paths": [inside(data_dir, path) for path in paths]})
 
 
 def clear_options(job: SampleJobSpec, stateful_set: Mapping[str, Any]) -> JobOptions:

@@ -11,6 +11,7 @@ from app.domain.cache.edits import frozen_changes, require_editable
 from app.domain.cache.naming import NAME_MAX
 from app.domain.cache.reconcile.values import JobRecord, SetRecord
 from app.domain.cache.specs import sample_job, sample_set
+from app.domain.cache.specs.earlier import without_empty_values
 from app.domain.cache.specs.limits import CacheLimits
 from app.domain.cache.specs.mount_options import given_directories
 from app.domain.cache.specs.sample_job import SampleJobSpec, check_sample_job
@@ -79,6 +80,10 @@ class _CacheKind(PodlessKind):
     @abstractmethod
     def check(self, spec: Any, metadata: Mapping[str, Any], limits: CacheLimits, problems: Problems) -> None:
         """Report everything that is wrong with a spec of the right shape."""
+
+    @override
+    def current(self, manifest: Manifest) -> Manifest:
+        return without_empty_values(manifest)
 
     @override
     def changes(self, stored: Manifest, new: Manifest) -> Sequence[FieldError]:

@@ -91,6 +91,10 @@ class PodlessKind(Kind):
         """Return the name of the SampleSet that an accepted manifest refers to; without one, its own name."""
         return str(manifest["metadata"]["name"])
 
+    def current(self, manifest: Manifest) -> Manifest:
+        """Return a stored manifest, or an edit of one, without values that only an earlier version accepted."""
+        return manifest
+
     def limits_of_edit(self, stored: Manifest, limits: CacheLimits) -> CacheLimits:  # noqa: ARG002  for kinds that widen
         """The limits for an edit of a stored manifest, which may keep what new manifests may not have."""
         return limits

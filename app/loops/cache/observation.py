@@ -202,7 +202,7 @@ class SampleReader:
         spec, source = subject.spec, subject.spec.source
         secret: SecretOrComplaint | None = None
         # A Secret that is not needed is not read.
-        if source is None or not source.uri.startswith(_FILE):
+        if not spec.source_uri.startswith(_FILE):
             own = source.secret_ref if source else None
             secret = await self._secret(subject.identity.namespace, own or SecretRef(), spec.secret_ref)
         return self._options(subject, None, secret, None)
@@ -295,7 +295,7 @@ class SampleReader:
 
 def _source_of(subject: Subject, job: SampleJobSpec) -> str:
     own = job.sync_options.source if job.sync_options else ""
-    return own or (subject.spec.source.uri if subject.spec.source else "")
+    return own or subject.spec.source_uri
 
 
 def _whose(item: Object, identity: SetIdentity) -> Found:

@@ -77,8 +77,8 @@ CASES: list[tuple[Manifest | None, list[Manifest], str]] = [
     ({"cache-dir": "/data"}, [level(None, 9)], "cache-dir=/data/team/imagenet,cache-size=9"),
     ({"cache-size": 7}, [level("/ssd"), level("/hdd", 5)], "cache-dir=/ssd:/hdd,cache-size=5"),
     # A level without a path is skipped with its size where another has one.
-    (None, [level("/ssd", 5), level("", 90), level(None, 90)], "cache-dir=/ssd,cache-size=5"),
-    (None, [level("", 5), level(None, 4)], f"cache-dir={OWN_DIR},cache-size=9"),
+    (None, [level("/ssd", 5), level(None, 90), level(None, 90)], "cache-dir=/ssd,cache-size=5"),
+    (None, [level(None, 5), level(None, 4)], f"cache-dir={OWN_DIR},cache-size=9"),
     (None, [level("/ssd", 0, "MEM")], f"cache-dir=/ssd,cache-size={DEFAULT_CACHE_SIZE}"),
 ]
 

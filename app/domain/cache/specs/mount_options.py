@@ -103,9 +103,9 @@ class JuiceFSMountOptions(SpecModel):
 class CacheLevel(SpecModel):
     """One level of the cache."""
 
-    medium_type: str = Field(default="", json_schema_extra={"enum": ["MEM", "SSD", "HDD"]})
+    medium_type: str | None = Field(default=None, json_schema_extra={"enum": ["MEM", "SSD", "HDD"]})
     """MEM, SSD or HDD; it has no effect."""
-    path: str | None = None
+    path: str | None = Field(default=None, json_schema_extra={"minLength": 1})
     """Directories on the node, separated by colons."""
     cache_size: Mebibytes = 0
     """MiB, the sum over all of its paths."""

@@ -6,6 +6,8 @@ from typing import Final
 from app.domain.errors import Problems, pointer_to, shorten
 
 RELATIVE: Final = "a path relative to the mount, without .."
+# Code, detail and what is accepted, of a list without elements.
+EMPTY_LIST: Final = ("TooShort", "must not be empty", "at least 1")
 # PATH_MAX of Linux.
 _MAX_BYTES: Final = 4096
 

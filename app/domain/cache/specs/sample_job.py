@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 
 from app.domain.cache.specs.limits import CacheLimits
 from app.domain.cache.specs.mount_options import FlagNumber
-from app.domain.cache.specs.paths import check_all_relative, check_relative
+from app.domain.cache.specs.paths import EMPTY_LIST, check_all_relative, check_relative
 from app.domain.cache.specs.sample_set import check_set_name
 from app.domain.cache.specs.secret_refs import SecretRef, check_secret_ref
 from app.domain.cache.specs.sources import check_source
@@ -27,6 +27,7 @@ MUTABLE_FIELDS: Final = (
     "/spec/rmrOptions",
     "/spec/clearOptions",
 )
+STRATEGIES: Final = ("random", "sequence")
 _PATHS_ACCEPTED: Final = "one or more paths relative to the mount"
 
 
@@ -89,7 +90,7 @@ class WarmupOptions(SpecModel):
     """Paths relative to the mount; the default is the whole volume."""
     partitions: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     """Ignored: the number of partitions of the set applies."""
-    strategy_name: str = Field(default="sequence", json_schema_extra={"enum": ["random", "sequence"]})
+    strategy_name: str = Field(default="sequence", json_schema_extra={"enum": [*STRATEGIES]})
     """How files are assigned to the servers."""
     file: str = ""
     """A file in the mount that lists paths."""
@@ -100,8 +101,8 @@ class WarmupOptions(SpecModel):
 class RmrOptions(SpecModel):
     """The options of a removal."""
 
-    paths: list[str] = Field(default=[], json_schema_extra={"minItems": 1})
-    """The paths to remove, relative to the mount."""
+    paths: list[str] | None = Field(default=None, json_schema_extra={"minItems": 1})
+    """The paths to remove, relative to the mount. A job of type `rmr` needs them."""
 
 
 class ClearOptions(SpecModel):
@@ -144,13 +145,14 @@ def check_sample_job(
         problems.add(at, "SampleSetRefEmpty", "spec.sampleSetRef.name is not set", "a SampleSet of the namespace")
     else:
         check_set_name(spec.sample_set_ref.name, at, problems)
-    if spec.type == JobType.SYNC or spec.secret_ref is not None:
+    # As upstream. Jobs of other types read no Secret, and the type never changes.
+    if spec.type == JobType.SYNC:
         check_secret_ref(spec.secret_ref, pointer_to(base, "secretRef"), limits, problems)
     _check_sync(spec.sync_options, pointer_to(base, "syncOptions"), problems)
     _check_warmup(spec.warmup_options, pointer_to(base, "warmupOptions"), problems)
     check_rmr(spec.rmr_options, pointer_to(base, "rmrOptions"), problems, is_needed=spec.type == JobType.RMR)
     if spec.clear_options is not None and spec.clear_options.paths == []:
-        problems.add(pointer_to(base, "clearOptions", "paths"), "TooShort", "must not be empty", "at least 1")
+        problems.add(pointer_to(base, "clearOptions", "paths"), *EMPTY_LIST)
 
 
 def _check_type(spec: SampleJobSpec, base: str, problems: Problems) -> None:
@@ -176,24 +178,28 @@ def _check_warmup(options: WarmupOptions | None, base: str, problems: Problems) 
     if options is None:
         return
     if options.paths == []:
-        problems.add(pointer_to(base, "paths"), "TooShort", "must not be empty", "at least 1")
+        problems.add(pointer_to(base, "paths"), *EMPTY_LIST)
     check_all_relative(options.paths or (), pointer_to(base, "paths"), problems)
     if options.file:
         check_relative(options.file, pointer_to(base, "file"), problems, may_be_whole=False)
-    if options.strategy_name not in ("", "random", "sequence"):
+    if options.strategy_name not in STRATEGIES:
         at = pointer_to(base, "strategyName")
-        problems.add(at, "InvalidValue", "the value is not one of those accepted", "one of random, sequence")
+        problems.add(at, "InvalidValue", "the value is not one of those accepted", "one of " + ", ".join(STRATEGIES))
 
 
 def check_rmr(options: RmrOptions | None, base: str, problems: Problems, *, is_needed: bool = True) -> None:
-    """Check the options of an rmr job. It removes data from the storage, so the whole volume is refused."""
+    """Check the options of an rmr job, which `is_needed` to have paths.
+
+    It removes data from the storage, so the whole volume is refused.
+    """
     if options is None:
         if is_needed:
             detail = "the options of rmr job cannot be empty"
             problems.add(base, "RmrOptionsEmpty", detail, "an object with paths")
         return
     at = pointer_to(base, "paths")
-    if not options.paths:
+    # An empty list is refused in any job, as by upstream's CRD.
+    if not options.paths and (is_needed or options.paths is not None):
         detail = "option of paths cannot be empty, set it to relative paths of the mount"
         problems.add(at, "RmrPathsEmpty", detail, _PATHS_ACCEPTED)
-    check_all_relative(options.paths, at, problems, may_be_whole=False)
+    check_all_relative(options.paths or (), at, problems, may_be_whole=False)

@@ -16,6 +16,7 @@ from app.domain.cache.specs.mount_options import (
     check_distinct,
     check_mount_options,
 )
+from app.domain.cache.specs.paths import EMPTY_LIST
 from app.domain.cache.specs.secret_refs import SecretRef, check_secret_ref
 from app.domain.cache.specs.sources import EXPECTED, check_source, wrong_authority
 from app.domain.dialects.spec_model import SpecModel
@@ -56,10 +57,8 @@ def _requires(*fields: str) -> Callable[[dict[str, Any]], None]:
 class DataSource(SpecModel):
     """The source of the data. `secretRef` names the Secret with its keys; the default is the Secret of the set."""
 
-    model_config = ConfigDict(json_schema_extra=_requires("uri"))
-
-    uri: str = Field(default="", json_schema_extra={"minLength": _MIN_URI})
-    """The address of the data, in the form of `juicefs sync`, without keys."""
+    uri: str | None = Field(default=None, json_schema_extra={"minLength": _MIN_URI})
+    """The address of the data, in the form of `juicefs sync`, without keys. Only a set with `noSync` needs none."""
     secret_ref: SecretRef | None = None
     """The Secret with the keys of the source."""
 
@@ -67,7 +66,7 @@ class DataSource(SpecModel):
 class Csi(SpecModel):
     """The CSI driver of the volume."""
 
-    driver: str = JUICEFS
+    driver: str = Field(default=JUICEFS, json_schema_extra={"enum": [JUICEFS]})
     """Name of the driver."""
     juice_fs_mount_options: JuiceFSMountOptions | None = Field(default=None, alias="juiceFSMountOptions")
     """The mount options of the volume."""
@@ -76,8 +75,8 @@ class Csi(SpecModel):
 class Cache(SpecModel):
     """Where the nodes cache the data."""
 
-    levels: list[CacheLevel] = Field(default=[])
-    """Empty means none: Go clients write `cache: {}`. A level without a path names no directory."""
+    levels: list[CacheLevel] | None = Field(default=None, json_schema_extra={"minItems": 1})
+    """The default is none: Go clients write `cache: {}`. A level without a path names no directory."""
 
 
 class SampleSetSpec(SpecModel):
@@ -108,17 +107,17 @@ class SampleSetSpec(SpecModel):
     """The tolerations of the runtime servers: core/v1 Toleration."""
 
     @property
-    def driver(self) -> str:
-        # As upstream, an empty name means the default driver.
-        return self.csi.driver or JUICEFS
-
-    @property
     def mount_options(self) -> JuiceFSMountOptions | None:
         return self.csi.juice_fs_mount_options
 
     @property
     def levels(self) -> list[CacheLevel]:
-        return self.cache.levels if self.cache else []
+        return (self.cache.levels if self.cache else None) or []
+
+    @property
+    def source_uri(self) -> str:
+        """The URI of the source, or an empty text."""
+        return (self.source.uri if self.source else None) or ""
 
 
 def check_sample_set(
@@ -133,8 +132,8 @@ def check_sample_set(
         problems.add(pointer_to(base, "partitions"), "OutOfRange", "the number is too large", accepted)
     check_secret_ref(spec.secret_ref, pointer_to(base, "secretRef"), limits, problems)
     _check_source(spec, pointer_to(base, "source"), limits, problems)
-    if spec.driver != JUICEFS:
-        detail = f"driver {shorten(spec.driver)} not found"
+    if spec.csi.driver != JUICEFS:
+        detail = f"driver {shorten(spec.csi.driver)} not found"
         problems.add(pointer_to(base, "csi", "driver"), "DriverNotFound", detail, "one of " + JUICEFS)
     before = len(problems)
     if spec.mount_options is not None:
@@ -169,11 +168,13 @@ def _check_source(spec: SampleSetSpec, pointer: str, limits: CacheLimits, proble
             problems.add(pointer, "DataSourceEmpty", "data source cannot be empty", "a source, or noSync: true")
         return
     uri, at = spec.source.uri, pointer_to(pointer, "uri")
-    if 0 < len(uri) < _MIN_URI:
-        problems.add(at, "TooShort", f"the uri has {len(uri)} characters", f"{_MIN_URI} or more: {EXPECTED}")
     # With noSync the source is not read. Only keys in its URI are refused then, since they would be stored and shown.
+    if uri is None and spec.no_sync:
+        pass
+    elif 0 < len(uri or "") < _MIN_URI:
+        problems.add(at, "TooShort", f"the uri has {len(uri or '')} characters", f"{_MIN_URI} or more: {EXPECTED}")
     elif not uri or not spec.no_sync:
-        check_source(uri, at, problems)
+        check_source(uri or "", at, problems)
     elif wrong := wrong_authority(uri):
         problems.add(at, *wrong)
     if spec.source.secret_ref is not None:
@@ -181,14 +182,16 @@ def _check_source(spec: SampleSetSpec, pointer: str, limits: CacheLimits, proble
 
 
 def _check_levels(spec: SampleSetSpec, pointer: str, limits: CacheLimits, problems: Problems) -> None:
+    if spec.cache is not None and spec.cache.levels == []:
+        problems.add(pointer, *EMPTY_LIST)
     for index, level in enumerate(spec.levels):
         if problems.full:
             return
         here = pointer_to(pointer, index)
-        if level.medium_type and level.medium_type not in _MEDIUMS:
+        if level.medium_type is not None and level.medium_type not in _MEDIUMS:
             detail = "the value is not one of those accepted"
             problems.add(pointer_to(here, "mediumType"), "InvalidValue", detail, "one of " + ", ".join(_MEDIUMS))
-        if level.path:
+        if level.path is not None:
             check_directories(level.path, pointer_to(here, "path"), problems, limits.cache_roots)
 
 

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-from pydantic import Field
-
 from app.domain.cache.specs.limits import CacheLimits
 from app.domain.dialects.spec_model import SpecModel
 from app.domain.errors import Problems, pointer_to, shorten
@@ -15,7 +13,7 @@ _ACCEPTED: Final = "a Secret's name"
 class SecretRef(SpecModel):
     """A reference to a Secret."""
 
-    name: str = Field(default="", json_schema_extra={"minLength": 1})
+    name: str = ""
     """Name of the Secret."""
     namespace: str = ""
     """The default is the namespace of the manifest."""

@@ -113,8 +113,7 @@ class World:
 
     @property
     def digest(self) -> str:
-        assert self.spec.source is not None
-        return self.spec.source.uri
+        return self.spec.source_uri
 
     # what the cluster does
 
