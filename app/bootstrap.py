@@ -161,7 +161,8 @@ def _services(
             await hints.wait(FEED_POLL)
 
     oidc = settings.oidc()
-    access, sign_in = (OpenAccess(), None) if settings.open_access else token_access(opened.db, opened.clock, oidc)
+    key = opened.installation.key
+    access, sign_in = (OpenAccess(), None) if settings.open_access else token_access(opened.db, opened.clock, oidc, key)
     ready = Readiness(opened.db, opened.clock, condition)
 
     async def readiness() -> Sequence[Check]:
@@ -174,7 +175,7 @@ def _services(
         access=access,
         sign_in=sign_in,
         planner=planner,
-        installation_key=opened.installation.key,
+        installation_key=key,
         job_hint=partial(intent_hint, JOB_INTENT),
         sample_hint=partial(intent_hint, SAMPLE_INTENT),
         feed_hint=feed_hint,

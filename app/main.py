@@ -16,6 +16,7 @@ from app.api.compression import Compression, Compressor
 from app.api.dependencies import Api
 from app.api.envelope import ErrorEnvelope
 from app.api.fast_path import FastPath
+from app.api.forwarded import ForwardedClients
 from app.api.head_requests import HeadRequests
 from app.api.job_views import JobViewCache
 from app.api.jobs import JOBS_RESOURCE
@@ -146,7 +147,11 @@ def create_app(
     # The shortcut checks no origins and records no spans.
     if services is not None and serves_jobs and not (settings.hosts or settings.cors_origins or tracing.is_on()):
         app.state.shortcut = PlainPolls(
-            app.state.api, app.state.metrics, compressor=compressor, access_log=settings.access_log
+            app.state.api,
+            app.state.metrics,
+            compressor=compressor,
+            access_log=settings.access_log,
+            proxies=settings.proxies,
         )
     return app
 
@@ -199,3 +204,5 @@ def _wrap(app: FastAPI, settings: HttpSettings, compressor: Compressor | None) -
     if settings.access_log or tracing.is_on():
         app.add_middleware(RequestTelemetry, access_log=settings.access_log)
     app.add_middleware(HeadRequests)
+    if settings.proxies.networks:
+        app.add_middleware(ForwardedClients, proxies=settings.proxies)

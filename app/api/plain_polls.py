@@ -29,6 +29,7 @@ from app.api.middleware import identifying, request_id_of
 from app.api.request_telemetry import note_request, write_line
 from app.api.responses import polled_headers
 from app.domain.errors import DomainError
+from app.http_server.forwarding import NO_PROXIES, TrustedProxies
 from app.http_server.shortcuts import Field, Handler, Respond, ShortAnswer, field_lines
 from app.services.access import Verb
 from app.services.freshness import Freshness
@@ -101,12 +102,19 @@ class PlainPolls:
     """
 
     def __init__(
-        self, api: Api, metrics: HttpMetrics, *, compressor: Compressor | None = None, access_log: bool = False
+        self,
+        api: Api,
+        metrics: HttpMetrics,
+        *,
+        compressor: Compressor | None = None,
+        access_log: bool = False,
+        proxies: TrustedProxies = NO_PROXIES,
     ) -> None:
         self._api = api
         self._metrics = metrics
         self._compressor = compressor
         self._access_log = access_log
+        self._proxies = proxies
 
     def __call__(self, method: bytes, target: bytes, fields: Sequence[Field], address: str) -> Handler | None:
         """Return the handler of the request if it is a plain poll."""
@@ -141,7 +149,7 @@ class PlainPolls:
                     status=status,
                     seconds=seconds,
                     size=size,
-                    client=poll.client,
+                    client=self._proxies.client_of(poll.client, poll.fields),
                 )
 
     async def _answer(self, poll: _PlainPoll, request_id: bytes) -> ShortAnswer:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
+from app.http_server.forwarding import NO_PROXIES, TrustedProxies
+
 LOOPBACK_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -16,6 +18,7 @@ class HttpSettings:
         cors_origins: origins whose pages may call the API.
         gzip_min_bytes: size from which answers are compressed for clients that accept it; 0 disables compression.
         access_log: whether a line is logged for each request.
+        proxies: those whose X-Forwarded-For names the client.
         hosts: names that a Host header may have. A name enables the checks of `app.api.browsers`; empty disables them.
     """
 
@@ -25,3 +28,4 @@ class HttpSettings:
     gzip_min_bytes: int = 4096
     access_log: bool = False
     hosts: tuple[str, ...] = ()
+    proxies: TrustedProxies = NO_PROXIES

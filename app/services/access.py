@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from typing_extensions import override
 
@@ -152,19 +152,25 @@ class OpenAccess(Access):
         return {principal: principal for principal in principals}
 
 
+# By the digest of a token: until when the entry is used, and the caller.
+_Cache: TypeAlias = OrderedDict[bytes, tuple[float, Principal | None]]
+
+
 class TokenAccess(Access):
     """Verifies bearer tokens in Postgres, and caches valid and invalid tokens for a few seconds."""
 
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db = db
         self._clock = clock
-        self._cached: OrderedDict[bytes, tuple[float, Principal | None]] = OrderedDict()
+        self._valid: _Cache = OrderedDict()
+        # Apart from the others, so that invented tokens do not displace those of callers.
+        self._invalid: _Cache = OrderedDict()
 
     @override
     async def authenticate(self, authorization: str | None) -> Principal:
         token = bearer(authorization)
         key = hashlib.sha256(token.encode()).digest()  # the cache holds no secrets
-        until, principal = self._cached.get(key, (0.0, None))
+        until, principal = self._valid.get(key) or self._invalid.get(key, (0.0, None))
         if until <= self._clock.monotonic():
             principal = await self._verify(token)
             self._cache(key, principal)
@@ -187,10 +193,12 @@ class TokenAccess(Access):
         return _principal(found)
 
     def _cache(self, key: bytes, principal: Principal | None) -> None:
-        self._cached[key] = (self._clock.monotonic() + _CACHE_SECONDS, principal)
-        self._cached.move_to_end(key)
-        while len(self._cached) > _MAX_CACHED:
-            self._cached.popitem(last=False)
+        kept, other = (self._invalid, self._valid) if principal is None else (self._valid, self._invalid)
+        other.pop(key, None)
+        kept[key] = (self._clock.monotonic() + _CACHE_SECONDS, principal)
+        kept.move_to_end(key)
+        while len(kept) > _MAX_CACHED:
+            kept.popitem(last=False)
 
 
 def _principal(token: tokens.Token) -> Principal:

@@ -4,10 +4,11 @@ import ipaddress
 from typing import Annotated, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, field_validator
 from pydantic_settings import NoDecode
 
 from app.api.settings import LOOPBACK_HOSTS, HttpSettings
+from app.http_server.forwarding import Network, TrustedProxies
 from app.http_server.limits import ServerLimits
 from app.services.settings import LongRequestLimits
 from app.settings.logs import LogSettings
@@ -21,6 +22,15 @@ def _split(value: object) -> object:
 # A comma-separated list in an environment variable.
 # NoDecode, because pydantic-settings decodes a list as JSON by default.
 Names: TypeAlias = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+
+
+def _networks(listed: tuple[str, ...]) -> tuple[Network, ...]:
+    """Return the networks of a list of addresses and networks.
+
+    Raises:
+        ValueError: an entry is neither. The message names it.
+    """
+    return tuple(ipaddress.ip_network(each) for each in listed)
 
 
 class ServingSettings(LogSettings):
@@ -118,6 +128,13 @@ class ServingSettings(LogSettings):
             ge=1, description="most connections of one client address: half. Behind a proxy, set it to MAX_CONNECTIONS"
         ),
     ] = 3000
+    trusted_proxies: Annotated[
+        Names,
+        Field(
+            description="comma-separated addresses or networks of proxies whose X-Forwarded-For names the client of a "
+            "request, in the access log and for limits on sign-ins"
+        ),
+    ] = ()
     header_timeout: Annotated[
         float, Field(gt=0, description="longest time for headers; a working client sends them in one packet")
     ] = 10.0
@@ -142,6 +159,12 @@ class ServingSettings(LogSettings):
             description="time after SIGTERM in which it serves but is not ready, so that load balancers learn of it",
         ),
     ] = 5.0
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _proxies_are_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        _networks(value)
+        return value
 
     def api_workers(self) -> int:
         return self.workers or default_workers(usable_cores())
@@ -171,6 +194,7 @@ class ServingSettings(LogSettings):
             gzip_min_bytes=self.gzip_min_bytes,
             access_log=self.writes_access_log(),
             hosts=self._hosts(),
+            proxies=TrustedProxies(_networks(self.trusted_proxies)),
         )
 
     def _hosts(self) -> tuple[str, ...]:

@@ -3,12 +3,15 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from ipaddress import ip_network
 
 import pytest
 import pytest_asyncio
 import structlog
 
 from app.api.settings import HttpSettings
+from app.http_server.forwarding import TrustedProxies
 from app.services.access import Principal
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest, running_gateway
 from tests.support.log_lines import Logged
@@ -65,6 +68,18 @@ async def test_a_line_describes_the_request_and_its_answer(
     duration = line["duration"]
     assert isinstance(duration, float)
     assert duration > 0
+
+
+@pytest.mark.parametrize("network", ["127.0.0.0/8", "192.0.2.0/24"])
+async def test_only_a_trusted_proxy_names_the_client(network: str, database_url: str, logged: Logged) -> None:
+    settings = replace(ON, proxies=TrustedProxies((ip_network(network),)))
+    async with running_gateway(database_url, settings=settings) as gateway:
+        await gateway.submit("hello")
+        forwarded = {"X-Forwarded-For": "203.0.113.9, 198.51.100.7"}
+        for name, path in (("poll", jobs_path(NAMESPACE, "hello", "status")), ("list", jobs_path())):
+            await gateway.client.get(path, headers=forwarded | {"X-Request-Id": name})
+        clients = {(await line_of(logged, name))["client"] for name in ("poll", "list")}
+    assert clients == {"198.51.100.7" if network == "127.0.0.0/8" else "127.0.0.1"}
 
 
 async def test_the_bytes_of_a_line_are_those_that_are_sent(gateway: Gateway, logged: Logged) -> None:

@@ -9,6 +9,7 @@ from app.db.engine import Database
 from app.domain.access.credentials import Role
 from app.domain.access.grants import Grant
 from app.domain.errors import Forbidden, NotFound, Unauthenticated
+from app.services import access as access_module
 from app.services.access import OpenAccess, Principal, TokenAccess, Verb, may, require
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -98,3 +99,16 @@ async def test_a_star_means_every_namespace(db: Database) -> None:
 async def test_an_invalid_header_is_refused(header: str | None, db: Database) -> None:
     with pytest.raises(Unauthenticated):
         await TokenAccess(db, ManualClock()).authenticate(header)
+
+
+async def test_invented_tokens_do_not_displace_those_of_callers(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access_module, "_MAX_CACHED", 2)
+    access = TokenAccess(db, ManualClock())
+    token, text = await tokens.create(db, name="ci", role="viewer", namespaces=["*"], now=NOW)
+    known = await access.authenticate(f"Bearer {text}")
+    for number in range(5):
+        with pytest.raises(Unauthenticated):
+            await access.authenticate(f"Bearer jg_invented_{number}")
+    # The entry of the caller is still used: without one, the revoked token would be refused at once.
+    assert await tokens.revoke(db, token.id, NOW)
+    assert await access.authenticate(f"Bearer {text}") == known

@@ -140,7 +140,7 @@ async def running_gateway(
     access: Access = OpenAccess()
     sign_in = None
     if closed:
-        access, sign_in = token_access(db, clock, oidc)
+        access, sign_in = token_access(db, clock, oidc, INSTALLATION_KEY)
 
     async def hint() -> None:
         await asyncio.sleep(0.02)

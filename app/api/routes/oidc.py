@@ -8,6 +8,7 @@ from fastapi import Depends, Request, Response
 from pydantic import Field, model_validator
 
 from app.api.bodies import JSON, read_options
+from app.api.body_budget import UNCOUNTED_BYTES
 from app.api.dependencies import api_of
 from app.api.errors import parameter_error
 from app.api.parameters import refuse_unknown_query
@@ -16,6 +17,7 @@ from app.api.routers import new_router
 from app.api.views import View
 from app.domain.dialects.spec_model import SpecModel
 from app.domain.errors import NotFound, TooLarge, invalid_manifest
+from app.http_server.forwarding import site_of
 from app.services.oidc.exchange import Exchange
 from app.services.oidc.settings import OidcSettings
 
@@ -25,9 +27,10 @@ if TYPE_CHECKING:
 router = new_router("system")
 # A client calls these routes to get its first token.
 _WITHOUT_TOKEN: Final = [Depends(refuse_unknown_query)]
-# Bytes. The body is read without a token, so it must be small. A code or a refresh token has some KiB at most.
-_MAX_BODY: Final = 64 * 1024
-_Secret = Annotated[str, Field(min_length=1, max_length=16 * 1024)]
+# The body is read without a token, so it takes no room of the budget for bodies of submissions. A code or a refresh
+# token has some KiB at most.
+_MAX_BODY: Final = UNCOUNTED_BYTES
+_Secret = Annotated[str, Field(min_length=1, max_length=15 * 1024)]
 _WAYS: Final = ("code", "refresh_token", "device_code")
 
 
@@ -135,7 +138,11 @@ async def create_oidc_token(request: Request) -> Response:
         raise NotFound("this gateway has no OIDC issuer")
     _require_short(request)
     wanted = await read_options(request, OidcTokenRequest)
-    found = await sign_in.exchange(_exchange(wanted, request.headers.get("host", "")))
+    site = site_of(request.client.host if request.client else "")
+    if wanted.refresh_token is not None:
+        found = await sign_in.renew(wanted.refresh_token, site)
+    else:
+        found = await sign_in.exchange(_exchange(wanted, request.headers.get("host", "")), site)
     view = OidcTokenView(token=found.token, refresh_token=found.refresh_token, expires_at=found.expires_at)
     return Response(json_bytes(view), media_type=JSON, headers=NO_STORE)
 
@@ -149,11 +156,9 @@ def _require_short(request: Request) -> None:
 
 
 def _exchange(wanted: OidcTokenRequest, host: str) -> Exchange:
-    if wanted.refresh_token is not None:
-        return Exchange.of_refresh_token(wanted.refresh_token)
     if wanted.device_code is not None:
         return Exchange.of_device_code(wanted.device_code)
-    assert wanted.code is not None, "the model requires one of the three"
+    assert wanted.code is not None, "the model requires one of three ways, and this function is not for refresh tokens"
     assert wanted.code_verifier is not None
     assert wanted.redirect_uri is not None
     if not _is_of_host(wanted.redirect_uri, host):

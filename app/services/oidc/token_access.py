@@ -11,8 +11,13 @@ if TYPE_CHECKING:
     from app.services.oidc.sign_in import SignIn
 
 
-def token_access(db: Database, clock: Clock, settings: OidcSettings | None) -> tuple[Access, "SignIn | None"]:
-    """Return the access with tokens of jobgate, and of an issuer if one is configured, and the sign-in there."""
+def token_access(
+    db: Database, clock: Clock, settings: OidcSettings | None, key: bytes
+) -> tuple[Access, "SignIn | None"]:
+    """Return the access with tokens of jobgate, and of an issuer if one is configured, and the sign-in there.
+
+    The key of the installation seals refresh tokens.
+    """
     stored = TokenAccess(db, clock)
     if settings is None:
         return stored, None
@@ -23,4 +28,4 @@ def token_access(db: Database, clock: Clock, settings: OidcSettings | None) -> t
 
     issuer = Issuer(settings.issuer, clock)
     access = OidcAccess(settings, issuer, clock)
-    return TokenOrOidcAccess(stored, access), SignIn(settings, issuer, access, clock)
+    return TokenOrOidcAccess(stored, access), SignIn(settings, issuer, access, clock, key)
