@@ -30,6 +30,7 @@ from app.db.samples.rows import SampleRow
 from app.domain.cluster_check import ClusterCheck
 from app.domain.dialects.base import Scaling, StatusFacts
 from app.domain.planning import Planner
+from app.domain.status.log_choice import default_attempt, has_log
 from app.domain.status.records import Condition, JobStatus, ReplicaFailure
 from app.domain.vocabulary import COUNTERS
 from app.services.reading import RelatedRows, ReplicaHistory, ResourceEvent
@@ -131,8 +132,8 @@ def replica_view(story: ReplicaHistory) -> ReplicaView:
         reason=current.reason,
         message=current.message,
         containers=[ContainerView.of(container) for container in current.containers],
-        # An attempt that has just ended is both among the ended ones and the current one.
-        attempts=[AttemptView.of(one) for one in (*(a for a in story.ended if a.number != current.number), current)],
+        attempts=[AttemptView.of(attempt) for attempt in story.attempts],
+        log_attempt=shown.number if has_log(shown := default_attempt(story.attempts)) else None,
     )
 
 

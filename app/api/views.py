@@ -233,6 +233,8 @@ class AttemptView(View):
     reason: str | None
     message: str | None
     containers: list[ContainerView]
+    log_container: str | None
+    """The container whose log is returned by default; null if no container is known."""
 
 
 class ReplicaView(View):
@@ -260,6 +262,8 @@ class ReplicaView(View):
     containers: list[ContainerView]
     attempts: list[AttemptView]
     """All attempts, the current one last."""
+    log_attempt: Int32 | None
+    """The attempt whose log is returned by default: the newest one that has a log. Null if none has."""
 
 
 class ReplicaPage(View):

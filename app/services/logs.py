@@ -3,7 +3,7 @@
 Besides `cluster_dry_run`, this is the only service that calls the cluster, and it only reads logs there.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,7 +15,7 @@ from typing_extensions import override
 from app.db.engine import Database
 from app.db.jobs import evidence, names
 from app.domain.errors import NotFound, Unavailable
-from app.domain.status.observed import ObservedContainer
+from app.domain.status.log_choice import has_log, why_no_log
 from app.domain.status.records import Attempt
 from app.k8s.api import KubeApi
 from app.k8s.errors import KubeBadRequest, KubeError, KubeNotFound, KubeStatusError
@@ -81,23 +81,20 @@ class ClusterLogs(LogReader):
             raise Unavailable(f"the cluster does not answer: {error}", code="ClusterUnreachable") from error
 
 
-def containers_of(story: ReplicaHistory, number: int) -> Sequence[ObservedContainer]:
-    """Return the containers of an attempt, as far as they are known."""
-    attempts = (*story.ended, story.stored.replica.attempt)
-    return next((attempt.containers for attempt in reversed(attempts) if attempt.number == number), ())
+def attempt_of(story: ReplicaHistory, number: int) -> Attempt | None:
+    """Return the attempt with this number; None if the replica has no such attempt."""
+    return next((attempt for attempt in story.attempts if attempt.number == number), None)
 
 
 def container_of(story: ReplicaHistory, number: int, requested: str | None) -> str | None:
-    """Return the name of the requested container of an attempt, or of its default container if none is requested.
+    """Return the name of the requested container of an attempt, or of its default one.
 
     Return None if the attempt has no such container, or none that is known.
     """
-    containers = containers_of(story, number)
-    if requested is not None:
-        return requested if any(container.name == requested for container in containers) else None
-    # No container is marked while the default one has no status, and in attempts that an older version stored.
-    by_interest = sorted(containers, key=lambda container: (not container.default, container.init))
-    return next((container.name for container in by_interest), None)
+    attempt = attempt_of(story, number)
+    if attempt is None or requested is None:
+        return attempt.log_container if attempt is not None else None
+    return requested if requested in (container.name for container in attempt.containers) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +140,7 @@ class Logs:
             tail = _last_lines(stored.tail, request.tail_lines)
             cut = stored.truncated or len(tail) < len(stored.tail)
             return LogStream(live=False, truncated=cut, pieces=_once(tail))
-        raise refusal or _no_log(story, number, current)
+        raise refusal or no_log(story, number, request.container)
 
     async def _live(self, uid: UUID, request: LogRequest) -> LogStream:
         """Open the log in the cluster, and read its first piece, so that errors occur before the answer starts."""
@@ -192,8 +189,11 @@ def _last_lines(text: bytes, count: int | None) -> bytes:
     return b"".join(lines[-count:]) if count else b""
 
 
-def _no_log(story: ReplicaHistory, number: int, current: Attempt) -> NotFound:
-    key = story.stored.replica.key
-    if number == current.number:
-        return NotFound(f"{key} has not started: there is no log yet", code="NoLog")
-    return NotFound(f"no log of attempt {number} of {key} was stored", code="NoLog")
+def no_log(story: ReplicaHistory, number: int, container: str | None = None) -> NotFound:
+    """Return the error of an attempt without a log. It names the attempts that have one."""
+    attempts = story.attempts
+    attempt = attempt_of(story, number)
+    reason = why_no_log(attempt) if attempt is not None else f"no log of attempt {number} was stored"
+    others = [str(one.number) for one in attempts if one.number != number and has_log(one, container)]
+    known = f"; accepted: attempt {' or '.join(others)}" if others else ""
+    return NotFound(f"{story.stored.replica.key}: {reason}{known}", code="NoLog")

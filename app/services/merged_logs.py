@@ -19,6 +19,7 @@ from app.db.jobs.replicas import ReplicaFilter
 from app.domain.backoff import ExponentialBackoff
 from app.domain.errors import NotFound, Unavailable
 from app.domain.plan import Rank
+from app.domain.status.log_choice import default_attempt, has_log
 from app.domain.vocabulary import Evidence, ReplicaPhase
 from app.offload import offloaded
 from app.services.log_lines import LineSplitter, TimedLine
@@ -196,12 +197,14 @@ class MergedLog:
                 await waiter.wait(_LONGEST_INTERVAL)
 
     def _start_readers(self, one: ReplicaHistory, readers: TaskGroup, *, has_ended: bool) -> None:
-        """Start readers for attempts that have none: first for the current attempt, and then for all later ones."""
+        """Start readers for attempts that have none: first for the newest one with a log, and then for later ones."""
         key, current = one.stored.replica.key, one.stored.replica.attempt
         if key not in self._known:
-            self._known[key] = _Attempts(current.number - 1 if self._is_first else 0)
+            shown = default_attempt(one.attempts, self._request.container)
+            self._known[key] = _Attempts(shown.number - 1 if self._is_first else 0)
         known = self._known[key]
-        newest = current.number if current.phase in _STARTED or has_ended else current.number - 1
+        has_begun = has_ended or current.phase in _STARTED or has_log(current, self._request.container)
+        newest = current.number if has_begun else current.number - 1
         request = self._request if self._is_first else replace(self._request, tail_lines=None, since=None)
         for number in range(known.last + 1, newest + 1):
             readers.create_task(self._read_attempt(key, number, request, known.in_order))

@@ -68,6 +68,15 @@ class ReplicaHistory:
     stored: StoredReplica
     ended: Sequence[Attempt]
 
+    @property
+    def attempts(self) -> Sequence[Attempt]:
+        """All attempts, the current one last.
+
+        An attempt that has just ended is both among the ended ones and the current one.
+        """
+        current = self.stored.replica.attempt
+        return [*(attempt for attempt in self.ended if attempt.number != current.number), current]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceEvent:

@@ -24,6 +24,8 @@ const SEVERAL = [
   replicaOf("worker", 1),
 ];
 const ONE = [replicaOf("main", 0)];
+/** It waits for its third attempt. */
+const RESTARTING = [replicaOf("main", 0, [attempt(1), attempt(2), attempt(3)], { logAttempt: 2 })];
 const WORKERS = [replicaOf("worker", 0), replicaOf("worker", 7)];
 
 const one = (task: string, rank: number, attempt = 1, name: string | null = null): Target => ({
@@ -39,6 +41,8 @@ describe("the log of an address", () => {
     ["", SEVERAL, { kind: "merged", task: null }],
     ["", ONE, one("main", 0)],
     ["", [], null],
+    ["", RESTARTING, one("main", 0, 2)],
+    ["attempt=3&rank=0", RESTARTING, one("main", 0, 3)],
     ["task=worker&rank=1", SEVERAL, one("worker", 1)],
     ["task=worker", SEVERAL, { kind: "merged", task: "worker" }],
     ["task=ps", SEVERAL, one("ps", 0)],
@@ -80,13 +84,23 @@ test.each<[string, number[]]>([
   expect(matchingReplicas(SEVERAL, text)).toEqual(indexes.map((index) => SEVERAL[index]));
 });
 
+test("the container whose log is shown first begins the list", () => {
+  const containers = [
+    container({ name: "fetch", init: true }),
+    container({ name: "prepare", init: true }),
+    container(),
+  ];
+  const found = replicaOf("worker", 0, [attempt(1, { containers, logContainer: "prepare" })]);
+  expect(containersOf(found, 1)).toEqual(["prepare", "main", "fetch"]);
+});
+
 test("the containers of an attempt, the default one first and init containers last", () => {
   const containers = [
     container({ name: "prepare", init: true }),
     container({ name: "side" }),
     container({ default: true }),
   ];
-  const attempts = [attempt(1, { containers: [container({ name: "old" })] }), attempt(2)];
+  const attempts = [attempt(1, { containers: [container({ name: "old" })] }), attempt(2, { logContainer: "main" })];
   const found = replicaOf("worker", 0, attempts, { containers });
   expect(containersOf(found, 1)).toEqual(["old"]);
   expect(containersOf(found, 2)).toEqual(["main", "side", "prepare"]);

@@ -473,6 +473,7 @@ class Attempt(Struct, frozen=True, kw_only=True, rename="camel"):
     reason: str | None = None
     message: str | None = None
     containers: list[Container]
+    log_container: str | None = None
 
 
 class Replica(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -496,6 +497,7 @@ class Replica(Struct, frozen=True, kw_only=True, rename="camel"):
     message: str | None = None
     containers: list[Container]
     attempts: list[Attempt]
+    log_attempt: int | None = None
 
 
 class History(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -112,7 +112,39 @@ async def test_a_failed_init_container_is_the_reason(jobs: Jobs) -> None:
     replica = await jobs.replica("empty")
     assert replica["exitCode"] == 6
     assert "fetch" in replica["message"]
-    assert (await jobs.log("empty", container="fetch")).text == "no data\n"
+    shown = await jobs.log("empty")
+    assert (shown.text, shown.headers["Jobgate-Log-Container"]) == ("no data\n", "fetch")
+    assert "(init container fetch, exit code 6, Error): no data" in (await jobs.status("empty"))["message"]
+
+
+@pytest_asyncio.fixture
+async def slow(
+    stage: Cluster, jobs: Jobs, postgres_server_url: str, database_template: str, tmp_path: Path
+) -> AsyncIterator[Jobs]:
+    """A client of a gateway that restarts a failed replica after an hour."""
+    late = {"JOBGATE_RESTART_BACKOFF": "3600"}
+    async with (
+        running_gateway(stage, postgres_server_url, database_template, tmp_path / "slow", **late) as gateway,
+        httpx2.AsyncClient(base_url=gateway.url, timeout=60) as http,
+    ):
+        yield Jobs(http=http, kube=jobs.kube, namespace=jobs.namespace)
+
+
+async def test_the_log_of_a_crash_is_shown_during_the_back_off_and_after_it(slow: Jobs) -> None:
+    await slow.submit(job("crash", task("echo last words; exit 5", policy="OnFailure", limit=3)))
+    await slow.until_replica("crash", lambda found: found["attempt"] == 2)
+
+    async def shown() -> tuple[str, str]:
+        answer = await slow.log("crash")
+        return answer.text, answer.headers["Jobgate-Log-Attempt"]
+
+    assert await shown() == ("last words\n", "1")
+    assert (await slow.log("crash", merged="true")).text == "worker[0] last words\n"
+    await slow.cancel("crash")
+    await slow.until("crash", "Cancelled")
+    assert await shown() == ("last words\n", "1")
+    await slow.delete("crash")
+    assert await shown() == ("last words\n", "1")
 
 
 async def test_the_last_events_about_a_pod_outlive_it(jobs: Jobs) -> None:

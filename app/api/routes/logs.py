@@ -1,6 +1,6 @@
 """The log of one container of a replica, of the current attempt or an earlier one."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final
@@ -19,12 +19,17 @@ from app.api.routes.reading import Target, TargetDependency, object_paths
 from app.db.jobs.replicas import ReplicaFilter
 from app.db.jobs.rows import JobRow
 from app.domain.errors import DomainError, NotFound
-from app.services.logs import LogRequest, LogStream, container_of, containers_of
+from app.domain.status.log_choice import default_attempt
+from app.services.logs import LogRequest, LogStream, attempt_of, container_of, no_log
 from app.services.long_requests import EndReason, LongRequestKind
 from app.services.merged_logs import MergedRequest
 from app.services.reading import JobReader, ReplicaHistory
 
 _MAX_INT32: Final = 2**31 - 1
+_CONTAINER: Final = (
+    "By default the container of the pod's annotation `kubectl.kubernetes.io/default-container`, or else the first "
+    "container of its spec; but if an init container failed and kept these from starting, that one."
+)
 _DOCUMENTED: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The output of the container, unchanged.",
@@ -37,6 +42,15 @@ _DOCUMENTED: dict[int | str, dict[str, Any]] = {
             "Jobgate-Log-Truncated": {
                 "description": "`true` if the log had earlier lines that were not stored.",
                 "schema": {"type": "string", "enum": ["true", "false"]},
+            },
+            "Jobgate-Log-Attempt": {
+                "description": "Number of the attempt, not in a merged log. Without the parameter `attempt`, it is the "
+                "newest attempt that has a log. While a replica waits for its next attempt, that is the ended one.",
+                "schema": {"type": "integer"},
+            },
+            "Jobgate-Log-Container": {
+                "description": "Name of the container, not in a merged log.",
+                "schema": {"type": "string"},
             },
             LEFT_OUT: {
                 "description": "The replicas whose logs are not in a merged log, for example `worker[64-99]`.",
@@ -81,15 +95,10 @@ def _log_query(  # noqa: PLR0913 - one argument for each query parameter
     rank: Annotated[int, Query(ge=0, le=_MAX_INT32, description="Rank of the replica.")] = 0,
     container: Annotated[
         str | None,
-        Query(
-            max_length=253,
-            pattern=NO_NUL,
-            description="By default the container of the pod's annotation `kubectl.kubernetes.io/default-container`, "
-            "or else the first container of its spec.",
-        ),
+        Query(max_length=253, pattern=NO_NUL, description=_CONTAINER),
     ] = None,
     attempt: Annotated[
-        int | None, Query(ge=1, le=_MAX_INT32, description="Number of an attempt. By default the current one.")
+        int | None, Query(ge=1, le=_MAX_INT32, description="Number of an attempt. By default the newest with a log.")
     ] = None,
     follow: Annotated[bool, Query(description="Follow the log: send new lines as the container writes them.")] = False,
     tail_lines: Annotated[
@@ -133,7 +142,7 @@ def _add_logs(router: APIRouter, path: str, target_of: TargetDependency, suffix:
     ) -> Response:
         """Return the log of a container: from the cluster while its pod exists, else its stored last part.
 
-        With `merged=true`, return the logs of the current attempts of the first 64 replicas, each line with its
+        With `merged=true`, return the logs of the newest attempts of the first 64 replicas, each line with its
         replica. With `Accept: application/jsonl`, each line is then a JSON object with `task`, `rank`, `attempt`, `at`
         and `line`. With `follow=true`, new replicas and attempts join, until the job ends.
         """
@@ -144,7 +153,7 @@ def _add_logs(router: APIRouter, path: str, target_of: TargetDependency, suffix:
 async def _one_log(target: Target, row: JobRow, query: _LogQuery) -> Response:
     services = target.caller.services
     story = await _replica(services.reading, row, query.task, query.rank)
-    number = _attempt(story, query.attempt)
+    number = _attempt(story, query.attempt, query.container)
     request = LogRequest(
         namespace=row.namespace,
         pod=story.stored.pod_name or "",
@@ -155,7 +164,8 @@ async def _one_log(target: Target, row: JobRow, query: _LogQuery) -> Response:
         timestamps=query.timestamps,
     )
     # The log is opened after the limits are checked, because it holds a connection to the API server.
-    return _LogResponse(target.caller, lambda: services.logs.open(row.uid, story, number, request))
+    source = {"Jobgate-Log-Attempt": str(number), "Jobgate-Log-Container": request.container}
+    return _LogResponse(target.caller, lambda: services.logs.open(row.uid, story, number, request), source)
 
 
 async def _merged_log(target: Target, row: JobRow, query: _LogQuery) -> Response:
@@ -190,15 +200,17 @@ class _LogResponse(LongResponse):
     media_type = "text/plain"
     is_cut_short = True
 
-    def __init__(self, caller: Caller, open_log: Callable[[], Awaitable[LogStream]]) -> None:
+    def __init__(self, caller: Caller, open_log: Callable[[], Awaitable[LogStream]], source: Mapping[str, str]) -> None:
         super().__init__(caller, LongRequestKind.LOG)
         self._open_log = open_log
+        self._source = source
 
     @override
     async def open(self) -> AsyncGenerator[bytes, None]:
         log = await self._open_log()
         self.headers.update(
             {
+                **self._source,
                 "Jobgate-Log-Source": "live" if log.live else "stored",
                 "Jobgate-Log-Truncated": "true" if log.truncated else "false",
                 "Cache-Control": "no-store",
@@ -234,12 +246,11 @@ async def _replica(reading: JobReader, row: JobRow, task: str | None, rank: int)
     )
 
 
-def _attempt(story: ReplicaHistory, requested: int | None) -> int:
-    """Return the number of the requested attempt, by default the current one. Raises InvalidParameter."""
-    current = story.stored.replica.attempt.number
+def _attempt(story: ReplicaHistory, requested: int | None, container: str | None) -> int:
+    """Return the number of the requested attempt, by default of the newest one with a log. Raises InvalidParameter."""
     if requested is None:
-        return current
-    known = [attempt.number for attempt in story.ended if attempt.number != current] + [current]
+        return default_attempt(story.attempts, container).number
+    known = [attempt.number for attempt in story.attempts]
     if requested not in known:
         accepted = "one of " + ", ".join(map(str, known))
         raise parameter_error("query", "attempt", "UnknownAttempt", "the replica has no such attempt", accepted)
@@ -247,18 +258,18 @@ def _attempt(story: ReplicaHistory, requested: int | None) -> int:
 
 
 def _container(story: ReplicaHistory, number: int, requested: str | None) -> str:
-    """Return the name of the requested container of an attempt, or of its default container if none is requested.
+    """Return the name of the requested container of an attempt, or of its default one.
 
     Raises:
         NotFound: the attempt has no container that has started.
         InvalidParameter: the pod has no such container.
     """
-    reported = containers_of(story, number)
-    if not reported:
-        raise NotFound(f"{story.stored.replica.key} has not started: there is no log yet", code="NoLog")
+    attempt = attempt_of(story, number)
+    if attempt is None or not attempt.containers:
+        raise no_log(story, number, requested)
     found = container_of(story, number, requested)
     if found is None:
-        accepted = "one of " + ", ".join(container.name for container in reported)
+        accepted = "one of " + ", ".join(container.name for container in attempt.containers)
         raise parameter_error("query", "container", "UnknownContainer", "the pod has no such container", accepted)
     return found
 

@@ -80,6 +80,26 @@ def has_started(status: ContainerStatus) -> bool:
     return state.running is not None or state.terminated is not None or status.last_state.terminated is not None
 
 
+def failed_init_container(containers: Sequence[ObservedContainer]) -> ObservedContainer | None:
+    """Return the init container that failed first if it kept all other containers from starting."""
+    if any(container.has_run for container in containers if not container.init):
+        return None
+    failed = [one for one in containers if one.init and one.exit_code and one.state != "running"]
+    return min(failed, key=lambda one: one.finished_at or _NEVER, default=None)
+
+
+def choose_container(containers: Sequence[ObservedContainer], requested: str | None) -> ObservedContainer | None:
+    """Return the requested container; None if there is no such container.
+
+    Without a request, return the init container that kept the others from starting, or else the default container.
+    """
+    if requested is not None:
+        return next((container for container in containers if container.name == requested), None)
+    # No container is marked while the default one has no status, and in attempts that an older version stored.
+    by_interest = sorted(containers, key=lambda container: (not container.default, container.init))
+    return failed_init_container(containers) or next(iter(by_interest), None)
+
+
 def exit_message(failed: ObservedContainer) -> str:
     """Return the message of a failed container that has left none."""
     code = f"exit code {failed.exit_code}" + (f", signal {failed.signal}" if failed.signal else "")

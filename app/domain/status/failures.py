@@ -7,7 +7,7 @@ from typing import Final
 
 from app.domain.plan import Rank
 from app.domain.reconcile.lifecycle import has_failed, is_loss
-from app.domain.status.containers import exit_message
+from app.domain.status.containers import exit_message, failed_init_container
 from app.domain.status.log_lines import MAX_LINES, one_line
 from app.domain.status.records import Attempt, FailureSummary, Replica, ReplicaFailure
 from app.domain.vocabulary import Outcome, ReplicaPhase
@@ -24,6 +24,7 @@ def failure_of(key: Rank, attempt: Attempt, *, lines: int = 1) -> ReplicaFailure
     Its message may be the end of a log, so only the last line is kept.
     """
     known = attempt.last_lines
+    init = failed_init_container(attempt.containers)
     return ReplicaFailure(
         key=key,
         attempt=attempt.number,
@@ -33,6 +34,7 @@ def failure_of(key: Rank, attempt: Attempt, *, lines: int = 1) -> ReplicaFailure
         message=_reported(attempt),
         node=attempt.node,
         signal=next((c.signal for c in attempt.containers if c.exit_code and c.exit_code == attempt.exit_code), None),
+        init_container=init.name if init is not None else None,
         last_lines=None if known is None else known[-lines:],
         at=attempt.finished_at,
     )
@@ -70,9 +72,13 @@ def with_details(beginning: str, failure: ReplicaFailure) -> str:
 
 
 def _facts(failure: ReplicaFailure) -> str:
-    """Return the exit code and the reason of a failure, as far as they are known: `exit code 137, OOMKilled`."""
+    """Return the exit code and the reason of a failure, as far as they are known: `exit code 137, OOMKilled`.
+
+    An init container that failed is named before them.
+    """
+    init = [f"init container {failure.init_container}"] if failure.init_container else []
     code = [] if failure.exit_code is None else [f"exit code {failure.exit_code}"]
-    return ", ".join(code + ([failure.reason] if failure.reason else []))
+    return ", ".join(init + code + ([failure.reason] if failure.reason else []))
 
 
 def earliest_failure(replicas: Iterable[Replica]) -> Replica | None:

@@ -31,6 +31,11 @@ class ObservedContainer:
     started_at: datetime | None = None
     finished_at: datetime | None = None
 
+    @property
+    def has_run(self) -> bool:
+        """Whether the container has ever run, so that it has a log."""
+        return self.state == "running" or self.started_at is not None or self.restart_count > 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingReason:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from app.domain.plan import Rank
+from app.domain.status.containers import choose_container
 from app.domain.status.observed import ObservedContainer
 from app.domain.vocabulary import (
     ConditionType,
@@ -47,6 +48,12 @@ class Attempt:
     message: str | None = None
     containers: tuple[ObservedContainer, ...] = ()
     last_lines: tuple[str, ...] | None = None
+
+    @property
+    def log_container(self) -> str | None:
+        """The container whose log is shown unless a request names another; None if no container is known."""
+        shown = choose_container(self.containers, None)
+        return shown.name if shown is not None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +132,8 @@ class ReplicaFailure:
     """How one attempt of a replica failed, at the time `at` if that is known.
 
     `message` is the last line of what the cluster reported. `last_lines` are the last lines of the log of the container
-    that failed; None if they are not stored yet or could not be read.
+    that failed; None if they are not stored yet or could not be read. `init_container` is the init container that
+    failed and kept the others from starting, if one did.
     """
 
     key: Rank
@@ -136,6 +144,7 @@ class ReplicaFailure:
     message: str = ""
     node: str | None = None
     signal: int | None = None
+    init_container: str | None = None
     last_lines: tuple[str, ...] | None = None
     at: datetime | None = None
 

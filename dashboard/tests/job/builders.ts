@@ -58,6 +58,7 @@ export function attempt(number: number, changes: Partial<Attempt> = {}): Attempt
     reason: null,
     message: null,
     containers: [],
+    logContainer: null,
     ...changes,
   };
 }
@@ -102,6 +103,7 @@ export function replica(task: string, rank: number, attempts: Attempt[], changes
     message: null,
     containers,
     attempts,
+    logAttempt: attempts.at(-1)?.number ?? null,
     ...changes,
   };
 }

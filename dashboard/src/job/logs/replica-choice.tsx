@@ -1,7 +1,7 @@
 import type { Replica } from "../../api/types";
 import { OptionPicker } from "./option-picker";
 import { ReplicaPicker } from "./replica-picker";
-import { attemptText, containersOf, type Selection, type Target } from "./selection";
+import { attemptText, containersOf, defaultAttempt, type Selection, type Target } from "./selection";
 
 interface ReplicaChoiceProps {
   replicas: readonly Replica[];
@@ -50,7 +50,7 @@ function AttemptPicker({ replica, attempt, onChange }: AttemptPickerProps) {
       options={options.reverse()}
       selected={String(attempt)}
       // Without a number, the page goes on to the next attempt when it begins.
-      onChange={(id) => onChange({ attempt: Number(id) === replica.attempt ? null : Number(id) })}
+      onChange={(id) => onChange({ attempt: Number(id) === defaultAttempt(replica) ? null : Number(id) })}
     />
   );
 }

@@ -1,7 +1,7 @@
-import type { Attempt, Replica } from "../../api/types";
+import type { Attempt, Container, Replica } from "../../api/types";
 import { replicaName } from "../names";
 
-/** What the parameters of the address select. Null is the default: all replicas, the current attempt, and so on. */
+/** What the parameters of the address select. Null is the default: all replicas, the newest log, and so on. */
 export interface Selection {
   task: string | null;
   rank: number | null;
@@ -61,9 +61,14 @@ export function targetOf(selection: Selection, replicas: readonly Replica[]): Ta
     kind: "one",
     task: replica.task,
     rank: replica.rank,
-    attempt: attempt?.number ?? replica.attempt,
+    attempt: attempt?.number ?? defaultAttempt(replica),
     container: selection.container,
   };
+}
+
+/** Return the attempt whose log is shown first: the newest one that has a log. */
+export function defaultAttempt({ logAttempt, attempt }: Replica): number {
+  return logAttempt ?? attempt;
 }
 
 /** Return what identifies a log: another key is another log. */
@@ -72,13 +77,15 @@ export function keyOf(target: Target): string {
   return JSON.stringify([target.task, target.rank, target.attempt, target.container]);
 }
 
-/** Return the containers of an attempt by name: the default one first, and init containers after the others. */
+/**
+ * Return the containers of an attempt by name, the one whose log is shown first at the beginning. Init containers come
+ * after the others, which are of more interest.
+ */
 export function containersOf(replica: Replica, attempt: number): string[] {
   const found = replica.attempts.find((each) => each.number === attempt);
   const containers = found === undefined || found.containers.length === 0 ? replica.containers : found.containers;
-  return [...containers]
-    .sort((a, b) => Number(b.default) - Number(a.default) || Number(a.init) - Number(b.init))
-    .map((container) => container.name);
+  const place = ({ name, init }: Container) => (name === found?.logContainer ? -1 : Number(init));
+  return [...containers].sort((a, b) => place(a) - place(b)).map((container) => container.name);
 }
 
 export function attemptText(attempt: Attempt, isCurrent: boolean): string {
