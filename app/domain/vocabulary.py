@@ -180,6 +180,7 @@ class PendingCode(StrEnum):
     SERVICE_ACCOUNT_NOT_FOUND = "ServiceAccountNotFound"
     NAMESPACE_NOT_FOUND = "NamespaceNotFound"
     REFUSED = "RefusedByCluster"  # the cluster refuses further replicas, or the message of a 403 is unknown
+    CHANGED_BY_CLUSTER = "ChangedByCluster"  # a webhook changes what jobgate knows a new object by
     CLUSTER_DENIED = "ClusterDenied"  # jobgate itself lacks a permission
     CLUSTER_THROTTLED = "ClusterThrottled"
     CLUSTER_UNREACHABLE = "ClusterUnreachable"

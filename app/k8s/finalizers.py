@@ -4,7 +4,8 @@ from contextlib import suppress
 
 from app.domain.kubernetes.objects import Metadata
 from app.k8s.api import KubeApi
-from app.k8s.errors import KubeInvalid, KubeNotFound
+from app.k8s.codec import OBJECT
+from app.k8s.errors import KubeConflict, KubeInvalid, KubeNotFound
 from app.k8s.resources import KubeResource
 
 
@@ -27,3 +28,20 @@ async def release(
         except KubeInvalid:
             return False
     return True
+
+
+async def delete_and_release(
+    api: KubeApi, resource: KubeResource, metadata: Metadata, finalizer: str, *, request_seconds: float
+) -> None:
+    """Delete the object with this uid, and remove the finalizer from it. An object that is gone is no error."""
+    with suppress(KubeNotFound, KubeConflict):
+        await api.delete(resource, metadata.name, metadata.namespace, uid=metadata.uid, timeout=request_seconds)
+    # False means that another client has changed the finalizers meanwhile: read them again.
+    while not await release(api, resource, metadata, finalizer, request_seconds=request_seconds):
+        try:
+            found = await api.get(resource, metadata.name, metadata.namespace, codec=OBJECT, timeout=request_seconds)
+        except KubeNotFound:
+            return
+        if found.metadata.uid != metadata.uid:
+            return
+        metadata = found.metadata

@@ -3,7 +3,7 @@
 import logging
 import secrets
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 from aiohttp import web
@@ -27,6 +27,7 @@ _logger = logging.getLogger(__name__)
 _HEALTH = ("/healthz", "/readyz", "/livez")
 # The limit of a real API server.
 _MAX_BODY = 3 * 1024 * 1024
+_INTERCEPTOR = web.RequestKey("interceptor", Interceptor)
 _Handler = Callable[[web.Request, RequestInfo], Awaitable[web.StreamResponse]]
 
 
@@ -103,6 +104,7 @@ class ApiServer:
         watch = queries.flag(request.query, "watch")
         info = resolve(self._store.catalog, request.method, request.rel_url.raw_path, watch=watch)
         interceptor = self._extension.intercept(info) if self._extension is not None else Interceptor()
+        request[_INTERCEPTOR] = interceptor
         await interceptor.before()
         response = await self._answer(request, info, interceptor)
         # The write has happened, and the client cannot know it.
@@ -190,7 +192,7 @@ class ApiServer:
             patched = patches.apply(request.content_type, current, patch, resource.kind)
             body = bodies.check_fields(patched, resource, validation)
             unknown.extend(body.unknown)
-            return body.object
+            return request[_INTERCEPTOR].admit(body.object)
 
         return _object(self._registry.update(info.address, change, dry_run=dry_run), 200, unknown)
 
@@ -218,7 +220,8 @@ class ApiServer:
 
     async def _read(self, request: web.Request, info: RequestInfo) -> bodies.Body:
         validation = request.query.get("fieldValidation", "Warn")
-        return bodies.decode_object(await request.read(), _content_type(request), info.address.resource, validation)
+        body = bodies.decode_object(await request.read(), _content_type(request), info.address.resource, validation)
+        return replace(body, object=request[_INTERCEPTOR].admit(body.object))
 
     async def _act_on_pod(self, request: web.Request, info: RequestInfo) -> web.Response:
         body = bodies.decode(await request.read(), _content_type(request), info.address.subresource.title())

@@ -6,6 +6,7 @@ The API server works without an extension. The one that exists is `devcluster.te
 from collections.abc import AsyncIterator
 from typing import Protocol
 
+from devcluster.objects import Object
 from devcluster.server.addressing import RequestInfo
 
 
@@ -25,6 +26,10 @@ class Interceptor:
         Raises:
             StatusError: the answer to the request, which is then not handled.
         """
+
+    def admit(self, obj: Object) -> Object:
+        """Return the object that a create, update or patch stores, as a mutating webhook changes it."""
+        return obj
 
     def watch_lines(self, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """Return the lines that a watch sends, given those that it would send.

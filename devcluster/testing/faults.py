@@ -14,6 +14,8 @@
     gone           `"http"`: answer with HTTP 410; `"event"`: send an ERROR event with code 410 on a watch
     cutAfter       on a watch: break the connection in the middle of a line, after this many events
     silentAfter    on a watch: send nothing more after this many events, and keep the connection open
+    merge          a merge patch (RFC 7386) that changes the object of a create, update or patch, as a mutating
+                   webhook does
     loseResponse   let the request take effect, then break the connection without an answer
 
 The answer is `{"id": n}`. `GET` lists the rules with their hits, `DELETE` removes all rules.
@@ -24,11 +26,14 @@ Each request needs the token of the cluster.
 import asyncio
 import random
 from collections.abc import AsyncIterator
+from typing import Any
 
 import msgspec
 from typing_extensions import override
 
+from devcluster import patches
 from devcluster.errors import StatusError, bad_request, expired, unknown_resource
+from devcluster.objects import Object
 from devcluster.server.addressing import RequestInfo
 from devcluster.server.interception import ConnectionDroppedError, Interceptor
 from devcluster.server.lists import Lister
@@ -55,6 +60,7 @@ class Rule(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=T
     gone: str = ""
     cut_after: int | None = None
     silent_after: int | None = None
+    merge: dict[str, Any] = {}
     lose_response: bool = False
     id: int = 0
     hits: int = 0
@@ -89,6 +95,10 @@ class FaultInterceptor(Interceptor):
         if rule.status:
             reason = _REASONS.get(rule.status, "")
             raise StatusError(rule.status, reason, rule.message, retry_after=rule.retry_after)
+
+    @override
+    def admit(self, obj: Object) -> Object:
+        return patches.apply(patches.MERGE, obj, self._rule.merge, "")
 
     @override
     async def watch_lines(self, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

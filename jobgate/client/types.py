@@ -87,6 +87,7 @@ class PendingCode(StrEnum):
     """Why replicas are not running yet."""
 
     BACK_OFF = "BackOff"
+    CHANGED_BY_CLUSTER = "ChangedByCluster"
     CLUSTER_DENIED = "ClusterDenied"
     CLUSTER_ERROR = "ClusterError"
     CLUSTER_THROTTLED = "ClusterThrottled"

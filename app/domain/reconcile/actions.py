@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from app.domain.plan import Rank
+from app.domain.status.observed import AlteredObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +87,13 @@ class RemoveObjects:
     """Delete the anchor and all other objects that it controls."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscardObject:
+    """Delete a new object that the cluster has changed, and remove jobgate's finalizer from it."""
+
+    altered: AlteredObject
+
+
 Action: TypeAlias = (
     EnsureObjects
     | WriteHosts
@@ -97,4 +105,5 @@ Action: TypeAlias = (
     | ReadEvents
     | MarkAnchor
     | RemoveObjects
+    | DiscardObject
 )

@@ -24,7 +24,8 @@ def finish(inputs: Inputs, members: Members) -> Finish | None:
         return None
     # A cancelled job ends only when every replica has left: its phase must not say Cancelled while processes run.
     if intent.cancel or intent.remove:
-        return _cancelled(intent) if all(has_left(replica) for replica in members.all.values()) else None
+        left = not inputs.observed.altered and all(has_left(replica) for replica in members.all.values())
+        return _cancelled(intent) if left else None
     # Refusals and deadlines come before the rules, since no rule can hold in a job whose pods cannot be created.
     refused = _refusal(inputs, replicas)
     if refused is not None:

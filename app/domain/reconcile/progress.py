@@ -240,7 +240,7 @@ def _quiet_status(
     pods: Mapping[Rank, list[ObservedPod]],
 ) -> JobStatus:
     """Set `quiet` once an ended job needs no further reconcile: its pods are released, and stopped pods are gone."""
-    at_rest = all(is_at_rest(replica) for replica in replicas.values())
+    at_rest = not inputs.observed.altered and all(is_at_rest(replica) for replica in replicas.values())
     held = any(pod.held for pod in inputs.observed.pods)
     if is_removing(inputs, status):
         # The deletion of the other objects is confirmed by the answers to it, since the mirror has only pods.

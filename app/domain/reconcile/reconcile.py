@@ -15,6 +15,7 @@ from app.domain.reconcile.actions import (
     CaptureEvidence,
     CreatePod,
     DeletePod,
+    DiscardObject,
     EnsureObjects,
     MarkAnchor,
     ReleasePod,
@@ -264,7 +265,9 @@ def _actions(
     The capture of the evidence that the end of the job waits for, that of `cause`, comes first.
     Creates that the cluster has refused before come last and do not count as remaining, since they have a back-off.
     """
-    wanted: list[Action] = [*_foreign_pods(inputs), *(action for step in steps.values() for action in step.actions)]
+    altered = [DiscardObject(altered=one) for one in inputs.observed.altered]
+    steps_actions = (action for step in steps.values() for action in step.actions)
+    wanted: list[Action] = [*altered, *_foreign_pods(inputs), *steps_actions]
     refused = [action for action in wanted if _is_refused(inputs.observed, action)]
     fresh = [action for action in wanted if not _is_refused(inputs.observed, action)]
     fresh.sort(key=lambda action: not (isinstance(action, CaptureEvidence) and action.key == cause))
@@ -279,7 +282,7 @@ def _actions(
             if not inputs.observed.anchor_marked:
                 actions.append(MarkAnchor(phase=status.phase))
         # Invariant: the anchor is removed after all pods, because the garbage collector deletes pods together with it.
-        elif not inputs.observed.pods and all(is_at_rest(replica) for replica in replicas.values()):
+        elif not (inputs.observed.pods or altered) and all(is_at_rest(replica) for replica in replicas.values()):
             actions.append(RemoveObjects())
     return tuple(actions), len(fresh) > PODS_PER_RECONCILE
 

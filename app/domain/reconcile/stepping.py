@@ -33,6 +33,8 @@ from app.domain.vocabulary import (
     StopReason,
 )
 
+UNFOLLOWED_EVERY = timedelta(seconds=10)  # between two reads of a pod that has lost the job's labels
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directive:
@@ -87,6 +89,8 @@ class Stepper:
             self._unseen(step, replica.attempt.pod_uid)
         else:
             self._absent(step, pods, is_new=is_new)
+        if current is not None and not current.followed:
+            self._read_again(step, current)
         attempt = step.replica.attempt
         if step.replica.retry_at is not None and (attempt.pod_uid is not None or attempt.outcome is not None):
             step.replica = replace(step.replica, retry_at=None)
@@ -96,6 +100,14 @@ class Stepper:
         """Ask for a quorum read of a recorded pod that the mirror lacks: it may be gone, or the mirror may lag."""
         self._mark_stopping(step)
         step.actions.append(ConfirmGone(name=step.pod_name, uid=uid))
+
+    def _read_again(self, step: Step, pod: ObservedPod) -> None:
+        """Read a pod that the watch does not deliver, until nothing about it can change the job."""
+        deletes = any(isinstance(action, DeletePod) for action in step.actions)
+        if pod.ended and not (pod.held or pod.deleting or deletes):
+            return
+        step.actions.append(ConfirmGone(name=pod.name, uid=pod.uid))
+        step.wake(self.now + UNFOLLOWED_EVERY)
 
     def _mark_stopping(self, step: Step) -> None:
         attempt = step.replica.attempt

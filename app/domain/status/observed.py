@@ -52,7 +52,8 @@ class ObservedPod:
 
     `phase` is never Deleted. `ended` says that no container of the pod can run any more. `failed_container` is the name
     of the container that failed first, which `exit_code` belongs to. `disruption` is the reason of the cluster if it
-    disrupted the pod. `deletion_deadline` is the deletionTimestamp: the end of the grace period.
+    disrupted the pod. `deletion_deadline` is the deletionTimestamp: the end of the grace period. `followed` says that
+    the pod has the labels by which the watch of the mirror selects pods; any other pod is read again and again.
     """
 
     name: str
@@ -76,6 +77,7 @@ class ObservedPod:
     created_at: datetime | None = None
     pending: PendingReason | None = None
     containers: tuple[ObservedContainer, ...] = ()
+    followed: bool = True
 
     @property
     def deleting(self) -> bool:
@@ -102,6 +104,22 @@ class ClusterRefusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AlteredObject:
+    """A new object that a webhook or policy of the cluster has changed, so that jobgate must not use it.
+
+    Its uid is the one in the answer to the create. `removed` says that it is deleted and released.
+    """
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    finalizers: tuple[str, ...]
+    message: str
+    removed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedJob:
     """Everything that the controller knows about the objects of a job in the cluster.
 
@@ -110,7 +128,7 @@ class ObservedJob:
     `pending_events` are pending reasons from Kubernetes Events, by pod uid. `objects_gone` says that the deletion of
     anchor and Services was confirmed, and `anchor_marked` that the anchor has the terminal phase. `hosts_generation` is
     the generation of the list of hosts in the cluster, or None if it is unknown. `anchors` are uids of the anchor that
-    are not on record yet.
+    are not on record yet. `altered` are objects to be deleted, because the cluster changed them when it created them.
     """
 
     pods: Sequence[ObservedPod] = ()
@@ -124,3 +142,4 @@ class ObservedJob:
     gang_available: bool = False
     hosts_generation: int | None = None
     anchors: tuple[str, ...] = ()
+    altered: tuple[AlteredObject, ...] = ()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata, OwnerReference, Pod
-from app.domain.plan import JobPlan, Rank
+from app.domain.plan import JobIdentity, JobPlan, Rank
 from app.domain.status.observed import ObservedPod
 from app.domain.status.pods import observe_pod
 from app.domain.status.records import Recorded
@@ -67,7 +67,10 @@ def select_pods(
         if observed.uid in on_record:
             key, attempt = on_record[observed.uid]
             as_labelled = (observed.key, observed.attempt) == (key, attempt)
-            selected.append(observed if as_labelled else replace(observed, key=key, attempt=attempt))
+            followed = _is_followed(pod.metadata, plan.identity)
+            if not (as_labelled and followed):
+                observed = replace(observed, key=key, attempt=attempt, followed=followed)
+            selected.append(observed)
         elif names_anchor(pod.metadata, plan.identity.uid) and observed.name == _name_of(plan, recorded, observed.key):
             # Any client can name the anchor as the owner of a pod. Only the uid of the anchor proves it.
             if anchors is None:
@@ -75,6 +78,12 @@ def select_pods(
             elif is_owned(pod.metadata, plan.identity.uid, anchors):
                 selected.append(observed)
     return Selection(pods=tuple(selected), undecided=undecided)
+
+
+def _is_followed(metadata: Metadata, identity: JobIdentity) -> bool:
+    """Return whether the pod has the labels by which the mirror's watch selects the pods of the job."""
+    found = metadata.labels
+    return found.get(labels.INSTALLATION) == identity.installation and found.get(labels.JOB_UID) == identity.uid
 
 
 def _name_of(plan: JobPlan, recorded: Recorded, key: Rank) -> str | None:

@@ -20,6 +20,7 @@ from app.domain.reconcile.actions import (
     ConfirmGone,
     CreatePod,
     DeletePod,
+    DiscardObject,
     EnsureObjects,
     MarkAnchor,
     ReadEvents,
@@ -207,6 +208,8 @@ class Actuator:
                 # Not awaited: reading Events must not delay the other actions of the job.
                 self._event_reader.request(work.plan.identity, action, work.expectations)
                 return None
+            case DiscardObject():
+                return partial(self._pods.discard, work, action)
             case MarkAnchor():
                 return partial(self._creator.mark_anchor, work, action)
             case RemoveObjects():

@@ -3,6 +3,9 @@
 The names of a job's objects are fixed, so a create that gets 409 AlreadyExists reads the object. If it belongs to the
 same job and attempt and is not terminating, the create has succeeded. If it is terminating or belongs to another
 attempt or to a former job of this installation, the create waits. Any other object fails the job.
+
+A new object that a webhook or policy of the cluster has changed, so that jobgate would not know it again, is refused:
+the expectations keep its name and uid until it is deleted, and the create waits for its back-off.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,29 +18,29 @@ import structlog
 from app.clock import Clock
 from app.domain.backoff import ExponentialBackoff
 from app.domain.kubernetes import labels
-from app.domain.kubernetes.objects import Metadata, Pod
+from app.domain.kubernetes.objects import Metadata, Object, Pod
 from app.domain.manifests.config import anchor_manifest, hosts_data, hosts_manifest
 from app.domain.manifests.workload import gang_manifest, pod_manifest, service_manifest
 from app.domain.plan import JobPlan, Manifest, Rank
 from app.domain.reconcile.actions import Action, CreatePod, MarkAnchor
-from app.domain.status.observed import ClusterRefusal, RefusalVerdict
-from app.domain.status.ownership import controller_of, is_owned, names_anchor
+from app.domain.status.created import UnusableObject, altered_message, require_own
+from app.domain.status.observed import AlteredObject, ClusterRefusal, RefusalVerdict
 from app.domain.status.refusals import judge
-from app.domain.vocabulary import PendingCode, Reason
+from app.domain.vocabulary import PendingCode
 from app.faultpoints import FaultPoint, reached
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT, Codec
 from app.k8s.codec import POD as POD_CODEC
 from app.k8s.errors import KubeAlreadyExists, KubeError, KubeNotFound, KubeStatusError
 from app.k8s.limiter import CreateLimiter
-from app.k8s.resources import CONFIG_MAP, POD, POD_GROUP, Discovery, resource_for
+from app.k8s.resources import CONFIG_MAP, POD, POD_GROUP, Discovery, KubeResource, resource_for
 from app.loops import metrics
 from app.loops.jobs.expectations import Expectations
 from app.loops.leadership.lease import Leadership
 
 log = structlog.get_logger(__name__)
 
-T = TypeVar("T")
+C = TypeVar("C", Pod, Object)
 
 REFUSED_BACKOFF = ExponentialBackoff(first=1.0, longest=60.0)  # seconds between tries of a create that is refused
 # An outage ends without a change of the job, so its end is noticed soon.
@@ -118,8 +121,8 @@ class Creator:
         except KubeError as error:
             self._refused(work, None, error)
             return None
-        except NameInUse as taken:
-            self._note(work.expectations, None, taken.refusal(self._clock))
+        except UnusableObject as unusable:
+            self._unusable(work, None, unusable)
             return None
         work.expectations.accept(None)
         return anchor.uid
@@ -178,49 +181,77 @@ class Creator:
         replica = plan.replicas[action.key]
         try:
             if replica.service is not None:
-                await self._ensure(service_manifest(plan, replica.service, anchor), work)
+                await self._ensure(service_manifest(plan, replica.service, anchor), work, action.key)
                 reached(FaultPoint.SERVICE_CREATED)
             manifest = pod_manifest(plan, replica, action.attempt, anchor)
             reached(FaultPoint.POD_BEFORE_CREATE)
-            pod = await self._create_or_adopt_pod(manifest, work)
+            pod = await self._create_or_find(manifest, POD_CODEC, work, action.key)
+            reached(FaultPoint.POD_CREATED)
         except KubeError as error:
             self._refused(work, action.key, error)
             # The expectations hold the refusal and the time of the next try, so the action itself has not failed.
             return True
-        except NameInUse as taken:
-            self._note(expectations, action.key, taken.refusal(self._clock))
+        except UnusableObject as unusable:
+            self._unusable(work, action.key, unusable)
             return True
         expectations.accept(action.key)
         self._adopt(pod)
         return True
 
-    async def _create_or_adopt_pod(self, manifest: Manifest, work: Work) -> Pod:
+    async def _create_or_find(self, manifest: Manifest, codec: Codec[C], work: Work, key: Rank | None) -> C:
+        """Create the object, or read the one that an earlier create has made.
+
+        Raises:
+            UnusableObject: the cluster has changed the new object, or another object has its name.
+        """
+        resource = resource_for(manifest["apiVersion"], manifest["kind"])
         try:
-            created = await self._create(manifest, POD_CODEC)
+            created = await self._create(manifest, codec)
         except KubeAlreadyExists:
-            # An earlier create may have made this pod: its answer was lost, or the controller died after it.
-            metadata = manifest["metadata"]
-            pod = await self._api.get(
-                POD, metadata["name"], metadata["namespace"], codec=POD_CODEC, timeout=self._timeout
-            )
-            _require_own(manifest, pod.metadata, work)
-            return pod
-        reached(FaultPoint.POD_CREATED)
+            created = await self._find(resource, manifest, codec, work, key)
+            # Another object may serve the job already, and its anchor owns all pods: it stays.
+            if resource is not POD:
+                return created
+        message = altered_message(manifest, created)
+        if message:
+            raise self._altered(work.expectations, key, manifest, created.metadata, message)
         return created
 
-    async def _ensure(self, manifest: Manifest, work: Work) -> Metadata:
-        try:
-            return (await self._create(manifest, OBJECT)).metadata
-        except KubeAlreadyExists:
-            metadata = manifest["metadata"]
-            resource = resource_for(manifest["apiVersion"], manifest["kind"])
-            found = await self._api.get(
-                resource, metadata["name"], metadata["namespace"], codec=OBJECT, timeout=self._timeout
-            )
-            _require_own(manifest, found.metadata, work)
-            return found.metadata
+    async def _find(
+        self, resource: KubeResource, manifest: Manifest, codec: Codec[C], work: Work, key: Rank | None
+    ) -> C:
+        """Read the object that has the name: the answer to its create was lost, or the controller died after it."""
+        metadata = manifest["metadata"]
+        found = await self._api.get(
+            resource, metadata["name"], metadata["namespace"], codec=codec, timeout=self._timeout
+        )
+        before = work.expectations.altered.get(key)
+        if before is not None and before.uid == found.metadata.uid:
+            raise _changed(before)
+        require_own(manifest, found.metadata, {*work.anchors, *work.expectations.anchors})
+        return found
 
-    async def _create(self, manifest: Manifest, codec: Codec[T]) -> T:
+    def _altered(
+        self, expectations: Expectations, key: Rank | None, manifest: Manifest, created: Metadata, message: str
+    ) -> UnusableObject:
+        """Remember a new object that the cluster has changed, so that the next reconcile deletes it."""
+        metrics.REFUSED.labels(PendingCode.CHANGED_BY_CLUSTER).inc()
+        altered = AlteredObject(
+            api_version=manifest["apiVersion"],
+            kind=manifest["kind"],
+            name=created.name,
+            uid=created.uid,
+            finalizers=created.finalizers,
+            message=message,
+        )
+        expectations.altered[key] = altered
+        expectations.revision += 1
+        return _changed(altered)
+
+    async def _ensure(self, manifest: Manifest, work: Work, key: Rank | None = None) -> Metadata:
+        return (await self._create_or_find(manifest, OBJECT, work, key)).metadata
+
+    async def _create(self, manifest: Manifest, codec: Codec[C]) -> C:
         async with self._limiter:
             # Both checks come after the wait for the limiter, which can take longer than the lease lasts.
             await self._verify()
@@ -228,7 +259,18 @@ class Creator:
             return await self._api.create_as(manifest, codec, timeout=self._timeout)
 
     def _is_due(self, expectations: Expectations, key: Rank | None) -> bool:
+        altered = expectations.altered.get(key)
+        # One object at a time: only the last altered one is remembered.
+        if altered is not None and not altered.removed:
+            return False
         return expectations.retry_at.get(key, 0.0) <= self._clock.monotonic()
+
+    def _unusable(self, work: Work, key: Rank | None, unusable: UnusableObject) -> None:
+        log.info("create.unusable", replica=str(key), verdict=unusable.verdict, code=unusable.code)
+        refusal = ClusterRefusal(
+            verdict=unusable.verdict, code=unusable.code, message=unusable.message, since=self._clock.now()
+        )
+        self._note(work.expectations, key, refusal)
 
     def _refused(self, work: Work, key: Rank | None, error: KubeError) -> None:
         if isinstance(error, KubeStatusError):
@@ -264,62 +306,11 @@ class Creator:
         expectations.retry_at[key] = self._clock.monotonic() + backoff.delay(expectations.tries[key])
 
 
-class NameInUse(Exception):  # noqa: N818 - an answer of the cluster, not a fault
-    """An existing object has the name of an object to be created."""
-
-    def __init__(self, verdict: RefusalVerdict, code: str, message: str) -> None:
-        super().__init__(message)
-        self.verdict = verdict
-        self.code = code
-        self.message = message
-
-    def refusal(self, clock: Clock) -> ClusterRefusal:
-        return ClusterRefusal(verdict=self.verdict, code=self.code, message=self.message, since=clock.now())
+def _changed(altered: AlteredObject) -> UnusableObject:
+    return UnusableObject(RefusalVerdict.RETRY, PendingCode.CHANGED_BY_CLUSTER, altered.message)
 
 
 def _remember_anchor(expectations: Expectations, uid: str) -> None:
     if uid not in expectations.anchors:
         expectations.anchors.append(uid)
         expectations.revision += 1
-
-
-def _require_own(manifest: Manifest, found: Metadata, work: Work) -> None:
-    """Accept an existing object as the one to be created.
-
-    Raises:
-        NameInUse: it is another one, or it is terminating.
-    """
-    metadata = manifest["metadata"]
-    wanted = metadata["labels"]
-    what = f"{manifest['kind']} {found.name}"
-    former = found.labels.get(labels.JOB_UID, "")
-    # The anchor itself has no owner. Its name contains the uid of the job.
-    has_owner = "ownerReferences" in metadata
-    if found.labels.get(labels.INSTALLATION) != wanted[labels.INSTALLATION] or (
-        has_owner and not names_anchor(found, former)
-    ):
-        raise NameInUse(
-            RefusalVerdict.FAIL, Reason.NAME_CONFLICT, f"{what} exists and is not this installation's; it is left alone"
-        )
-    # The submission of this job has requested the removal of the former job's objects.
-    if former != wanted[labels.JOB_UID]:
-        raise NameInUse(
-            RefusalVerdict.WAIT, PendingCode.PREVIOUS_OBJECTS, f"{what} of a former job with this name is not gone yet"
-        )
-    # Before the check of the owner: an object that is being deleted makes way, whoever controls it.
-    if found.deletion_timestamp is not None:
-        raise NameInUse(
-            RefusalVerdict.WAIT, PendingCode.NAME_TERMINATING, f"{what} of the previous attempt is not gone yet"
-        )
-    if has_owner and not is_owned(found, former, {*work.anchors, *work.expectations.anchors}):
-        owner = controller_of(found)
-        raise NameInUse(
-            RefusalVerdict.FAIL,
-            Reason.NAME_CONFLICT,
-            f"{what} exists and is controlled by {owner.kind if owner else 'nobody'} "
-            f"{owner.uid if owner else ''}, which is not this job's; it is left alone",
-        )
-    if found.labels.get(labels.ATTEMPT) != wanted.get(labels.ATTEMPT):
-        raise NameInUse(
-            RefusalVerdict.WAIT, PendingCode.NAME_TERMINATING, f"{what} of the previous attempt is not gone yet"
-        )

@@ -1,9 +1,9 @@
 """What the controller has learned from the cluster about each job since it started. A restart loses it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from app.domain.plan import Rank
-from app.domain.status.observed import ClusterRefusal, PendingReason
+from app.domain.status.observed import AlteredObject, ClusterRefusal, PendingReason
 
 
 @dataclass(slots=True)
@@ -12,7 +12,9 @@ class Expectations:
 
     `retry_at` holds the monotonic times before which a refused create is not repeated, by replica; the key None stands
     for the objects of the job. `anchors` are the uids of the job's anchor in the cluster, and `anchor_sought` is True
-    once the cluster was queried for them. `revision` increases with every change that can lead to another decision.
+    once the cluster was queried for them. `altered` has the last object that the cluster changed when it created it,
+    by replica as in `retry_at`. `unfollowed` are uids of recorded pods without the job's labels, which the cluster does
+    not let jobgate put back. `revision` increases with every change that can lead to another decision.
     """
 
     revision: int = 0
@@ -29,16 +31,24 @@ class Expectations:
     retry_at: dict[Rank | None, float] = field(default_factory=dict)
     tries: dict[Rank | None, int] = field(default_factory=dict)
     capturing_since: dict[str, float] = field(default_factory=dict)
+    altered: dict[Rank | None, AlteredObject] = field(default_factory=dict)
+    unfollowed: set[str] = field(default_factory=set)
 
     def accept(self, key: Rank | None) -> None:
         """Forget the refusal of a create that has now succeeded."""
         if self.tries.pop(key, None) is not None:
             self.revision += 1
         self.retry_at.pop(key, None)
+        self.altered.pop(key, None)
         if key is None:
             self.job_refusal = None
         else:
             self.refusals.pop(key, None)
+
+    def removed(self, uid: str) -> None:
+        """Remember that an altered object is deleted and released, so that its create may be repeated."""
+        self.altered = {key: replace(one, removed=True) if one.uid == uid else one for key, one in self.altered.items()}
+        self.revision += 1
 
 
 class ExpectationsByJob:

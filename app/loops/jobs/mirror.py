@@ -194,7 +194,7 @@ class Mirror:
         self, plan: JobPlan, recorded: Recorded, expectations: Expectations, *, gang_available: bool
     ) -> ObservedJob | None:
         """Return the observation, or None if it depends on the uid of the job's anchor, which is not known."""
-        pods = self._labelled(plan.identity.uid)
+        pods = self._pods_of(plan.identity.uid, expectations)
         lost = frozenset(pod.spec.node_name for pod in pods if self._nodes.is_lost(pod.spec.node_name))
         selection = select_pods(pods, plan, recorded, _anchors(recorded, expectations), lost_nodes=lost)
         if selection.undecided:
@@ -211,10 +211,16 @@ class Mirror:
             anchor_marked=expectations.anchor_marked,
             hosts_generation=expectations.hosts_generation,
             anchors=tuple(expectations.anchors),
+            altered=tuple(one for one in expectations.altered.values() if not one.removed),
         )
 
-    def _labelled(self, uid: str) -> list[Pod]:
-        return [pod for store in self._stores.values() for pod in store.labelled(uid)]
+    def _pods_of(self, uid: str, expectations: Expectations) -> list[Pod]:
+        """Return the pods with the label of the job, and those that have lost it, without those to be discarded."""
+        pods = {pod.metadata.uid: pod for store in self._stores.values() for pod in store.labelled(uid)}
+        pods |= {pod_uid: pod for pod_uid in expectations.unfollowed if (pod := self.pod(pod_uid)) is not None}
+        for one in expectations.altered.values():
+            pods.pop(one.uid, None)
+        return list(pods.values())
 
     def _node_changed(self, name: str) -> None:
         for uid in {pod.metadata.labels.get(labels.JOB_UID, "") for pod in self.pods() if pod.spec.node_name == name}:

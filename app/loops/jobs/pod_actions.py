@@ -7,15 +7,15 @@ import msgspec
 import structlog
 
 from app.domain.kubernetes import labels
-from app.domain.kubernetes.objects import Pod
+from app.domain.kubernetes.objects import Metadata, Pod
 from app.domain.manifests.metadata import job_labels
-from app.domain.reconcile.actions import ConfirmGone, DeletePod, ReleasePod
+from app.domain.reconcile.actions import ConfirmGone, DeletePod, DiscardObject, ReleasePod
 from app.faultpoints import FaultPoint, reached
 from app.k8s.api import KubeApi
 from app.k8s.codec import POD as POD_CODEC
 from app.k8s.errors import KubeConflict, KubeNotFound
-from app.k8s.finalizers import release
-from app.k8s.resources import POD
+from app.k8s.finalizers import delete_and_release, release
+from app.k8s.resources import POD, resource_for
 from app.loops.jobs.creator import Work
 from app.loops.jobs.mirror import Mirror
 from app.loops.leadership.lease import Leadership
@@ -108,17 +108,30 @@ class PodActions:
         await self._verify()
         # The pod exists although the mirror does not have it: a client has removed its labels, or the watch is late.
         if pod is not None and pod.metadata.uid == action.uid:
-            self._mirror.adopt(await self._labelled(work, pod))
+            self._adopt(work, await self._labelled(work, pod))
         else:
+            work.expectations.unfollowed.discard(action.uid)
             work.expectations.gone.add(action.uid)
             work.expectations.revision += 1
         return True
+
+    def _adopt(self, work: Work, pod: Pod) -> None:
+        """Let the mirror have the pod, also if a policy of the cluster does not let it have the job's labels."""
+        uid, unfollowed = pod.metadata.uid, work.expectations.unfollowed
+        before = self._mirror.pod(uid)
+        self._mirror.adopt(pod)
+        if _has_labels(work, pod):
+            unfollowed.discard(uid)
+        # The mirror reports no change of such a pod, because it does not know its job.
+        elif uid not in unfollowed or before is None or before.metadata.version != pod.metadata.version:
+            unfollowed.add(uid)
+            work.expectations.revision += 1
 
     async def _labelled(self, work: Work, pod: Pod) -> Pod:
         """Restore the job's labels if another client removed them. The mirror finds the pod by these labels."""
         identity = work.plan.identity
         wanted = job_labels(identity)
-        if pod.metadata.labels.items() >= wanted.items():
+        if _has_labels(work, pod):
             return pod
         log.warning("pod.labels_put_back", pod=pod.metadata.name)
         # The uid makes the API server refuse the patch if a later pod has the name.
@@ -128,3 +141,24 @@ class PodActions:
             POD, pod.metadata.name, identity.namespace, patch=patch, timeout=self._timeout
         )
         return POD_CODEC.decode(msgspec.json.encode(patched.raw))
+
+    async def discard(self, work: Work, action: DiscardObject) -> bool:
+        """Delete and release an object that the cluster has changed while it created it."""
+        altered = action.altered
+        metadata = Metadata(
+            name=altered.name,
+            namespace=work.plan.identity.namespace,
+            uid=altered.uid,
+            finalizers=altered.finalizers,
+        )
+        resource, finalizer = resource_for(altered.api_version, altered.kind), labels.EVIDENCE_FINALIZER
+        self._leadership.guard(self._timeout)
+        await delete_and_release(self._api, resource, metadata, finalizer, request_seconds=self._timeout)
+        await self._verify()
+        log.warning("object.discarded", kind=altered.kind, name=altered.name)
+        work.expectations.removed(altered.uid)
+        return True
+
+
+def _has_labels(work: Work, pod: Pod) -> bool:
+    return pod.metadata.labels.items() >= job_labels(work.plan.identity).items()

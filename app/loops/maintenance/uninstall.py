@@ -6,14 +6,15 @@ that no controller creates the objects again.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 
 from app.domain.kubernetes import labels
-from app.domain.kubernetes.objects import Object
+from app.domain.kubernetes.objects import Metadata, Object
+from app.domain.status.ownership import controller_of
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
-from app.k8s.errors import KubeConflict, KubeNotFound
-from app.k8s.finalizers import release
+from app.k8s.codec import POD as POD_CODEC
+from app.k8s.errors import KubeNotFound
+from app.k8s.finalizers import delete_and_release
 from app.k8s.resources import CONFIG_MAP, POD, POD_GROUP, SERVICE, KubeResource
 from app.loops.cache.uninstall import SetUninstaller
 from app.loops.leadership.lease import Leadership
@@ -32,12 +33,19 @@ async def uninstall(
     sets = SetUninstaller(api, leadership, installation, namespaces=namespaces, request_seconds=request_seconds)
     await sets.remove_before_pods()
     deleted: Counter[str] = Counter()
+    for namespace in namespaces or (None,):
+        for pod in await _unlabelled_pods(api, namespace, selector):
+            leadership.guard(request_seconds)
+            await delete_and_release(api, POD, pod, labels.EVIDENCE_FINALIZER, request_seconds=request_seconds)
+            deleted[POD.kind] += 1
     for resource in (POD, POD_GROUP, SERVICE, CONFIG_MAP):
         for namespace in namespaces or (None,):
             for item in await _listed(api, resource, namespace, selector):
                 # A removal can take longer than the lease. Without the lease, a controller may create objects again.
                 leadership.guard(request_seconds)
-                await _remove(api, resource, item, request_seconds)
+                await delete_and_release(
+                    api, resource, item.metadata, labels.EVIDENCE_FINALIZER, request_seconds=request_seconds
+                )
                 deleted[resource.kind] += 1
     await sets.remove_after_pods()
     return deleted + sets.deleted
@@ -51,18 +59,23 @@ async def _listed(api: KubeApi, resource: KubeResource, namespace: str | None, s
         return []
 
 
-async def _remove(api: KubeApi, resource: KubeResource, item: Object, seconds: float) -> None:
-    metadata = item.metadata
-    with suppress(KubeNotFound, KubeConflict):
-        await api.delete(resource, metadata.name, metadata.namespace, uid=metadata.uid, timeout=seconds)
-    if labels.EVIDENCE_FINALIZER not in metadata.finalizers:
-        return
-    # False means that another client has changed the finalizers meanwhile: read them again.
-    while not await release(api, resource, metadata, labels.EVIDENCE_FINALIZER, request_seconds=seconds):
-        try:
-            found = await api.get(resource, metadata.name, metadata.namespace, codec=OBJECT, timeout=seconds)
-        except KubeNotFound:
-            return
-        if found.metadata.uid != metadata.uid:
-            return
-        metadata = found.metadata
+async def _unlabelled_pods(api: KubeApi, namespace: str | None, selector: str) -> list[Metadata]:
+    """Return the pods that an anchor of the installation controls, and that a policy has kept its labels from."""
+    anchors = {item.metadata.uid for item in await _listed(api, CONFIG_MAP, namespace, selector)}
+    found: list[Metadata] = []
+    token = ""
+    while anchors:
+        # Page by page: most pods of the cluster are of other clients.
+        page = await api.list_page(POD, namespace, codec=POD_CODEC, continue_token=token)
+        held = (pod.metadata for pod in page.items if labels.EVIDENCE_FINALIZER in pod.metadata.finalizers)
+        found += [
+            pod
+            for pod in held
+            if (owner := controller_of(pod)) is not None
+            and owner.uid in anchors
+            and f"{labels.INSTALLATION}={pod.labels.get(labels.INSTALLATION)}" != selector
+        ]
+        token = page.continue_token
+        if not token:
+            break
+    return found

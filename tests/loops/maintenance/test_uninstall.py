@@ -40,19 +40,27 @@ async def test_uninstall_deletes_only_objects_of_this_installation(
     for owner, prefix in ((ours, "ours"), (str(uuid4()), "others")):
         (await api.post(f"{base}/pods", an_object("Pod", f"{prefix}-pod", owner))).ok()
         (await api.post(f"{base}/configmaps", an_object("ConfigMap", f"{prefix}-anchor", owner))).ok()
+        anchor = (await api.get(f"{base}/configmaps/{prefix}-anchor")).ok()["metadata"]
+        unlabelled = an_object("Pod", f"{prefix}-unlabelled", owner)
+        del unlabelled["metadata"]["labels"]
+        unlabelled["metadata"]["ownerReferences"] = [
+            {"apiVersion": "v1", "kind": "ConfigMap", "name": anchor["name"], "uid": anchor["uid"], "controller": True}
+        ]
+        (await api.post(f"{base}/pods", unlabelled)).ok()
         service = an_object("Service", f"{prefix}-service", owner, spec={"clusterIP": "None"})
         (await api.post(f"{base}/services", service)).ok()
 
     deleted = await controlling.uninstall(Settings(database_url=database_url, kubeconfig=str(cluster.kubeconfig)))
 
-    assert deleted == {"Pod": 1, "Service": 1, "ConfigMap": 1}
-    for resource, name in (("pods", "pod"), ("configmaps", "anchor"), ("services", "service")):
+    assert deleted == {"Pod": 2, "Service": 1, "ConfigMap": 1}
+    for resource, name in (("pods", "pod"), ("pods", "unlabelled"), ("configmaps", "anchor"), ("services", "service")):
         await api.gone(f"{base}/{resource}/ours-{name}")
         (await api.get(f"{base}/{resource}/others-{name}")).ok()
     stranger = (await api.get(f"{base}/pods/others-pod")).ok()
     assert stranger["metadata"]["finalizers"] == [labels.EVIDENCE_FINALIZER]
     release = {"metadata": {"finalizers": None}}
-    (await api.patch(f"{base}/pods/others-pod", release)).ok()
+    for name in ("others-pod", "others-unlabelled"):
+        (await api.patch(f"{base}/pods/{name}", release)).ok()
 
 
 async def test_uninstall_is_refused_while_a_controller_runs(database_url: str, cluster: Cluster) -> None:
