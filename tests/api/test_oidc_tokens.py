@@ -31,6 +31,7 @@ from tests.support.oidc_site import (
     Site,
     problem,
     running_site,
+    settings_of,
 )
 from tests.support.postgres import fresh_database
 from tests.support.waiting import until
@@ -136,6 +137,26 @@ HOSTILE: Final[dict[str, tuple[Callable[[FakeIssuer], str], str]]] = {
     "key id is a list": (lambda issuer: unsigned({"alg": "RS256", "kid": []}, issuer.claims(), b"x"), "neither"),
     "payload is a list": (lambda _: jwt.api_jws.encode(b"[]", rsa_key(RSA_KEY), "RS256", {"kid": RSA_KEY}), "neither"),
     "header is nested deeply": (lambda _: f"{urlsafe_b64encode(b'[' * 9000).decode()}.e30.x", "neither"),
+    "logout token": (lambda issuer: issuer.token({"typ": "logout+jwt"}), "another type"),
+    "logout token without a type": (
+        lambda issuer: issuer.token(events={"http://schemas.openid.net/event/backchannel-logout": {}}),
+        "event",
+    ),
+    "logout token of Keycloak": (lambda issuer: issuer.token(typ="Logout"), "another type"),
+    "access token": (lambda issuer: issuer.token({"typ": "at+jwt"}), "another type"),
+    "access token with its whole type": (lambda issuer: issuer.token({"typ": "Application/AT+JWT"}), "another type"),
+    "access token of Keycloak": (lambda issuer: issuer.token(typ="Bearer"), "another type"),
+    "refresh token of Keycloak": (lambda issuer: issuer.token(typ="Refresh"), "another type"),
+    "client assertion": (lambda issuer: issuer.token({"typ": "client-authentication+jwt"}), "another type"),
+    "proof of possession": (lambda issuer: issuer.token({"typ": "dpop+jwt"}), "another type"),
+    "security event": (lambda issuer: issuer.token({"typ": "secevent+jwt"}), "another type"),
+    "type is a number": (lambda issuer: issuer.token({"typ": 7}), ""),
+    "of another client": (lambda issuer: issuer.token(azp="other"), "another client"),
+    "of another client, for several": (lambda issuer: issuer.token(aud=["jobgate", "other"], azp="other"), "client"),
+    "for several clients": (lambda issuer: issuer.token(aud=["jobgate", "other"]), "another client"),
+    "client is a list": (lambda issuer: issuer.token(azp=["jobgate"]), "another client"),
+    "never issued": (lambda issuer: issuer.token(iat=None), "iat"),
+    "long subject": (lambda issuer: issuer.token(sub="x" * 256), "255"),
     "text": (lambda _: "secret", "neither"),
     "dots": (lambda _: "..", "neither"),
     "too long": (lambda issuer: issuer.token(pad="x" * 20_000), "form"),
@@ -183,6 +204,56 @@ async def test_a_new_key_is_found_and_a_withdrawn_one_is_forgotten(site: Site, m
     assert (await site.get(**site.issuer.bearer())).status_code == 200
     # The cache of verified tokens does not outlive the keys.
     assert (await problem(await site.get(**old), 401))["code"] == "InvalidToken"
+
+
+@pytest.mark.parametrize("kid", [None, "constant"])
+async def test_a_new_key_that_no_id_announces_is_found(
+    site: Site, monkeypatch: pytest.MonkeyPatch, kid: str | None
+) -> None:
+    monkeypatch.setattr(issuer_module, "_UNKNOWN_KEY_INTERVAL", 0.0)
+
+    def published(*names: str) -> list[dict[str, object]]:
+        keys = [jwk(rsa_key(name), kid or "") for name in names]
+        return keys if kid else [{name: value for name, value in key.items() if name != "kid"} for key in keys]
+
+    site.issuer.keys = published("rsa-2")
+    site.issuer.signs_with = "rsa-2"
+    old = {"Authorization": f"Bearer {site.issuer.token({'kid': kid})}"}
+    assert (await site.get(**old)).status_code == 200
+    # Both keys are published while tokens of both are in use.
+    site.issuer.keys = published("rsa-2", "rsa-3")
+    site.issuer.signs_with = "rsa-3"
+    new = {"Authorization": f"Bearer {site.issuer.token({'kid': kid})}"}
+    assert (await site.get(**new)).status_code == 200
+    assert (await site.get(**old)).status_code == 200
+    site.issuer.keys = published("rsa-3")
+    unknown = jwt.encode(site.issuer.claims(), rsa_key("rsa-4"), "RS256", {"kid": kid} if kid else {})
+    gone = {"Authorization": f"Bearer {unknown}"}
+    assert (await problem(await site.get(**gone), 401))["code"] == "InvalidToken"
+    assert (await site.get(**new)).status_code == 200
+    assert (await problem(await site.get(**old), 401))["code"] == "InvalidToken"
+
+
+@pytest.mark.parametrize(
+    ("header", "claims", "status"),
+    [
+        ({"typ": "at+jwt"}, {}, 200),
+        ({"typ": "application/at+jwt"}, {"azp": "a program", "aud": ["api", "other"]}, 200),
+        ({"typ": "JWT"}, {"typ": "Bearer", "azp": "a program"}, 200),
+        ({"typ": None}, {}, 200),
+        ({"typ": "logout+jwt"}, {}, 401),
+        ({"typ": "JWT"}, {"typ": "ID"}, 401),
+        ({"typ": "JWT"}, {"typ": "Offline"}, 401),
+        ({"typ": "JWT"}, {"events": {}}, 401),
+    ],
+)
+async def test_access_tokens_have_their_own_rules(
+    database_url: str, header: dict[str, str | None], claims: dict[str, object], status: int
+) -> None:
+    async with running_issuer() as issuer, running_site(database_url, issuer, oidc=settings_of(issuer, "api")) as site:
+        issuer.user["groups"] = ["team"]
+        token = issuer.token(header, **({"aud": "api"} | claims))
+        assert (await site.get(Authorization=f"Bearer {token}")).status_code == status
 
 
 async def test_verified_tokens_are_accepted_while_the_issuer_is_away(site: Site) -> None:

@@ -81,10 +81,13 @@ class FakeIssuer:
         claims = {"iss": self.url, "aud": CLIENT, "iat": now(), "exp": now() + self.lifetime} | self.user | more
         return {name: value for name, value in claims.items() if value is not None}
 
-    def token(self, **more: Any) -> str:
+    def token(self, header: Mapping[str, Any] | None = None, **more: Any) -> str:
+        """A signed token; None removes a field of its header."""
+        fields = {"kid": self.signs_with} | dict(header or {})
+        fields = {name: value for name, value in fields.items() if value is not None}
         if self.signs_with == EC_KEY:
-            return jwt.encode(self.claims(**more), ec_key(), "ES256", {"kid": EC_KEY})
-        return jwt.encode(self.claims(**more), rsa_key(self.signs_with), "RS256", {"kid": self.signs_with})
+            return jwt.encode(self.claims(**more), ec_key(), "ES256", fields)
+        return jwt.encode(self.claims(**more), rsa_key(self.signs_with), "RS256", fields)
 
     def bearer(self, **more: Any) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.token(**more)}"}
@@ -160,7 +163,7 @@ class FakeIssuer:
         self.refresh_tokens.add(refresh)
         return web.json_response(
             {
-                "id_token": self.token(**({"nonce": nonce} if nonce else {})),
+                "id_token": self.token(None, **({"nonce": nonce} if nonce else {})),
                 "access_token": self.token(aud="api"),
                 "refresh_token": refresh,
                 "token_type": "Bearer",

@@ -10,6 +10,7 @@ from app.domain.errors import shorten
 LEEWAY: Final = 10.0
 """Seconds by which the clocks of the issuer and of the gateway may differ."""
 _MAX_NAME: Final = 128
+_MAX_SUBJECT: Final = 255  # OpenID Connect Core 1.0, 2
 _MAX_GROUPS: Final = 2000  # a token of 16 KiB has no room for more
 # 9999-01-01: later times cannot be represented as a date in every zone.
 _LATEST: Final = 253_370_764_800
@@ -67,6 +68,8 @@ def subject_of(claims: Mapping[str, Any]) -> str:
     subject = claims.get("sub")
     if not isinstance(subject, str) or not subject:
         raise InvalidClaims("the token has no sub")
+    if len(subject) > _MAX_SUBJECT:
+        raise InvalidClaims(f"the sub of the token has more than {_MAX_SUBJECT} characters")
     return subject
 
 

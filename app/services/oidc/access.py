@@ -49,7 +49,7 @@ class OidcAccess:
 
     async def _verify(self, token: str) -> Principal:
         settings = self._settings
-        found = await verified(token, self._issuer, settings.audience, self._clock.now())
+        found = await verified(token, self._issuer, settings.bearer, self._clock.now())
         grants = grants_of(groups_of(found.claims, settings.claims), settings.grants)
         if not grants:
             raise Forbidden("your user is known, but none of its groups has a grant at this gateway", code="NoGrant")

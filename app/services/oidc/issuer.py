@@ -3,11 +3,11 @@
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 from app.cancellation import rounds
 from app.clock import Clock
-from app.domain.errors import Unauthenticated
 from app.services.oidc.http import IssuerAnswer, IssuerUnavailable, call
 from app.services.oidc.metadata import DISCOVERY_PATH, IssuerMetadata, SigningKey, keys_of, metadata_of
 
@@ -16,8 +16,10 @@ _REFRESH: Final = 300.0
 # Seconds between two attempts while the issuer is unreachable.
 _RETRY_FIRST: Final = 1.0
 _RETRY_LONGEST: Final = 60.0
-# Seconds. Tokens with invented key ids cause no more requests than this.
+# Seconds. Tokens that no known key has signed, such as invented ones, cause no more requests than this.
 _UNKNOWN_KEY_INTERVAL: Final = 5.0
+# Keys with which a token without a key id is tried. Each takes 0.1 ms, and an issuer has two while it changes its key.
+_MAX_TRIED: Final = 8
 
 log = logging.getLogger(__name__)
 
@@ -47,22 +49,30 @@ class Issuer:
                 await asyncio.sleep(retry)
                 retry = min(retry * 2, _RETRY_LONGEST)
 
-    async def key(self, key_id: str | None, algorithm: str) -> SigningKey:
-        """Return the key with this id that verifies this algorithm.
+    def keys(self, key_id: str | None, algorithm: str) -> Sequence[SigningKey]:
+        """Return the known keys that may have signed a token with this key id and algorithm, the first ones if many."""
+        usable = (key for key in self._keys if algorithm in key.algorithms and key_id in (None, key.id))
+        return list(islice(usable, _MAX_TRIED))
+
+    def require_keys(self) -> None:
+        """Raise an error if the keys are unknown.
 
         Raises:
-            Unauthenticated: the issuer has no such key.
-            IssuerUnavailable: the issuer has not answered yet, so its keys are unknown.
+            IssuerUnavailable: the issuer has not answered yet.
         """
-        found = self._find(key_id, algorithm)
-        if found is None:
-            await self._refresh_for_unknown_key()
-            found = self._find(key_id, algorithm)
-        if found is not None:
-            return found
         if self._published is None:
             raise IssuerUnavailable("the issuer of the token has not been reached yet: send the request again")
-        raise Unauthenticated("the token is not signed with a key of the issuer", code="InvalidToken")
+
+    async def refresh_for_unknown_key(self) -> None:
+        """Read the keys again, because none of them has signed a token. Frequent calls do nothing."""
+        async with self._reading:
+            # Requests that waited for the lock use what the first of them has read.
+            if self._clock.monotonic() >= self._not_before:
+                try:
+                    await self._refreshed()
+                finally:
+                    # The interval begins at the end of the read, because a read without an answer takes longer.
+                    self._not_before = self._clock.monotonic() + _UNKNOWN_KEY_INTERVAL
 
     async def exchange(self, form: Mapping[str, str]) -> IssuerAnswer:
         """Send a form to the token endpoint.
@@ -73,21 +83,6 @@ class Issuer:
         if self.metadata is None:
             raise IssuerUnavailable("the issuer has not been reached yet: send the request again")
         return await call(self.metadata.token, form)
-
-    def _find(self, key_id: str | None, algorithm: str) -> SigningKey | None:
-        usable = [key for key in self._keys if algorithm in key.algorithms and key_id in (None, key.id)]
-        # Without an id, a key is used only if no other one is possible.
-        return usable[0] if usable and (key_id is not None or len(usable) == 1) else None
-
-    async def _refresh_for_unknown_key(self) -> None:
-        async with self._reading:
-            # Requests that waited for the lock use what the first of them has read.
-            if self._clock.monotonic() >= self._not_before:
-                try:
-                    await self._refreshed()
-                finally:
-                    # The interval begins at the end of the read, because a read without an answer takes longer.
-                    self._not_before = self._clock.monotonic() + _UNKNOWN_KEY_INTERVAL
 
     async def _refreshed(self) -> bool:
         try:

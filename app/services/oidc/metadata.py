@@ -18,6 +18,7 @@ _ALGORITHMS: Final[Mapping[str, frozenset[str]]] = {
 ALGORITHMS: Final = frozenset().union(*_ALGORITHMS.values())
 DISCOVERY_PATH: Final = "/.well-known/openid-configuration"
 _MAX_KEYS: Final = 100
+_MIN_RSA_BITS: Final = 2048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +66,7 @@ def metadata_of(document: Mapping[str, Any], issuer: str) -> IssuerMetadata:
 
 
 def keys_of(document: Mapping[str, Any]) -> Sequence[SigningKey]:
-    """Return the keys of a JWK set (RFC 7517) that verify signatures. Keys of unknown types are left out.
+    """Return the keys of a JWK set (RFC 7517) that verify signatures. Keys of unknown types and weak ones are left out.
 
     Raises:
         IssuerUnavailable: the document is not a JWK set.
@@ -80,6 +81,9 @@ def keys_of(document: Mapping[str, Any]) -> Sequence[SigningKey]:
 def _signing_key(jwk: Any) -> SigningKey | None:
     if not isinstance(jwk, dict) or jwk.get("use", "sig") != "sig":
         return None
+    operations = jwk.get("key_ops", ["verify"])
+    if not isinstance(operations, list) or "verify" not in operations:
+        return None
     algorithms = _ALGORITHMS.get(str(jwk.get("kty")), frozenset())
     if "alg" in jwk:
         algorithms &= {jwk["alg"]} if isinstance(jwk["alg"], str) else set()
@@ -87,6 +91,9 @@ def _signing_key(jwk: Any) -> SigningKey | None:
     if not algorithms or not (key_id is None or isinstance(key_id, str)):
         return None
     try:
-        return SigningKey(key_id, jwt.PyJWK(jwk).key, algorithms)
+        key = jwt.PyJWK(jwk).key
+        # RFC 7518, 3.3. The size of an EC key is that of its curve.
+        is_strong = jwk["kty"] != "RSA" or key.key_size >= _MIN_RSA_BITS
+        return SigningKey(key_id, key, algorithms) if is_strong else None
     except (jwt.PyJWTError, ValueError, TypeError):
         return None

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from app.domain.access.claims import ClaimNames
 from app.domain.access.grants import GroupGrants
+from app.domain.access.token_types import ExpectedToken, TokenUse
 
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -44,3 +45,13 @@ class OidcSettings:
     @property
     def uses_id_tokens(self) -> bool:
         return self.audience == self.client_id
+
+    @property
+    def id_token(self) -> ExpectedToken:
+        """The token that a sign-in proves."""
+        return ExpectedToken(TokenUse.ID, self.client_id)
+
+    @property
+    def bearer(self) -> ExpectedToken:
+        """The token with which clients send requests."""
+        return self.id_token if self.uses_id_tokens else ExpectedToken(TokenUse.ACCESS, self.audience)

@@ -121,7 +121,7 @@ class SignIn:
         if nonce is not None:
             if id_token is None:
                 raise IssuerUnavailable("the issuer has returned no ID token: JOBGATE_OIDC_SCOPES needs openid")
-            found = await verified(id_token, self.issuer, self.settings.client_id, self._clock.now())
+            found = await verified(id_token, self.issuer, self.settings.id_token, self._clock.now())
             # The nonce ties the token to this sign-in: a code of another one is refused.
             if not hmac.compare_digest(str(found.claims.get("nonce", "")).encode(), nonce.encode()):
                 raise Unauthenticated("the sign-in does not belong to this tab: sign in again", code="SignInRefused")

@@ -1,6 +1,6 @@
-"""Verifies tokens of the issuer: signature, issuer, audience and times."""
+"""Verifies tokens of the issuer: signature, issuer, audience, type and times."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -8,9 +8,10 @@ import jwt
 from jwt.types import Options
 
 from app.domain.access.claims import InvalidClaims, expiry, subject_of
+from app.domain.access.token_types import ExpectedToken
 from app.domain.errors import Unauthenticated
 from app.services.oidc.issuer import Issuer
-from app.services.oidc.metadata import ALGORITHMS
+from app.services.oidc.metadata import ALGORITHMS, SigningKey
 
 MAX_LENGTH: Final = 16 * 1024
 """The most characters of a token, which leave room for 200 groups with long names."""
@@ -21,13 +22,13 @@ _OPTIONS: Final[Options] = {
     "verify_nbf": False,
     "verify_iat": False,
 }
+_WRONG_SIGNATURE: Final = "the signature of the token is not valid"
 _MALFORMED: Final = "the token is neither a token of jobgate nor a signed JWT"
 # The message of the first matching error. Those of the library may quote the token.
 _MESSAGES: Final[Mapping[type[jwt.PyJWTError], str]] = {
     jwt.InvalidAudienceError: "the token is for another audience",
     jwt.InvalidIssuerError: "the token is of another issuer",
     jwt.MissingRequiredClaimError: "the token lacks one of the claims exp, iss, aud and sub",
-    jwt.InvalidSignatureError: "the signature of the token is not valid",
 }
 
 
@@ -37,19 +38,17 @@ class Verified(NamedTuple):
     expires_at: datetime
 
 
-async def verified(token: str, issuer: Issuer, audience: str, now: datetime) -> Verified:
-    """Return the claims of a token for the audience.
+async def verified(token: str, issuer: Issuer, expected: ExpectedToken, now: datetime) -> Verified:
+    """Return the claims of a token of the expected use and audience.
 
     Raises:
         Unauthenticated: the token is not valid. The message says why and quotes nothing.
         IssuerUnavailable: the keys of the issuer are not known yet.
     """
-    key_id, algorithm = _header(token)
-    key = await issuer.key(key_id, algorithm)
+    header = _header(token)
     try:
-        claims = jwt.decode(
-            token, key.key, algorithms=[algorithm], audience=audience, issuer=issuer.url, options=_OPTIONS
-        )
+        claims = await _signed(token, header, issuer, expected.audience)
+        expected.require(header, claims)
         return Verified(claims, subject_of(claims), expiry(claims, now))
     except jwt.PyJWTError as error:
         raise _invalid(
@@ -61,8 +60,46 @@ async def verified(token: str, issuer: Issuer, audience: str, now: datetime) -> 
         raise _invalid(_MALFORMED) from None
 
 
-def _header(token: str) -> tuple[str | None, str]:
-    """Return the key id and the algorithm that a token names. Nothing of it is verified yet."""
+async def _signed(token: str, header: Mapping[str, Any], issuer: Issuer, audience: str) -> Mapping[str, Any]:
+    """Return the claims if a key of the issuer verifies the token. If no known key does, there may be a new one.
+
+    A key id cannot tell whether the key is a new one: it is optional, and some issuers give a new key the old id.
+    """
+    key_id, algorithm = header.get("kid"), header["alg"]
+    try:
+        return _claims(token, issuer.keys(key_id, algorithm), algorithm, issuer.url, audience)
+    except _NoKeyFits:
+        before = issuer.generation
+        await issuer.refresh_for_unknown_key()
+        if issuer.generation == before:
+            issuer.require_keys()
+            raise
+        return _claims(token, issuer.keys(key_id, algorithm), algorithm, issuer.url, audience)
+
+
+def _claims(token: str, keys: Sequence[SigningKey], algorithm: str, issuer: str, audience: str) -> Mapping[str, Any]:
+    """Return the claims of a token with a signature of one of the keys.
+
+    Raises:
+        _NoKeyFits: it has a signature of none of them.
+        PyJWTError: its claims are not valid.
+    """
+    for key in keys:
+        try:
+            return jwt.decode(
+                token, key.key, algorithms=[algorithm], audience=audience, issuer=issuer, options=_OPTIONS
+            )
+        except (jwt.InvalidSignatureError, jwt.InvalidKeyError):
+            continue
+    raise _NoKeyFits(_WRONG_SIGNATURE if keys else "the token is not signed with a key of the issuer")
+
+
+class _NoKeyFits(InvalidClaims):
+    """No known key has signed the token."""
+
+
+def _header(token: str) -> Mapping[str, Any]:
+    """Return the header of a token, whose algorithm is an accepted one. Nothing of it is verified yet."""
     if len(token) > MAX_LENGTH:
         raise _invalid("the token is too long")
     try:
@@ -72,7 +109,7 @@ def _header(token: str) -> tuple[str | None, str]:
     algorithm = header.get("alg")
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         raise _invalid(f"the algorithm of the token is not accepted; accepted: {', '.join(sorted(ALGORITHMS))}")
-    return header.get("kid"), algorithm
+    return header
 
 
 def _invalid(message: str) -> Unauthenticated:

@@ -51,14 +51,14 @@ def test_a_token_without_valid_times_is_refused(claims: dict[str, Any], message:
         ({"sub": "s", "email": "a@x"}, "a@x"),
         ({"sub": "s", "preferred_username": "", "email": 7}, "s"),
         ({"sub": "s", "preferred_username": "a\x1b[2Jb"}, "a\N{REPLACEMENT CHARACTER}[2Jb"),
-        ({"sub": "s" * 300}, "s" * 127 + "…"),
+        ({"sub": "s" * 250}, "s" * 127 + "…"),
     ],
 )
 def test_the_name_is_the_first_present_claim(claims: dict[str, Any], expected: str) -> None:
     assert name_of(claims, ClaimNames()) == expected
 
 
-@pytest.mark.parametrize("subject", [None, "", 7, ["s"]])
+@pytest.mark.parametrize("subject", [None, "", 7, ["s"], "s" * 256])
 def test_a_token_names_its_user(subject: object) -> None:
     with pytest.raises(InvalidClaims, match="sub"):
         subject_of({"sub": subject})
