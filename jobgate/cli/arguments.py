@@ -100,6 +100,12 @@ Targets = Annotated[
     ),
 ]
 JobName = Annotated[str, typer.Argument(metavar="JOB", help="A job.", autocompletion=_complete_job)]
+LogName = Annotated[
+    str,
+    typer.Argument(
+        metavar="JOB", help="A job, JOB/TASK/RANK, the name of a pod, or a uid.", autocompletion=_complete_job
+    ),
+]
 JobNames = Annotated[list[str], typer.Argument(metavar="JOB…", help="Names of jobs.", autocompletion=_complete_job)]
 ListedKind = Annotated[
     str,

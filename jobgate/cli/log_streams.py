@@ -102,7 +102,7 @@ class LogFollower:
     def _new(self, state: JobStatus, replicas: Sequence[Replica], *, is_first: bool) -> list[Source]:
         """Return the attempts whose logs are to be opened, and remember them.
 
-        At first these are the current ones, later all that have come since, also those that have ended already.
+        At first these are the newest ones with a log, later all that have come since, also those that have ended.
         """
         has_ended = ending_of(state.status.phase) is not None
         found: list[Source] = []
@@ -110,7 +110,8 @@ class LogFollower:
             if not self.wanted.selects(one) or not self._has_room((one.task, one.rank)):
                 continue
             newest = one.attempt if one.phase in _STARTED or has_ended else one.attempt - 1
-            oldest = self._last.get((one.task, one.rank), one.attempt - 1 if is_first else 0) + 1
+            shown = one.log_attempt or one.attempt
+            oldest = self._last.get((one.task, one.rank), shown - 1 if is_first else 0) + 1
             if newest < oldest:
                 continue
             self._last[one.task, one.rank] = newest

@@ -3,14 +3,16 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from jobgate.cli.arguments import JobName
+from jobgate.cli.arguments import LogName
 from jobgate.cli.durations import seconds
 from jobgate.cli.log_lines import Source, colour, parsed, prefix
+from jobgate.cli.log_places import LogPlace, places
 from jobgate.cli.log_streams import LogFollower, Wanted
 from jobgate.cli.options import (
     STRUCTURED,
@@ -24,8 +26,8 @@ from jobgate.cli.options import (
     run_async,
 )
 from jobgate.cli.printing import LogOutput, report, say
-from jobgate.cli.targets import TargetError, job_named
-from jobgate.client import NotFoundError
+from jobgate.cli.targets import TargetError
+from jobgate.client import NotFoundError, ProblemError
 from jobgate.client.calls import LogOptions, Ref
 from jobgate.client.types import Job, Replica
 
@@ -37,7 +39,7 @@ _MOST: Final = 40
 
 
 def logs(  # noqa: PLR0913, PLR0917 - one argument for each option
-    name: JobName,
+    name: LogName,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Print lines as they arrive, until it ends.")] = False,
     every: Annotated[bool, typer.Option("-a", "--all", help="Of all replicas, with prefixes.")] = False,
     task: Annotated[str | None, typer.Option(help="Task.", show_default=False)] = None,
@@ -55,88 +57,147 @@ def logs(  # noqa: PLR0913, PLR0917 - one argument for each option
     server: Server = None,
     context: ContextName = None,
 ) -> None:
-    """Print the log of a replica, or with --all those of all.
+    """Print the log of a replica, or those of all.
 
-    The default is rank 0 in its current attempt. With -f, it continues with the
-    next attempt after a restart, and ends with the job. With -o json, each line
-    is an object.
+    JOB is a job, JOB/TASK, JOB/TASK/RANK, the name of a pod, or a uid. Of a job
+    with one task, the default is rank 0. Of a job with several tasks, and with
+    --all, it is all replicas, with prefixes. Without --attempt, it is the newest
+    attempt that has a log. With -f, it continues with the next attempt after a
+    restart, and ends with the job. With -o json, each line is an object.
 
-    Examples: jobgate logs tour --task worker --rank 1; jobgate logs tour --all -f --since 5m
+    Examples: jobgate logs tour/worker/1; jobgate logs tour --all -f --since 5m
     """
     options = LogOptions(
-        task=task,
-        rank=rank,
-        attempt=attempt,
-        container=container,
-        follow=follow,
-        tail=tail,
-        since=since,
-        timestamps=timestamps,
+        attempt=attempt, container=container, follow=follow, tail=tail, since=since, timestamps=timestamps
     )
     printed = LogOutput(is_raw=raw)
     with gateway(server, namespace, context) as client:
-        job = job_named(name, "logs")
-        is_single = not every and (not follow or attempt is not None)
-        if is_single and output not in STRUCTURED:
-            for line in client.jobs.logs(job, **options):
-                printed.write(line)
-            return
-        replicas = [one for one in client.jobs.replicas(job, task=task) if rank in {None, one.rank} and not one.leaving]
-        printer = _Printer(replicas, output, printed, has_prefix=every, has_times=timestamps)
-        if not every:
-            options |= LogOptions(task=_only_task(name, task, replicas), rank=rank or 0)
-        if is_single or not follow:
-            _print_each(client, job, _chosen(name, replicas, options), options, printer)
-            return
-    run_async(server, namespace, context, lambda other: _follow(other, job, _wanted(options), printer))
+        missing: NotFoundError | None = None
+        for place in places(client, name):
+            chosen = place.narrowed(task, rank)
+            reading = _Reading(client, name, chosen, options, output, printed, every=every)
+            try:
+                reading.run()
+            except NotFoundError as error:
+                if error.code == "NoLog":
+                    raise
+                missing = missing or error
+                continue
+            break
+        else:
+            raise missing or TargetError(f"logs {name}: there is no such job")
+    if (follower := reading.follower) is not None:
+        run_async(server, namespace, context, lambda other: _follow(other, chosen.job, *follower))
+
+
+class _Reading:
+    """Prints the logs at a place, or finds out what is to be followed: `follower` is then set.
+
+    Raises:
+        NotFoundError: there is no such job, or it has no log.
+    """
+
+    def __init__(
+        self,
+        client: "Client",
+        name: str,
+        place: LogPlace,
+        options: LogOptions,
+        output: Output,
+        printed: LogOutput,
+        *,
+        every: bool,
+    ) -> None:
+        self._client = client
+        self._name = name
+        self._place = place
+        self._options = options | LogOptions(task=place.task, rank=place.rank)
+        self._output = output
+        self._printed = printed
+        self._every = every
+        self.follower: tuple[Wanted, _Printer] | None = None
+
+    def run(self) -> None:
+        is_single = not self._every and (not self._options["follow"] or self._options["attempt"] is not None)
+        if is_single and self._output not in STRUCTURED:
+            try:
+                self._print(None, lambda _, line: self._printed.write(line))
+            except ProblemError as error:
+                if not _needs_task(error):
+                    raise
+            else:
+                return
+        replicas = self._replicas()
+        if not self._every and len({one.task for one in replicas}) == 1:
+            self._options |= LogOptions(rank=self._place.rank or 0)
+        else:
+            self._every = True
+        printer = self._printer(replicas)
+        if is_single or not self._options["follow"]:
+            self._print_each([one for one in replicas if self._options["rank"] in {None, one.rank}], printer)
+        else:
+            self.follower = _wanted(self._options), printer
+
+    def _replicas(self) -> Sequence[Replica]:
+        task, rank = self._place.task, self._place.rank
+        found = self._client.jobs.replicas(self._place.job, task=task)
+        return [one for one in found if rank in {None, one.rank} and not one.leaving]
+
+    def _printer(self, replicas: Sequence[Replica]) -> "_Printer":
+        has_times = self._options["timestamps"]
+        return _Printer(replicas, self._output, self._printed, has_prefix=self._every, has_times=has_times)
+
+    def _print_each(self, replicas: Sequence[Replica], printer: "_Printer") -> None:
+        """Print the logs of replicas one after the other.
+
+        A merged log of the gateway would mix them, and leave out all replicas after the 64th.
+        """
+        if not replicas:
+            raise TargetError(
+                f"logs {self._name}: the job has no such replica; `jobgate describe {self._name}` lists them"
+            )
+        for one in replicas:
+            source = Source(task=one.task, rank=one.rank, attempt=one.attempt)
+            try:
+                self._print(source, printer.emit)
+            except NotFoundError as error:
+                if len(replicas) == 1:
+                    raise
+                report(f"{source.label}: {error.problem.detail}")
+
+    def _print(self, source: Source | None, emit: Callable[[Source, str], None]) -> None:
+        """Print one log, and report what the user cannot see: that it is an earlier one, or only the end of one."""
+        options, tail = self._options, self._options["tail"]
+        if source is not None:
+            options |= LogOptions(task=source.task, rank=source.rank)
+        with self._client.jobs.open_log(self._place.job, **options) as log:
+            number = log.attempt or (source.attempt if source is not None else 1)
+            shown = replace(source or Source(task="", rank=0, attempt=number), attempt=number)
+            about = f"{shown.label}: " if source is not None else ""
+            if options["attempt"] is None and log.newest_attempt is not None and number < log.newest_attempt:
+                report(f"{about}this is the log of attempt {number}; attempt {log.newest_attempt} has none")
+            count = 0
+            for line in log.lines:
+                emit(shown, line)
+                count += 1
+            if log.is_truncated and (tail is None or count < tail):
+                report(f"{about}earlier lines are missing: only the last {count} lines of the log are stored")
+
+
+def _needs_task(error: ProblemError) -> bool:
+    """Return whether the gateway refused a request because the job has several tasks."""
+    return any(one.pointer == "/query/task" and one.code == "Required" for one in error.errors)
 
 
 def _wanted(options: LogOptions) -> Wanted:
     return Wanted(
-        task=options.get("task"),
-        rank=options.get("rank"),
-        container=options.get("container"),
-        tail=options.get("tail"),
-        since=options.get("since"),
-        timestamps=options.get("timestamps", False),
+        task=options["task"],
+        rank=options["rank"],
+        container=options["container"],
+        tail=options["tail"],
+        since=options["since"],
+        timestamps=options["timestamps"],
     )
-
-
-def _chosen(name: str, replicas: Sequence[Replica], options: LogOptions) -> Sequence[Replica]:
-    """Return the replicas whose logs are printed.
-
-    Raises:
-        TargetError: there are none.
-    """
-    found = [one for one in replicas if options.get("rank") in {None, one.rank}]
-    if not found:
-        raise TargetError(f"logs {name}: the job has no such replica; `jobgate describe {name}` lists them")
-    return found
-
-
-def _only_task(name: str, task: str | None, replicas: Sequence[Replica]) -> str | None:
-    tasks = sorted({one.task for one in replicas})
-    if task is None and len(tasks) > 1:
-        raise TargetError(f"logs {name}: the job has several tasks; accepted: --task {' or '.join(tasks)}, or --all")
-    return task
-
-
-def _print_each(
-    client: "Client", job: str, replicas: Sequence[Replica], options: LogOptions, printer: "_Printer"
-) -> None:
-    """Print the logs of replicas one after the other.
-
-    A merged log of the gateway would mix them, and leave out all replicas after the 64th.
-    """
-    for one in replicas:
-        source = Source(task=one.task, rank=one.rank, attempt=options.get("attempt") or one.attempt)
-        try:
-            for line in client.jobs.logs(job, **(options | LogOptions(task=one.task, rank=one.rank))):
-                printer.emit(source, line)
-        except NotFoundError as error:
-            if len(replicas) == 1:
-                raise
-            printer.report(f"{source.label}: {error.problem.detail}")
 
 
 async def follow_log(client: "AsyncClient", job: Job, longest: float | None) -> None:

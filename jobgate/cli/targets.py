@@ -37,6 +37,10 @@ class TargetError(ValueError):
     """An argument does not name an object that the command can use."""
 
 
+def is_kind(name: str) -> bool:
+    return name.lower() in _NAMES
+
+
 def kind_named(name: str) -> KindName:
     if (found := _NAMES.get(name.lower())) is None:
         raise TargetError(f"there is no kind {name}; accepted: {ACCEPTED}")

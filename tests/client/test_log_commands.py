@@ -8,7 +8,7 @@ import pytest
 
 from jobgate.cli import connection
 from jobgate.client import AsyncClient
-from tests.client.scripted import RunCommand, job, ok, page, replica, state
+from tests.client.scripted import RunCommand, job, ok, page, problem, replica, state
 
 
 def test_logs_are_printed(run: RunCommand) -> None:
@@ -48,10 +48,104 @@ def test_durations_are_those_of_kubectl(run: RunCommand, since: str, asked: str)
     assert script.requests[0].url.params["sinceSeconds"] == asked
 
 
-def test_a_task_is_needed_to_follow_one_log_of_several_tasks(run: RunCommand) -> None:
-    result, _ = run(["logs", "tour", "-f"], page([replica(0, "Running"), replica(0, "Running", task="ps")]))
-    assert result.exit_code == 2
-    assert "accepted: --task ps or worker, or --all" in result.stderr
+SEVERAL_TASKS = problem(
+    400, "InvalidParameter", {"pointer": "/query/task", "code": "Required", "detail": "the job has several tasks"}
+)
+
+
+def test_a_job_with_several_tasks_shows_all_of_them_with_prefixes(run: RunCommand) -> None:
+    replicas = page([replica(0, "Running", task="ps"), replica(0, "Running"), replica(1, "Running")])
+    log = httpx2.Response(200, content=b"one\n")
+    result, script = run(["logs", "tour"], SEVERAL_TASKS, replicas, log, log, log)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines() == ["ps[0]        | one", "worker[0]    | one", "worker[1]    | one"]
+    assert script.is_over
+    result, _ = run(["logs", "tour", "-o", "json", "--rank", "0"], replicas, log, log)
+    assert [json.loads(line)["task"] for line in result.stdout.splitlines()] == ["ps", "worker"]
+
+
+UID = "0c8d7f3e-6d0f-4a3c-9a43-2a6a3e1f0b11"
+NO_JOB = problem(404, "NotFound")
+LOG = httpx2.Response(200, content=b"one\n")
+POD = page([replica(0, "Running"), replica(1, "Running")])
+
+
+@pytest.mark.parametrize(
+    ("text", "answers", "path", "query"),
+    [
+        ("tour/worker/1", [LOG], "namespaces/team/jobs/tour/logs", {"task": "worker", "rank": "1"}),
+        ("tour/worker", [LOG], "namespaces/team/jobs/tour/logs", {"task": "worker"}),
+        ("job/tour/worker/1", [LOG], "namespaces/team/jobs/tour/logs", {"task": "worker", "rank": "1"}),
+        ("tj/tour", [LOG], "namespaces/team/jobs/tour/logs", {}),
+        ("tour/a/b/0", [LOG], "namespaces/team/jobs/tour/logs", {"task": "a/b", "rank": "0"}),
+        (UID, [LOG], f"jobs/{UID}/logs", {}),
+        (UID, [NO_JOB, LOG], f"namespaces/team/jobs/{UID}/logs", {}),
+        (
+            "tour-worker-1",
+            [NO_JOB, NO_JOB, POD, LOG],
+            "namespaces/team/jobs/tour/logs",
+            {"task": "worker", "rank": "1"},
+        ),
+    ],
+)
+def test_what_the_argument_names(
+    run: RunCommand, text: str, answers: list[httpx2.Response], path: str, query: dict[str, str]
+) -> None:
+    result, script = run(["logs", text], *answers)
+    assert (result.exit_code, result.stdout) == (0, "one\n"), result.output
+    asked = script.requests[-1].url
+    assert (asked.path, dict(asked.params)) == (f"/api/v1/{path}", query)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answers", "words"),
+    [
+        (["tour-worker-9"], [NO_JOB, NO_JOB, POD], "it is NotFound"),
+        (["tour/"], [], "accepted: JOB, JOB/TASK"),
+        (["sampleset/imagenet"], [], "accepted: the name of a job"),
+        (["tour/worker/1", "--rank", "2"], [], "--rank 2 contradicts the argument, which names 1"),
+        (["tour"], [problem(404, "NoLog")], "it is NoLog"),
+    ],
+)
+def test_an_argument_that_names_no_log(
+    run: RunCommand, arguments: list[str], answers: list[httpx2.Response], words: str
+) -> None:
+    result, script = run(["logs", *arguments], *answers)
+    assert result.exit_code != 0
+    assert words in result.stderr
+    assert script.is_over
+
+
+def shown_part(truncated: str = "false", attempt: str = "2") -> httpx2.Response:
+    headers = {
+        "Jobgate-Log-Truncated": truncated,
+        "Jobgate-Log-Attempt": attempt,
+        "Jobgate-Newest-Attempt": "2",
+    }
+    return httpx2.Response(200, content=b"one\ntwo\n", headers=headers)
+
+
+MISSING = "earlier lines are missing: only the last 2 lines of the log are stored"
+
+
+@pytest.mark.parametrize(
+    ("options", "log", "reports"),
+    [
+        ([], shown_part(), []),
+        ([], shown_part("true"), [MISSING]),
+        (["--tail", "2"], shown_part("true"), []),
+        (["--tail", "3"], shown_part("true"), [MISSING]),
+        ([], shown_part(attempt="1"), ["this is the log of attempt 1; attempt 2 has none"]),
+        (["--attempt", "1"], shown_part(attempt="1"), []),
+    ],
+)
+def test_what_is_missing_is_said(run: RunCommand, options: list[str], log: httpx2.Response, reports: list[str]) -> None:
+    result, _ = run(["logs", "tour", *options], log)
+    assert result.stdout == "one\ntwo\n"
+    assert result.stderr.splitlines() == [f"jobgate: {line}" for line in reports]
+    result, _ = run(["logs", "tour", "--all", *options], page([replica(0, "Running", attempt=2)]), log)
+    label = "worker[0]" if "attempt 1" in "".join(reports) or "--attempt" in options else "worker[0] #2"
+    assert result.stderr.splitlines() == [f"jobgate: {label}: {line}" for line in reports]
 
 
 def test_a_submission_can_be_followed_by_its_logs(

@@ -90,6 +90,17 @@ async def test_every_attempt_of_a_replica_is_read_in_order() -> None:
 
 
 @pytest.mark.asyncio
+async def test_a_replica_that_waits_for_its_next_attempt_begins_with_the_log_of_the_last_one() -> None:
+    gateway = FakeGateway(
+        ("Restarting", [replica(0, "Creating", attempt=3) | {"logAttempt": 2}]),
+        ("Succeeded", [replica(0, "Succeeded", attempt=3) | {"logAttempt": 3}]),
+        log=lambda _, __, attempt: live(f"attempt {attempt}"),
+    )
+    lines, reports = await follow(gateway)
+    assert ([line for _, line in lines], reports) == (["attempt 2", "attempt 3"], [])
+
+
+@pytest.mark.asyncio
 @pytest.mark.parametrize("at", [None, 7], ids=["one line in each second", "all lines at the same time"])
 async def test_a_lost_connection_repeats_no_line(at: int | None) -> None:
     answers: list[httpx2.Response] = [

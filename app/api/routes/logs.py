@@ -48,6 +48,11 @@ _DOCUMENTED: dict[int | str, dict[str, Any]] = {
                 "newest attempt that has a log. While a replica waits for its next attempt, that is the ended one.",
                 "schema": {"type": "integer"},
             },
+            "Jobgate-Newest-Attempt": {
+                "description": "Number of the newest attempt of the replica, not in a merged log. A higher number than "
+                "that of `Jobgate-Log-Attempt` means that there are later attempts.",
+                "schema": {"type": "integer"},
+            },
             "Jobgate-Log-Container": {
                 "description": "Name of the container, not in a merged log.",
                 "schema": {"type": "string"},
@@ -164,7 +169,11 @@ async def _one_log(target: Target, row: JobRow, query: _LogQuery) -> Response:
         timestamps=query.timestamps,
     )
     # The log is opened after the limits are checked, because it holds a connection to the API server.
-    source = {"Jobgate-Log-Attempt": str(number), "Jobgate-Log-Container": request.container}
+    source = {
+        "Jobgate-Log-Attempt": str(number),
+        "Jobgate-Newest-Attempt": str(story.stored.replica.attempt.number),
+        "Jobgate-Log-Container": request.container,
+    }
     return _LogResponse(target.caller, lambda: services.logs.open(row.uid, story, number, request), source)
 
 

@@ -66,11 +66,17 @@ class AsyncLog:
         is_live: whether it comes from the cluster, not from what was stored at the end of the attempt.
         is_truncated: whether earlier lines of a stored log are missing.
         lines: its lines, without line ends.
+        attempt: the number of the attempt. Unless one is requested, it is the newest that has a log.
+        newest_attempt: the number of the newest attempt of the replica.
+        container: the name of the container.
     """
 
     is_live: bool
     is_truncated: bool
     lines: AsyncIterator[str]
+    attempt: int | None = None
+    newest_attempt: int | None = None
+    container: str | None = None
 
 
 class AsyncResource(Generic[Whole, State, Summary, Draft]):
@@ -300,7 +306,7 @@ class AsyncJobs(AsyncResource[Job, JobStatus, JobSummary, DryRun]):
     async def logs(
         self, ref: Ref, *, namespace: str | None = None, **options: Unpack[LogOptions]
     ) -> AsyncIterator[str]:
-        """Yield the lines of the log of one container of one attempt, by default of the current attempt of rank 0.
+        """Yield the lines of the log of one container of one attempt, by default of the newest log of rank 0.
 
         With `follow`, the lines go on until the container ends. `since` is an age in seconds.
 
@@ -322,6 +328,9 @@ class AsyncJobs(AsyncResource[Job, JobStatus, JobSummary, DryRun]):
                 is_live=answer.headers.get("Jobgate-Log-Source") == "live",
                 is_truncated=answer.headers.get("Jobgate-Log-Truncated") == "true",
                 lines=answer.aiter_lines(),
+                attempt=_number(answer.headers.get("Jobgate-Log-Attempt")),
+                newest_attempt=_number(answer.headers.get("Jobgate-Newest-Attempt")),
+                container=answer.headers.get("Jobgate-Log-Container"),
             )
 
 
@@ -357,6 +366,11 @@ class AsyncSampleJobs(AsyncResource[SampleJob, SampleJobStatus, SampleJobSummary
             namespace=namespace,
         )
         super().__init__(client, calls)
+
+
+def _number(text: str | None) -> int | None:
+    """Return the number in a header. Gateways of earlier versions do not send it."""
+    return int(text) if text is not None and text.isdecimal() else None
 
 
 def _is_gone(state: JobStatus | SampleSetStatus | SampleJobStatus) -> bool:

@@ -68,11 +68,17 @@ class Log:
         is_live: whether it comes from the cluster, not from what was stored at the end of the attempt.
         is_truncated: whether earlier lines of a stored log are missing.
         lines: its lines, without line ends.
+        attempt: the number of the attempt. Unless one is requested, it is the newest that has a log.
+        newest_attempt: the number of the newest attempt of the replica.
+        container: the name of the container.
     """
 
     is_live: bool
     is_truncated: bool
     lines: Iterator[str]
+    attempt: int | None = None
+    newest_attempt: int | None = None
+    container: str | None = None
 
 
 class Resource(Generic[Whole, State, Summary, Draft]):
@@ -300,7 +306,7 @@ class Jobs(Resource[Job, JobStatus, JobSummary, DryRun]):
         return self._client.send(self._jobs.retry(ref, key, name=name, reason=reason, namespace=namespace))
 
     def logs(self, ref: Ref, *, namespace: str | None = None, **options: Unpack[LogOptions]) -> Iterator[str]:
-        """Yield the lines of the log of one container of one attempt, by default of the current attempt of rank 0.
+        """Yield the lines of the log of one container of one attempt, by default of the newest log of rank 0.
 
         With `follow`, the lines go on until the container ends. `since` is an age in seconds.
 
@@ -320,6 +326,9 @@ class Jobs(Resource[Job, JobStatus, JobSummary, DryRun]):
                 is_live=answer.headers.get("Jobgate-Log-Source") == "live",
                 is_truncated=answer.headers.get("Jobgate-Log-Truncated") == "true",
                 lines=answer.iter_lines(),
+                attempt=_number(answer.headers.get("Jobgate-Log-Attempt")),
+                newest_attempt=_number(answer.headers.get("Jobgate-Newest-Attempt")),
+                container=answer.headers.get("Jobgate-Log-Container"),
             )
 
 
@@ -355,6 +364,11 @@ class SampleJobs(Resource[SampleJob, SampleJobStatus, SampleJobSummary, Resource
             namespace=namespace,
         )
         super().__init__(client, calls)
+
+
+def _number(text: str | None) -> int | None:
+    """Return the number in a header. Gateways of earlier versions do not send it."""
+    return int(text) if text is not None and text.isdecimal() else None
 
 
 def _is_gone(state: JobStatus | SampleSetStatus | SampleJobStatus) -> bool:
