@@ -30,7 +30,7 @@ _CONTROLLER: Final = "controller"
 _SUPERVISOR: Final = "supervisor"
 # Seconds after which a process whose event loop is blocked exits and is started again, because a liveness probe reaches
 # another worker. Callbacks take less than a second of CPU time, which is much longer only on an overloaded machine.
-_BLOCKED: Final = 120.0
+BLOCKED_SECONDS: Final = 120.0
 
 
 def serve(settings: Settings, *, on_ready: Callable[[str], None]) -> int:
@@ -97,7 +97,7 @@ class _Processes:
         clock = SystemClock()
         watchdog, pulse = Watchdog(clock), LoopPulse(clock)
         watchdog.limit(link.orphaned, self._settings.shutdown_timeout)
-        watchdog.limit(pulse.overdue, _BLOCKED)
+        watchdog.limit(pulse.overdue, BLOCKED_SECONDS)
         watchdog.start()
         return exit_status(lambda: run_loop(self._main(process, link, pulse)))
 

@@ -1,4 +1,4 @@
-"""Kubernetes gives each pod the time that its settings need to stop without losing a request."""
+"""Kubernetes gives each pod the time that it needs to stop without losing a request, and to answer probes while busy."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from app.bootstrap import GRACEFUL_SHUTDOWN
+from app.readiness import PROOF_WITHIN
 from app.settings import Settings
+from app.supervised import BLOCKED_SECONDS
 from tests.deploy.chart import of_kind, rendered
 from tests.deploy.rights import DEPLOY, documents
 from tests.deploy.test_compose import parsed
@@ -63,6 +65,18 @@ def test_the_grace_period_covers_hook_and_shutdown(
         assert (settings.drain_seconds, seconds_before_sigterm(container)) == (0, 0), "it serves no clients"
     else:
         assert settings.drain_seconds > 0
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("component", ["api", "controller"])
+def test_probes_wait_as_long_as_the_gateway_itself(source: str, component: str) -> None:
+    pod = of_kind("Deployment", SOURCES[source]())[f"jobgate-{component}"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    liveness, readiness = container["livenessProbe"], container["readinessProbe"]
+    assert liveness["timeoutSeconds"] * liveness["failureThreshold"] >= BLOCKED_SECONDS
+    # A probe that fails at once is repeated in each period.
+    assert liveness["periodSeconds"] * liveness["failureThreshold"] >= BLOCKED_SECONDS
+    assert readiness["timeoutSeconds"] > PROOF_WITHIN
 
 
 def test_api_pods_serve_until_they_are_removed_from_their_endpoints() -> None:

@@ -54,10 +54,13 @@ ports:
   - {name: http, containerPort: 8080}
 livenessProbe:
   httpGet: {path: /livez, port: http}
-  periodSeconds: 10
+  periodSeconds: 30
+  timeoutSeconds: 30
+  failureThreshold: 4
 readinessProbe:
   httpGet: {path: /readyz, port: http}
   periodSeconds: 5
+  timeoutSeconds: 5
 securityContext:
   {{- include "jobgate.containerSecurityContext" . | nindent 2 }}
 {{- $mounts := .root.Values.extraVolumeMounts }}
