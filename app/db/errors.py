@@ -23,6 +23,10 @@ class DatabaseContended(DatabaseUnavailable):
     default_code = "DatabaseContended"
 
 
+class KeyContended(DatabaseContended):
+    """A lock on an idempotency key timed out: another request with this key is in progress. Nothing was written."""
+
+
 class NotStorable(InvalidManifest):
     """PostgreSQL cannot store a value: NUL in text, a number out of range, a document over its limits."""
 
@@ -52,6 +56,8 @@ _UNAVAILABLE = (
     asyncpg.PostgresSystemError,
     # This process was frozen within a transaction, and the server has ended its session.
     asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.InvalidAuthorizationSpecificationError,  # the password or the rights of the role are being changed
+    asyncpg.InvalidCatalogNameError,  # the database is being restored
     asyncpg.ReadOnlySQLTransactionError,  # a standby, for as long as the failover lasts
     asyncpg.InvalidCachedStatementError,  # the schema changed under a prepared statement; asyncpg prepares it again
     asyncpg.InterfaceError,
@@ -75,7 +81,17 @@ def translated() -> Iterator[None]:
         raise DatabaseUnavailable(f"the database is not available: {_words(error)}") from error
 
 
+def is_of_row(error: asyncpg.LockNotAvailableError, table: str) -> bool:
+    """Return whether the lock that timed out was that of a row of this table, not of a table.
+
+    PostgreSQL reports the row and its table in the context of the error, in the language of the server, and gives no
+    context for a table.
+    """
+    return table in (error.context or "")
+
+
 def _words(error: BaseException) -> str:
-    if isinstance(error, asyncpg.DataError) and not error.sqlstate:
-        return "a value is of the wrong type or out of range"  # the driver's message quotes the value, maybe a secret
+    # The driver's own message quotes the value, maybe a secret. Only the server's errors have a severity.
+    if isinstance(error, asyncpg.DataError) and error.severity is None:
+        return "a value is of the wrong type or out of range"
     return str(error).splitlines()[0][:200] if str(error) else type(error).__name__

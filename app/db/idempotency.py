@@ -6,8 +6,11 @@ from datetime import datetime
 from typing import Final, TypeAlias
 from uuid import UUID
 
+import asyncpg
+
 from app.db.columns import Columns, columns, record_columns
 from app.db.engine import Connection, Database
+from app.db.errors import KeyContended, is_of_row
 from app.models.requests import idempotency_keys
 
 
@@ -62,7 +65,8 @@ class StoredAnswer:
 _KEY: Final = record_columns(idempotency_keys, IdempotencyKey)
 _CLAIMED: Final = _KEY + columns(idempotency_keys, "job_uid", "created_at")
 # ON CONFLICT waits for a transaction that holds the key: it commits, and the key is in use, or it rolls back, and the
-# key is free. A wait beyond the lock timeout is DatabaseContended: that request is still running.
+# key is free. A wait for it beyond the lock timeout is KeyContended: that request is still running. A wait for the
+# table, which a migration may have locked, says nothing about the key.
 _CLAIM: Final = f"""
 INSERT INTO idempotency_keys ({_CLAIMED}) SELECT {_CLAIMED} FROM {_CLAIMED.rows("w")} ORDER BY scope, key
 ON CONFLICT DO NOTHING RETURNING scope, key
@@ -92,11 +96,20 @@ async def claim(
 
     Keys are inserted in sorted order, so that two transactions with the same keys cannot deadlock. Returns the keys
     that other requests used, with their answers. The answer is None if the other request released the key meanwhile.
+
+    Raises:
+        KeyContended: another transaction has held one of the keys for too long.
     """
     if not keys:
         return {}
     rows = [(*_KEY.values(key), uid, at) for key, uid, at in keys]
-    taken = {(row["scope"], row["key"]) for row in await connection.fetch(_CLAIM, *Columns.arguments(rows))}
+    try:
+        claimed = await connection.fetch(_CLAIM, *Columns.arguments(rows))
+    except asyncpg.LockNotAvailableError as error:
+        if is_of_row(error, idempotency_keys.name):
+            raise KeyContended("another request with this idempotency key has not ended") from error
+        raise
+    taken = {(row["scope"], row["key"]) for row in claimed}
     refused = [key.place for key, _, _ in keys if key.place not in taken]
     if not refused:
         return {}

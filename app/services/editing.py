@@ -16,7 +16,7 @@ from app.db.engine import Database
 from app.db.history import EDITED
 from app.db.resources import Check, Row, Stored, StoredRow
 from app.domain.dialects.envelope import postable
-from app.domain.errors import Conflict, FieldError, InvalidManifest, PreconditionFailed, no_such
+from app.domain.errors import FieldError, InvalidManifest, PreconditionFailed, Unavailable, no_such
 from app.domain.plan import Manifest
 from app.domain.posted import Posted, Restated, carried_over, unchanged
 from app.offload import offloaded_if_large
@@ -192,7 +192,8 @@ class Editor(ABC, Generic[Row, _Edit]):
         """Compute the edit on the current version and store it.
 
         Raises:
-            Conflict: the object cannot be edited now, or other edits came first every time.
+            Conflict: the object cannot be edited now.
+            Unavailable: other edits came first every time, and nothing was stored.
         """
         for _ in range(_MAX_TRIES):
             row = await self.current(request.namespace, request.name)
@@ -209,7 +210,9 @@ class Editor(ABC, Generic[Row, _Edit]):
                 continue
             self._hint()
             return Changed(row=changed, pending=True)
-        raise Conflict(f"other edits of the {self._what} came first every time: repeat the request", code="Contended")
+        raise Unavailable(
+            f"other edits of the {self._what} came first every time: repeat the request", code="Contended"
+        )
 
     def _compute(self, row: Row, request: EditRequest[Row]) -> _Edit | None:
         """Return the edit, or None if it would not change the manifest."""

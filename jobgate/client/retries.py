@@ -9,15 +9,17 @@ _FIRST_DELAY: Final = 0.25
 _MAX_DELAY: Final = 10.0
 # A gateway that asks for more than this is treated as unavailable.
 _MAX_RETRY_AFTER: Final = 60.0
-# Codes of problems that a gateway answers before it begins with the request.
-_NOT_BEGUN: Final = frozenset({"KeyInFlight", "Overloaded", "TooManyBodies", "TooManyConnections"})
+# Codes of problems of requests that had no effect, and that may succeed when they are repeated.
+_WITHOUT_EFFECT: Final = frozenset(
+    {"Contended", "DatabaseContended", "KeyInFlight", "Overloaded", "TooManyBodies", "TooManyConnections"}
+)
 
 
 class Failure(Enum):
     """How far a failed request came."""
 
     NOT_SENT = auto()  # no connection: the gateway has not seen the request
-    REFUSED = auto()  # the gateway answered that it did not begin with it
+    REFUSED = auto()  # the gateway answered that it had no effect
     UNKNOWN = auto()  # the request was sent, and it is not known whether it was carried out
 
 
@@ -41,7 +43,7 @@ class RetryPolicy:
 
 def failure_of(status: int, code: str) -> Failure | None:
     """Return the failure of an error answer that a repetition may avoid, otherwise None."""
-    if status == 429 or code in _NOT_BEGUN:
+    if status == 429 or code in _WITHOUT_EFFECT:
         return Failure.REFUSED
     return Failure.UNKNOWN if status in {502, 503, 504} else None
 

@@ -15,6 +15,8 @@ POLICY = RetryPolicy(attempts=3)
         (503, "TooManyBodies", Failure.REFUSED),
         (503, "TooManyConnections", Failure.REFUSED),
         (409, "KeyInFlight", Failure.REFUSED),
+        (503, "Contended", Failure.REFUSED),
+        (503, "DatabaseContended", Failure.REFUSED),
         (409, "NameTaken", None),
         (503, "Unavailable", Failure.UNKNOWN),
         (502, "Http502", Failure.UNKNOWN),

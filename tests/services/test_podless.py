@@ -21,7 +21,7 @@ from app.domain.cache.reconcile.values import JobRecord, SetRecord
 from app.domain.cache.specs.limits import CacheLimits
 from app.domain.cache.specs.sample_set import API_VERSION
 from app.domain.cache.vocabulary import SampleJobPhase, SetPhase
-from app.domain.errors import Conflict, InvalidManifest, NotFound, PreconditionFailed
+from app.domain.errors import Conflict, InvalidManifest, NotFound, PreconditionFailed, Unavailable
 from app.domain.kinds.base import PodlessKind
 from app.domain.kinds.posted_metadata import SUFFIX_LENGTH
 from app.domain.listing import Criteria
@@ -306,6 +306,21 @@ async def test_an_edit_of_another_version_changes_nothing(service: Service) -> N
         with pytest.raises(PreconditionFailed):
             await refused
     assert (await service.row()).version == 1
+
+
+async def test_an_edit_that_loses_every_time_can_be_repeated(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    await service.submit(a_set())
+
+    async def lose(*_: object) -> None:
+        raise PreconditionFailed("another edit came first")
+
+    editor = service.editor()
+    monkeypatch.setattr(editor, "store", lose)
+    with pytest.raises(Unavailable) as refused:
+        await editor.merge(
+            TEAM, "imagenet", {"metadata": {"labels": {"a": "b"}}}, actor="you", precondition=any_version
+        )
+    assert refused.value.code == "Contended"
 
 
 async def test_a_second_deletion_changes_nothing(service: Service) -> None:

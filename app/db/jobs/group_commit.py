@@ -13,7 +13,7 @@ from typing import Any, Final
 from app.cancellation import rounds
 from app.db import metrics
 from app.db.engine import Database
-from app.db.errors import DatabaseContended, DatabaseUnavailable
+from app.db.errors import DatabaseContended, DatabaseUnavailable, KeyContended
 from app.db.idempotency import KeyInFlight
 from app.db.jobs.submit import MAX_TRIES, Answer, NewJob, Undecided, submit, submit_together
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits
@@ -176,12 +176,8 @@ class GroupCommit:
                 refused = await submit_together(self._db, together.jobs, self._limits)
             reached(FaultPoint.SUBMISSION_STORED)
             _answer(together, refused)
-        except DatabaseContended as error:
-            if together.jobs[0].idempotency is None:
-                _refuse([together], error)
-            else:
-                # Most likely another request with this key is running. The service waits for its end and tries again.
-                _answer(together, {0: KeyInFlight()})
+        except KeyContended:
+            _answer(together, {0: KeyInFlight()})  # the service waits for the end of the other request and tries again
         except Exception as error:  # noqa: BLE001  the error concerns only this caller
             _refuse([together], error)
 
@@ -192,11 +188,8 @@ class GroupCommit:
     async def _commit_alone(self, waiting: _Waiting) -> None:
         try:
             _answer(waiting, await self._decided(waiting.job))
-        except DatabaseContended as error:
-            if waiting.job.idempotency is None:
-                _refuse([waiting], error)
-            else:
-                _answer(waiting, KeyInFlight())
+        except KeyContended:
+            _answer(waiting, KeyInFlight())
         except Exception as error:  # noqa: BLE001  the error concerns only this caller
             _refuse([waiting], error)
 

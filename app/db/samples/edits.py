@@ -13,7 +13,7 @@ from uuid import UUID
 from app.db import codec, idempotency
 from app.db.columns import columns, record_columns
 from app.db.engine import Connection, Database
-from app.db.errors import DatabaseContended
+from app.db.errors import DatabaseContended, KeyContended
 from app.db.feed import changes
 from app.db.history import DELETE_REQUESTED, EDITED
 from app.db.idempotency import IdempotencyKey, KeyInFlight
@@ -111,9 +111,7 @@ async def submit(db: Database, news: Sequence[NewSample]) -> Mapping[int, Answer
             await _insert_all(connection, news)
     except _RolledBack as rolled_back:
         return rolled_back.refused
-    except DatabaseContended:
-        if news[0].idempotency is None:
-            raise
+    except KeyContended:
         return {0: KeyInFlight()}
     reached(FaultPoint.SAMPLE_STORED)
     return {}

@@ -5,19 +5,21 @@ import random
 from collections import Counter
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 from uuid import uuid4
 
 import pytest
 
 from app.db import idempotency, resources
 from app.db.engine import Database
-from app.db.errors import DatabaseUnavailable, NotStorable
+from app.db.errors import DatabaseContended, DatabaseUnavailable, NotStorable
 from app.db.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, Replayed
 from app.db.jobs import controller, group_commit
 from app.db.jobs.group_commit import GroupCommit
 from app.db.jobs.rows import STORED_JOBS
 from app.db.jobs.submit import Answer, NameTaken, NewJob, Submitted, Undecided, submit
 from app.db.leases import Lease
+from app.db.settings import DatabaseTimeouts
 from app.domain.reservations.name_ranges import NameRange
 from app.domain.reservations.pod_limits import PodLimits
 from app.domain.vocabulary import JobPhase
@@ -26,6 +28,7 @@ from tests.db.factories import NOW, later, move, names_held, new_job, stored, su
 from tests.support.metrics import value
 from tests.support.waiting import until
 
+_T = TypeVar("_T")
 _OTHERS_WAIT = "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
 
 _OTHERS_WAIT_IN_A_ROW = """
@@ -323,6 +326,21 @@ async def test_a_key_held_by_a_stuck_transaction_is_reported_as_in_flight(db: Da
     assert answers == [KeyInFlight(), Submitted(uid=free.uid)]
 
 
+@pytest.mark.parametrize("table", ["jobs", "idempotency_keys", "names"])
+async def test_a_locked_table_is_no_key_in_flight(db: Database, database_url: str, table: str) -> None:
+    impatient = await Database.open(database_url, pool_size=2, timeouts=DatabaseTimeouts(lock=0.05))
+    async with db.begin() as migration:
+        await migration.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+        (alone,) = await in_a_group(impatient, [new_job(idempotency=key())])
+        commits = GroupCommit(impatient)
+        async with asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(commits.run())
+            together = await outcome(commits.submit_together([new_job(idempotency=key()), new_job("second")]))
+            running.cancel()
+    await impatient.close()
+    assert [type(answer) for answer in (alone, together)] == [DatabaseContended, DatabaseContended]
+
+
 async def test_a_stopped_group_commit_refuses(db: Database) -> None:
     commits = GroupCommit(db)
     async with asyncio.TaskGroup() as tasks:
@@ -349,7 +367,7 @@ async def test_a_group_commit_that_runs_again_stores_nothing_that_it_has_refused
     assert await rows(db, "jobs") == 1
 
 
-async def outcome(submitting: Awaitable[Answer]) -> Answer | BaseException:
+async def outcome(submitting: Awaitable[_T]) -> _T | BaseException:
     (answer,) = await asyncio.gather(submitting, return_exceptions=True)
     return answer
 

@@ -10,15 +10,16 @@ import pytest
 
 from app.db import pages, resources
 from app.db.engine import Database
-from app.db.errors import NotStorable
+from app.db.errors import DatabaseContended, NotStorable
 from app.db.feed import entries
-from app.db.idempotency import IdempotencyKey, KeyConflict, Replayed
+from app.db.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, Replayed
 from app.db.jobs.submit import NameTaken
 from app.db.queries import Cursor
 from app.db.resources import RowKey, StoredRow, listed
 from app.db.samples import edits
 from app.db.samples.edits import SampleEdit
 from app.db.samples.rows import SampleRow, stored_as
+from app.db.settings import DatabaseTimeouts
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.cache.kinds import SAMPLE_JOB
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
@@ -53,6 +54,25 @@ async def test_the_stored_row_equals_the_returned_one(db: Database, new: Any) ->
     (line,) = await resources.history(db, where, new.uid, limit=10)
     entry = line.entry
     assert (line.seq, entry.at, entry.phase, entry.reason, entry.actor) == (1, NOW, "", "", "alice")
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("LOCK TABLE samples IN ACCESS EXCLUSIVE MODE", DatabaseContended),
+        ("LOCK TABLE idempotency_keys IN ACCESS EXCLUSIVE MODE", DatabaseContended),
+        ("INSERT INTO idempotency_keys VALUES ('s', 'k', 'f', gen_random_uuid(), '', now())", KeyInFlight),
+    ],
+)
+async def test_only_a_key_that_another_transaction_holds_is_in_flight(
+    db: Database, database_url: str, statement: str, expected: type
+) -> None:
+    impatient = await Database.open(database_url, pool_size=1, timeouts=DatabaseTimeouts(lock=0.05))
+    async with db.begin() as other:
+        await other.execute(statement)
+        (answer,) = await asyncio.gather(insert(impatient, new_set(), KEY), return_exceptions=True)
+    await impatient.close()
+    assert type(answer) is expected
 
 
 async def test_a_set_a_job_and_another_namespace_may_share_a_name(db: Database) -> None:
