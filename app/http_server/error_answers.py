@@ -16,6 +16,8 @@ class RefusalReason(StrEnum):
     """Why the server refuses a connection or a request: the label `reason` of jobgate_http_refusals_total."""
 
     MALFORMED = "malformed"
+    VERSION = "version"
+    HOST = "host"
     CONNECT = "connect"
     CONNECTIONS = "connections"
     ADDRESS_CONNECTIONS = "address_connections"
@@ -44,6 +46,20 @@ class _Shape:
 _SHAPES: Final[Mapping[RefusalReason, _Shape]] = {
     RefusalReason.MALFORMED: _Shape(
         HTTPStatus.BAD_REQUEST, "MalformedRequest", "this is not an HTTP/1.1 request", "a valid HTTP/1.1 request", ""
+    ),
+    RefusalReason.VERSION: _Shape(
+        HTTPStatus.BAD_REQUEST,
+        "MalformedRequest",
+        "the server does not support this version of HTTP",
+        "HTTP/1.1 or HTTP/1.0",
+        "",
+    ),
+    RefusalReason.HOST: _Shape(
+        HTTPStatus.BAD_REQUEST,
+        "MalformedRequest",
+        "the Host header is missing, repeated or not valid",
+        "one Host header with a host and an optional port",
+        "/header/Host",
     ),
     RefusalReason.CONNECT: _Shape(
         HTTPStatus.METHOD_NOT_ALLOWED,

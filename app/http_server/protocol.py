@@ -1,6 +1,7 @@
 """One client connection: uvicorn's protocol with limits on the size and the speed of what the client sends."""
 
 import asyncio
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -28,6 +29,9 @@ _DISCARDED_BYTES: Final = 4 * 1024 * 1024
 # Bytes that a client may send before an earlier request is answered; then the server stops reading. It does not stop
 # sooner, because it notices a disconnect only while it reads.
 _AHEAD_BYTES: Final = 16 * 1024
+_VERSIONS: Final = frozenset({"1.0", "1.1"})
+# RFC 9112, section 3.2, and RFC 3986, section 3.2.2. It may be empty.
+_HOST: Final = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%!$&'()*+,;=-]*)(?::[0-9]*)?")
 _UPGRADE_FIELDS: Final = frozenset({b"upgrade", b"http2-settings"})
 
 
@@ -286,6 +290,8 @@ class GuardedProtocol(HttpToolsProtocol):
                 raise _Refused(ErrorAnswer(RefusalReason.CONNECT))
             self._upgrading = True
             return
+        if refusal := _refusal_of_head(self.parser.get_http_version(), self.headers):
+            raise _Refused(ErrorAnswer(refusal))
         handler = None
         if self._shortcut is not None:
             handler = self._shortcut(self.parser.get_method(), self.url, self.headers, self.address)
@@ -349,6 +355,16 @@ class GuardedProtocol(HttpToolsProtocol):
             self._send_refusal(self._refusal)
         elif self._unparsed:
             self.loop.call_soon(self._parse)  # not from here: this runs inside the handler of the answered request
+
+
+def _refusal_of_head(version: str, headers: list[tuple[bytes, bytes]]) -> RefusalReason | None:
+    """Return why the server refuses a head, as RFC 9112 requires: the parser also accepts HTTP/0.9 and HTTP/2.0."""
+    if version not in _VERSIONS:
+        return RefusalReason.VERSION
+    hosts = [value for name, value in headers if name == b"host"]
+    if len(hosts) == 1:
+        return None if _HOST.fullmatch(hosts[0]) else RefusalReason.HOST
+    return RefusalReason.HOST if hosts or version == "1.1" else None
 
 
 def _without_upgrade(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
