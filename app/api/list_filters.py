@@ -10,7 +10,7 @@ from fastapi import Depends, Query
 from pydantic import Field
 
 from app.api.errors import parameter_error
-from app.api.parameters import NO_NUL, Timestamp, require_offset, stated
+from app.api.parameters import NO_NUL, Timestamp, require_utc, stated
 from app.api.resources import Resource
 from app.domain.errors import InvalidManifest
 from app.domain.kubernetes.selectors import MAX_SELECTOR_LENGTH, SELECTOR_PATTERN, Requirement, parse_selector
@@ -56,10 +56,10 @@ def _common_filters(  # noqa: PLR0913 - one argument for each query parameter
         search=search,
         uids=uid or (),
         labels=_requirements(label_selector),
-        created_after=require_offset("createdAfter", created_after),
-        created_before=require_offset("createdBefore", created_before),
-        finished_after=require_offset("finishedAfter", finished_after),
-        finished_before=require_offset("finishedBefore", finished_before),
+        created_after=require_utc("createdAfter", created_after),
+        created_before=require_utc("createdBefore", created_before),
+        finished_after=require_utc("finishedAfter", finished_after),
+        finished_before=require_utc("finishedBefore", finished_before),
         deleted=deleted,
     )
 

@@ -8,7 +8,7 @@ import base64
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Final, TypeVar
 from uuid import UUID
 
@@ -77,11 +77,21 @@ def decode(token: str, into: type[_Start], query: str) -> _Start:
         raise _invalid_token("is not a page token") from error
     if start.query != query:
         raise _invalid_token("belongs to a list with other parameters")
-    if isinstance(start, ObjectStart) and start.created_at.tzinfo is None:
+    if isinstance(start, ObjectStart) and utc(start.created_at) is None:
         raise _invalid_token("is not a page token")
     if isinstance(start, SequenceStart) and not 0 <= start.seq < 2**62:  # PostgreSQL's bigint, with room to add a size
         raise _invalid_token("is not a page token")
     return start
+
+
+def utc(timestamp: datetime) -> datetime | None:
+    """Return the timestamp in UTC, or None if it has no offset or is in no year from 1 to 9999 in UTC."""
+    if timestamp.tzinfo is None:
+        return None
+    try:
+        return timestamp.astimezone(UTC)
+    except OverflowError:
+        return None
 
 
 def page_size(requested: int | None, default: int = DEFAULT_PAGE) -> int:

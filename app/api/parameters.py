@@ -15,7 +15,7 @@ from pydantic_core import PydanticKnownError
 
 from app.api.conditional import TAGS_PATTERN, wait_seconds
 from app.api.errors import TIMESTAMP_FORMAT, parameter_error
-from app.api.paging import MAX_TOKEN
+from app.api.paging import MAX_TOKEN, utc
 from app.domain.errors import shorten
 from app.domain.kubernetes import names
 from app.domain.kubernetes.names import DNS_LABEL_MAX, DNS_LABEL_PATTERN
@@ -167,15 +167,22 @@ def refuse_unknown_query(request: Request) -> None:
         seen.add(name)
 
 
-def require_offset(name: str, timestamp: datetime | None) -> datetime | None:
-    """Return the timestamp of the query parameter `name`.
+def require_utc(name: str, timestamp: datetime | None) -> datetime | None:
+    """Return the timestamp of the query parameter `name` in UTC.
 
     Raises:
-        InvalidParameter: the timestamp has no offset, so its meaning would depend on the time zone of the server.
+        InvalidParameter: the timestamp has no offset, so its meaning would depend on the time zone of the server, or
+            it is in no year from 1 to 9999 in UTC.
     """
-    if timestamp is not None and timestamp.tzinfo is None:
+    if timestamp is None:
+        return None
+    if timestamp.tzinfo is None:
         raise parameter_error("query", name, "InvalidTime", "has no offset", TIMESTAMP_FORMAT)
-    return timestamp
+    in_utc = utc(timestamp)
+    if in_utc is None:
+        accepted = f"{TIMESTAMP_FORMAT}, in the years 1 to 9999 in UTC"
+        raise parameter_error("query", name, "InvalidTime", "is out of range", accepted)
+    return in_utc
 
 
 def check_namespace(namespace: str) -> None:
