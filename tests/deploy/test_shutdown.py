@@ -1,4 +1,4 @@
-"""Kubernetes gives each pod the time that it needs to stop without losing a request, and to answer probes while busy."""
+"""Kubernetes gives each pod the time that it needs to stop without losing a request, and to answer probes."""
 
 from collections.abc import Callable
 from typing import Any
