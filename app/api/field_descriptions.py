@@ -142,7 +142,7 @@ OF_SCHEMA: Final[Mapping[str, str]] = {
     "ScalingDecision.minReplicas": "The least number of replicas of the task.",
     "ScalingDecision.verdict": "The decision.",
     "Status.aggregate": "The number of replicas in each phase.",
-    "Status.pendingReasons": "Why replicas are not running yet, the most frequent reason first.",
+    "Status.pendingReasons": "Why replicas do not run, and the faults of those that run, the most frequent first.",
     "TaskPlan.name": "Name of the task.",
     "TaskPlan.replicas": "Number of replicas.",
     "TaskPlan.restartLimit": "Number of restarts; null without a limit.",

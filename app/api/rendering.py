@@ -121,6 +121,7 @@ def replica_view(story: ReplicaHistory) -> ReplicaView:
         phase=replica.phase,
         attempt=current.number,
         restart_count=replica.restarts,
+        restarts_in_place=current.restarts_in_place,
         disruptions=replica.disruptions,
         leaving=replica.leaving,
         retry_at=replica.retry_at,
@@ -196,6 +197,7 @@ def _status(status: JobStatus) -> StatusView:
         **_plain_status(status),
         aggregate=AggregateView(**_aggregate(status)),
         pending_reasons=[PendingReasonView.of(reason) for reason in status.pending_reasons],
+        restarts_in_place=status.restarts_in_place,
         first_failure=_first_failure(status.first_failure),
     )
 
@@ -207,6 +209,7 @@ def _status_struct(status: JobStatus) -> Any:
         **_plain_status(status),
         aggregate=_aggregate(status),
         pending_reasons=status.pending_reasons,
+        restarts_in_place=status.restarts_in_place,
         first_failure=failure and _encoded(failure),
     )
 

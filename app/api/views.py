@@ -60,7 +60,7 @@ class AggregateView(View):
 
 
 class PendingReasonView(View):
-    """Why replicas are not running yet."""
+    """Why replicas do not run, or the fault of replicas that run."""
 
     code: PendingReasonCode
     message: str
@@ -68,6 +68,8 @@ class PendingReasonView(View):
     replicas: list[str]
     """Names of the affected replicas, the first 20."""
     count: Int32
+    started: bool
+    """Whether these replicas run, and a container of them has this fault. Otherwise they wait."""
 
 
 class FirstFailureView(View):
@@ -112,6 +114,9 @@ class StatusView(CommonStatusView):
     phase: JobPhase
     aggregate: AggregateView
     pending_reasons: list[PendingReasonView]
+    restarts_in_place: Int32
+    """How often the kubelet has restarted containers of the current pods: sidecars, and containers with restart rules.
+    The restart limit does not count these restarts."""
     first_failure: FirstFailureView | None
     """It stays through restarts, resizes and pauses, and after the end of the job; null if no attempt has failed."""
     observed_at: datetime | None
@@ -247,6 +252,8 @@ class ReplicaView(View):
     phase: ReplicaPhase
     attempt: Int32
     restart_count: Int32
+    restarts_in_place: Int32
+    """How often the kubelet has restarted containers of the current pod. The restart limit does not count these."""
     disruptions: Int32
     """Number of replacements after the cluster removed a pod. They do not count against the restart limit."""
     leaving: bool

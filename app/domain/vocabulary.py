@@ -157,7 +157,7 @@ class ConditionType(StrEnum):
 
 
 class PendingCode(StrEnum):
-    """Why a job is not running yet: a stable contract, explained in docs/status.md."""
+    """Why a replica does not run, or its fault while it runs: a stable contract, explained in docs/status.md."""
 
     QUEUED = "Queued"  # stored; the controller has not reconciled it yet
     PREVIOUS_OBJECTS = "PreviousObjects"  # a finished job of the same name still has objects
@@ -215,6 +215,7 @@ class Reason(StrEnum):
     NAMESPACE_TERMINATING = "NamespaceTerminating"
     NAMESPACE_DELETED = "NamespaceDeleted"
     REFUSED_BY_CLUSTER = "RefusedByCluster"
+    CONTAINER_RESTARTED = "ContainerRestarted"  # of history rows: in place, by the kubelet
     REPLICA_FAILED = "ReplicaFailed"  # of history rows: no attempt follows now
     NODE_LOST = "NodeLost"
     POD_VANISHED = "PodVanished"

@@ -270,8 +270,9 @@ def _planned_replicas(plan: JobPlan, where: ReplicaFilter) -> list[ReplicaHistor
 
 
 def _pending_event(reason: JobPendingReason) -> ResourceEvent:
-    # Reasons come, go and change their counts between two pages, so the place depends only on code and message.
-    digest = hashlib.blake2b(reason.message.encode(), digest_size=7).digest()
+    # Reasons come, go and change their counts between two pages, so the place depends only on what identifies a reason.
+    text = f"{reason.started}:{reason.message}"
+    digest = hashlib.blake2b(text.encode(), digest_size=7).digest()
     return ResourceEvent(
         place=EventPlace(task=reason.code, number=int.from_bytes(digest, "big")),
         source="pending",

@@ -47,6 +47,7 @@ function jobOf(facts: Facts = {}): Job {
       observedAt: null,
       aggregate: { ...none, ...facts.aggregate },
       pendingReasons: [],
+      restartsInPlace: 0,
       firstFailure: null,
     },
   };

@@ -36,13 +36,17 @@ def ordered(jobs: Sequence[JobSummary]) -> list[JobSummary]:
 
 
 def reasons_of(jobs: Sequence[JobSummary]) -> dict[str, dict[str, int]]:
-    """Return for each reason how many replicas of how many jobs wait for it, the most frequent first."""
+    """Return for each reason how many replicas of how many jobs wait for it, the most frequent first.
+
+    Replicas that run with a fault do not wait.
+    """
     replicas: Counter[str] = Counter()
     waiting: Counter[str] = Counter()
     for job in jobs:
-        for reason in job.status.pending_reasons:
+        reasons = [reason for reason in job.status.pending_reasons if not reason.started]
+        for reason in reasons:
             replicas[reason.code] += reason.count
-        waiting.update({reason.code for reason in job.status.pending_reasons})
+        waiting.update({reason.code for reason in reasons})
     return {code: {"replicas": count, "jobs": waiting[code]} for code, count in replicas.most_common()}
 
 
@@ -83,7 +87,7 @@ def _parts(sizes: Aggregate) -> tuple[int, int, int]:
 
 def _row(job: JobSummary, now: datetime) -> list[str]:
     running, waiting, done = _parts(job.status.aggregate)
-    is_clear = job.status.phase == "Running" and not waiting
+    is_clear = job.status.phase == "Running" and not waiting and not job.status.pending_reasons
     reason = "" if is_clear else shortened(why(job), _MESSAGE)
     return [
         job.name,

@@ -29,7 +29,7 @@ _STYLES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskProgress:
-    """One row: the replicas of a task. `why` is the reason why some of them do not run."""
+    """One row: the replicas of a task. `restarts` includes those in place. `why` is the reason why some do not run."""
 
     task: str
     done: int
@@ -56,7 +56,7 @@ def _row(task: str, replicas: Sequence[Replica], reasons: Sequence[PendingReason
         done=sizes.running + sizes.succeeded,
         wanted=len(replicas),
         counts=counts(sizes),
-        restarts=sum(replica.restart_count for replica in replicas),
+        restarts=sum(replica.restart_count + replica.restarts_in_place for replica in replicas),
         why=_why(task, replicas, reasons),
     )
 

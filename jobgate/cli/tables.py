@@ -125,10 +125,16 @@ def replicas_text(replicas: Sequence[Replica], now: datetime) -> str:
     rows = []
     for one in replicas:
         name = f"{one.task}[{one.rank}]" + (" (leaving)" if one.leaving else "")
-        rows.append([name, one.phase, str(one.attempt), str(one.restart_count), *_run(one, now)])
+        rows.append([name, one.phase, str(one.attempt), _restarts(one), *_run(one, now)])
         earlier = sorted((past for past in one.attempts if past.number < one.attempt), key=lambda past: past.number)
         rows += [["", past.phase, str(past.number), "", *_run(past, now)] for past in earlier]
     return table(header, rows)
+
+
+def _restarts(replica: Replica) -> str:
+    """Return the number of restarts, and of those by which the kubelet restarted a container in place."""
+    in_place = f" (+{replica.restarts_in_place} in place)" if replica.restarts_in_place else ""
+    return f"{replica.restart_count}{in_place}"
 
 
 def _run(pod: Replica | Attempt, now: datetime) -> list[str]:

@@ -115,13 +115,14 @@ class PendingCode(StrEnum):
 
 
 class PendingReason(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Why replicas are not running yet."""
+    """Why replicas do not run, or the fault of replicas that run."""
 
     code: str
     message: str
     since: datetime | None = None
     replicas: list[str]
     count: int
+    started: bool
 
 
 class Status(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -136,6 +137,7 @@ class Status(Struct, frozen=True, kw_only=True, rename="camel"):
     observed_at: datetime | None = None
     aggregate: Aggregate
     pending_reasons: list[PendingReason]
+    restarts_in_place: int
     first_failure: FirstFailure | None = None
 
 
@@ -486,6 +488,7 @@ class Replica(Struct, frozen=True, kw_only=True, rename="camel"):
     phase: str
     attempt: int
     restart_count: int
+    restarts_in_place: int
     disruptions: int
     leaving: bool
     retry_at: datetime | None = None

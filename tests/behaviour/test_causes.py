@@ -1,8 +1,21 @@
 """A failed job says why in its status, in its history and in its native status."""
 
+from typing import Any
+
+import pytest
+
 from tests.behaviour.client import Jobs
 from tests.behaviour.manifests import container, job, task
 
+LEFT = "echo 'ValueError: bad rate' > /dev/termination-log; "
+ALWAYS: dict[str, Any] = {"restartPolicy": "Always"}
+RESTARTED_IN_PLACE: dict[str, Any] = {
+    "restartPolicy": "Never",
+    "restartPolicyRules": [{"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}}],
+    "terminationMessagePolicy": "FallbackToLogsOnError",
+}
+# The other containers start once a sidecar has started, so it must not end at once.
+SIDECAR = f"sleep 0.5; {LEFT} exit 1"
 TRACEBACK = "echo 'Traceback (most recent call last):' >&2; echo 'ValueError: bad rate' >&2; exit 1"
 
 
@@ -40,6 +53,31 @@ async def test_the_last_line_of_the_log_is_the_cause(jobs: Jobs) -> None:
     rows = [row for row in await jobs.history("traceback") if row["task"] == "worker"]
     assert [(row["reason"], row["attempt"]) for row in rows] == [("ReplicaRestarting", 1), ("ReplicaFailed", 2)]
     assert all("(exit code 1, Error): ValueError: bad rate" in row["message"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "spec"),
+    [
+        ("rules", {"containers": [container(TRACEBACK, **RESTARTED_IN_PLACE)]}),
+        ("sidecar", {"containers": [container()], "initContainers": [container(SIDECAR, "proxy", **ALWAYS)]}),
+    ],
+)
+async def test_a_crash_loop_in_place_is_in_the_status_of_a_running_job(
+    jobs: Jobs, name: str, spec: dict[str, Any]
+) -> None:
+    await jobs.submit(job(name, task(**spec)))
+    status = await jobs.until_status(name, lambda status: status["restartsInPlace"] > 2 and status["pendingReasons"])
+    (reason,) = status["pendingReasons"]
+    assert (status["phase"], reason["code"], reason["started"]) == ("Running", "CrashLoop", True)
+    assert reason["message"].endswith("is restarted again and again: exit code 1, Error: ValueError: bad rate")
+    assert status["message"] == f"1 of 1 replicas are running, 1 with a fault: CrashLoop: {reason['message']}"
+    replica = await jobs.replica(name)
+    assert (replica["attempt"], replica["restartCount"]) == (1, 0)
+    assert replica["restartsInPlace"] >= status["restartsInPlace"]
+    rows = [row for row in await jobs.history(name) if row["reason"] == "ContainerRestarted"]
+    assert [(row["task"], row["rank"], row["attempt"]) for row in rows] == [("worker", 0, 1)] * len(rows)
+    assert rows
+    await jobs.cancel(name)
 
 
 async def test_a_job_that_waits_says_why_in_its_message(jobs: Jobs) -> None:

@@ -12,8 +12,15 @@ from tests.client.scripted import aggregate, job
 NOW = datetime(2026, 1, 31, 12, 5, tzinfo=UTC)
 
 
-def waits(code: str, count: int) -> dict[str, Any]:
-    return {"code": code, "message": "why", "since": None, "replicas": ["worker[0]"], "count": count}
+def waits(code: str, count: int, *, started: bool = False) -> dict[str, Any]:
+    return {
+        "code": code,
+        "message": "why",
+        "since": None,
+        "replicas": ["worker[0]"],
+        "count": count,
+        "started": started,
+    }
 
 
 def made(name: str, phase: str, created: str = "2026-01-31T12:00:00Z", **status: Any) -> JobSummary:
@@ -25,6 +32,7 @@ JOBS = [
     made("stuck", "Pending", pendingReasons=[waits("Unschedulable", 2), waits("ImagePull", 1)]),
     made("stuck-too", "Pending", "2026-01-31T12:01:00Z", pendingReasons=[waits("Unschedulable", 1)]),
     made("calm", "Running", message="2 of 2 replicas are running"),
+    made("crashing", "Running", pendingReasons=[waits("CrashLoop", 1, started=True)]),
     made("half", "Running", aggregate=aggregate(running=1, pending=1, succeeded=1), message="1 waits"),
 ]
 
@@ -32,7 +40,7 @@ JOBS = [
 def test_running_jobs_come_first_and_reasons_are_counted() -> None:
     text = overview_text(JOBS, NOW, all_namespaces=True)
     sums, reasons, rows = (part.splitlines() for part in text.split("\n\n"))
-    assert sums == ["live jobs: 2 Running, 2 Pending, 1 Queued", "replicas: 3 running, 7 waiting"]
+    assert sums == ["live jobs: 3 Running, 2 Pending, 1 Queued", "replicas: 5 running, 7 waiting"]
     assert [line.split() for line in reasons[1:]] == [
         ["Unschedulable", "3", "2"],
         ["PreviousObjects", "2", "1"],
@@ -41,6 +49,7 @@ def test_running_jobs_come_first_and_reasons_are_counted() -> None:
     assert rows[0].split()[:2] == ["NAMESPACE", "NAME"]
     assert [line.split(maxsplit=8)[1:] for line in rows[1:]] == [
         ["calm", "GenericJob", "Running", "2", "0", "0", "5m"],
+        ["crashing", "GenericJob", "Running", "2", "0", "0", "5m", "CrashLoop: why"],
         ["half", "GenericJob", "Running", "1", "1", "1", "5m", "1 waits"],
         ["stuck", "GenericJob", "Pending", "0", "2", "0", "5m", "Unschedulable: why"],
         ["stuck-too", "GenericJob", "Pending", "0", "2", "0", "4m", "Unschedulable: why"],
@@ -50,9 +59,9 @@ def test_running_jobs_come_first_and_reasons_are_counted() -> None:
 
 def test_the_same_for_programs() -> None:
     found = overview(JOBS)
-    assert found["replicas"] == {"running": 3, "waiting": 7, "done": 1}
+    assert found["replicas"] == {"running": 5, "waiting": 7, "done": 1}
     assert found["reasons"]["Unschedulable"] == {"replicas": 3, "jobs": 2}
-    assert [one["name"] for one in found["jobs"]] == ["calm", "half", "stuck", "stuck-too", "late"]
+    assert [one["name"] for one in found["jobs"]] == ["calm", "crashing", "half", "stuck", "stuck-too", "late"]
 
 
 def test_nothing_is_live() -> None:

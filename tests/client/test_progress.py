@@ -30,7 +30,14 @@ def text(*arguments: Any) -> str:
 
 
 def test_each_task_has_a_row() -> None:
-    waits = {"code": "Unschedulable", "message": "0/3 nodes", "since": None, "replicas": ["worker[1]"], "count": 1}
+    waits = {
+        "code": "Unschedulable",
+        "message": "0/3 nodes",
+        "since": None,
+        "replicas": ["worker[1]"],
+        "count": 1,
+        "started": False,
+    }
     found = tasks_of(
         job(pendingReasons=[waits]),
         replicas(
@@ -60,7 +67,14 @@ def test_a_failed_replica_explains_its_task() -> None:
 
 def test_replicas_that_have_ended_wait_for_nothing() -> None:
     """The replicas are read after the status, whose pending reasons can be older."""
-    waits = {"code": "ContainerCreating", "message": "", "since": None, "replicas": ["worker[0]"], "count": 1}
+    waits = {
+        "code": "ContainerCreating",
+        "message": "",
+        "since": None,
+        "replicas": ["worker[0]"],
+        "count": 1,
+        "started": False,
+    }
     (row,) = tasks_of(job(pendingReasons=[waits]), replicas(replica(0, "Failed", message="exit code 3")))
     assert row.why == "[0] exit code 3"
 

@@ -22,7 +22,9 @@ from jobgate.client.types import Aggregate, Dependents, Event, History, Job, Job
 from tests.client.scripted import aggregate, job, state
 
 NOW = datetime(2026, 1, 31, 12, 5, tzinfo=UTC)
-PENDING = [{"code": "Unschedulable", "message": "0/3 nodes", "since": None, "replicas": ["w-0"], "count": 1}]
+PENDING = [
+    {"code": "Unschedulable", "message": "0/3 nodes", "since": None, "replicas": ["w-0"], "count": 1, "started": False}
+]
 
 
 def typed(kind: type[Any], value: Any) -> Any:
@@ -107,6 +109,7 @@ REPLICA = {
     "phase": "Failed",
     "attempt": 2,
     "restartCount": 1,
+    "restartsInPlace": 0,
     "disruptions": 0,
     "leaving": False,
     "node": "n1",

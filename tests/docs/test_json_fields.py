@@ -90,6 +90,7 @@ EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
     ("docs/sdks.md", "exactOptionalPropertyTypes"): "an option of the TypeScript compiler",
     ("docs/sdks.md", "job"): "the type of a server-sent event",
     ("docs/status.md", "metadata.ownerReferences"): _OF_KUBERNETES,
+    ("docs/status.md", "restartPolicyRules"): _OF_KUBERNETES,
 }
 
 

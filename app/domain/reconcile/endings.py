@@ -96,7 +96,7 @@ def _pending_seconds(inputs: Inputs) -> float | None:
 
 def _who_waits(status: JobStatus, replicas: Mapping[Rank, Replica]) -> str:
     """Return the waiting replicas with the reasons that were recorded last, as the end of a sentence."""
-    reasons = status.pending_reasons
+    reasons = [reason for reason in status.pending_reasons if not reason.started]
     if not reasons:
         waiting = [str(key) for key, replica in replicas.items() if is_waiting([replica])]
         return f"{_named(waiting, len(waiting))}: no reason is known"

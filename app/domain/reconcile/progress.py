@@ -61,6 +61,7 @@ def next_status(
         observed_generation=inputs.plan.identity.generation,
         restarts=status.restarts + (counted and changes.restarted),
         reschedules=status.reschedules + (counted and _is_rescheduled(inputs, members)),
+        restarts_in_place=sum(replica.attempt.restarts_in_place for replica in replicas.values()),
         # Invariant: uids of anchors are only added. A pod of a deleted anchor still belongs to the job.
         anchors=(*status.anchors, *(uid for uid in inputs.observed.anchors if uid not in status.anchors)),
     )

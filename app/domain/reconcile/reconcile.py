@@ -23,6 +23,7 @@ from app.domain.reconcile.actions import (
     WriteHosts,
 )
 from app.domain.reconcile.endings import active_deadline, finish, is_removing, pending_deadline, removal_due
+from app.domain.reconcile.in_place import restart_entries
 from app.domain.reconcile.lifecycle import Budget, settle, track
 from app.domain.reconcile.progress import Changes, is_at_rest, is_resuming, next_status
 from app.domain.reconcile.resizing import Members, as_leaving, as_wanted, settled_records
@@ -237,7 +238,7 @@ def _ended_attempts(
 def _history(inputs: Inputs, status: JobStatus, steps: Mapping[Rank, Step]) -> tuple[tuple[HistoryEntry, ...], int]:
     """Return the new history rows, and how many rows about failed attempts the job has with them."""
     before = inputs.recorded.status
-    entries: list[HistoryEntry] = []
+    entries = restart_entries(inputs.recorded.replicas, inputs.observed.pods, status.phase, inputs.now)
     failure_rows = before.failure_rows
     for entry in (entry for step in steps.values() for entry in step.history):
         if entry.reason in _OF_FAILURES:

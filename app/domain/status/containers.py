@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from app.domain.kubernetes.objects import Container, ContainerStatus, Pod
-from app.domain.status.observed import ObservedContainer
+from app.domain.status.observed import ContainerRestart, ObservedContainer
 
 # With this annotation a user, or a webhook that injects a sidecar, names the container that `kubectl logs` shows.
 DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
@@ -104,6 +104,32 @@ def exit_message(failed: ObservedContainer) -> str:
     """Return the message of a failed container that has left none."""
     code = f"exit code {failed.exit_code}" + (f", signal {failed.signal}" if failed.signal else "")
     return f'container "{failed.name}" failed with {code}'
+
+
+def restarts_in_place(pod: Pod) -> tuple[ContainerRestart, ...]:
+    """Return the last restart in place of each container that the kubelet has restarted."""
+    return tuple(
+        ContainerRestart(container=status.name, number=status.restart_count, cause=last_end(status))
+        for status in (*init_statuses(pod), *main_statuses(pod))
+        if status.restart_count
+    )
+
+
+def last_end(status: ContainerStatus) -> str:
+    """Return how the container ended last, such as `exit code 1, Error: no such rate`; empty if that is not known."""
+    end = status.last_state.terminated or status.state.terminated
+    if end is None:
+        return ""
+    how = f"exit code {end.exit_code}" + (f", {end.reason}" if end.reason else "")
+    message = end.message.strip()
+    # A termination message may be the end of a log, whose last line is the cause.
+    return how + (f": {message.splitlines()[-1]}" if message else "")
+
+
+def ended_at(status: ContainerStatus) -> datetime | None:
+    """Return when the container ended last; None if it never has."""
+    end = status.state.terminated or status.last_state.terminated
+    return _time(end.finished_at) if end is not None else None
 
 
 def _container(status: ContainerStatus, *, init: bool, default: bool) -> ObservedContainer:

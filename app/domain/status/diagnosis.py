@@ -1,11 +1,11 @@
 """Finds the pending reason of a pod: a code of jobgate and the message of the cluster."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
 from app.domain.kubernetes.objects import ContainerStatus, Event, ObjectCondition, Pod
-from app.domain.status.containers import init_statuses, main_statuses
+from app.domain.status.containers import ended_at, init_statuses, last_end, main_statuses
 from app.domain.status.observed import PendingReason
 from app.domain.vocabulary import PendingCode
 
@@ -65,6 +65,15 @@ def diagnose(pod: Pod) -> PendingReason | None:
     return _bound(pod, since or pod.metadata.creation_timestamp)
 
 
+def diagnose_started(pod: Pod) -> PendingReason | None:
+    """Return the fault that keeps a container of a started pod from running again; None if there is none.
+
+    A pod stays started while the kubelet restarts its containers in place: a sidecar, or a container with
+    `restartPolicyRules` or in a pod that restarts its containers.
+    """
+    return _fault((*init_statuses(pod), *main_statuses(pod)), pod.metadata.creation_timestamp)
+
+
 def diagnose_events(events: Sequence[Event]) -> PendingReason | None:
     """Return the pending reason in the newest Events of a pod; None if they report progress or nothing known."""
     # The API server returns Events in no useful order.
@@ -97,11 +106,9 @@ def _bound(pod: Pod, since: datetime | None) -> PendingReason | None:
     inits = init_statuses(pod)
     statuses = (*inits, *main_statuses(pod))
     # A fault explains the wait better than the progress of the other containers.
-    for status in statuses:
-        waiting = status.state.waiting
-        if waiting is not None and waiting.reason in _FAULTS:
-            message = f'container "{status.name}": {waiting.message or waiting.reason}'
-            return PendingReason(code=_FAULTS[waiting.reason], message=message, since=since)
+    fault = _fault(statuses, since)
+    if fault is not None:
+        return fault
     # Init containers run one after another, so the first one that is not done is the present one.
     initializing = next((s for s in inits if not _is_done(s)), None)
     if initializing is not None and initializing.state.running is not None:
@@ -112,6 +119,20 @@ def _bound(pod: Pod, since: datetime | None) -> PendingReason | None:
         message = waits[0].state.waiting.message if waits and waits[0].state.waiting else ""
         message = message or f"node {pod.spec.node_name} is preparing the containers"
         return PendingReason(code=PendingCode.CONTAINER_CREATING, message=message, since=since)
+    return None
+
+
+def _fault(statuses: Iterable[ContainerStatus], since: datetime | None) -> PendingReason | None:
+    """Return the fault of the first container that has one. A container that ran before is at fault since its end."""
+    for status in statuses:
+        waiting = status.state.waiting
+        if waiting is not None and waiting.reason in _FAULTS:
+            code = _FAULTS[waiting.reason]
+            message = f'container "{status.name}": {waiting.message or waiting.reason}'
+            # The kubelet's message contains the name of the pod and the length of the wait, but not the cause.
+            if code is PendingCode.CRASH_LOOP and (cause := last_end(status)):
+                message = f'container "{status.name}" is restarted again and again: {cause}'
+            return PendingReason(code=code, message=message, since=ended_at(status) or since)
     return None
 
 

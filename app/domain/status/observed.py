@@ -38,8 +38,21 @@ class ObservedContainer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerRestart:
+    """A restart in place: the kubelet started a container of a pod again, for the `number`-th time. `cause` is how the
+    run before ended; empty if that is not known.
+    """
+
+    container: str
+    number: int
+    cause: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PendingReason:
-    """Why a replica does not run yet: a code of jobgate and the message of the cluster."""
+    """Why a replica does not run, or which fault a container of a running one has: a code of jobgate and the message of
+    the cluster.
+    """
 
     code: PendingCode
     message: str
@@ -78,6 +91,7 @@ class ObservedPod:
     pending: PendingReason | None = None
     containers: tuple[ObservedContainer, ...] = ()
     followed: bool = True
+    restarts_in_place: tuple[ContainerRestart, ...] = ()
 
     @property
     def deleting(self) -> bool:

@@ -17,9 +17,16 @@ from typing import Final
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Pod
 from app.domain.plan import Rank
-from app.domain.status.containers import exit_message, first_to_fail, has_started, observed_containers, sidecars
-from app.domain.status.diagnosis import diagnose
-from app.domain.status.observed import ObservedContainer, ObservedPod
+from app.domain.status.containers import (
+    exit_message,
+    first_to_fail,
+    has_started,
+    observed_containers,
+    restarts_in_place,
+    sidecars,
+)
+from app.domain.status.diagnosis import diagnose, diagnose_started
+from app.domain.status.observed import ObservedContainer, ObservedPod, PendingReason
 from app.domain.vocabulary import ReplicaPhase
 
 _FINAL: Final = {"Succeeded": ReplicaPhase.SUCCEEDED, "Failed": ReplicaPhase.FAILED}
@@ -70,9 +77,16 @@ def observe_pod(pod: Pod, *, lost_nodes: Collection[str]) -> ObservedPod:
         deletion_deadline=metadata.deletion_timestamp,
         held=labels.EVIDENCE_FINALIZER in metadata.finalizers,
         created_at=metadata.creation_timestamp,
-        pending=diagnose(pod) if phase in (ReplicaPhase.CREATING, ReplicaPhase.PENDING) else None,
+        pending=_pending(pod, phase),
         containers=containers,
+        restarts_in_place=restarts_in_place(pod),
     )
+
+
+def _pending(pod: Pod, phase: ReplicaPhase) -> PendingReason | None:
+    if phase is ReplicaPhase.RUNNING:
+        return diagnose_started(pod)
+    return diagnose(pod) if phase in (ReplicaPhase.CREATING, ReplicaPhase.PENDING) else None
 
 
 def disruption_of(pod: Pod) -> str | None:

@@ -55,6 +55,11 @@ class Attempt:
         shown = choose_container(self.containers, None)
         return shown.name if shown is not None else None
 
+    @property
+    def restarts_in_place(self) -> int:
+        """How often the kubelet has restarted containers of the pod."""
+        return sum(container.restart_count for container in self.containers)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
@@ -92,13 +97,17 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPendingReason:
-    """A pending reason with its replicas: the first 20 of them, and the number of all."""
+    """A pending reason with its replicas: the first 20 of them, and the number of all.
+
+    `started` says that these replicas have started and have this fault while they run; otherwise they wait for it.
+    """
 
     code: str
     message: str
     since: datetime | None
     replicas: tuple[str, ...]
     count: int
+    started: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +180,7 @@ class JobStatus:
 
     `resumes` is the number of resumes after a pause; a dialect can render the pods of a resumed job differently.
     `restarts` is the number of restarts after failures, `reschedules` the number of disruptions and resizes.
+    `restarts_in_place` is how often the kubelet has restarted containers of the current attempts.
     `transitions` are the newest ten and the last one into each phase, the oldest first.
 
     `crashed` are the last failures of at most twenty replicas that are being restarted and do not run yet.
@@ -196,6 +206,7 @@ class JobStatus:
     resumes: int = 0
     restarts: int = 0
     reschedules: int = 0
+    restarts_in_place: int = 0
     transitions: tuple[Transition, ...] = ()
     crashed: tuple[ReplicaFailure, ...] = ()
     restored_at: datetime | None = None

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from app.domain.plan import Rank
 from app.domain.reconcile.lifecycle import has_failed, was_stopped
@@ -22,6 +23,14 @@ _PASSING = frozenset({PendingCode.QUEUED, PendingCode.NAME_TERMINATING, PendingC
 NAME_TERMINATING = PendingReason(
     code=PendingCode.NAME_TERMINATING, message="the pod of the previous attempt is still terminating"
 )
+
+
+class _Group(NamedTuple):
+    """What the replicas of one pending reason have in common."""
+
+    started: bool
+    code: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,13 +73,15 @@ def situation(
     """Return the phase of a live job, from its former phase and its replicas.
 
     `scaling` describes a resize that is in progress, `crashed` has the failures of replicas that are restarted, and
-    `reasons` are the pending reasons of the waiting replicas.
+    `reasons` are the pending reasons of the waiting replicas and the faults of the started ones.
 
     Before its first start, a job is Creating until a replica has a node, and then Pending until all have started. After
     it, the job is Running, Scaling or Restarting until it ends or is paused. It is Unknown if no node of it answers.
     """
     total = sum(counts.values())
     waiting = counts[ReplicaPhase.CREATING] + counts[ReplicaPhase.PENDING]
+    faults = [reason for reason in reasons if reason.started]
+    reasons = [reason for reason in reasons if not reason.started]
     live = total - counts[ReplicaPhase.SUCCEEDED] - counts[ReplicaPhase.FAILED] - counts[ReplicaPhase.DELETED]
     # A job with one replica on a node that answers still has a known phase.
     if live and counts[ReplicaPhase.UNKNOWN] == live:
@@ -82,9 +93,8 @@ def situation(
     if scaling is not None:
         return Situation(phase=JobPhase.SCALING, reason=Reason.SCALING, message=scaling)
     if not waiting:
-        return Situation(
-            phase=JobPhase.RUNNING, reason=Reason.STARTED, message=f"{live} of {total} replicas are running"
-        )
+        message = f"{live} of {total} replicas are running{_faults(faults)}"
+        return Situation(phase=JobPhase.RUNNING, reason=Reason.STARTED, message=message)
     if status.started_at is not None:
         message = f"{waiting} of {total} replicas are restarting{_crash_list(crashed) or _obstacle(reasons)}"
         return Situation(phase=JobPhase.RESTARTING, reason=_restart_reason(status, replicas), message=message)
@@ -140,6 +150,13 @@ def _obstacle(reasons: Sequence[JobPendingReason]) -> str:
     return f": {why.code}: {why.message}" if why is not None and not _vagueness(why) else ""
 
 
+def _faults(faults: Sequence[JobPendingReason]) -> str:
+    """Return how many started replicas have a fault, and the most frequent one, as the end of a sentence."""
+    if not faults:
+        return ""
+    return f", {sum(one.count for one in faults)} with a fault: {faults[0].code}: {faults[0].message}"
+
+
 def _lacks_pod(replica: Replica) -> bool:
     """Return whether the replica is between two attempts."""
     return replica.attempt.pod_uid is None or replica.attempt.outcome is not None
@@ -175,27 +192,30 @@ def pending_reasons(
 ) -> tuple[JobPendingReason, ...]:
     """Return the pending reasons of all replicas, grouped by code and message, the most frequent first.
 
-    If there are many messages, the last groups have the replicas with all other messages of a code.
+    Replicas that have started form other groups than those that wait. If there are many messages, the last groups have
+    the replicas with all other messages of a code.
     """
-    groups: dict[tuple[str, str], list[tuple[Rank, datetime | None]]] = {}
+    groups: dict[_Group, list[tuple[Rank, datetime | None]]] = {}
     for key, replica in replicas.items():
         reason = _why(replica, pods.get(key, []), observed, now, crashed.get(key))
         if reason is not None:
-            groups.setdefault((reason.code, one_line(reason.message)), []).append((key, reason.since))
+            group = _Group(replica.phase is ReplicaPhase.RUNNING, reason.code, one_line(reason.message))
+            groups.setdefault(group, []).append((key, reason.since))
     # The text breaks ties, so that an unchanged state gives an equal status and nothing is written.
     ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
-    others: dict[tuple[str, str], list[tuple[Rank, datetime | None]]] = {}
-    for (code, _), members in ordered[MAX_REASONS:]:
-        others.setdefault((code, OTHER_MESSAGES), []).extend(members)
+    others: dict[_Group, list[tuple[Rank, datetime | None]]] = {}
+    for group, members in ordered[MAX_REASONS:]:
+        others.setdefault(group._replace(message=OTHER_MESSAGES), []).extend(members)
     return tuple(
         JobPendingReason(
-            code=code,
-            message=message,
+            code=group.code,
+            message=group.message,
             since=min((since for _, since in members if since is not None), default=None),
             replicas=tuple(str(key) for key, _ in members[:SHOWN_REPLICAS]),
             count=len(members),
+            started=group.started,
         )
-        for (code, message), members in [*ordered[:MAX_REASONS], *others.items()]
+        for group, members in [*ordered[:MAX_REASONS], *others.items()]
     )
 
 
@@ -207,9 +227,11 @@ def _why(
         return _back_off(failure, f"attempt {replica.attempt.number + 1} follows") if failure is not None else None
     if replica.attempt.stopping is not None:
         return NAME_TERMINATING
+    current = next((pod for pod in pods if pod.attempt == replica.attempt.number), None)
+    if replica.phase is ReplicaPhase.RUNNING:
+        return current.pending if current is not None else None
     if replica.phase not in (ReplicaPhase.CREATING, ReplicaPhase.PENDING):
         return None
-    current = next((pod for pod in pods if pod.attempt == replica.attempt.number), None)
     if current is not None:
         # A cause in the pod's status is newer than its Events, which are read at intervals.
         if current.pending is not None and current.pending.code not in VAGUE:

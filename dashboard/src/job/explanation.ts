@@ -9,7 +9,7 @@ export interface Explanation {
   headline: string;
   /** The message of the status, unless the headline contains it. */
   detail: string;
-  /** Why replicas wait, the most frequent reason first. */
+  /** Why replicas wait, and the faults of those that run, the most frequent first. */
   waiting: readonly Waiting[];
   failure: Failure | null;
 }

@@ -23,6 +23,7 @@ const UNSCHEDULABLE = {
   since: at(5),
   replicas: ["worker[0]", "worker[1]", "worker[2]", "worker[3]"],
   count: 25,
+  started: false,
 } as const;
 const AGGREGATE = { creating: 25, pending: 0, running: 5, succeeded: 0, failed: 0, unknown: 0, deleted: 0 };
 

@@ -124,6 +124,7 @@ statuses = st.builds(
     ended_by=failure_summaries,
     first_failure=st.none() | replica_failures,
     failure_rows=counts,
+    restarts_in_place=counts,
     initialized_at=maybe_moment,
     started_at=maybe_moment,
     finished_at=maybe_moment,
@@ -186,7 +187,8 @@ def test_a_document_has_only_the_fields_that_differ_from_their_defaults() -> Non
     # As stored jobs are read with them, these values never change.
     assert through_json(codec.dump(JobStatus())) == {
         "phase": "Queued", "reason": "Submitted", "message": "", "aggregate": {}, "pending_reasons": [],
-        "conditions": [], "observed_generation": 0, "resumes": 0, "restarts": 0, "reschedules": 0, "transitions": [],
+        "conditions": [], "observed_generation": 0, "resumes": 0, "restarts": 0, "reschedules": 0,
+        "restarts_in_place": 0, "transitions": [],
         "crashed": [], "restored_at": None, "ended_by": {"first": [], "failed": 0, "disrupted": 0},
         "first_failure": None, "failure_rows": 0, "initialized_at": None, "started_at": None, "active_since": None,
         "finished_at": None, "observed_at": None, "pending_since": None, "gone_at": None, "quiet": False, "anchors": [],

@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from app.domain.kubernetes.objects import Event, Pod
-from app.domain.status.diagnosis import diagnose, diagnose_events
+from app.domain.status.diagnosis import diagnose, diagnose_events, diagnose_started
 
 T0, T1 = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
 SCHEDULED = {"type": "PodScheduled", "status": "True", "lastTransitionTime": T1}
@@ -78,6 +78,66 @@ def test_a_started_sidecar_delays_nothing() -> None:
 def test_a_running_pod_has_no_pending_reason() -> None:
     running = {"name": "main", "state": {"running": {"startedAt": T0}}}
     assert diagnose(a_pod({"conditions": [SCHEDULED], "containerStatuses": [running]})) is None
+
+
+CRASHED = {"terminated": {"exitCode": 1, "reason": "Error", "message": "loading\nno such rate\n", "finishedAt": T1}}
+STARTS_AGAIN = {"waiting": {"reason": "ContainerCreating"}}
+
+
+def backing_off(name: str, reason: str = "CrashLoopBackOff", **last: Any) -> dict[str, Any]:
+    state = {
+        "waiting": {"reason": reason, "message": f"back-off 5m0s restarting failed container={name} pod=j-0_ns(u)"}
+    }
+    return {"name": name, "state": state, "lastState": last or CRASHED, "restartCount": 4}
+
+
+def started(*containers: dict[str, Any], init: tuple[dict[str, Any], ...] = ()) -> Pod:
+    main = {"name": "main", "state": {"running": {"startedAt": T0}}}
+    return a_pod(
+        {
+            "phase": "Running",
+            "conditions": [SCHEDULED],
+            "initContainerStatuses": init,
+            "containerStatuses": containers or [main],
+        }
+    )
+
+
+LOOP = 'container "%s" is restarted again and again: exit code 1, Error: no such rate'
+
+
+@pytest.mark.parametrize(
+    ("pod", "expected"),
+    [
+        (started(), None),
+        (started(backing_off("train")), ("CrashLoop", LOOP % "train")),
+        (started(init=(backing_off("proxy"),)), ("CrashLoop", LOOP % "proxy")),
+        (
+            started(backing_off("train", terminated={"exitCode": 137, "reason": "OOMKilled"})),
+            ("CrashLoop", 'container "train" is restarted again and again: exit code 137, OOMKilled'),
+        ),
+        # The image, a Secret or the program of a later run.
+        (started(backing_off("train", "ImagePullBackOff")), ("ImagePull", 'container "train": back-off 5m0s')),
+        (started(backing_off("train", "CreateContainerConfigError")), ("ContainerConfig", 'container "train": back')),
+        (started(backing_off("train", "CreateContainerError")), ("ContainerStart", 'container "train": back-off')),
+        # A restart in progress is no fault.
+        (started({"name": "train", "state": STARTS_AGAIN, "lastState": CRASHED}), None),
+        (started({"name": "train", "state": {"running": {"startedAt": T0}}, "lastState": CRASHED}), None),
+    ],
+)
+def test_the_fault_of_a_started_pod(pod: Pod, expected: tuple[str, str] | None) -> None:
+    fault = diagnose_started(pod)
+    assert (fault is None) is (expected is None)
+    if fault is not None and expected is not None:
+        assert fault.code == expected[0]
+        assert fault.message.startswith(expected[1])
+
+
+def test_a_container_that_crashes_is_at_fault_since_its_last_end() -> None:
+    pod = started(backing_off("train"))
+    for found in (diagnose_started(pod), diagnose(pod)):
+        assert found is not None
+        assert found.since == datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
 
 
 def event(reason: str, message: str = "", minute: int = 0) -> Event:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Pod
 from app.domain.plan import Rank
-from app.domain.status.observed import ObservedPod
+from app.domain.status.observed import ContainerRestart, ObservedPod
 from app.domain.status.pods import observe_pod
 from app.domain.vocabulary import PendingCode, ReplicaPhase
 
@@ -94,6 +94,19 @@ def test_a_container_that_is_restarted_in_place_has_started() -> None:
     assert observed.phase is ReplicaPhase.RUNNING
     assert observed.containers[0].state == "waiting"
     assert observed.containers[0].exit_code == 1
+
+
+def test_a_running_pod_has_its_fault_and_its_restarts_in_place() -> None:
+    waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s"}}
+    crashed = {"name": "c0", "state": waiting, "lastState": ended(1, reason="Error"), "restartCount": 3}
+    observed = seen(a_pod(RUNNING, containerStatuses=[crashed]))
+    assert (observed.phase, observed.pending and observed.pending.code) == (
+        ReplicaPhase.RUNNING,
+        PendingCode.CRASH_LOOP,
+    )
+    assert observed.restarts_in_place == (ContainerRestart(container="c0", number=3, cause="exit code 1, Error"),)
+    # A pod that has ended has no fault that could pass.
+    assert seen(a_pod(RUNNING, containerStatuses=[crashed], phase="Failed")).pending is None
 
 
 def test_a_lost_node_makes_live_pods_unknown_and_ended_ones_stay() -> None:

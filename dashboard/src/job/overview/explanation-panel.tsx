@@ -23,7 +23,7 @@ function WaitingList({ waiting }: { waiting: readonly Waiting[] }) {
   return (
     <ul className="job-waiting">
       {waiting.map(({ code, message, replicas, since }) => (
-        <li key={`${code} ${message}`}>
+        <li key={`${code} ${message} ${replicas}`}>
           <strong>{code}</strong>: {message}{" "}
           <span className="secondary">
             {replicas}

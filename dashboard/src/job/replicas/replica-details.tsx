@@ -17,7 +17,7 @@ interface ReplicaDetailsProps {
 
 /** A replica with its attempts, the newest first. */
 export function ReplicaDetails({ job, replica, attempt }: ReplicaDetailsProps) {
-  const { phase, name, node, podIP, restartCount, disruptions, retryAt, leaving, attempts } = replica;
+  const { phase, name, node, podIP, restartCount, restartsInPlace, disruptions, retryAt, leaving, attempts } = replica;
   const chosen = attempt ?? attempts.at(-1)?.number;
   return (
     <>
@@ -31,6 +31,7 @@ export function ReplicaDetails({ job, replica, attempt }: ReplicaDetailsProps) {
         <Fact name="Node" value={node} />
         <Fact name="Address" value={podIP} />
         <Fact name="Restarts" value={String(restartCount)} />
+        {restartsInPlace > 0 && <Fact name="Restarts in place" value={String(restartsInPlace)} />}
         <Fact name="Disruptions" value={String(disruptions)} />
       </dl>
       {attempts.length === 0 && <p className="secondary">No pod of this replica has been created yet.</p>}

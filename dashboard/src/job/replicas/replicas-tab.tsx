@@ -40,6 +40,10 @@ export function ReplicasTab({ job }: { job: Job }) {
   );
 }
 
+function restartsOf({ restartCount, restartsInPlace }: Replica): string {
+  return restartsInPlace === 0 ? String(restartCount) : `${restartCount} (+${restartsInPlace} in place)`;
+}
+
 interface ReplicaFilterBarProps {
   replicas: readonly Replica[];
   filters: ReplicaFilters;
@@ -89,7 +93,7 @@ const COLUMNS: readonly Column<Replica>[] = [
   },
   { title: "Phase", className: "replica-phase", cell: ({ phase }) => <PhaseBadge phase={phase} /> },
   { title: "Attempt", className: "replica-number", cell: ({ attempt }) => attempt },
-  { title: "Restarts", className: "replica-number", cell: ({ restartCount }) => restartCount },
+  { title: "Restarts", className: "replica-number", cell: restartsOf },
   { title: "Disruptions", className: "replica-number", cell: ({ disruptions }) => disruptions },
   { title: "Node", className: "replica-node", cell: ({ node }) => node ?? "–" },
   { title: "Started", className: "replica-started", cell: ({ startedAt }) => <When time={startedAt} /> },
