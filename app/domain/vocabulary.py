@@ -218,6 +218,8 @@ class Reason(StrEnum):
     CONTAINER_RESTARTED = "ContainerRestarted"  # of history rows: in place, by the kubelet
     REPLICA_FAILED = "ReplicaFailed"  # of history rows: no attempt follows now
     NODE_LOST = "NodeLost"
+    # The node refused the pod and gave no reason.
+    POD_REFUSED = "PodRefused"
     POD_VANISHED = "PodVanished"
     POD_DELETED = "PodDeleted"
     DISRUPTED = "Disrupted"

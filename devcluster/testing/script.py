@@ -84,6 +84,8 @@ class ScriptPlayer:
                 self._does[action](step[action])
                 self._context.changed()
         except (ScriptError, KeyError, TypeError, AttributeError) as error:
+            # As a program that fails. A pod without ended containers would be one that the node refused.
+            self.stop()
             self._state.failure = ("InvalidScript", str(error))
             self._context.changed()
 

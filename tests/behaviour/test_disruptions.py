@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 
 from tests.behaviour.client import Jobs
 from tests.behaviour.manifests import job, task
@@ -110,12 +111,16 @@ async def test_the_eviction_api_disrupts_too(jobs: Jobs) -> None:
     assert first_of(replica)["reason"] == "EvictionByEvictionAPI"
 
 
-async def test_a_node_that_refuses_a_pod_disrupts_it(jobs: Jobs) -> None:
-    play: list[dict[str, Any]] = [{"fail": {"reason": "UnexpectedAdmissionError", "message": "device plugin is away"}}]
-    await jobs.submit(job("refused", task(play=play)))
-    replica = await jobs.until_replica("refused", is_replaced)
+@pytest.mark.parametrize("reason", ["UnexpectedAdmissionError", "TopologyAffinityError", "ReasonOfTomorrow"])
+async def test_a_node_that_refuses_a_pod_disrupts_it(jobs: Jobs, reason: str) -> None:
+    name = f"refused-{reason.lower()}"
+    play: list[dict[str, Any]] = [{"fail": {"reason": reason, "message": "Pod was rejected: no room"}}]
+    await jobs.submit(job(name, task(play=play)))
+    replica = await jobs.until_replica(name, is_replaced)
     assert replica["restartCount"] == 0
-    assert first_of(replica)["reason"] == "UnexpectedAdmissionError"
+    first = first_of(replica)
+    assert (first["outcome"], first["reason"], first["exitCode"]) == ("Disrupted", reason, None)
+    await jobs.cancel(name)
 
 
 async def test_after_so_many_disruptions_the_replica_has_failed(

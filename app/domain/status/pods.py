@@ -26,25 +26,11 @@ from app.domain.status.containers import (
     sidecars,
 )
 from app.domain.status.diagnosis import diagnose, diagnose_started
+from app.domain.status.disruptions import disruption_of
 from app.domain.status.observed import ObservedContainer, ObservedPod, PendingReason
 from app.domain.vocabulary import ReplicaPhase
 
 _FINAL: Final = {"Succeeded": ReplicaPhase.SUCCEEDED, "Failed": ReplicaPhase.FAILED}
-# The values of status.reason with which the kubelet or the node controller ends a pod itself.
-_DISRUPTIONS: Final = frozenset(
-    {
-        "Evicted",
-        "Preempting",
-        "NodeLost",
-        "NodeAffinity",
-        "NodeShutdown",
-        "Shutdown",
-        "Terminated",
-        "UnexpectedAdmissionError",
-    }
-)
-# The kubelet appends the resource that its node lacks, as in OutOfcpu or OutOfmemory.
-_OUT_OF: Final = "OutOf"
 
 
 def observe_pod(pod: Pod, *, lost_nodes: Collection[str]) -> ObservedPod:
@@ -87,15 +73,6 @@ def _pending(pod: Pod, phase: ReplicaPhase) -> PendingReason | None:
     if phase is ReplicaPhase.RUNNING:
         return diagnose_started(pod)
     return diagnose(pod) if phase in (ReplicaPhase.CREATING, ReplicaPhase.PENDING) else None
-
-
-def disruption_of(pod: Pod) -> str | None:
-    """Return the reason for which the cluster disrupted the pod; None if it did not."""
-    for condition in pod.status.conditions:
-        if condition.type == "DisruptionTarget" and condition.status == "True":
-            return condition.reason or condition.type
-    reason = pod.status.reason
-    return reason if reason in _DISRUPTIONS or reason.startswith(_OUT_OF) else None
 
 
 def _phase(pod: Pod, lost_nodes: Collection[str]) -> ReplicaPhase:

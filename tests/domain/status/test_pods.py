@@ -16,6 +16,7 @@ from app.domain.vocabulary import PendingCode, ReplicaPhase
 T0, T1 = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
 AT_T1 = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
 RUNNING = {"running": {"startedAt": T0}}
+EVICTED = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
 WAITING = {"waiting": {"reason": "ContainerCreating"}}
 
 
@@ -170,32 +171,8 @@ def test_signal(state: dict[str, Any], signal: int | None) -> None:
     assert seen(a_pod(state)).containers[0].signal == signal
 
 
-def condition(reason: str, status: str = "True") -> dict[str, Any]:
-    return {"conditions": [{"type": "DisruptionTarget", "status": status, "reason": reason}]}
-
-
-@pytest.mark.parametrize(
-    ("status", "disruption"),
-    [
-        ({}, None),
-        (condition("EvictionByEvictionAPI"), "EvictionByEvictionAPI"),
-        (condition("PreemptionByScheduler"), "PreemptionByScheduler"),
-        (condition("DeletionByTaintManager"), "DeletionByTaintManager"),
-        (condition("DeletionByPodGC"), "DeletionByPodGC"),
-        (condition("TerminationByKubelet"), "TerminationByKubelet"),
-        (condition("PreemptionByScheduler", "False"), None),
-        ({"reason": "Evicted"}, "Evicted"),
-        ({"reason": "OutOfcpu"}, "OutOfcpu"),
-        ({"reason": "UnexpectedAdmissionError"}, "UnexpectedAdmissionError"),
-        ({"reason": "DeadlineExceeded"}, None),
-    ],
-)
-def test_disruption(status: dict[str, Any], disruption: str | None) -> None:
-    assert seen(a_pod(ended(1), phase="Failed", **status)).disruption == disruption
-
-
 def test_a_succeeded_pod_was_not_disrupted() -> None:
-    pod = a_pod(ended(0), phase="Succeeded", **condition("EvictionByEvictionAPI"))
+    pod = a_pod(ended(0), phase="Succeeded", conditions=[EVICTED])
     assert seen(pod).disruption is None
 
 
