@@ -20,6 +20,7 @@ from app.domain.plan import JobPlan, Manifest
 from app.domain.policy.template import DeclaredTemplate
 from app.domain.status.log_lines import one_line
 from app.domain.status.observed import RefusalVerdict
+from app.domain.status.refusal_messages import refusal_message
 from app.domain.status.refusals import judge
 from app.domain.vocabulary import PendingCode, Reason
 
@@ -125,7 +126,11 @@ def refusals(checked: CheckedObject, answer: Answer) -> list[ClusterFinding]:
         return []
     verdict, code = _judged(answer)
     effect = FindingEffect.FAILS if verdict is RefusalVerdict.FAIL else FindingEffect.WAITS
-    places = [(field, f"{field}: {message}") for _, message, field in answer.causes if field] or [("", answer.message)]
+    namespace = checked.manifest["metadata"]["namespace"]
+    whole = refusal_message(code, answer.status, answer.message, namespace)
+    fields = [(field, f"{field}: {message}") for _, message, field in answer.causes if field]
+    # A namespace that is being deleted has the cause metadata.namespace, which is no field of the object to correct.
+    places = fields if fields and code not in _OF_NAMESPACE else [("", whole)]
     return [_finding(checked, field, effect, code, detail) for field, detail in places[:_MOST_FINDINGS]]
 
 

@@ -173,6 +173,8 @@ async def test_a_namespace_deleted_under_a_running_job_fails_it_and_keeps_its_hi
     (await jobs.kube.delete(f"/api/v1/namespaces/{jobs.namespace}")).ok()
     status = await jobs.until("orphan", "Failed")
     assert status["reason"] in ("NamespaceTerminating", "NamespaceDeleted")
+    deleted = (f"the namespace {jobs.namespace} is being deleted", f"the namespace {jobs.namespace} has been deleted")
+    assert status["message"].startswith(deleted)
     await jobs.kube.gone(f"/api/v1/namespaces/{jobs.namespace}", within=120)
     reasons = [row["reason"] for row in (await jobs.read_uid(uid, "history"))["items"]]
     assert "ReplicasStarted" in reasons

@@ -131,7 +131,8 @@ def test_a_warning_names_its_field_if_it_begins_with_one() -> None:
 
 
 def test_a_shared_object_has_no_field() -> None:
-    service = CheckedObject(manifest={"kind": "Service", "metadata": {"name": "train"}}, template=None)
+    metadata = {"name": "train", "namespace": "team-a"}
+    service = CheckedObject(manifest={"kind": "Service", "metadata": metadata}, template=None)
     (finding,) = refusals(service, Answer(status=422, reason="Invalid", message="no", causes=(("", "no", "spec.x"),)))
     assert (finding.object, finding.task, finding.pointer) == ("Service train", None, "")
 

@@ -29,6 +29,8 @@ from app.domain.cache.values import SecretValues
 from app.domain.cache.vocabulary import JobType, SetPart
 from app.domain.errors import DomainError
 from app.domain.plan import Manifest
+from app.domain.status.refusal_messages import refusal_message
+from app.domain.status.refusals import judge
 from app.faultpoints import FaultPoint, reached
 from app.k8s.api import KubeApi
 from app.k8s.errors import (
@@ -145,7 +147,7 @@ class SampleActuator:
         except (KubeServerError, KubeTooManyRequests):
             raise
         except (KubeStatusError, DomainError) as error:
-            work.refusals[part] = error.message
+            work.refusals[part] = _refusal(work, error)
             log.info("sample.create_refused", set=work.subject.identity.uid, object=str(part), error=error.message)
             return False
         work.refusals.pop(part, None)
@@ -239,3 +241,12 @@ async def _each(do: Callable[[RuntimeServer], Awaitable[None]], servers: Sequenc
     for outcome in outcomes:
         if isinstance(outcome, BaseException):
             raise outcome
+
+
+def _refusal(work: SampleWork, error: KubeStatusError | DomainError) -> str:
+    """Return the message of a refused create for the status of the set."""
+    if isinstance(error, DomainError):
+        return error.message
+    causes = [(cause.reason, cause.message) for cause in error.causes]
+    _, code = judge(error.status, error.reason, error.message, causes, seen_before=True)
+    return refusal_message(code, error.status, error.message, work.subject.identity.namespace)

@@ -25,6 +25,7 @@ from app.domain.plan import JobPlan, Manifest, Rank
 from app.domain.reconcile.actions import Action, CreatePod, MarkAnchor
 from app.domain.status.created import UnusableObject, altered_message, require_own
 from app.domain.status.observed import AlteredObject, ClusterRefusal, RefusalVerdict
+from app.domain.status.refusal_messages import refusal_message
 from app.domain.status.refusals import judge
 from app.domain.vocabulary import PendingCode
 from app.faultpoints import FaultPoint, reached
@@ -281,9 +282,11 @@ class Creator:
                 [(cause.reason, cause.message) for cause in error.causes],
                 seen_before=work.established,
             )
-            message = error.message
+            status, message = error.status, error.message
         else:
-            verdict, code, message = RefusalVerdict.RETRY, PendingCode.CLUSTER_UNREACHABLE, str(error)
+            verdict, code = RefusalVerdict.RETRY, PendingCode.CLUSTER_UNREACHABLE
+            status, message = None, str(error)
+        message = refusal_message(code, status, message, work.plan.identity.namespace)
         metrics.REFUSED.labels(code).inc()
         log.info("create.refused", replica=str(key), verdict=verdict, code=code)
         self._note(

@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.domain.status.refusal_messages import refusal_message
 from app.domain.status.refusals import judge
 
 RBAC = 'pods is forbidden: User "gateway" cannot create resource "pods" in API group "" in the namespace "default"'
@@ -65,3 +66,31 @@ def test_a_deleted_namespace_fails_its_jobs() -> None:
 def test_the_cause_is_enough_for_a_terminating_namespace() -> None:
     causes = [("NamespaceTerminating", "namespace term is being terminated")]
     assert judge(403, "Forbidden", "reworded", causes, seen_before=True) == ("fail", "NamespaceTerminating")
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "message", "said"),
+    [
+        (403, "Forbidden", TERMINATING, "the namespace team-a is being deleted, so nothing can be created in it"),
+        (404, "NotFound", 'namespaces "team-a" not found', "the namespace team-a has been deleted"),
+        (401, "Unauthorized", "Unauthorized", "the cluster does not accept the credentials of jobgate: Unauthorized"),
+        (403, "Forbidden", RBAC, f"jobgate lacks a right in the cluster, which an operator can grant: {RBAC}"),
+        (413, "", "limit is 3145728", "the object is too large for the cluster: limit is 3145728"),
+        (500, "", "etcdserver: request is too large", "is too large for the cluster: etcdserver: request is too large"),
+        (429, "TooManyRequests", "too many requests", "the API server of the cluster is busy: too many requests"),
+        (503, "", "etcdserver: no leader", "the API server of the cluster reports an error: etcdserver: no leader"),
+        (403, "Forbidden", QUOTA, QUOTA),
+        (403, "Forbidden", WEBHOOK, WEBHOOK),
+        (403, "Forbidden", "", "the cluster refuses the object with 403 and without a message"),
+    ],
+)
+def test_a_refusal_names_its_cause_in_the_words_of_a_user(status: int, reason: str, message: str, said: str) -> None:
+    _, code = judge(status, reason, message, seen_before=True)
+    assert refusal_message(code, status, message, "team-a").endswith(said)
+
+
+def test_a_namespace_that_is_not_there_yet_and_a_cluster_that_does_not_answer_are_named() -> None:
+    _, code = judge(404, "NotFound", 'namespaces "team-a" not found', seen_before=False)
+    assert refusal_message(code, 404, "", "team-a") == "the namespace team-a does not exist"
+    unreachable = refusal_message("ClusterUnreachable", None, "timed out", "team-a")
+    assert unreachable == "the API server of the cluster does not answer: timed out"

@@ -100,7 +100,7 @@ async def test_no_pod_is_created_for_a_job_whose_objects_are_refused(harness: Ha
     await harness.inject(verb="create", resource="configmaps", status=503, message="no etcd leader")
     assert await harness.creator.ensure_objects(work) is None
     assert work.expectations.job_refusal is not None
-    assert work.expectations.job_refusal.message == "no etcd leader"
+    assert work.expectations.job_refusal.message == "the API server of the cluster reports an error: no etcd leader"
     await harness.heal()
     assert await harness.creator.ensure_objects(work) is None, "the back-off is not over"
     harness.clock.skip(2)
