@@ -4,7 +4,7 @@ Unknown fields are ignored; missing and null fields take their default. Times ar
 `app.k8s.codec` describes how malformed objects are decoded.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 import msgspec
@@ -40,6 +40,13 @@ class Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     def version(self) -> int:
         """The resource version as an integer, which KEP-5504 guarantees it to be; 0 if it is absent."""
         return int(self.resource_version) if self.resource_version.isdecimal() else 0
+
+    @property
+    def deleted_at(self) -> datetime | None:
+        """When the deletion was requested: the deletionTimestamp is the end of the grace period."""
+        if self.deletion_timestamp is None:
+            return None
+        return self.deletion_timestamp - timedelta(seconds=self.deletion_grace_period_seconds or 0)
 
 
 class ObjectCondition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -99,8 +106,16 @@ class Container(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     restart_policy: str = ""
 
 
+class SchedulingGate(msgspec.Struct, frozen=True, gc=False):
+    """A name that keeps a pod from the scheduler until a client removes it."""
+
+    name: str = ""
+
+
 class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     node_name: str = ""
+    scheduler_name: str = ""
+    scheduling_gates: tuple[SchedulingGate, ...] = ()
     restart_policy: str = ""
     termination_grace_period_seconds: int | None = None
     init_containers: tuple[Container, ...] = ()

@@ -15,6 +15,7 @@ from app.domain.status.log_lines import one_line
 from app.domain.status.observed import ObservedJob, ObservedPod
 from app.domain.status.records import Attempt, JobStatus, Replica, ScaleRecord, Transition
 from app.domain.status.rollup import SHOWN_REPLICAS, Situation, aggregate, pending_reasons, situation
+from app.domain.status.terminating import kept_by
 from app.domain.vocabulary import (
     Evidence,
     JobPhase,
@@ -144,7 +145,7 @@ def _live_status(
         return replace(
             status,
             reason=Reason.CANCELLING,
-            message=_still_terminating(sum(_is_going(replica, pods) for replica in members.all.values())),
+            message=_still_terminating([key for key, one in members.all.items() if _is_going(one, pods)], pods),
             pending_reasons=(),
             pending_since=None,
         )
@@ -210,9 +211,9 @@ def _queued(status: JobStatus, observed: ObservedJob, replicas: Mapping[Rank, Re
 def _pausing(status: JobStatus, replicas: Mapping[Rank, Replica], pods: Mapping[Rank, list[ObservedPod]]) -> JobStatus:
     # A paused job does not wait, and the active deadline starts again after the pause.
     quiet = replace(status, pending_reasons=(), pending_since=None, active_since=None)
-    going = sum(bool(pods.get(key)) or _has_unseen_pod(replica) for key, replica in replicas.items())
+    going = [key for key, replica in replicas.items() if pods.get(key) or _has_unseen_pod(replica)]
     if going:
-        return replace(quiet, reason=Reason.PAUSING, message=_still_terminating(going))
+        return replace(quiet, reason=Reason.PAUSING, message=_still_terminating(going, pods))
     return replace(
         quiet, phase=JobPhase.PAUSED, reason=Reason.PAUSED, message="no pods are kept while the job is paused"
     )
@@ -229,8 +230,9 @@ def _has_unseen_pod(replica: Replica) -> bool:
     return replica.attempt.outcome is None and replica.attempt.pod_uid is not None
 
 
-def _still_terminating(count: int) -> str:
-    return "1 pod is still terminating" if count == 1 else f"{count} pods are still terminating"
+def _still_terminating(keys: Sequence[Rank], pods: Mapping[Rank, list[ObservedPod]]) -> str:
+    count = "1 pod is" if len(keys) == 1 else f"{len(keys)} pods are"
+    return f"{count} still terminating{kept_by(pod for key in keys for pod in pods.get(key, ()))}"
 
 
 def _quiet_status(

@@ -12,6 +12,8 @@ from app.domain.kubernetes.objects import Metadata, Object, Pod
 from app.domain.plan import Manifest
 from app.domain.status.observed import RefusalVerdict
 from app.domain.status.ownership import controller_of, is_owned, names_anchor
+from app.domain.status.pods import foreign_finalizers
+from app.domain.status.terminating import kept_by_finalizers
 from app.domain.vocabulary import PendingCode, Reason
 
 
@@ -38,11 +40,11 @@ def require_own(manifest: Manifest, found: Metadata, anchors: Collection[str]) -
     is_proved = is_owned(found, wanted[labels.JOB_UID], anchors) if has_owner else found.uid in anchors
     if not is_proved:
         _require_former(manifest, found)
-    what = f"{manifest['kind']} {found.name}"
+    what, kept = f"{manifest['kind']} {found.name}", _kept_by(found)
     # Before the check of the owner: an object that is being deleted makes way, whoever controls it.
     if found.deletion_timestamp is not None:
         raise UnusableObject(
-            RefusalVerdict.WAIT, PendingCode.NAME_TERMINATING, f"{what} of the previous attempt is not gone yet"
+            RefusalVerdict.WAIT, PendingCode.NAME_TERMINATING, f"{what} of the previous attempt is not gone yet{kept}"
         )
     if has_owner and not is_proved:
         owner = controller_of(found)
@@ -54,7 +56,7 @@ def require_own(manifest: Manifest, found: Metadata, anchors: Collection[str]) -
         )
     if found.labels.get(labels.ATTEMPT) != wanted.get(labels.ATTEMPT):
         raise UnusableObject(
-            RefusalVerdict.WAIT, PendingCode.NAME_TERMINATING, f"{what} of the previous attempt is not gone yet"
+            RefusalVerdict.WAIT, PendingCode.NAME_TERMINATING, f"{what} of the previous attempt is not gone yet{kept}"
         )
 
 
@@ -76,8 +78,14 @@ def _require_former(manifest: Manifest, found: Metadata) -> None:
     # The submission of this job has requested the removal of the former job's objects.
     if former != wanted[labels.JOB_UID]:
         raise UnusableObject(
-            RefusalVerdict.WAIT, PendingCode.PREVIOUS_OBJECTS, f"{what} of a former job with this name is not gone yet"
+            RefusalVerdict.WAIT,
+            PendingCode.PREVIOUS_OBJECTS,
+            f"{what} of a former job with this name is not gone yet{_kept_by(found)}",
         )
+
+
+def _kept_by(found: Metadata) -> str:
+    return kept_by_finalizers(foreign_finalizers(found)) if found.deletion_timestamp is not None else ""
 
 
 def altered_message(manifest: Manifest, created: Pod | Object) -> str:

@@ -42,6 +42,7 @@ _EVENTS: Final[Mapping[str, PendingCode]] = {
     "NodeNotReady": PendingCode.NOT_READY_NODE,
     "Pulling": PendingCode.CONTAINER_CREATING,
 }
+LISTED_GATES: Final = 3
 # The kubelet uses the reasons Failed and BackOff for many causes. These words of the message identify the cause.
 # The first match counts, so the most general words come last.
 _MESSAGE_WORDS: Final = (
@@ -88,18 +89,30 @@ def diagnose_events(events: Sequence[Event]) -> PendingReason | None:
 
 
 def _unbound(pod: Pod, scheduled: ObjectCondition | None) -> PendingReason:
+    # The API server sets the condition of a gated pod without a time.
+    since = (scheduled.last_transition_time if scheduled else None) or pod.metadata.creation_timestamp
+    if pod.spec.scheduling_gates:
+        return PendingReason(code=PendingCode.SCHEDULING_GATED, message=_gates(pod), since=since)
     if scheduled is None or scheduled.status == "True":
+        scheduler = pod.spec.scheduler_name or "default-scheduler"
         return PendingReason(
             code=PendingCode.NOT_SCHEDULED,
-            message="no scheduler has reported a result for the pod yet",
+            message=f'the scheduler "{scheduler}" has not reported a result for the pod yet',
             since=pod.metadata.creation_timestamp,
         )
     code = {
         "Unschedulable": PendingCode.UNSCHEDULABLE,
         "SchedulingGated": PendingCode.SCHEDULING_GATED,
     }.get(scheduled.reason, PendingCode.NOT_SCHEDULED)
-    message = scheduled.message or scheduled.reason
-    return PendingReason(code=code, message=message, since=scheduled.last_transition_time)
+    return PendingReason(code=code, message=scheduled.message or scheduled.reason, since=since)
+
+
+def _gates(pod: Pod) -> str:
+    gates = [gate.name for gate in pod.spec.scheduling_gates]
+    more = len(gates) - LISTED_GATES
+    listed = ", ".join(gates[:LISTED_GATES]) + (f" and {more} more" if more > 0 else "")
+    noun = "the scheduling gate" if len(gates) == 1 else "the scheduling gates"
+    return f"the pod is not scheduled before other clients remove {noun} {listed}"
 
 
 def _bound(pod: Pod, since: datetime | None) -> PendingReason | None:

@@ -65,8 +65,9 @@ class ObservedPod:
 
     `phase` is never Deleted. `ended` says that no container of the pod can run any more. `failed_container` is the name
     of the container that failed first, which `exit_code` belongs to. `disruption` is the reason of the cluster if it
-    disrupted the pod. `deletion_deadline` is the deletionTimestamp: the end of the grace period. `followed` says that
-    the pod has the labels by which the watch of the mirror selects pods; any other pod is read again and again.
+    disrupted the pod. `deletion_deadline` is the deletionTimestamp: the end of the grace period, which began at
+    `deleted_at`. `followed` says that the pod has the labels by which the watch of the mirror selects pods; any other
+    pod is read again and again.
     """
 
     name: str
@@ -86,7 +87,9 @@ class ObservedPod:
     message: str | None = None
     disruption: str | None = None
     deletion_deadline: datetime | None = None
+    deleted_at: datetime | None = None
     held: bool = True  # has the evidence finalizer of jobgate
+    kept_by: tuple[str, ...] = ()  # the finalizers of other clients
     created_at: datetime | None = None
     pending: PendingReason | None = None
     containers: tuple[ObservedContainer, ...] = ()

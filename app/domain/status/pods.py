@@ -15,7 +15,7 @@ from collections.abc import Container as Collection
 from typing import Final
 
 from app.domain.kubernetes import labels
-from app.domain.kubernetes.objects import Pod
+from app.domain.kubernetes.objects import Metadata, Pod
 from app.domain.plan import Rank
 from app.domain.status.containers import (
     exit_message,
@@ -61,7 +61,9 @@ def observe_pod(pod: Pod, *, lost_nodes: Collection[str]) -> ObservedPod:
         message=message,
         disruption=None if phase is ReplicaPhase.SUCCEEDED else disruption_of(pod),
         deletion_deadline=metadata.deletion_timestamp,
+        deleted_at=metadata.deleted_at,
         held=labels.EVIDENCE_FINALIZER in metadata.finalizers,
+        kept_by=foreign_finalizers(metadata),
         created_at=metadata.creation_timestamp,
         pending=_pending(pod, phase),
         containers=containers,
@@ -73,6 +75,11 @@ def _pending(pod: Pod, phase: ReplicaPhase) -> PendingReason | None:
     if phase is ReplicaPhase.RUNNING:
         return diagnose_started(pod)
     return diagnose(pod) if phase in (ReplicaPhase.CREATING, ReplicaPhase.PENDING) else None
+
+
+def foreign_finalizers(metadata: Metadata) -> tuple[str, ...]:
+    """Return the finalizers that are not jobgate's."""
+    return tuple(one for one in metadata.finalizers if one != labels.EVIDENCE_FINALIZER)
 
 
 def _phase(pod: Pod, lost_nodes: Collection[str]) -> ReplicaPhase:

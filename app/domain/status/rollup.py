@@ -12,6 +12,7 @@ from app.domain.status.failures import cause_of, describe
 from app.domain.status.log_lines import one_line
 from app.domain.status.observed import ClusterRefusal, ObservedJob, ObservedPod, PendingReason, RefusalVerdict
 from app.domain.status.records import JobPendingReason, JobStatus, Replica, ReplicaFailure
+from app.domain.status.terminating import name_terminating
 from app.domain.vocabulary import VAGUE, JobPhase, Outcome, PendingCode, Reason, ReplicaPhase
 
 # Bounds the size of a status. The list of replicas has them all.
@@ -20,9 +21,6 @@ LISTED_CRASHES = 3  # in a message; the list of replicas shows all
 MAX_REASONS = 20  # listed with their messages, since each of 10 000 replicas may fail with another message
 OTHER_MESSAGES = "these replicas have other messages"
 _PASSING = frozenset({PendingCode.QUEUED, PendingCode.NAME_TERMINATING, PendingCode.BACK_OFF})
-NAME_TERMINATING = PendingReason(
-    code=PendingCode.NAME_TERMINATING, message="the pod of the previous attempt is still terminating"
-)
 
 
 class _Group(NamedTuple):
@@ -226,7 +224,7 @@ def _why(
     if replica.attempt.outcome is not None:
         return _back_off(failure, f"attempt {replica.attempt.number + 1} follows") if failure is not None else None
     if replica.attempt.stopping is not None:
-        return NAME_TERMINATING
+        return name_terminating(pods)
     current = next((pod for pod in pods if pod.attempt == replica.attempt.number), None)
     if replica.phase is ReplicaPhase.RUNNING:
         return current.pending if current is not None else None
@@ -238,7 +236,7 @@ def _why(
             return current.pending
         return observed.pending_events.get(current.uid) or current.pending
     if pods:
-        return NAME_TERMINATING
+        return name_terminating(pods)
     if replica.retry_at is not None and replica.retry_at > now:
         at = replica.retry_at.isoformat(timespec="seconds")
         return _back_off(failure, f"attempt {replica.attempt.number} starts at {at}")

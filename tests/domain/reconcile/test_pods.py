@@ -198,6 +198,29 @@ def test_the_pod_of_a_former_attempt_is_deleted_before_its_name_is_used_again() 
     assert decision.status.pending_reasons[0].code == PendingCode.NAME_TERMINATING
 
 
+@pytest.mark.parametrize(
+    ("finalizers", "said"),
+    [
+        ((), "the pod of the previous attempt is still terminating"),
+        (("example.com/hold",), "the finalizer example.com/hold, which jobgate must not remove, keeps it"),
+        (("a/b", "kueue.x-k8s.io/managed"), "the finalizers a/b, kueue.x-k8s.io/managed, which"),
+    ],
+)
+def test_finalizers_of_other_clients_that_keep_a_pod_are_named_with_the_time_of_its_deletion(
+    finalizers: tuple[str, ...], said: str
+) -> None:
+    former = replace(a_pod(attempt=1), ended=True, held=False, kept_by=finalizers)
+    former = replace(former, deletion_deadline=at(30), deleted_at=T0)
+    restarts = one(a_replica(attempt=an_attempt(2, seen=False, phase=P.CREATING), restarts=1))
+    (reason,) = decide(ONE, restarts, former).status.pending_reasons
+    assert (reason.code, reason.since, said in reason.message) == (PendingCode.NAME_TERMINATING, T0, True)
+    assert ("finalizer" in reason.message) is bool(finalizers)
+    stopped = one(a_replica(attempt=an_attempt(outcome=Outcome.STOPPED, evidence=Evidence.CAPTURED)))
+    current = replace(former, uid=pod_uid(W0))
+    message = decide(replace(ONE, paused=True), stopped, current).status.message
+    assert ("finalizer" in message) is bool(finalizers)
+
+
 def test_a_second_pod_of_the_same_attempt_is_deleted_and_kept_until_it_has_ended() -> None:
     other = a_pod(uid="other", name="other")
     decision = decide(ONE, RUNNING, a_pod(), other)

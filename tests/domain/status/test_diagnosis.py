@@ -21,6 +21,11 @@ def unbound(status: str, reason: str, message: str = "") -> Pod:
     return a_pod({"conditions": [condition]}, node="")
 
 
+def gated(*gates: str, **status: Any) -> Pod:
+    spec = {"schedulingGates": [{"name": gate} for gate in gates]}
+    return msgspec.convert({"metadata": {"creationTimestamp": T0}, "spec": spec, "status": status}, Pod)
+
+
 def waiting(reason: str, message: str = "", *, init: bool = False) -> Pod:
     field = "initContainerStatuses" if init else "containerStatuses"
     state = {"waiting": {"reason": reason, "message": message}}
@@ -30,7 +35,9 @@ def waiting(reason: str, message: str = "", *, init: bool = False) -> Pod:
 @pytest.mark.parametrize(
     ("pod", "code", "words"),
     [
-        (a_pod({}, node=""), "NotScheduled", "no scheduler"),
+        (a_pod({}, node=""), "NotScheduled", 'the scheduler "default-scheduler" has not reported'),
+        (gated("example.com/hold"), "SchedulingGated", "remove the scheduling gate example.com/hold"),
+        (gated("a/b", "c/d", "e/f", "g/h"), "SchedulingGated", "the scheduling gates a/b, c/d, e/f and 1 more"),
         (unbound("False", "Unschedulable", NO_NODE), "Unschedulable", NO_NODE),
         (unbound("False", "SchedulingGated", "Scheduling is blocked"), "SchedulingGated", "blocked"),
         (unbound("False", "SchedulerError", "oops"), "NotScheduled", "oops"),
@@ -169,3 +176,18 @@ def event(reason: str, message: str = "", minute: int = 0) -> Event:
 def test_the_pending_reason_from_events(events: list[Event], code: str | None) -> None:
     reason = diagnose_events(events)
     assert (reason.code if reason else None) == code
+
+
+def test_a_gated_pod_waits_since_its_creation_and_names_its_gates_instead_of_the_clusters_message() -> None:
+    # As the API server sets it: without a time, and without the name of a gate.
+    condition = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": "is blocked"}
+    reason = diagnose(gated("kueue.x-k8s.io/admission", conditions=[condition]))
+    assert reason is not None
+    assert (reason.code, reason.since) == ("SchedulingGated", datetime(2026, 1, 1, tzinfo=UTC))
+    assert "kueue.x-k8s.io/admission" in reason.message
+
+
+def test_the_scheduler_that_has_not_answered_is_named() -> None:
+    reason = diagnose(msgspec.convert({"spec": {"schedulerName": "volcano"}}, Pod))
+    assert reason is not None
+    assert reason.message == 'the scheduler "volcano" has not reported a result for the pod yet'

@@ -1,4 +1,4 @@
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -236,3 +236,11 @@ def test_a_container_that_never_started_has_no_start() -> None:
     (container,) = observed.containers
     assert (observed.started_at, container.started_at) == (None, None)
     assert (observed.finished_at, container.finished_at) == (AT_T1, AT_T1)
+
+
+def test_the_begin_of_a_deletion_and_the_finalizers_of_other_clients_are_observed() -> None:
+    finalizers = [labels.EVIDENCE_FINALIZER, "example.com/hold"]
+    observed = observe_pod(a_pod(grace=30, metadata={"finalizers": finalizers}), lost_nodes=())
+    assert (observed.held, observed.kept_by) == (True, ("example.com/hold",))
+    assert observed.deletion_deadline is not None
+    assert observed.deleted_at == observed.deletion_deadline - timedelta(seconds=30)

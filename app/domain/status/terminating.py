@@ -1,0 +1,34 @@
+"""Why a pod that is being deleted still exists: since when, and which finalizers of other clients keep it."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from app.domain.status.observed import ObservedPod, PendingReason
+from app.domain.vocabulary import PendingCode
+
+# The finalizers in one message. A pod can have any number.
+_LISTED: Final = 3
+
+
+def name_terminating(pods: Sequence[ObservedPod]) -> PendingReason:
+    """Return why the next attempt of a replica waits for these pods of former attempts."""
+    return PendingReason(
+        code=PendingCode.NAME_TERMINATING,
+        message=f"the pod of the previous attempt is still terminating{kept_by(pods)}",
+        since=min((pod.deleted_at for pod in pods if pod.deleted_at is not None), default=None),
+    )
+
+
+def kept_by(pods: Iterable[ObservedPod]) -> str:
+    """Return the finalizers of other clients that keep ended pods, as the end of a sentence; empty without any."""
+    return kept_by_finalizers(sorted({one for pod in pods if pod.deleting and pod.ended for one in pod.kept_by}))
+
+
+def kept_by_finalizers(finalizers: Sequence[str]) -> str:
+    """Return finalizers that are not jobgate's as the end of a sentence; empty without any."""
+    if not finalizers:
+        return ""
+    more = len(finalizers) - _LISTED
+    listed = ", ".join(finalizers[:_LISTED]) + (f" and {more} more" if more > 0 else "")
+    noun = "the finalizer" if len(finalizers) == 1 else "the finalizers"
+    return f": {noun} {listed}, which jobgate must not remove, {'keeps' if len(finalizers) == 1 else 'keep'} it"
