@@ -2,12 +2,12 @@
 
 import contextlib
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+import typer
 from rich.console import Console
 from rich.live import Live
 
@@ -20,8 +20,6 @@ from jobgate.cli.visible import visible
 from jobgate.client import ConflictError, Ending, Goal, JobgateError, WaitTimeoutError, ending_of
 from jobgate.client.types import JobStatus, Replica
 
-# Seconds in which a second Ctrl-C cancels the job.
-_SECOND_INTERRUPT: Final = 2.0
 # Replicas up to which a terminal shows each task. A job with more shows the counts of its status.
 _MOST_REPLICAS: Final = 500
 _REFRESHES: Final = 4  # in a second
@@ -36,13 +34,13 @@ class Followed:
         objects: its resource.
         ref: the object or its name.
         back: the arguments of `jobgate watch` that select it, for the user who detaches.
-        cancels: whether a second Ctrl-C cancels it.
+        is_own: whether this command has submitted it, so that Ctrl-C offers to cancel it.
     """
 
     objects: Any
     ref: Any
     back: str
-    cancels: bool = False
+    is_own: bool = False
 
 
 def follow(
@@ -50,7 +48,7 @@ def follow(
 ) -> tuple[State | None, Exit]:
     """Show the object until the goal is reached or impossible; return its last status and the exit status.
 
-    Ctrl-C detaches. If the object can be cancelled, a second Ctrl-C cancels it, and it is followed to its end.
+    Ctrl-C detaches. A job that this command has submitted can then be cancelled, and is followed to its end.
     """
     last: State | None = None
     try:
@@ -70,21 +68,25 @@ def follow(
 
 
 def _is_confirmed(followed: Followed) -> bool:
-    """Say how to come back, and return whether the user cancels the object by another Ctrl-C."""
+    """Say how to come back, and return whether the user wants to cancel what this command has submitted.
+
+    Only a terminal gets the question. Another Ctrl-C answers no.
+    """
     advise(f"\ndetached; it continues. Come back with: jobgate watch {followed.back}")
-    if not followed.cancels:
+    if not (followed.is_own and _can_ask()):
         return False
-    advise("press Ctrl-C again to cancel it")
-    try:
-        time.sleep(_SECOND_INTERRUPT)
-    except KeyboardInterrupt:
-        return True
+    with contextlib.suppress(typer.Abort, KeyboardInterrupt):
+        return typer.confirm("cancel it?", err=True)
     return False
+
+
+def _can_ask() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _cancelled(followed: Followed, last: State | None) -> tuple[State | None, Exit]:
     """Cancel the job, and follow it to its end in plain lines."""
-    advise("\ncancelling it")
+    advise("cancelling it")
     ref = last or followed.ref
     with contextlib.suppress(ConflictError):  # it has ended meanwhile
         followed.objects.cancel(ref, reason="interrupted by the user")

@@ -146,7 +146,7 @@ def _follow_all(
             objects=objects,
             ref=stored,
             back=arguments_of(shown_name(one.resource, stored.name), connection.namespace),
-            cancels=one.resource == JOBS,
+            is_own=one.resource == JOBS,
         )
         last, status = follow(followed, shown(objects, output, each=False), until=Goal.DONE, timeout=left)
         ends.append(last)

@@ -19,7 +19,7 @@ from jobgate.cli.options import (
     resource_of,
 )
 from jobgate.cli.printing import say
-from jobgate.cli.targets import JOBS, arguments_of, target_named
+from jobgate.cli.targets import arguments_of, target_named
 from jobgate.client import Goal
 
 if TYPE_CHECKING:
@@ -36,13 +36,13 @@ def watch(
 ) -> None:
     """Follow an object to its end.
 
-    Ctrl-C detaches; pressed twice, it cancels a job.
+    Ctrl-C ends the command, and the object continues.
     Exit status: 0 succeeded, 1 failed, 2 usage, 3 timed out, 4 cancelled.
 
     Example: jobgate watch tour
     """
     with gateway(server, namespace, context) as client:
-        followed = _followed(client, target, namespace, cancels=True)
+        followed = _followed(client, target, namespace)
         _, status = follow(followed, shown(followed.objects, output, each=True), until=Goal.DONE, timeout=timeout)
         raise typer.Exit(status)
 
@@ -64,18 +64,17 @@ def wait(
     Example: jobgate wait tour --for running --timeout 10m
     """
     with gateway(server, namespace, context) as client:
-        followed = _followed(client, target, namespace, cancels=False)
+        followed = _followed(client, target, namespace)
         last, status = follow(followed, shown(followed.objects, output, each=False), until=goal, timeout=timeout)
         if output in STRUCTURED and last is not None:
             say(printed(last, output))
         raise typer.Exit(status)
 
 
-def _followed(client: "Client", target: str, namespace: str | None, *, cancels: bool) -> Followed:
+def _followed(client: "Client", target: str, namespace: str | None) -> Followed:
     resource, name = target_named(target)
     return Followed(
         objects=resource_of(client, resource),
         ref=name,
         back=arguments_of(target, namespace),
-        cancels=cancels and resource == JOBS,
     )

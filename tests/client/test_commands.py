@@ -11,7 +11,6 @@ from jobgate.cli import connection
 from tests.client.scripted import Answer, RunCommand, job, ok, page, problem, state
 
 MANIFEST = "kind: GenericJob\nmetadata: {name: tour}\nspec:\n  replica: 2\n"
-SLEEP = "jobgate.cli.following.time.sleep"
 
 
 @pytest.fixture
@@ -170,28 +169,55 @@ def interrupt(_: httpx2.Request) -> httpx2.Response:
     raise KeyboardInterrupt
 
 
-def test_ctrl_c_detaches_and_says_how_to_come_back(run: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SLEEP, lambda _: None)
-    result, script = run(["watch", "tour"], ok(state("Running"), ETag='"1"'), interrupt)
+@pytest.fixture
+def on_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jobgate.cli.following._can_ask", lambda: True)
+
+
+@pytest.mark.usefixtures("on_terminal")
+@pytest.mark.parametrize("arguments", [["watch", "tour"], ["wait", "tour"]], ids=["watch", "wait"])
+def test_ctrl_c_ends_the_command_at_once_and_says_how_to_come_back(run: RunCommand, arguments: list[str]) -> None:
+    """The job may be that of somebody else, so no answer and no further Ctrl-C cancels it."""
+    result, script = run(arguments, ok(state("Running"), ETag='"1"'), interrupt, stdin="y\n")
     assert result.exit_code == 130
     assert "Come back with: jobgate watch tour" in result.stderr
+    assert "cancel" not in result.stderr
     assert [request.method for request in script.requests] == ["GET", "GET"]
 
 
-def test_ctrl_c_pressed_twice_cancels(run: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:
-    def again(_: float) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(SLEEP, again)
+@pytest.mark.usefixtures("on_terminal")
+@pytest.mark.parametrize("answer", ["n\n", "\n", ""], ids=["no", "default", "no answer"])
+def test_ctrl_c_leaves_the_own_job_running_unless_the_user_says_yes(run: RunCommand, file: str, answer: str) -> None:
     result, script = run(
-        ["watch", "tour"],
+        ["submit", "-f", file, "--watch"], ok(job(), 201), ok(state("Running"), ETag='"1"'), interrupt, stdin=answer
+    )
+    assert result.exit_code == 130
+    assert "cancel it?" in result.stderr
+    assert script.is_over
+    assert [request.method for request in script.requests] == ["POST", "GET", "GET"]
+
+
+@pytest.mark.usefixtures("on_terminal")
+def test_ctrl_c_after_a_submission_offers_to_cancel_it(run: RunCommand, file: str) -> None:
+    result, script = run(
+        ["submit", "-f", file, "--watch"],
+        ok(job(), 201),
         ok(state("Running"), ETag='"1"'),
         interrupt,
         ok(job("Running")),
         ok(state("Cancelled")),
+        stdin="y\n",
     )
     assert result.exit_code == 4, result.output
-    assert script.requests[2].url.path == "/api/v1/namespaces/team/jobs/tour/cancel"
+    assert script.requests[3].url.path == "/api/v1/namespaces/team/jobs/tour/cancel"
+
+
+def test_ctrl_c_asks_nothing_without_a_terminal(run: RunCommand, file: str) -> None:
+    answers = ok(job(), 201), ok(state("Running"), ETag='"1"'), interrupt
+    result, script = run(["submit", "-f", file, "--watch"], *answers, stdin="y\n")
+    assert result.exit_code == 130
+    assert "cancel it?" not in result.stderr
+    assert script.is_over
 
 
 def test_login_saves_a_context_that_later_commands_use(run: RunCommand, tmp_path: Path) -> None:
