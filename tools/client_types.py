@@ -22,7 +22,7 @@ WANTED = (
     *("Job", "JobStatus", "JobSummary", "SampleSet", "SampleSetStatus", "SampleSetSummary"),
     *("SampleJob", "SampleJobStatus", "SampleJobSummary"),
     *("Replica", "History", "Event", "ScaleRecord", "Kind", "Dependents", "Problem", "DryRun", "ResourceDryRun"),
-    *("Oidc", "OidcToken"),
+    *("Oidc", "OidcToken", "Caller"),
     *("Outcome", "ReplicaPhase", "ScaleOutcome", "RemovalStage", "SetPhase", "SampleJobPhase", "JobPhase"),
 )
 HEADER = '''"""The answers of the gateway as types. `make openapi` generates this module from openapi/openapi.json.

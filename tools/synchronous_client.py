@@ -20,12 +20,13 @@ NOTE = "`make openapi` generates this module from its asynchronous counterpart."
 REPLACEMENTS = (
     (r"asyncio\.sleep", "time.sleep"),
     (r"^import asyncio\nimport time$", "import time"),
-    (r"^import asyncio\nimport random$", "import random\nimport time"),
+    (r"^import asyncio\nimport os\nimport random$", "import os\nimport random\nimport time"),
     (r"\basync (?=def|with|for)", ""),
     (r"\bawait ", ""),
     (r"\basynccontextmanager\b", "contextmanager"),
     (r"\b__a(enter|exit)__\b", r"__\1__"),
     (r"\ba(close|read|iter_lines)\b", r"\1"),
+    (r"\bmake_async_", "make_"),
     (r"\basynchronous\b", "synchronous"),
     (r"\bAsync(?=[A-Z])", ""),
 )

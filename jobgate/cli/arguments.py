@@ -9,10 +9,10 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from jobgate.cli import connection
-from jobgate.cli.options import context_of, resource_of
+from jobgate.cli.options import resource_of
 from jobgate.cli.targets import JOBS, PLURALS, SAMPLE_JOBS, SAMPLE_SETS, KindName, TargetError, kind_named, shown_name
-from jobgate.client import RetryPolicy
+from jobgate.client import RetryPolicy, config
+from jobgate.client.renewal import current_context
 
 _LONGEST: Final = 1.0  # seconds that the shell waits for names
 _MOST: Final = 100  # names of a resource; a user types more letters rather than read more names
@@ -55,8 +55,13 @@ def _names(*resources: str) -> Callable[[typer.Context, str], Sequence[str]]:
 def _found(options: Mapping[str, Any], queries: Sequence[_Query]) -> Iterator[str]:
     """Yield the objects in the gateway that the options of the command select, newest first."""
     # Completion may end at any time, and a refresh token that was used but not replaced would be lost.
-    selected = context_of(options.get("server"), options.get("namespace"), options.get("context"), renews=False)
-    with connection.connect(selected, RetryPolicy(attempts=1)) as client:
+    selected = current_context(
+        server=options.get("server"),
+        namespace=options.get("namespace"),
+        context=options.get("context"),
+        renews=False,
+    )
+    with config.connect(selected, RetryPolicy(attempts=1)) as client:
         for query in queries:
             objects = resource_of(client, query.kind.resource)
             rows = objects.summaries(kind=query.kind.kind, prefix=query.prefix or None, page_size=_MOST)

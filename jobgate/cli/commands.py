@@ -36,6 +36,7 @@ for command in (
     discovery.kinds,
     discovery.explain,
     contexts.login,
+    contexts.whoami,
     contexts.context,
     reading.version,
     completion.completion,

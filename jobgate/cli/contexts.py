@@ -1,16 +1,18 @@
-"""`jobgate login` and `jobgate context`: which gateways this user works with."""
+"""`jobgate login`, `whoami` and `context`: which gateways this user works with."""
 
 import os
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from jobgate.cli import connection, oidc
+from jobgate.cli import oidc
 from jobgate.cli.exits import Exit
-from jobgate.cli.options import STRUCTURED, Format, Output, guarded, printed
+from jobgate.cli.options import STRUCTURED, ContextName, Format, Output, Server, gateway, guarded, printed
 from jobgate.cli.printing import advise, say
 from jobgate.cli.tables import table
-from jobgate.client import Page, wire
+from jobgate.client import Page, UnauthenticatedError, config, wire
+from jobgate.client.renewal import with_token
 
 
 def login(
@@ -28,6 +30,12 @@ def login(
             show_default=False,
         ),
     ] = None,
+    ca_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of the certificate authorities of the gateway, beside those of the system.", show_default=False
+        ),
+    ] = None,
     output: Format = Output.TEXT,
 ) -> None:
     """Sign in with a token or in a browser, save the token with its gateway, and use both.
@@ -35,29 +43,59 @@ def login(
     Example: jobgate login https://jobgate.example --context lab -n vision
     """
     with guarded():
-        address = connection.checked_address(server)
-        chosen = connection.Context(server=address, namespace=namespace)
-        given = token or os.environ.get(connection.TOKEN)
-        issuer = None if with_oidc is False or (given and not with_oidc) else oidc.offered(address)
+        address = config.checked_address(server)
+        authorities = None if ca_file is None else str(ca_file.absolute())
+        chosen = config.Context(server=address, namespace=namespace, ca_file=authorities)
+        given = token or os.environ.get(config.TOKEN)
+        issuer = None if with_oidc is False or (given and not with_oidc) else oidc.offered(chosen)
         if with_oidc and issuer is None:
             raise oidc.SignInError(f"the gateway {address} has no OIDC issuer; give --token")
         if issuer is not None and (with_oidc or issuer.device_authorization_endpoint is not None):
-            signed_in = oidc.sign_in(address, issuer, advise)
-            chosen = oidc.with_token(chosen, signed_in)
+            signed_in = oidc.sign_in(chosen, issuer, advise)
+            chosen = with_token(chosen, signed_in)
         else:
             given = given or typer.prompt("token", hide_input=True)
-            chosen.token = None if given == "-" else connection.checked_token(given)
-        with connection.connect(chosen) as client:
-            # The cheapest request that needs the token and the namespace.
-            path = f"{wire.API}/namespaces/{namespace}/jobs"
-            client.send(wire.Call(method="GET", path=path, answer=Page[Any], query=wire.query_of(page_size=1)))
-        file = connection.contexts_file(os.environ)
-        saved = connection.load(file)
-        connection.save(file, connection.with_context(saved, name, chosen))
+            chosen.token = None if given == "-" else config.checked_token(given)
+        _check(chosen)
+        file = config.contexts_file(os.environ)
+        saved = config.load(file)
+        config.save(file, config.with_context(saved, name, chosen))
     if output in STRUCTURED:
         say(printed({"context": name, "server": chosen.server, "namespace": namespace}, output))
     else:
         say(f"context {name}: {chosen.server}, namespace {namespace}")
+
+
+def _check(chosen: config.Context) -> None:
+    """Send the cheapest request that needs the token and the namespace.
+
+    Raises:
+        JobgateError: the gateway refuses it.
+    """
+    path = f"{wire.API}/namespaces/{chosen.namespace}/jobs"
+    call = wire.Call(method="GET", path=path, answer=Page[Any], query=wire.query_of(page_size=1))
+    with config.connect(chosen) as client:
+        try:
+            client.send(call)
+        except UnauthenticatedError:
+            wrong = "does not accept this token" if chosen.token else "needs a token"
+            raise config.ContextError(f"the gateway {chosen.server} {wrong}; nothing was saved") from None
+
+
+def whoami(output: Format = Output.TEXT, server: Server = None, context: ContextName = None) -> None:
+    """Show who the gateway takes this user for, and what the token allows.
+
+    Example: jobgate whoami
+    """
+    with gateway(server, None, context) as client:
+        caller = client.whoami()
+        if output in STRUCTURED:
+            say(printed(caller, output))
+        elif output is Output.NAME:
+            say(caller.name)
+        else:
+            allowed = "all namespaces" if caller.namespaces is None else ", ".join(caller.namespaces) or "no namespace"
+            say(f"{caller.name}, {caller.role} in {allowed} of {client.url}")
 
 
 def context(
@@ -72,11 +110,11 @@ def context(
     Examples: jobgate context; jobgate context lab; jobgate context -n vision
     """
     with guarded():
-        path = connection.contexts_file(os.environ)
-        saved = connection.load(path)
+        path = config.contexts_file(os.environ)
+        saved = config.load(path)
         if name is not None or namespace is not None:
-            saved = connection.chosen_context(saved, name, namespace)
-            connection.save(path, saved)
+            saved = config.chosen_context(saved, name, namespace)
+            config.save(path, saved)
     rows = [
         ["*" if known == saved.current else "", known, one.server, one.namespace, "yes" if one.token else "no"]
         for known, one in sorted(saved.contexts.items())
@@ -87,5 +125,5 @@ def context(
     elif rows:
         say(table(["", "CONTEXT", "SERVER", "NAMESPACE", "TOKEN"], rows))
     else:
-        say(f"there are no contexts; {connection.DEFAULT_SERVER} is used. Create one with `jobgate login`")
+        say(f"there are no contexts; {config.DEFAULT_SERVER} is used. Create one with `jobgate login`")
     raise typer.Exit(Exit.SUCCEEDED)

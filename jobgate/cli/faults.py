@@ -4,20 +4,22 @@ from typing import Final
 
 from jobgate.cli.manifests import Document
 from jobgate.cli.tables import shortened
-from jobgate.client.errors import JobgateError, ProblemError, UnauthenticatedError, UnreachableError
+from jobgate.client.errors import JobgateError, ProblemError, ProxyError, UnauthenticatedError, UnreachableError
 from jobgate.client.types import FieldError
 
 _FAULTS: Final = 8  # shown at once; each has up to three lines
-_TEXT: Final = 300  # characters of one sentence
+_TEXT: Final = 2400  # characters of the first sentence and of those of the faults
+_UNKNOWN_AUTHORITY: Final = "CERTIFICATE_VERIFY_FAILED"  # as OpenSSL writes it
 
 
 def fault_text(error: JobgateError, document: Document | None = None, *, about: str = "") -> str:
     """Return the lines of an error about an object. The document is the manifest that the gateway refused."""
     if not isinstance(error, ProblemError):
-        return f"jobgate: {error}" + (_HINT_SERVER if isinstance(error, UnreachableError) else "")
-    lines = [f"jobgate: {about and f'{about}: '}{shortened(error.problem.detail, _TEXT)} ({error.status} {error.code})"]
+        return f"jobgate: {error}{_hint(error)}"
+    room = _TEXT // (1 + min(_FAULTS, len(error.errors)))
+    lines = [f"jobgate: {about and f'{about}: '}{shortened(error.problem.detail, room)} ({error.status} {error.code})"]
     for fault in error.errors[:_FAULTS]:
-        lines += _fault_lines(fault, document)
+        lines += _fault_lines(fault, document, room)
     if len(error.errors) > _FAULTS:
         lines.append(f"  … and {len(error.errors) - _FAULTS} more; -o json shows all of them")
     if isinstance(error, UnauthenticatedError):
@@ -27,15 +29,23 @@ def fault_text(error: JobgateError, document: Document | None = None, *, about: 
     return "\n".join(lines)
 
 
-_HINT_SERVER: Final = "\n  give its address with --server, JOBGATE_SERVER or `jobgate login`"
+def _hint(error: JobgateError) -> str:
+    """Return a line that says what the user can do about a gateway that does not answer."""
+    if isinstance(error, ProxyError):
+        return "\n  unset the variable, or add the host of the gateway to NO_PROXY"
+    if _UNKNOWN_AUTHORITY in str(error):
+        return "\n  save the certificate authority of the gateway with `jobgate login --ca-file FILE`"
+    if isinstance(error, UnreachableError):
+        return "\n  give its address with --server, JOBGATE_SERVER or `jobgate login`"
+    return ""
 
 
-def _fault_lines(fault: FieldError, document: Document | None) -> list[str]:
+def _fault_lines(fault: FieldError, document: Document | None, room: int) -> list[str]:
     place = fault.pointer or "/"
     line = document.line_of(fault.pointer) if document else None
     if document and line:
         place = f"{document.source}:{line}: {place}"
-    lines = [f"  {place}: {shortened(fault.detail, _TEXT)}"]
+    lines = [f"  {place}: {shortened(fault.detail, room)}"]
     if fault.accepted:
-        lines.append(f"    accepted: {shortened(fault.accepted, _TEXT)}")
+        lines.append(f"    accepted: {shortened(fault.accepted, room)}")
     return lines

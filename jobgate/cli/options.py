@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 import typer
 
-from jobgate.cli import connection, oidc
 from jobgate.cli.durations import seconds
 from jobgate.cli.exits import Exit
 from jobgate.cli.faults import fault_text
@@ -20,7 +19,8 @@ from jobgate.cli.printing import advise, report
 from jobgate.cli.schemas import FieldPathError
 from jobgate.cli.targets import TargetError
 from jobgate.cli.visible import dump_yaml, visible_in_json
-from jobgate.client import JobgateError, NotFoundError
+from jobgate.client import JobgateError, NotFoundError, config
+from jobgate.client.renewal import current_context
 
 if TYPE_CHECKING:
     from jobgate.client import AsyncClient, Client
@@ -56,8 +56,8 @@ Reason = Annotated[str | None, typer.Option("--reason", help="Text for the histo
 def gateway(server: str | None, namespace: str | None, context: str | None) -> Iterator["Client"]:
     """Connect to the gateway of a command, and report errors as `guarded` does."""
     with guarded():
-        chosen = context_of(server, namespace, context)
-        with _located(chosen), connection.connect(chosen) as client:
+        chosen = current_context(server=server, namespace=namespace, context=context, warn=report)
+        with _located(chosen), config.connect(chosen) as client:
             yield client
 
 
@@ -66,12 +66,12 @@ def run_async(
 ) -> None:
     """Do several things at once with the gateway of a command, and report errors as `guarded` does."""
 
-    async def main(chosen: connection.Context) -> None:
-        async with connection.connect_async(chosen) as client:
+    async def main(chosen: config.Context) -> None:
+        async with config.connect_async(chosen) as client:
             await work(client)
 
     with guarded():
-        chosen = context_of(server, namespace, context)
+        chosen = current_context(server=server, namespace=namespace, context=context, warn=report)
         try:
             with _located(chosen):
                 asyncio.run(main(chosen))
@@ -82,23 +82,8 @@ def run_async(
             raise error from None
 
 
-def context_of(
-    server: str | None, namespace: str | None, context: str | None, *, renews: bool = True
-) -> connection.Context:
-    """Return the gateway that the options of a command, the environment and the file of contexts select.
-
-    A token that ends soon is renewed if `renews`.
-    """
-    file = connection.contexts_file(os.environ)
-    contexts = connection.load(file)
-    chosen = connection.resolved(contexts, os.environ, server=server, namespace=namespace, context=context)
-    if not renews:
-        return chosen
-    return oidc.renewed(chosen, file, connection.name_of(contexts, os.environ, context), report)
-
-
 @contextmanager
-def _located(chosen: connection.Context) -> Iterator[None]:
+def _located(chosen: config.Context) -> Iterator[None]:
     """Add the namespace and the gateway to the error if an object is not found."""
     try:
         yield
@@ -115,7 +100,7 @@ def guarded() -> Iterator[None]:
     except JobgateError as error:
         advise(fault_text(error))
         raise typer.Exit(Exit.USAGE) from None
-    except (connection.ContextError, FieldPathError, ManifestError, TargetError) as error:
+    except (FieldPathError, ManifestError, TargetError) as error:
         report(str(error))
         raise typer.Exit(Exit.USAGE) from None
     except KeyboardInterrupt:

@@ -10,10 +10,9 @@ from jobgate.client.types import Aggregate, JobSummary
 
 # Live phases in the order of the page. A phase that this client does not know comes last.
 LIVE: Final = ("Running", "Scaling", "Restarting", "Pending", "Creating", "Queued", "Resuming", "Paused", "Unknown")
-_MESSAGE: Final = 70  # characters
 
 
-def overview_text(jobs: Sequence[JobSummary], now: datetime, *, all_namespaces: bool) -> str:
+def overview_text(jobs: Sequence[JobSummary], now: datetime, *, all_namespaces: bool, width: int | None = None) -> str:
     """Return the counts of replicas, the reasons why replicas wait, and a row for each live job."""
     if not jobs:
         return "no job is live"
@@ -26,7 +25,7 @@ def overview_text(jobs: Sequence[JobSummary], now: datetime, *, all_namespaces: 
     if all_namespaces:
         header.insert(0, "NAMESPACE")
         rows = [[job.namespace, *row] for job, row in zip(ordered(jobs), rows, strict=True)]
-    return "\n\n".join([*sections, table(header, rows)])
+    return "\n\n".join([*sections, table(header, rows, width=width)])
 
 
 def ordered(jobs: Sequence[JobSummary]) -> list[JobSummary]:
@@ -88,7 +87,7 @@ def _parts(sizes: Aggregate) -> tuple[int, int, int]:
 def _row(job: JobSummary, now: datetime) -> list[str]:
     running, waiting, done = _parts(job.status.aggregate)
     is_clear = job.status.phase == "Running" and not waiting and not job.status.pending_reasons
-    reason = "" if is_clear else shortened(why(job), _MESSAGE)
+    reason = "" if is_clear else shortened(why(job))
     return [
         job.name,
         job.kind,

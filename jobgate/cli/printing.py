@@ -4,6 +4,7 @@ What a gateway answers can contain text of tenants and of containers, so charact
 visible, also in a pipe: its reader may be `less` or a file that is shown later.
 """
 
+import shutil
 import sys
 from typing import Final, TextIO
 
@@ -32,6 +33,11 @@ def advise(text: str) -> None:
 def _write(stream: TextIO, text: str, colour: str | None = None) -> None:
     stream.write(f"{typer.style(text, fg=colour) if colour and stream.isatty() else text}\n")
     stream.flush()
+
+
+def terminal_width() -> int | None:
+    """Return the columns of the terminal; None if standard output is none, so that programs get whole lines."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 class LogOutput:

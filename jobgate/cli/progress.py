@@ -13,7 +13,6 @@ from jobgate.cli.tables import State, age, cached, counts, shortened, total, why
 from jobgate.cli.visible import visible_line
 from jobgate.client.types import Aggregate, JobStatus, PendingReason, Replica, SampleSetStatus
 
-_WHY: Final = 100  # characters
 _ENDED: Final = frozenset({"Succeeded", "Failed", "Deleted"})
 _STYLES: Final = {
     "Succeeded": "green",
@@ -64,9 +63,9 @@ def _row(task: str, replicas: Sequence[Replica], reasons: Sequence[PendingReason
 def _why(task: str, replicas: Sequence[Replica], reasons: Sequence[PendingReason]) -> str:
     """Return why replicas of the task wait, otherwise what the first failed one says."""
     is_over = all(one.phase in _ENDED for one in replicas)  # the reasons are those of the last status
-    for reason in () if is_over else reasons:
-        if any(name.startswith(f"{task}[") for name in reason.replicas):
-            return f"{reason.code}: {reason.message}" if reason.message else reason.code
+    ours = [] if is_over else [one for one in reasons if any(name.startswith(f"{task}[") for name in one.replicas)]
+    if ours:
+        return "; ".join(f"{one.code}: {one.message}" if one.message else one.code for one in ours)
     failed = next((one for one in replicas if one.phase == "Failed"), None)
     if failed is None:
         return ""
@@ -83,7 +82,7 @@ def headline(state: State, now: datetime) -> Text:
     since = age(state.status.started_at, state.status.finished_at or now)
     line.append(f"  {since}" if state.status.started_at else "")
     if cause := why(state):
-        line.append(f"\n  {visible_line(shortened(cause, 3 * _WHY))}")
+        line.append(f"\n  {visible_line(shortened(cause))}")
     return line
 
 
@@ -103,7 +102,7 @@ def picture(state: State, replicas: Sequence[Replica], now: datetime) -> Rendera
             f"{row.done}/{row.wanted}",
             Text(row.counts),
             str(row.restarts),
-            Text(visible_line(shortened(row.why, _WHY))),
+            Text(visible_line(shortened(row.why))),
         )
     return Group(headline(state, now), table)
 

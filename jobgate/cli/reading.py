@@ -24,7 +24,7 @@ from jobgate.cli.options import (
     resource_of,
 )
 from jobgate.cli.overview import LIVE, overview, overview_text
-from jobgate.cli.printing import advise, report, say
+from jobgate.cli.printing import advise, report, say, terminal_width
 from jobgate.cli.targets import JOBS, SAMPLE_SETS, kind_named, shown_name, target_named
 from jobgate.client import JobgateError
 
@@ -127,7 +127,7 @@ def top(
         if output in STRUCTURED:
             say(printed(overview(jobs), output))
         else:
-            say(overview_text(jobs, now(), all_namespaces=all_namespaces))
+            say(overview_text(jobs, now(), all_namespaces=all_namespaces, width=terminal_width()))
 
 
 def get(

@@ -28,13 +28,22 @@ Whole = Job | SampleSet | SampleJob
 State = JobStatus | SampleSetStatus | SampleJobStatus
 # What a row of a list is made from.
 Listed = JobSummary | SampleSetSummary | SampleJobSummary | Whole
+_LEAST: Final = 40  # characters of the last column of a narrow terminal
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 _GAP: Final = "   "
-_MESSAGE: Final = 80  # characters of a message in a table
+# Characters of a message. Those of the scheduler about many nodes have some 500.
+_MESSAGE: Final = 1000
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return aligned columns. The last one is not padded. A cell stays within its line."""
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | None = None) -> str:
+    """Return aligned columns. The last one is not padded. A cell stays within its line.
+
+    With the width of a terminal, the middle of a long last cell is left out.
+    """
+    if width is not None:
+        others = [max(len(row[column]) for row in [header, *rows]) + len(_GAP) for column in range(len(header) - 1)]
+        room = max(_LEAST, width - sum(others))
+        rows = [[*row[:-1], shortened(row[-1], room)] for row in rows]
     lines = [list(header), *([visible_line(cell) for cell in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     return "\n".join(
@@ -80,11 +89,24 @@ def total(aggregate: Aggregate) -> int:
 
 
 def why(state: State | Listed) -> str:
-    """Return why an object is in its phase: the first pending reason, otherwise the message or the reason."""
+    """Return why an object is in its phase, on one line."""
+    return "; ".join(causes(state))
+
+
+def causes(state: State | Listed) -> list[str]:
+    """Return why an object is in its phase: what its replicas wait for, otherwise the message or the reason."""
     reasons: Sequence[PendingReason] = getattr(state.status, "pending_reasons", ())
     if reasons and state.status.phase not in {"Succeeded", "Failed", "TimedOut", "Cancelled"}:
-        return f"{reasons[0].code}: {reasons[0].message}" if reasons[0].message else reasons[0].code
-    return state.status.message or state.status.reason
+        found = [f"{reason.code}: {reason.message}" if reason.message else reason.code for reason in reasons]
+        if len(found) == 1:
+            return found
+        return [f"{text} ({_replicas(reason.count)})" for text, reason in zip(found, reasons, strict=True)]
+    text = state.status.message or state.status.reason
+    return [text] if text else []
+
+
+def _replicas(count: int) -> str:
+    return "1 replica" if count == 1 else f"{count} replicas"
 
 
 def list_text(items: Sequence[Listed], now: datetime, *, all_namespaces: bool, wide: bool) -> str:
@@ -115,7 +137,7 @@ def status_line(state: State) -> str:
     replicas = f"  {counts(state.status.aggregate)}" if isinstance(state, JobStatus) else ""
     if isinstance(state, SampleSetStatus):
         replicas = f"  {cached(state)}"
-    reason = shortened(why(state), 160)
+    reason = shortened(why(state))
     return f"{state.name}  {state.status.phase or 'New'}{replicas}" + (f"  {reason}" if reason else "")
 
 
@@ -150,7 +172,7 @@ def _run(pod: Replica | Attempt, now: datetime) -> list[str]:
 def history_text(rows: Sequence[History]) -> str:
     return table(
         ["TIME", "PHASE", "REASON", "REPLICA", "ACTOR", "MESSAGE"],
-        [[clock(row.at), row.phase, row.reason, _place(row), row.actor, shortened(row.message, 120)] for row in rows],
+        [[clock(row.at), row.phase, row.reason, _place(row), row.actor, shortened(row.message)] for row in rows],
     )
 
 
@@ -171,7 +193,7 @@ def events_text(events: Sequence[Event]) -> str:
                 event.reason,
                 _place(event),
                 str(event.count),
-                shortened(event.message, 120),
+                shortened(event.message),
             ]
             for event in events
         ],
@@ -210,7 +232,7 @@ def describe_text(
         ("Started", clock(status.started_at)),
         ("Finished", clock(status.finished_at)),
         ("Phase", (status.phase or "New") + (f" ({status.reason})" if status.reason else "")),
-        ("Cause", why(job) or "-"),
+        ("Cause", "\n".join(causes(job)) or "-"),
     ]
     fields += _own_fields(job)
     if dependents is not None:
@@ -251,7 +273,7 @@ def failure_text(state: State | Whole) -> str:
     ]
     lines = [f"First failure: {where}: {', '.join(filter(None, parts))}"]
     if failure.message:
-        lines.append(f"  {shortened(failure.message, 3 * _MESSAGE)}")
+        lines.append(f"  {shortened(failure.message)}")
     lines += [f"  | {line}" for line in failure.last_lines or ()]
     return "\n".join(lines)
 

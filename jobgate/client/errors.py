@@ -18,6 +18,18 @@ class UnreachableError(JobgateError):
     """The gateway could not be reached, or the connection ended before the whole answer had arrived."""
 
 
+class ProxyError(UnreachableError):
+    """The proxy that the environment names did not answer, or refused to connect to the gateway."""
+
+
+class InvalidProxyError(JobgateError):
+    """The environment names a proxy that the client cannot use."""
+
+
+class InvalidAuthorityError(JobgateError):
+    """The file of certificate authorities cannot be read, or has no certificate."""
+
+
 class UnreadableAnswerError(JobgateError):
     """An answer was not what this version of the client expects."""
 

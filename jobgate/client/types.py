@@ -799,3 +799,29 @@ class OidcToken(Struct, frozen=True, kw_only=True, rename="camel"):
     token: str
     refresh_token: str | None = None
     expires_at: datetime
+
+
+class Role(StrEnum):
+    """The role of an API token. Each role includes the rights of the one before it; docs/operations.md lists them."""
+
+    VIEWER = "viewer"
+    SUBMITTER = "submitter"
+    ADMIN = "admin"
+
+
+class Grant(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A role in some namespaces."""
+
+    role: str
+    namespaces: list[str] | None = None
+
+
+class Caller(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The caller of the request, and what its token permits."""
+
+    name: str
+    role: str
+    namespaces: list[str] | None = None
+    grants: list[Grant]
+    administers: bool
+    expires_at: datetime | None = None

@@ -8,9 +8,8 @@ import pytest
 import pytest_asyncio
 from typer.testing import CliRunner, Result
 
-from jobgate.cli import connection
 from jobgate.cli.commands import app
-from jobgate.client import Client, RetryPolicy
+from jobgate.client import Client, RetryPolicy, config
 from tests.client.scripted import Answer, RunCommand, Script
 from tests.support.gateway import Gateway, running_gateway
 from tests.support.postgres import fresh_database
@@ -35,7 +34,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> RunCommand:
     ) -> tuple[Result, Script]:
         script = Script(*answers)
 
-        def connect(context: connection.Context, retries: RetryPolicy | None = None) -> Client:
+        def connect(context: config.Context, retries: RetryPolicy | None = None) -> Client:
             return Client(
                 context.server,
                 token=context.token,
@@ -44,8 +43,8 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> RunCommand:
                 transport=script.transport,
             )
 
-        monkeypatch.setattr(connection, "connect", connect)
-        environment = dict.fromkeys(connection.VARIABLES) | {
+        monkeypatch.setattr(config, "connect", connect)
+        environment = dict.fromkeys(config.VARIABLES) | {
             "JOBGATE_CONFIG": str(tmp_path / "none.yaml"),
             "JOBGATE_NAMESPACE": "team",
             "JOBGATE_TOKEN": "t",

@@ -122,5 +122,11 @@ def replica(rank: int, phase: str, task: str = "worker", *, attempt: int = 1, **
     }
 
 
+# A row of `…/history`, and one of `…/events`.
+_ROW = {"task": "worker", "rank": 0, "attempt": 1, "reason": "Error", "message": "no"}
+HISTORY = _ROW | {"seq": 1, "at": "2026-01-31T12:00:03Z", "phase": "Failed", "actor": "me"}
+EVENT = _ROW | {"source": "evidence", "type": "Warning", "count": 2, "firstSeenAt": None, "lastSeenAt": None}
+
+
 # The fixture `run`: runs a command on a script, and returns its result and the script.
 RunCommand = Callable[..., tuple[Result, Script]]

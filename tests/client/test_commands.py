@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from jobgate.cli import connection
+from jobgate.client import config
 from tests.client.scripted import Answer, RunCommand, job, ok, page, problem, state
 
 MANIFEST = "kind: GenericJob\nmetadata: {name: tour}\nspec:\n  replica: 2\n"
@@ -224,7 +224,7 @@ def test_login_saves_a_context_that_later_commands_use(run: RunCommand, tmp_path
     result, script = run(["login", "http://lab/", "--context", "lab", "-n", "vision", "--token", "jg_1"], page([]))
     assert result.exit_code == 0, result.output
     assert script.requests[0].headers["Authorization"] == "Bearer jg_1"
-    assert connection.load(tmp_path / "none.yaml").contexts["lab"].server == "http://lab"
+    assert config.load(tmp_path / "none.yaml").contexts["lab"].server == "http://lab"
     result, _ = run(["context", "lab", "-n", "other"])
     assert ["*", "lab", "http://lab", "other", "yes"] in [line.split() for line in result.stdout.splitlines()]
     assert "jg_1" not in result.stdout

@@ -6,8 +6,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from jobgate.cli import connection
-from jobgate.client import AsyncClient
+from jobgate.client import AsyncClient, config
 from tests.client.scripted import RunCommand, job, ok, page, problem, replica, state
 
 
@@ -158,7 +157,7 @@ def test_a_submission_can_be_followed_by_its_logs(
         "logs": httpx2.Response(200, content=b"one\n", headers={"Jobgate-Log-Source": "stored"}),
     }
     transport = httpx2.MockTransport(lambda request: answers[request.url.path.rpartition("/")[2]])
-    monkeypatch.setattr(connection, "connect_async", lambda context: AsyncClient(context.server, transport=transport))
+    monkeypatch.setattr(config, "connect_async", lambda context: AsyncClient(context.server, transport=transport))
     file = tmp_path / "job.yaml"
     file.write_text("kind: GenericJob")
     result, _ = run(["submit", str(file), "--log"], ok(job(), 201), answers["status"])

@@ -12,8 +12,9 @@ import pytest
 import pytest_asyncio
 from typer.testing import CliRunner, Result
 
-from jobgate.cli import connection, oidc
+from jobgate.cli import oidc
 from jobgate.cli.commands import app
+from jobgate.client import config, renewal
 from tests.support.gateway import running_gateway
 from tests.support.oidc_site import Site, ready_site
 
@@ -37,15 +38,15 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     found: list[float] = []
     begin = oidc.sign_in
 
-    def sign_in(server: str, issuer: Any, announce: Any) -> Any:
-        return begin(server, issuer, announce, found.append)
+    def sign_in(gateway: config.Context, issuer: Any, announce: Any) -> Any:
+        return begin(gateway, issuer, announce, found.append)
 
     monkeypatch.setattr(oidc, "sign_in", sign_in)
     return found
 
 
 async def run(file: Path, *arguments: str, stdin: str | None = None) -> Result:
-    environment = dict.fromkeys(connection.VARIABLES) | {"JOBGATE_CONFIG": str(file)}
+    environment = dict.fromkeys(config.VARIABLES) | {"JOBGATE_CONFIG": str(file)}
     # In a thread, because the gateway and the issuer run in the event loop of the test.
     return await asyncio.to_thread(
         CliRunner().invoke, app, list(arguments), input=stdin, env=environment, prog_name="jobgate"
@@ -63,7 +64,7 @@ async def test_a_user_signs_in_with_a_device_code(site: Site, file: Path, pauses
     assert f"open {site.issuer.url}/activate?user_code=WDJB-MJHT in a browser" in result.stderr
     assert pauses == [1, 1, 6, 6]
     assert file.stat().st_mode & 0o777 == 0o600
-    saved = connection.load(file).contexts["default"]
+    saved = config.load(file).contexts["default"]
     assert (saved.refresh_token or "").rpartition(".")[2] in site.issuer.refresh_tokens
     assert saved.token is not None
     assert saved.token not in result.output
@@ -75,20 +76,20 @@ async def test_an_expired_token_is_renewed_once_for_commands_at_the_same_time(
     site: Site, file: Path, pauses: list[float]
 ) -> None:
     assert (await login(site, file)).exit_code == 0
-    saved = connection.load(file)
+    saved = config.load(file)
     old = saved.contexts["default"]
     due = msgspec.structs.replace(old, token="expired", expires_at=datetime.now(UTC) - timedelta(hours=1))  # noqa: TID251
-    connection.save(file, connection.with_context(saved, "default", due))
+    config.save(file, config.with_context(saved, "default", due))
     before = site.issuer.requests["/token"]
     warnings: list[str] = []
     found = await asyncio.gather(
-        *(asyncio.to_thread(oidc.renewed, due, file, "default", warnings.append) for _ in range(3))
+        *(asyncio.to_thread(renewal.renewed, due, file, "default", warnings.append) for _ in range(3))
     )
     assert warnings == []
     assert len({each.token for each in found} - {"expired"}) == 1
     assert (await run(file, "list")).exit_code == 0
     assert site.issuer.requests["/token"] - before == 1
-    assert connection.load(file).contexts["default"].refresh_token not in (None, old.refresh_token)
+    assert config.load(file).contexts["default"].refresh_token not in (None, old.refresh_token)
     assert len(pauses) == 1
 
 
@@ -96,11 +97,11 @@ async def test_a_token_is_renewed_for_one_command_if_the_file_cannot_be_written(
     site: Site, file: Path, pauses: list[float]
 ) -> None:
     assert (await login(site, file)).exit_code == 0
-    saved = connection.load(file)
+    saved = config.load(file)
     due = msgspec.structs.replace(
         saved.contexts["default"], token=site.issuer.token(exp=1), expires_at=datetime(2020, 1, 1, tzinfo=UTC)
     )
-    connection.save(file, connection.with_context(saved, "default", due))
+    config.save(file, config.with_context(saved, "default", due))
     # In the way of the lock and of the file that replaces the old one. The tests may run as root, for whom every
     # directory is writable.
     for blocked in (f"{file.name}.lock", f"{file.name}.{os.getpid()}"):
@@ -109,7 +110,7 @@ async def test_a_token_is_renewed_for_one_command_if_the_file_cannot_be_written(
     result = await run(file, "list")
     assert result.exit_code == 0, result.output
     assert "the renewed token is not saved" in result.stderr
-    assert connection.load(file).contexts["default"] == due
+    assert config.load(file).contexts["default"] == due
     assert len(pauses) == 1
 
 
@@ -117,16 +118,18 @@ async def test_the_sign_in_goes_on_after_polls_without_an_answer(
     site: Site, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site.issuer.device_answers = ["authorization_pending", "slow_down"]
-    begin, exchange, found = oidc.sign_in, oidc._exchange, list[float]()
+    begin, exchange, found = oidc.sign_in, renewal.exchange, list[float]()
 
     def pause(seconds: float) -> None:
         found.append(seconds)
         site.issuer.replies = {"/token": (500, b"{}")} if len(found) == 2 else {}
 
     def exchanged(*arguments: Any) -> Any:
-        return exchange("http://127.0.0.1:1" if len(found) == 3 else arguments[0], *arguments[1:])
+        return exchange(
+            config.Context(server="http://127.0.0.1:1") if len(found) == 3 else arguments[0], *arguments[1:]
+        )
 
-    monkeypatch.setattr(oidc, "_exchange", exchanged)
+    monkeypatch.setattr(oidc, "exchange", exchanged)
     monkeypatch.setattr(oidc, "sign_in", lambda server, issuer, announce: begin(server, issuer, announce, pause))
     result = await login(site, file)
     assert result.exit_code == 0, result.output
@@ -145,12 +148,12 @@ async def test_a_sign_in_without_an_answer_ends_with_its_code(site: Site, file: 
 
 async def test_a_refused_renewal_asks_for_a_new_login(site: Site, file: Path, pauses: list[float]) -> None:
     assert (await login(site, file)).exit_code == 0
-    saved = connection.load(file)
+    saved = config.load(file)
     due = msgspec.structs.replace(
         saved.contexts["default"], refresh_token="unknown", expires_at=datetime(2020, 1, 1, tzinfo=UTC)
     )
-    connection.save(
-        file, connection.with_context(saved, "default", msgspec.structs.replace(due, token=site.issuer.token(exp=1)))
+    config.save(
+        file, config.with_context(saved, "default", msgspec.structs.replace(due, token=site.issuer.token(exp=1)))
     )
     result = await run(file, "list")
     assert result.exit_code == 2
@@ -188,7 +191,7 @@ async def test_a_token_is_preferred_unless_oidc_is_asked_for(site: Site, file: P
     for arguments in (("--token", token), ("--no-oidc",)):
         result = await run(file, "login", site.gateway.url, "-n", "team", *arguments, stdin=f"{token}\n")
         assert result.exit_code == 0, result.output
-        assert connection.load(file).contexts["default"].refresh_token is None
+        assert config.load(file).contexts["default"].refresh_token is None
     assert pauses == []
     assert (await login(site, file, "--token", token, "--oidc")).exit_code == 0
     assert len(pauses) == 1

@@ -37,6 +37,9 @@ JOBS = [
 ]
 
 
+BOTH = "Unschedulable: why (2 replicas); ImagePull: why (1 replica)"
+
+
 def test_running_jobs_come_first_and_reasons_are_counted() -> None:
     text = overview_text(JOBS, NOW, all_namespaces=True)
     sums, reasons, rows = (part.splitlines() for part in text.split("\n\n"))
@@ -51,7 +54,16 @@ def test_running_jobs_come_first_and_reasons_are_counted() -> None:
         ["calm", "GenericJob", "Running", "2", "0", "0", "5m"],
         ["crashing", "GenericJob", "Running", "2", "0", "0", "5m", "CrashLoop: why"],
         ["half", "GenericJob", "Running", "1", "1", "1", "5m", "1 waits"],
-        ["stuck", "GenericJob", "Pending", "0", "2", "0", "5m", "Unschedulable: why"],
+        [
+            "stuck",
+            "GenericJob",
+            "Pending",
+            "0",
+            "2",
+            "0",
+            "5m",
+            "Unschedulable: why (2 replicas); ImagePull: why (1 replica)",
+        ],
         ["stuck-too", "GenericJob", "Pending", "0", "2", "0", "4m", "Unschedulable: why"],
         ["late", "GenericJob", "Queued", "0", "2", "0", "60s", "PreviousObjects: why"],
     ]

@@ -19,7 +19,7 @@ from jobgate.cli.tables import (
     why,
 )
 from jobgate.client.types import Aggregate, Dependents, Event, History, Job, JobStatus, Replica, SampleJob, SampleSet
-from tests.client.scripted import aggregate, job, state
+from tests.client.scripted import EVENT, HISTORY, aggregate, job, replica, state
 
 NOW = datetime(2026, 1, 31, 12, 5, tzinfo=UTC)
 PENDING = [
@@ -56,11 +56,44 @@ def test_columns_are_aligned_and_lines_end_without_blanks() -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("a\n  b", "a b"), ("x" * 81, "x" * 26 + "…" + "x" * 53), ("", "")],
-    ids=["lines", "long", "empty"],
+    [("a\n  b", "a b"), ("x" * 81, "x" * 26 + "…" + "x" * 53), ("x" * 80, "x" * 80), ("", "")],
+    ids=["lines", "long", "fits", "empty"],
 )
 def test_a_message_is_one_line_without_its_middle(text: str, expected: str) -> None:
-    assert shortened(text) == expected
+    assert shortened(text, 80) == expected
+
+
+NODES = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. preemption: 0/1 nodes are available."
+CAUSES = [
+    {"code": "Unschedulable", "message": NODES, "since": None, "replicas": ["w[0]", "w[1]"], "count": 2},
+    {"code": "ImagePull", "message": "no such image", "since": None, "replicas": ["w[2]"], "count": 1},
+]
+
+
+def test_describe_and_wide_lists_show_every_cause_whole() -> None:
+    """The answer is in the middle of a message of the scheduler."""
+    waiting = typed(Job, job("Pending", pendingReasons=CAUSES))
+    lines = describe_text(waiting, [], [], [], NOW).splitlines()
+    begin = next(number for number, line in enumerate(lines) if line.startswith("Cause:"))
+    assert lines[begin].split(maxsplit=1)[1] == f"Unschedulable: {NODES} (2 replicas)"
+    assert lines[begin + 1].strip() == "ImagePull: no such image (1 replica)"
+    (_, row) = list_text([waiting], NOW, all_namespaces=False, wide=True).splitlines()
+    assert row.endswith(f"Unschedulable: {NODES} (2 replicas); ImagePull: no such image (1 replica)")
+
+
+def test_the_messages_of_replicas_and_events_are_whole() -> None:
+    failed = typed(Job, job("Failed", message=NODES))
+    event = typed(Event, EVENT | {"message": NODES})
+    row = typed(History, HISTORY | {"message": NODES})
+    text = describe_text(failed, [typed(Replica, replica(0, "Failed", message=NODES))], [event], [row], NOW)
+    assert text.count(NODES) == 4
+
+
+def test_a_terminal_gets_lines_that_fit() -> None:
+    text = table(["NAME", "WHY"], [["tour", NODES]], width=80)
+    assert max(map(len, text.splitlines())) == 80
+    assert "…" in text
+    assert table(["NAME", "WHY"], [["tour", NODES]]).endswith(NODES)
 
 
 @pytest.mark.parametrize(
@@ -130,22 +163,13 @@ REPLICA = {
     ],
 }
 ROW = {"seq": 1, "at": "2026-01-31T12:00:00Z", "phase": "Failed", "reason": "R", "message": "m", "actor": "controller"}
-EVENT = {
-    "source": "pod",
-    "type": "Warning",
-    "reason": "BackOff",
-    "message": "m",
-    "count": 3,
-    "task": "worker",
-    "rank": 0,
-}
 
 
 def test_a_description_has_the_cause_replicas_events_and_history() -> None:
     text = describe_text(
         typed(Job, job("Failed", message="worker[0]: exit code 127")),
         [typed(Replica, REPLICA)],
-        [typed(Event, EVENT)],
+        [typed(Event, EVENT | {"reason": "BackOff"})],
         [typed(History, ROW)],
         NOW,
     )

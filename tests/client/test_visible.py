@@ -22,7 +22,7 @@ from jobgate.cli import printing
 from jobgate.cli.progress import picture
 from jobgate.cli.visible import dump_yaml, visible, visible_in_json, visible_line, visible_log_line
 from jobgate.client.types import JobStatus, Replica
-from tests.client.scripted import RunCommand, job, ok, page, problem, replica
+from tests.client.scripted import EVENT, HISTORY, RunCommand, job, ok, page, problem, replica
 
 # What a terminal may interpret: controls of ASCII and Latin-1, directions of text, separators of lines.
 FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -125,9 +125,6 @@ CONDITION = {
     "observedGeneration": 1,
     "lastTransitionTime": "2026-01-31T12:00:02Z",
 }
-ROW = {"task": "worker", "rank": 0, "attempt": 1, "reason": "Error", "message": "no"}
-HISTORY = ROW | {"seq": 1, "at": "2026-01-31T12:00:03Z", "phase": "Failed", "actor": "me"}
-EVENT = ROW | {"source": "evidence", "type": "Warning", "count": 2, "firstSeenAt": None, "lastSeenAt": None}
 
 
 def attacked_job() -> dict[str, Any]:

@@ -11,7 +11,7 @@ from app.command import SERVER_COMMANDS
 from app.domain.kubernetes import labels
 from app.domain.vocabulary import ConditionType, JobPhase, PendingCode, Reason, ReplicaPhase
 from app.settings import ENV_PREFIX, Settings
-from jobgate.cli.connection import VARIABLES
+from jobgate.client.config import VARIABLES
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(

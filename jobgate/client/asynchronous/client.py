@@ -1,6 +1,7 @@
 """Sends requests to a gateway, and repeats those that it may repeat."""
 
 import asyncio
+import os
 import random
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -10,9 +11,12 @@ from typing import Any, Final, Self, TypeVar
 import httpx2
 
 from jobgate.client.asynchronous.objects import AsyncJobs, AsyncSampleJobs, AsyncSampleSets
-from jobgate.client.errors import UnreachableError, problem_error
+from jobgate.client.errors import problem_error
+from jobgate.client.proxies import proxy_of
+from jobgate.client.renewal import context_of
 from jobgate.client.retries import Failure, RetryPolicy, failure_of, seconds_of
-from jobgate.client.types import Kind
+from jobgate.client.transports import make_async_transport, unreachable
+from jobgate.client.types import Caller, Kind
 from jobgate.client.wire import API, Call, Page, decode
 
 T = TypeVar("T")
@@ -24,32 +28,41 @@ _NOT_SENT: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeo
 class AsyncClient:
     """A client of one gateway. Close it, or use it as a context manager.
 
-    `namespace` applies to all methods that are not given another one. `timeout` limits each wait for the gateway, in
-    seconds. Lost and refused requests are repeated according to `retries`; a submission carries an Idempotency-Key, so
-    its repetition creates no second object.
+    Without `url`, it is the gateway of JOBGATE_SERVER or of `jobgate login`, with the token, namespace and certificate
+    authorities that are set or saved with it. A saved token of an OIDC issuer that ends soon is renewed by a request
+    first. `namespace` applies to all methods that are not given another one. `ca_file` has certificate authorities that
+    are accepted beside those of the system. `timeout` limits each wait for the gateway, in seconds. Lost and refused
+    requests are repeated according to `retries`; a submission carries an Idempotency-Key, so its repetition creates no
+    second object.
     """
 
     def __init__(
         self,
-        url: str,
+        url: str | None = None,
         *,
         token: str | None = None,
-        namespace: str = "default",
+        namespace: str | None = None,
+        ca_file: str | None = None,
         timeout: float = 30.0,
         retries: RetryPolicy | None = None,
         headers: Mapping[str, str] | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        bearer = {"Authorization": f"Bearer {token}"} if token else {}
+        chosen = context_of(url, token=token, namespace=namespace, ca_file=ca_file)
+        bearer = {"Authorization": f"Bearer {chosen.token}"} if chosen.token else {}
+        self._proxy = None if transport else proxy_of(chosen.server, os.environ)
         self._http = httpx2.AsyncClient(
-            base_url=url.rstrip("/"), headers={**bearer, **(headers or {})}, timeout=timeout, transport=transport
+            base_url=chosen.server,
+            headers={**bearer, **(headers or {})},
+            timeout=timeout,
+            transport=transport or make_async_transport(self._proxy, chosen.ca_file),
         )
         self._timeout = timeout
         self._retries = retries or RetryPolicy()
-        self.url = url.rstrip("/")
-        self.jobs = AsyncJobs(self, namespace)
-        self.sample_sets = AsyncSampleSets(self, namespace)
-        self.sample_jobs = AsyncSampleJobs(self, namespace)
+        self.url = chosen.server
+        self.jobs = AsyncJobs(self, chosen.namespace)
+        self.sample_sets = AsyncSampleSets(self, chosen.namespace)
+        self.sample_jobs = AsyncSampleJobs(self, chosen.namespace)
 
     async def __aenter__(self) -> Self:
         return self
@@ -65,6 +78,10 @@ class AsyncClient:
     async def kinds(self) -> list[Kind]:
         """Return the kinds that the gateway accepts, with their resources and JSON schemas."""
         return (await self.send(Call(method="GET", path=f"{API}/kinds", answer=Page[Kind]))).items
+
+    async def whoami(self) -> Caller:
+        """Return who the gateway takes the caller for."""
+        return await self.send(Call(method="GET", path=f"{API}/whoami", answer=Caller))
 
     async def version(self) -> str:
         """Return the version of the gateway."""
@@ -90,7 +107,7 @@ class AsyncClient:
                 failure = Failure.NOT_SENT if isinstance(error, _NOT_SENT) else Failure.UNKNOWN
                 delay = self._delay(call, failure, attempt)
                 if delay is None:
-                    raise unreachable(self.url, error) from error
+                    raise unreachable(self.url, self._proxy, error) from error
             else:
                 if answer.status_code < 400:
                     return answer
@@ -109,13 +126,13 @@ class AsyncClient:
         try:
             answer = await self._http.send(self._request(call, read_timeout), stream=True)
         except httpx2.TransportError as error:
-            raise unreachable(self.url, error) from error
+            raise unreachable(self.url, self._proxy, error) from error
         try:
             if answer.status_code >= 400:
                 raise problem_error(answer.status_code, await answer.aread())
             yield answer
         except httpx2.TransportError as error:
-            raise unreachable(self.url, error) from error
+            raise unreachable(self.url, self._proxy, error) from error
         finally:
             await answer.aclose()
 
@@ -142,7 +159,3 @@ class AsyncClient:
             retry_after=retry_after,
             random=random.random(),  # noqa: S311 - spreads repetitions, protects nothing
         )
-
-
-def unreachable(url: str, error: Exception) -> UnreachableError:
-    return UnreachableError(f"no answer from {url}: {str(error) or type(error).__name__}")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.settings import ENV_PREFIX, Settings
-from jobgate.cli.connection import (
+from jobgate.client.config import (
     DEFAULT_SERVER,
     VARIABLES,
     Context,

@@ -9,12 +9,14 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from jobgate.client import RetryPolicy
+from jobgate.client.errors import JobgateError
+from jobgate.client.retries import RetryPolicy
 
 if TYPE_CHECKING:
     from jobgate.client import AsyncClient, Client
 
 DEFAULT_SERVER: Final = "http://127.0.0.1:8080"
+DEFAULT_NAMESPACE: Final = "default"
 # The environment variables of the client. None of them is a setting of the gateway.
 SERVER: Final = "JOBGATE_SERVER"
 TOKEN: Final = "JOBGATE_TOKEN"  # noqa: S105 - the name of a variable
@@ -27,14 +29,17 @@ VARIABLES: Final = frozenset({SERVER, TOKEN, NAMESPACE, CONTEXT, CONFIG})
 class Context(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A gateway, the token for it, and the namespace of commands without `-n`.
 
+    `ca_file` is a file of certificate authorities that the client accepts beside those of the system.
+
     A token of an OIDC issuer expires, and the refresh token yields the next one.
     """
 
     server: str
     token: str | None = None
-    namespace: str = "default"
+    namespace: str = DEFAULT_NAMESPACE
     refresh_token: str | None = None
     expires_at: datetime | None = None
+    ca_file: str | None = None
 
 
 class Contexts(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -44,7 +49,7 @@ class Contexts(msgspec.Struct, kw_only=True, omit_defaults=True):
     contexts: dict[str, Context] = {}
 
 
-class ContextError(ValueError):
+class ContextError(JobgateError):
     """The file of contexts, the name of a context, an address or a token is invalid, so a command has no gateway."""
 
 
@@ -100,10 +105,11 @@ def resolved(
     chosen = contexts.contexts[name] if name is not None else Context(server=DEFAULT_SERVER)
     address = checked_address(server or environment.get(SERVER) or chosen.server)
     place = namespace or environment.get(NAMESPACE) or chosen.namespace
-    if given := environment.get(TOKEN):
-        return Context(server=address, token=checked_token(given), namespace=place)
-    if address != chosen.server.rstrip("/"):
-        return Context(server=address, namespace=place)
+    is_other = address != chosen.server.rstrip("/")
+    if is_other or environment.get(TOKEN):
+        ca_file = None if is_other else chosen.ca_file
+        token = checked_token(environment.get(TOKEN))
+        return Context(server=address, token=token, namespace=place, ca_file=ca_file)
     checked_token(chosen.token)
     return msgspec.structs.replace(chosen, server=address, namespace=place)
 
@@ -157,12 +163,18 @@ def chosen_context(contexts: Contexts, name: str | None, namespace: str | None) 
 
 def connect(context: Context, retries: RetryPolicy | None = None) -> "Client":
     # Here, because the help of a command does not need the HTTP library.
-    from jobgate.client import Client  # noqa: PLC0415
+    from jobgate.client.synchronous.client import Client  # noqa: PLC0415
 
-    return Client(context.server, token=context.token, namespace=context.namespace, retries=retries)
+    return Client(
+        context.server,
+        token=context.token,
+        namespace=context.namespace,
+        ca_file=context.ca_file,
+        retries=retries,
+    )
 
 
 def connect_async(context: Context) -> "AsyncClient":
-    from jobgate.client import AsyncClient  # noqa: PLC0415
+    from jobgate.client.asynchronous.client import AsyncClient  # noqa: PLC0415
 
-    return AsyncClient(context.server, token=context.token, namespace=context.namespace)
+    return AsyncClient(context.server, token=context.token, namespace=context.namespace, ca_file=context.ca_file)
