@@ -8,7 +8,7 @@ from typing import Final
 from app.domain.plan import Rank
 from app.domain.reconcile.lifecycle import has_failed, is_loss
 from app.domain.status.containers import exit_message, failed_init_container
-from app.domain.status.log_lines import MAX_LINES, one_line
+from app.domain.status.log_lines import MAX_LINES, one_line, shorten_middle
 from app.domain.status.records import Attempt, FailureSummary, Replica, ReplicaFailure
 from app.domain.vocabulary import Outcome, ReplicaPhase
 
@@ -45,7 +45,7 @@ def _reported(attempt: Attempt) -> str:
     message = (attempt.message or "").strip()
     if not message or message in map(exit_message, attempt.containers):
         return ""
-    return one_line(message.splitlines()[-1], _MAX_TEXT)
+    return shorten_middle(one_line(message.splitlines()[-1], len(message)), _MAX_TEXT)
 
 
 def describe(subject: str, failure: ReplicaFailure) -> str:

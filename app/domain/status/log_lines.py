@@ -19,7 +19,17 @@ def last_lines(log: bytes, count: int = MAX_LINES) -> tuple[str, ...]:
     """Return the last `count` lines of a log that are not blank, as printable text of a bounded length."""
     text = _ESCAPES.sub("", log[-_READ_BYTES:].decode("utf-8", "replace"))
     shown = [_last_state(line).replace("\t", "    ").rstrip() for line in text.split("\n")]
-    return tuple(shorten(line, _MAX_LINE) for line in shown if line.strip())[-count:]
+    if len(log) > _READ_BYTES and shown[0]:
+        shown[0] = f"…{shown[0]}"  # the end of a line
+    return tuple(shorten_middle(line, _MAX_LINE) for line in shown if line.strip())[-count:]
+
+
+def shorten_middle(text: str, limit: int) -> str:
+    """Return printable text with its beginning, such as the name of an exception, and the longer part of its end."""
+    if len(text) > limit:
+        begin = 0 if text.startswith("…") else limit // 4
+        text = f"{text[:begin]}…{text[begin + 1 - limit :]}"
+    return shorten(text, limit)
 
 
 def one_line(text: str, limit: int = _MAX_MESSAGE) -> str:

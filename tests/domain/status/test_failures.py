@@ -49,9 +49,9 @@ def test_a_failure_is_described_by_attempt_node_exit_code_and_last_line(end: dic
 
 
 def test_a_long_line_is_cut() -> None:
-    description = tell({"message": "x" * 9_999})
+    description = tell({"message": "x" * 9_999 + ": no such file"})
     assert len(description) < 500
-    assert description.endswith("\N{HORIZONTAL ELLIPSIS}")
+    assert description.endswith("x: no such file")
 
 
 def test_only_the_first_five_failures_are_listed() -> None:

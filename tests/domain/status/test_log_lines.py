@@ -30,9 +30,26 @@ def test_fewer_lines_of_a_log() -> None:
     assert last_lines(TRACEBACK, 1) == ("ValueError: bad rate",)
 
 
-def test_a_long_line_is_cut() -> None:
-    (line,) = last_lines(b"x" * 100_000)
-    assert line == "x" * 199 + "\N{HORIZONTAL ELLIPSIS}"
+@pytest.mark.parametrize(
+    ("log", "end"),
+    [
+        (b"ValueError: " + b"x" * 500 + b" no such file", " no such file"),
+        (b"x" * 500 + b"\xe2\x82\xac", "x\N{EURO SIGN}"),
+        # The line is longer than the part of the log that is read.
+        (b"ValueError: " + b"x" * 100_000 + b" no such file", " no such file"),
+    ],
+)
+def test_a_long_line_keeps_its_end(log: bytes, end: str) -> None:
+    (line,) = last_lines(log)
+    assert (len(line), line.count("…")) == (200, 1)
+    assert line.endswith(end)
+    assert line.startswith(("ValueError: ", "x")) == (len(log) < 10_000)
+
+
+def test_the_end_of_a_line_that_began_before_the_part_that_is_read() -> None:
+    log = b"x" * 20_000 + b"\n" + b"y\n" * 8180 + b"last"
+    assert last_lines(log[:20_000] + b" end\n" + b"y\n" * 2 + b"last")[0].endswith("x end")
+    assert last_lines(log)[-2:] == ("y", "last")
 
 
 @given(st.binary(max_size=300) | st.text(max_size=300).map(str.encode))
