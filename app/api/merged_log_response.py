@@ -11,8 +11,9 @@ from app.api.dependencies import Caller
 from app.api.long_requests import LongResponse
 from app.api.streaming import line_type
 from app.domain.errors import DomainError
+from app.services.log_order import MergedLine
 from app.services.long_requests import EndReason, LongRequestKind
-from app.services.merged_logs import MergedLine, MergedRequest
+from app.services.merged_logs import MergedRequest
 
 LEFT_OUT: Final = "Jobgate-Log-Left-Out"
 """The header that names the replicas whose logs are not in the response."""

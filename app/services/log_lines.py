@@ -62,3 +62,9 @@ def timed(line: bytes) -> TimedLine:
     if (match := _TIME.match(line)) is None:
         return TimedLine("", line)
     return TimedLine(line[: match.end() - 1].decode(), line[match.end() :])
+
+
+def comparable_time(at: str) -> str:
+    """Return the time with nine digits of the second, so that times are in the order of their texts."""
+    second, _, fraction = at.removesuffix("Z").partition(".")
+    return f"{second}.{fraction.ljust(9, '0')}" if at else ""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from app.services.log_lines import LineSplitter, Piece, TimedLine, timed
+from app.services.log_lines import LineSplitter, Piece, TimedLine, comparable_time, timed
 from app.services.log_overlap import length_of_overlap
 
 # A log that ends within the time of a line, or directly after it.
@@ -83,7 +83,7 @@ class LogProgress:
             if not piece.is_end and _CUT_TIME.fullmatch(text):
                 return None
             self._at, text = timed(text)
-            self._skip = self._begin(_comparable(self._at))
+            self._skip = self._begin(comparable_time(self._at))
         if self._skip is None:
             return None
         skipped = min(self._skip, len(text))
@@ -119,9 +119,3 @@ class LogProgress:
         self._text += more
         if len(self._text) > 2 * _REMEMBERED:
             del self._text[:-_REMEMBERED]
-
-
-def _comparable(at: str) -> str:
-    """Return the time with nine digits of the second, so that times are in the order of their texts."""
-    second, _, fraction = at.removesuffix("Z").partition(".")
-    return f"{second}.{fraction.ljust(9, '0')}" if at else ""

@@ -2,7 +2,8 @@
 
     job changes ─▶ replicas, attempts ─▶ one reader for each log ─▶ bounded channel ─▶ one client
 
-Readers wait while the channel is full, so a client that reads slowly slows down the reading from the cluster.
+Readers wait while the channel is full, so a client that reads slowly slows down the reading from the cluster. The
+channel has the lines in the order of their times, or of their arrival if the logs are followed.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
 from app.cancellation import TaskGroup, rounds
@@ -22,7 +23,9 @@ from app.domain.plan import Rank
 from app.domain.status.log_choice import default_attempt, has_log
 from app.domain.vocabulary import Evidence, ReplicaPhase
 from app.offload import offloaded
+from app.services.log_channels import ArrivalOrder, LineChannel, TimeOrder
 from app.services.log_lines import LineSplitter, TimedLine
+from app.services.log_order import MergedLine
 from app.services.log_progress import LogProgress
 from app.services.logs import LogRequest, Logs, LogStream, container_of
 from app.services.positions import Interest
@@ -32,25 +35,14 @@ from app.services.watching import Watcher
 _STARTED: Final = frozenset({ReplicaPhase.RUNNING, ReplicaPhase.SUCCEEDED, ReplicaPhase.FAILED})
 MOST_REPLICAS: Final = 64
 """The most replicas whose logs are merged. Each log may use a connection to the API server."""
-# The most logs that are read at the same time if they are not followed.
-_AT_ONCE: Final = 8
-# The most batches of lines that wait for the client.
-_WAITING: Final = 8
+# Bytes of a log that become lines at once, which take several times as much memory.
+_SLICE: Final = 8 * 1024
 # Seconds between two reads of the replicas, however often the job changes, and without a change.
 _INTERVAL: Final = 0.5
 _LONGEST_INTERVAL: Final = 10.0
 # Before a followed log is opened again: the cluster may know a container a moment before its log. Longer after each
 # attempt without a new line.
 _AGAIN: Final = ExponentialBackoff(first=1.0, longest=30.0)
-
-
-class MergedLine(NamedTuple):
-    """A line of the log of an attempt. `at` is empty if the cluster gave no time."""
-
-    key: Rank
-    attempt: int
-    at: str
-    text: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +118,7 @@ class MergedLog:
         self._reserved = 1
         self._known: dict[Rank, _Attempts] = {}
         self._is_first = True
-        self._turns = asyncio.Semaphore(MOST_REPLICAS if request.follow else _AT_ONCE)
-        self._channel: asyncio.Queue[Sequence[MergedLine] | Exception | None] = asyncio.Queue(_WAITING)
+        self.channel: LineChannel = ArrivalOrder() if request.follow else TimeOrder()
         self.selection = SelectedReplicas((), {})
 
     async def select(self) -> None:
@@ -155,14 +146,13 @@ class MergedLog:
         return self._reserved
 
     async def batches(self) -> AsyncGenerator[Sequence[MergedLine], None]:
-        """Yield lines as they arrive. The lines of a replica are in order."""
+        """Yield the lines of all logs in the order of the channel. The lines of a replica are in order."""
         async with TaskGroup() as group:
             reading = group.create_task(self._read_all())
             try:
-                while (batch := await self._channel.get()) is not None:
-                    if isinstance(batch, Exception):
-                        raise batch
-                    yield batch
+                async with aclosing(self.channel.batches()) as batches:
+                    async for batch in batches:
+                        yield batch
             # The TaskGroup would wrap it, and `aclose` would raise the group.
             except GeneratorExit:
                 return
@@ -177,7 +167,7 @@ class MergedLog:
                 await self._follow_job(readers)
         except Exception as error:  # noqa: BLE001 - raised again by `batches`
             outcome = error
-        await self._channel.put(outcome)
+        await self.channel.end(outcome)
 
     async def _follow_job(self, readers: TaskGroup) -> None:
         """Start a reader for each attempt, until the job has ended or, without `follow`, once."""
@@ -192,6 +182,7 @@ class MergedLog:
                         self._start_readers(one, readers, has_ended=row.finished)
                     self._is_first = False
                     if row.finished or not self._request.follow:
+                        self.channel.complete()
                         return
                 await asyncio.sleep(_INTERVAL)
                 await waiter.wait(_LONGEST_INTERVAL)
@@ -207,8 +198,15 @@ class MergedLog:
         newest = current.number if has_begun else current.number - 1
         request = self._request if self._is_first else replace(self._request, tail_lines=None, since=None)
         for number in range(known.last + 1, newest + 1):
-            readers.create_task(self._read_attempt(key, number, request, known.in_order))
+            self.channel.opened(key)
+            readers.create_task(self._read_to_end(key, number, request, known.in_order))
         known.last = max(known.last, newest)
+
+    async def _read_to_end(self, key: Rank, number: int, request: MergedRequest, in_order: asyncio.Lock) -> None:
+        try:
+            await self._read_attempt(key, number, request, in_order)
+        finally:
+            self.channel.closed(key)
 
     async def _read_attempt(self, key: Rank, number: int, request: MergedRequest, in_order: asyncio.Lock) -> None:
         """Pass on the log of an attempt, after those of the earlier ones.
@@ -218,7 +216,7 @@ class MergedLog:
         """
         progress = LogProgress(from_start=request.tail_lines is None and request.since is None)
         is_reported, vain = False, 0
-        async with in_order, self._turns:
+        async with in_order:
             for _ in rounds():
                 before = progress.read
                 try:
@@ -280,12 +278,14 @@ class MergedLog:
             splitter = LineSplitter()
             progress.opened()
             async for piece in pieces:
-                await self._pass_on(key, number, progress.new_lines(splitter.feed(piece)))
+                for begin in range(0, len(piece), _SLICE):
+                    received = splitter.feed(piece[begin : begin + _SLICE])
+                    await self._pass_on(key, number, progress.new_lines(received))
             await self._pass_on(key, number, progress.new_lines(splitter.end()))
 
     async def _pass_on(self, key: Rank, number: int, lines: Sequence[TimedLine]) -> None:
         if lines:
-            await self._channel.put([MergedLine(key, number, line.at, line.text) for line in lines])
+            await self.channel.put(key, [MergedLine(key, number, line.at, line.text) for line in lines])
 
 
 def _notice(error: Unavailable) -> bytes:

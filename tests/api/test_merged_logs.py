@@ -21,6 +21,7 @@ from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, Replica
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, ReplicaPhase
 from app.services import merged_logs
+from app.services.log_channels import ArrivalOrder, LineChannel, TimeOrder
 from app.services.logs import LogReader, LogRequest
 from app.services.settings import LongRequestLimits
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, running_gateway, until_open
@@ -280,23 +281,48 @@ async def test_a_merged_log_counts_for_each_replica(database_url: str, pods: Pod
         assert (await gateway.client.get(f"{LOGS}?merged=true")).status_code == 200
 
 
-async def test_a_client_that_does_not_read_slows_down_the_reading(gateway: Gateway, pods: Pods) -> None:
+async def test_the_lines_of_all_replicas_are_in_the_order_of_their_times(gateway: Gateway, pods: Pods) -> None:
+    replicas, number = 20, 30
+    await running_job(gateway, *(replica(rank) for rank in range(replicas)))
+    for rank in range(replicas):
+        pod = f"hello-worker-{rank}"
+        times = [AT.format(replicas * line + rank) for line in range(number)]
+        pods.lines[pod] = [f"{at} {rank}\n".encode() for at in times]
+    answer = await gateway.client.get(f"{LOGS}?merged=true&timestamps=true")
+    found = [line.split()[1] for line in answer.text.splitlines()]
+    assert found == [AT.format(place) for place in range(replicas * number)]
+
+
+@pytest.mark.parametrize("follow", [False, True])
+async def test_a_client_that_does_not_read_slows_down_the_reading(
+    gateway: Gateway, pods: Pods, *, follow: bool
+) -> None:
     replicas, number = 3, 100
     uid = await running_job(gateway, *(replica(rank) for rank in range(replicas)))
     for rank in range(replicas):
         await pods.write(f"hello-worker-{rank}", *map(str, range(number)))
-    request = merged_logs.MergedRequest(uid=UUID(uid), namespace=NAMESPACE)
+    request = merged_logs.MergedRequest(uid=UUID(uid), namespace=NAMESPACE, follow=follow)
     merged = await gateway.services.merged_logs.open(request, lambda _: True)
     async with aclosing(merged.batches()) as batches:
         lines = list(await anext(batches))
-        await until(merged._channel.full)
-        # Each reader has at most one line that waits for room in the channel.
-        assert pods.passed <= 1 + merged._channel.maxsize + replicas
-        async for batch in batches:
-            lines += batch
-    assert len(lines) == replicas * number
+        most = await until_full(merged.channel)
+        # Each reader has at most one line that waits for room in the channel, and has tried its log with one line.
+        assert pods.passed <= len(lines) + most + 2 * replicas
+        while len(lines) < replicas * number:
+            lines += await anext(batches)
     for rank in range(replicas):
         assert [line.text for line in lines if line.key.rank == rank] == [str(n).encode() for n in range(number)]
+
+
+async def until_full(channel: LineChannel) -> int:
+    """Wait until the channel has no room, and return how many lines may wait in it."""
+    if isinstance(channel, ArrivalOrder):
+        await until(channel.waiting.full)
+        return channel.waiting.maxsize
+    assert isinstance(channel, TimeOrder)
+    rooms = channel.room.values()
+    await until(lambda: all(room.locked() for room in rooms))
+    return 2 * len(rooms)  # beside the one in the queue, one of each log may be known already
 
 
 async def test_a_token_reads_only_the_logs_that_it_reaches(database_url: str, pods: Pods) -> None:
