@@ -12,7 +12,7 @@ import pytest_asyncio
 import yaml
 
 from tests.behaviour.client import Jobs
-from tests.behaviour.manifests import job, task
+from tests.behaviour.manifests import container, job, task
 from tests.behaviour.stage import running_gateway
 from tests.support.cluster import require_faults, require_real
 from tests.support.kube import Cluster
@@ -29,6 +29,25 @@ async def test_a_spent_quota_is_waited_for(jobs: Jobs) -> None:
     (await jobs.kube.patch(jobs.objects("resourcequotas", "pods"), {"spec": {"hard": {"pods": "5"}}})).ok()
     await jobs.until("frugal", "Succeeded")
     assert (await jobs.replica("frugal"))["restartCount"] == 0
+
+
+@pytest.mark.parametrize(
+    ("hard", "resources", "words"),
+    [
+        ({"limits.cpu": "8"}, {}, "failed quota: compute: must specify limits.cpu"),
+        ({"requests.cpu": "1"}, {"requests": {"cpu": "2"}}, "exceeded quota: compute, requested: requests.cpu=2"),
+    ],
+)
+async def test_a_pod_that_no_quota_of_this_kind_accepts_fails_its_job(
+    jobs: Jobs, hard: dict[str, str], resources: dict[str, dict[str, str]], words: str
+) -> None:
+    quota = {"metadata": {"name": "compute"}, "spec": {"hard": hard}}
+    (await jobs.kube.post(jobs.objects("resourcequotas"), quota)).ok()
+    await jobs.kube.eventually(jobs.objects("resourcequotas", "compute"), lambda found: found["status"].get("hard"))
+    await jobs.submit(job("unfit", task(containers=[container("exit 0", resources=resources)])))
+    status = await jobs.until("unfit", "Failed")
+    assert status["reason"] == "RefusedByCluster"
+    assert words in status["message"]
 
 
 async def test_a_missing_service_account_is_waited_for(jobs: Jobs) -> None:

@@ -2,7 +2,8 @@
 
     quota, service account, namespace not there yet, RBAC, throttling, 5xx   RETRY, pending with a code
     namespace terminating or deleted, 400, 413, 422                          FAIL, with the message of the cluster
-    Pod Security, webhook, LimitRange, PriorityClass                         FAIL, with the message of the cluster
+    Pod Security, webhook, LimitRange, PriorityClass, a pod that no quota
+    of this size can hold, and other admission plugins that refuse the pod   FAIL, with the message of the cluster
     any other 403                                                            RETRY, pending as RefusedByCluster
 
 Kubernetes gives most of them the same reason, Forbidden, so the message decides. The messages are those of Kubernetes
@@ -13,20 +14,44 @@ that never starts.
 
 import re
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import Final
 
+from app.domain.errors import InvalidManifest
+from app.domain.kubernetes.quantity import parse_quantity
 from app.domain.status.observed import RefusalVerdict
 from app.domain.vocabulary import PendingCode, Reason
 
 # The message of a webhook or policy is free text and may quote any message below, so it is matched first.
 _DENIED: Final = re.compile(r"admission webhook \"[^\"]*\" denied the request|ValidatingAdmissionPolicy '.*' .*denied")
-# Admission plugins of Kubernetes that refuse the pod itself: they refuse the same pod each time.
+# Admission plugins of Kubernetes that refuse the pod itself: they refuse the same pod each time, until an admin changes
+# the namespace or the cluster.
 _POD_REFUSED: Final = re.compile(
     r"violates PodSecurity \""
-    r"|(maximum|minimum) \S+ usage per (Container|Pod) is |max limit to request ratio per (Container|Pod) is "
+    r"|(maximum|minimum) \S+ usage per (Container|Pod) is "
+    r"|max limit to request ratio per (Container|Pod) is "
     r"|no PriorityClass with name \S+ was found"
+    r"|must not be provided in pod spec; priority admission controller computed "
+    r"|failed quota: \S+: must specify "
+    r"|insufficient quota to consume: "
+    r"|pod rejected: RuntimeClass |pod rejected: Pod's Overhead "
+    r"|conflict: runtimeClass\.scheduling\."
+    r"|pod node label selector conflicts with its namespace node label selector"
+    r"|pod node label selector labels conflict with its namespace whitelist"
+    r"|is not allowed because service account \S+ does not reference that "
+    r"|\.RequiredDuringScheduling has TopologyKey "
+    r"|image policy webhook backend denied one or more images"
+    # OpenShift.
+    r"|unable to validate against any security context constraint"
+)
+# Admission plugins whose errors have no status, so that the API server reports them as internal errors.
+_REFUSED_AS_ERROR: Final = re.compile(
+    r"^(Internal error occurred: )?"
+    r"(pod tolerations \(possibly merged with namespace default tolerations\) conflict with its namespace whitelist"
+    r"|namespace tolerations and pod tolerations conflict|insufficient quota to match these scopes: )"
 )
 _RBAC: Final = re.compile(r"is forbidden: User \"[^\"]*\" cannot (create|patch|update|get|list) ")
+_QUOTA_AMOUNTS: Final = re.compile(r"requested: (\S+), used: \S+, limited: (\S+)$")
 _QUOTA: Final = re.compile(r"exceeded quota: |status unknown for quota: ")
 _SERVICE_ACCOUNT: Final = re.compile(r"error looking up service account |serviceaccount \"[^\"]*\" not found")
 _NO_NAMESPACE: Final = re.compile(r"^namespaces \"[^\"]*\" not found")
@@ -52,7 +77,7 @@ def judge(
         return RefusalVerdict.RETRY, PendingCode.NAMESPACE_NOT_FOUND
     if status == 403:
         return _forbidden(message)
-    if status in _OURS_TO_FIX or (status == 500 and _TOO_LARGE in message):
+    if status in _OURS_TO_FIX or (status == 500 and (_TOO_LARGE in message or _REFUSED_AS_ERROR.search(message))):
         return RefusalVerdict.FAIL, Reason.REFUSED_BY_CLUSTER
     return _transient(status, reason, message)
 
@@ -63,10 +88,33 @@ def _forbidden(message: str) -> tuple[RefusalVerdict, str]:
     if _RBAC.search(message):
         return RefusalVerdict.RETRY, PendingCode.CLUSTER_DENIED
     if _QUOTA.search(message):
+        if _exceeds_whole_quota(message):
+            return RefusalVerdict.FAIL, Reason.REFUSED_BY_CLUSTER
         return RefusalVerdict.RETRY, PendingCode.QUOTA_EXCEEDED
     if _SERVICE_ACCOUNT.search(message):
         return RefusalVerdict.RETRY, PendingCode.SERVICE_ACCOUNT_NOT_FOUND
     return RefusalVerdict.RETRY, PendingCode.REFUSED
+
+
+def _exceeds_whole_quota(message: str) -> bool:
+    """Return whether the object alone requests more than the quota allows, so that no other object can make room.
+
+    A quota of 0 is how an admin closes a namespace for a while, so its end may be awaited.
+    """
+    found = _QUOTA_AMOUNTS.search(message)
+    if found is None:
+        return False
+    try:
+        requested, limited = (_amounts(text) for text in found.groups())
+    except InvalidManifest:
+        return False
+    return any(0 < limit < requested.get(name, limit) for name, limit in limited.items())
+
+
+def _amounts(text: str) -> dict[str, Decimal]:
+    """Return the amounts of a text such as `requests.cpu=2,pods=1`."""
+    pairs = (pair.rpartition("=") for pair in text.split(","))
+    return {name: parse_quantity(amount) for name, _, amount in pairs}
 
 
 def _transient(status: int, reason: str, message: str) -> tuple[RefusalVerdict, str]:

@@ -19,6 +19,32 @@ PLATFORM = 'pods "a" is forbidden: the freeze of project research has not been l
 RATIO = 'pods "lr" is forbidden: cpu max limit to request ratio per Container is 2, but provided ratio is 4.000000'
 LEAST = 'pods "lr" is forbidden: minimum memory usage per Pod is 1Gi, but request is 1Mi'
 POLICY = "pods \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: exceeded quota: x"
+NO_LIMITS = 'pods "a" is forbidden: failed quota: compute: must specify limits.cpu for: main; requests.memory for: main'
+NO_QUOTA = 'pods "a" is forbidden: insufficient quota to consume: requests.nvidia.com/gpu'
+OTHER_PRIORITY = (
+    'pods "a" is forbidden: the integer value of priority (2) must not be provided in pod spec; '
+    "priority admission controller computed 0 from the given PriorityClass name"
+)
+RUNTIME = 'pods "a" is forbidden: pod rejected: RuntimeClass "kata" not found'
+OVERHEAD = "pods \"a\" is forbidden: pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+CONFLICT = 'pods "a" is forbidden: conflict: runtimeClass.scheduling.nodeSelector[a] = 1; pod.spec.nodeSelector[a] = 2'
+SELECTOR = 'pods "a" is forbidden: pod node label selector conflicts with its namespace node label selector'
+SELECTORS = 'pods "a" is forbidden: pod node label selector labels conflict with its namespace whitelist'
+SECRET = (
+    'pods "a" is forbidden: volume with secret.secretName="s" is not allowed because service account robot '
+    "does not reference that secret"
+)
+IMAGES = 'pods "a" is forbidden: image policy webhook backend denied one or more images: unsigned'
+TOPOLOGY = (
+    'pods "a" is forbidden: affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey zone '
+    "but only key kubernetes.io/hostname is allowed"
+)
+OPENSHIFT = 'pods "a" is forbidden: unable to validate against any security context constraint: [provider restricted]'
+TOLERATIONS = (
+    "pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace whitelist"
+)
+SCOPES = "insufficient quota to match these scopes: [{PriorityClass Exists []}]"
+UNREADY = 'pods "a" is forbidden: not yet ready to handle request'
 STRICT = 'Pod in version "v1" cannot be handled as a Pod: strict decoding error: unknown field "spec.foo"'
 
 
@@ -39,6 +65,21 @@ STRICT = 'Pod in version "v1" cannot be handled as a Pod: strict decoding error:
         (403, "Forbidden", POLICY, "fail", "RefusedByCluster"),
         (403, "Forbidden", LEAST, "fail", "RefusedByCluster"),
         (403, "Forbidden", RATIO, "fail", "RefusedByCluster"),
+        (403, "Forbidden", NO_LIMITS, "fail", "RefusedByCluster"),
+        (403, "Forbidden", NO_QUOTA, "fail", "RefusedByCluster"),
+        (403, "Forbidden", OTHER_PRIORITY, "fail", "RefusedByCluster"),
+        (403, "Forbidden", RUNTIME, "fail", "RefusedByCluster"),
+        (403, "Forbidden", OVERHEAD, "fail", "RefusedByCluster"),
+        (403, "Forbidden", CONFLICT, "fail", "RefusedByCluster"),
+        (403, "Forbidden", SELECTOR, "fail", "RefusedByCluster"),
+        (403, "Forbidden", SELECTORS, "fail", "RefusedByCluster"),
+        (403, "Forbidden", SECRET, "fail", "RefusedByCluster"),
+        (403, "Forbidden", IMAGES, "fail", "RefusedByCluster"),
+        (403, "Forbidden", TOPOLOGY, "fail", "RefusedByCluster"),
+        (403, "Forbidden", OPENSHIFT, "fail", "RefusedByCluster"),
+        (500, "InternalError", TOLERATIONS, "fail", "RefusedByCluster"),
+        (500, "InternalError", f"Internal error occurred: {SCOPES}", "fail", "RefusedByCluster"),
+        (403, "Forbidden", UNREADY, "retry", "RefusedByCluster"),
         (403, "Forbidden", NO_TOKEN, "retry", "RefusedByCluster"),
         (403, "Forbidden", BLOCK_OWNER, "retry", "RefusedByCluster"),
         (403, "Forbidden", PLATFORM, "retry", "RefusedByCluster"),
@@ -94,3 +135,27 @@ def test_a_namespace_that_is_not_there_yet_and_a_cluster_that_does_not_answer_ar
     assert refusal_message(code, 404, "", "team-a") == "the namespace team-a does not exist"
     unreachable = refusal_message("ClusterUnreachable", None, "timed out", "team-a")
     assert unreachable == "the API server of the cluster does not answer: timed out"
+
+
+@pytest.mark.parametrize(
+    ("amounts", "verdict"),
+    [
+        ("requested: pods=1, used: pods=5, limited: pods=5", "retry"),
+        ("requested: requests.cpu=2, used: requests.cpu=3, limited: requests.cpu=4", "retry"),
+        ("requested: requests.cpu=4, used: requests.cpu=1, limited: requests.cpu=4", "retry"),
+        # The pod alone is larger than the quota.
+        ("requested: requests.cpu=8, used: requests.cpu=0, limited: requests.cpu=4", "fail"),
+        (
+            "requested: requests.cpu=1,requests.memory=2Gi, used: a=1, limited: requests.cpu=1,requests.memory=2G",
+            "fail",
+        ),
+        ("requested: requests.nvidia.com/gpu=4, used: b=1, limited: requests.nvidia.com/gpu=2", "fail"),
+        # An admin closes a namespace for a while with a quota of 0.
+        ("requested: requests.cpu=8, used: requests.cpu=0, limited: requests.cpu=0", "retry"),
+        ("requested: pods=1, used: pods=0, limited: pods=many", "retry"),
+        ("requested: odd", "retry"),
+    ],
+)
+def test_a_pod_that_is_larger_than_a_quota_does_not_wait_for_it(amounts: str, verdict: str) -> None:
+    found, code = judge(403, "Forbidden", f'pods "a" is forbidden: exceeded quota: rq, {amounts}', seen_before=True)
+    assert (found, code) == (verdict, "QuotaExceeded" if verdict == "retry" else "RefusedByCluster")
