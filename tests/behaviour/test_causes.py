@@ -70,7 +70,7 @@ async def test_a_crash_loop_in_place_is_in_the_status_of_a_running_job(
     (reason,) = status["pendingReasons"]
     assert (status["phase"], reason["code"], reason["started"]) == ("Running", "CrashLoop", True)
     assert reason["message"].endswith("is restarted again and again: exit code 1, Error: ValueError: bad rate")
-    assert status["message"] == f"1 of 1 replicas are running, 1 with a fault: CrashLoop: {reason['message']}"
+    assert status["message"] == f"1 of 1 replicas are running; 1 with a fault: CrashLoop: {reason['message']}"
     replica = await jobs.replica(name)
     assert (replica["attempt"], replica["restartCount"]) == (1, 0)
     assert replica["restartsInPlace"] >= status["restartsInPlace"]

@@ -99,6 +99,9 @@ async def test_a_frozen_nodes_pod_is_unknown_then_forced_away_and_replaced_on_an
     assert len(rows) == 1
     assert "may still run" in rows[0]["message"]
     await jobs.until("frozen", "Running")
+    reasons = {row["reason"] for row in await jobs.history("frozen")}
+    assert "Disrupted" in reasons
+    assert "ReplicaRestarting" not in reasons
 
 
 async def test_a_node_that_comes_back_in_time_brings_its_replica_back(jobs: Jobs, pair: Pair) -> None:

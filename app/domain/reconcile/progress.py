@@ -61,7 +61,7 @@ def next_status(
         aggregate=counts,
         observed_generation=inputs.plan.identity.generation,
         restarts=status.restarts + (counted and changes.restarted),
-        reschedules=status.reschedules + (counted and _is_rescheduled(inputs, members)),
+        reschedules=status.reschedules + (counted and _is_rescheduled(inputs, members, changes.former)),
         restarts_in_place=sum(replica.attempt.restarts_in_place for replica in replicas.values()),
         # Invariant: uids of anchors are only added. A pod of a deleted anchor still belongs to the job.
         anchors=(*status.anchors, *(uid for uid in inputs.observed.anchors if uid not in status.anchors)),
@@ -101,20 +101,22 @@ def _has_pod(replica: Replica) -> bool:
     return replica.settled or (attempt.outcome is None and attempt.pod_uid is not None and attempt.stopping is None)
 
 
-def _is_rescheduled(inputs: Inputs, members: Members) -> bool:
+def _is_rescheduled(inputs: Inputs, members: Members, former: Mapping[Rank, Attempt]) -> bool:
     """Return whether this reconcile finds replicas lost, added or removed. Losses in one disruption count once."""
     before = inputs.recorded
     if changes_size(before, members):
         return True
     if (before.status.phase, before.status.reason) == (JobPhase.RESTARTING, Reason.DISRUPTED):
         return False
+    # This reconcile may have replaced the attempt already.
+    attempts = {key: former.get(key, replica.attempt) for key, replica in members.wanted.items()}
     return any(
-        replica.attempt.outcome is Outcome.DISRUPTED
+        attempt.outcome is Outcome.DISRUPTED
         and key in before.replicas
         # Only an end that is new in this reconcile counts: the recorded attempt is the same and has not ended.
-        and before.replicas[key].attempt.number == replica.attempt.number
+        and before.replicas[key].attempt.number == attempt.number
         and before.replicas[key].attempt.outcome is None
-        for key, replica in members.wanted.items()
+        for key, attempt in attempts.items()
     )
 
 

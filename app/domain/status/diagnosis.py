@@ -75,6 +75,16 @@ def diagnose_started(pod: Pod) -> PendingReason | None:
     return _fault((*init_statuses(pod), *main_statuses(pod)), pod.metadata.creation_timestamp)
 
 
+def diagnose_lost(pod: Pod) -> PendingReason:
+    """Return the fault of a pod whose node does not answer. The cluster marks such a pod as not ready."""
+    ready = next((c for c in pod.status.conditions if c.type == "Ready" and c.status != "True"), None)
+    return PendingReason(
+        code=PendingCode.NOT_READY_NODE,
+        message=f"node {pod.spec.node_name} does not answer" if pod.spec.node_name else "its node does not answer",
+        since=ready.last_transition_time if ready is not None else None,
+    )
+
+
 def diagnose_events(events: Sequence[Event]) -> PendingReason | None:
     """Return the pending reason in the newest Events of a pod; None if they report progress or nothing known."""
     # The API server returns Events in no useful order.

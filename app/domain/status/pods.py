@@ -25,7 +25,7 @@ from app.domain.status.containers import (
     restarts_in_place,
     sidecars,
 )
-from app.domain.status.diagnosis import diagnose, diagnose_started
+from app.domain.status.diagnosis import diagnose, diagnose_lost, diagnose_started
 from app.domain.status.disruptions import disruption_of
 from app.domain.status.observed import ObservedContainer, ObservedPod, PendingReason
 from app.domain.vocabulary import ReplicaPhase
@@ -74,6 +74,8 @@ def observe_pod(pod: Pod, *, lost_nodes: Collection[str]) -> ObservedPod:
 def _pending(pod: Pod, phase: ReplicaPhase) -> PendingReason | None:
     if phase is ReplicaPhase.RUNNING:
         return diagnose_started(pod)
+    if phase is ReplicaPhase.UNKNOWN:
+        return diagnose_lost(pod)
     return diagnose(pod) if phase in (ReplicaPhase.CREATING, ReplicaPhase.PENDING) else None
 
 

@@ -20,6 +20,8 @@ SHOWN_REPLICAS = 20
 LISTED_CRASHES = 3  # in a message; the list of replicas shows all
 MAX_REASONS = 20  # listed with their messages, since each of 10 000 replicas may fail with another message
 OTHER_MESSAGES = "these replicas have other messages"
+# Replicas in these phases wait for nothing, so their pending reasons are faults.
+_STARTED = frozenset({ReplicaPhase.RUNNING, ReplicaPhase.UNKNOWN})
 _PASSING = frozenset({PendingCode.QUEUED, PendingCode.NAME_TERMINATING, PendingCode.BACK_OFF})
 
 
@@ -91,11 +93,11 @@ def situation(
     if scaling is not None:
         return Situation(phase=JobPhase.SCALING, reason=Reason.SCALING, message=scaling)
     if not waiting:
-        message = f"{live} of {total} replicas are running{_faults(faults)}"
+        message = f"{counts[ReplicaPhase.RUNNING]} of {total} replicas are running{_faults(faults)}"
         return Situation(phase=JobPhase.RUNNING, reason=Reason.STARTED, message=message)
     if status.started_at is not None:
         message = f"{waiting} of {total} replicas are restarting{_crash_list(crashed) or _obstacle(reasons)}"
-        return Situation(phase=JobPhase.RESTARTING, reason=_restart_reason(status, replicas), message=message)
+        return Situation(phase=JobPhase.RESTARTING, reason=_restart_reason(status, replicas, crashed), message=message)
     return _before_the_first_run(counts, replicas, crashed, reasons)
 
 
@@ -152,7 +154,7 @@ def _faults(faults: Sequence[JobPendingReason]) -> str:
     """Return how many started replicas have a fault, and the most frequent one, as the end of a sentence."""
     if not faults:
         return ""
-    return f", {sum(one.count for one in faults)} with a fault: {faults[0].code}: {faults[0].message}"
+    return f"; {sum(one.count for one in faults)} with a fault: {faults[0].code}: {faults[0].message}"
 
 
 def _lacks_pod(replica: Replica) -> bool:
@@ -169,10 +171,12 @@ def _crash_list(crashed: Mapping[Rank, ReplicaFailure]) -> str:
     return ": " + "; ".join(listed + more)
 
 
-def _restart_reason(status: JobStatus, replicas: Mapping[Rank, Replica]) -> str:
+def _restart_reason(status: JobStatus, replicas: Mapping[Rank, Replica], crashed: Mapping[Rank, ReplicaFailure]) -> str:
     """Return Disrupted if only the cluster has cost the job replicas since it last ran; otherwise Restarting."""
     ended = [replica.attempt for replica in replicas.values() if not replica.settled]
     lost = {attempt.outcome for attempt in ended if not was_stopped(attempt)}
+    # One reconcile can find an attempt ended and replace it.
+    lost |= {failure.outcome for failure in crashed.values()}
     if lost & {Outcome.FAILED, Outcome.SUCCEEDED}:
         return Reason.RESTARTING
     # The reason of a restart stays until the job runs again, even if the lost attempts are already replaced.
@@ -190,14 +194,14 @@ def pending_reasons(
 ) -> tuple[JobPendingReason, ...]:
     """Return the pending reasons of all replicas, grouped by code and message, the most frequent first.
 
-    Replicas that have started form other groups than those that wait. If there are many messages, the last groups have
-    the replicas with all other messages of a code.
+    Replicas that have started, or whose node does not answer, form other groups than those that wait. If there are many
+    messages, the last groups have the replicas with all other messages of a code.
     """
     groups: dict[_Group, list[tuple[Rank, datetime | None]]] = {}
     for key, replica in replicas.items():
         reason = _why(replica, pods.get(key, []), observed, now, crashed.get(key))
         if reason is not None:
-            group = _Group(replica.phase is ReplicaPhase.RUNNING, reason.code, one_line(reason.message))
+            group = _Group(replica.phase in _STARTED, reason.code, one_line(reason.message))
             groups.setdefault(group, []).append((key, reason.since))
     # The text breaks ties, so that an unchanged state gives an equal status and nothing is written.
     ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
@@ -226,7 +230,7 @@ def _why(
     if replica.attempt.stopping is not None:
         return name_terminating(pods)
     current = next((pod for pod in pods if pod.attempt == replica.attempt.number), None)
-    if replica.phase is ReplicaPhase.RUNNING:
+    if replica.phase in _STARTED:
         return current.pending if current is not None else None
     if replica.phase not in (ReplicaPhase.CREATING, ReplicaPhase.PENDING):
         return None

@@ -29,7 +29,7 @@ def test_a_crash_loop_is_in_the_status_and_the_job_keeps_running() -> None:
     decision = decide(ONE, a_record(running_status(), a_replica()), crashing(3))
     status = decision.status
     assert (status.phase, status.restarts_in_place, status.pending_since) == (JobPhase.RUNNING, 3, None)
-    assert status.message == f"1 of 1 replicas are running, 1 with a fault: CrashLoop: {CAUSE}"
+    assert status.message == f"1 of 1 replicas are running; 1 with a fault: CrashLoop: {CAUSE}"
     assert [(one.code, one.started, one.since) for one in status.pending_reasons] == [("CrashLoop", True, T0)]
     assert status.aggregate[ReplicaPhase.RUNNING] == 1
 

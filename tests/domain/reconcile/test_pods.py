@@ -185,6 +185,20 @@ def test_a_pod_that_vanishes_before_its_evidence_is_stored_is_replaced_in_one_re
     assert decision.replicas[W0].attempt.number == 2
 
 
+def test_a_disruption_that_is_found_and_replaced_in_one_reconcile_is_a_disruption_of_the_job() -> None:
+    """As after a lost node: the forced pod is gone, and its logs cannot be read."""
+    plan = a_plan({"worker": 2})
+    recorded = a_record(running_status(), a_replica(), a_replica(W1, an_attempt(key=W1)))
+    decision = decide(plan, recorded, a_pod(), gone=frozenset({pod_uid(W1)}))
+    assert decision.replicas[W1].attempt.number == 2
+    assert (decision.status.phase, decision.status.reason) == (JobPhase.RESTARTING, Reason.DISRUPTED)
+    assert (decision.status.restarts, decision.status.reschedules) == (0, 1)
+    assert {row.reason for row in decision.history} == {Reason.DISRUPTED}
+    # The reason stays, and the disruption is counted once.
+    later = decide(plan, next_record(recorded, decision), a_pod(), gone=frozenset({pod_uid(W1)}))
+    assert (later.status.reason, later.status.reschedules) == (Reason.DISRUPTED, 1)
+
+
 # Pods that are nobody's
 
 

@@ -40,8 +40,10 @@ def fault(count: int, *, started: bool = True) -> JobPendingReason:
             {P.RUNNING: 3},
             [fault(2)],
             JobPhase.RUNNING,
-            "3 of 3 replicas are running, 2 with a fault: CrashLoop: exit code 1",
+            "3 of 3 replicas are running; 2 with a fault: CrashLoop: exit code 1",
         ),
+        ({P.RUNNING: 1, P.UNKNOWN: 1}, [], JobPhase.RUNNING, "1 of 2 replicas are running"),
+        ({P.RUNNING: 1, P.UNKNOWN: 1, P.SUCCEEDED: 2}, [], JobPhase.RUNNING, "1 of 4 replicas are running"),
         # What keeps a replica from running is the obstacle of a job that waits, not the fault of one that runs.
         ({P.RUNNING: 1, P.CREATING: 1}, [fault(1)], JobPhase.RESTARTING, "1 of 2 replicas are restarting"),
         (

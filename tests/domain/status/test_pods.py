@@ -117,6 +117,17 @@ def test_a_lost_node_makes_live_pods_unknown_and_ended_ones_stay() -> None:
     assert seen(a_pod(phase="Pending", node=""), "").phase is ReplicaPhase.CREATING
 
 
+def test_a_pod_on_a_lost_node_names_the_node_since_the_cluster_marked_it() -> None:
+    unready = {"type": "Ready", "status": "False", "lastTransitionTime": T1}
+    pending = seen(a_pod(RUNNING, conditions=[unready]), "n1").pending
+    assert pending is not None
+    assert (pending.code, pending.message, pending.since) == (
+        PendingCode.NOT_READY_NODE,
+        "node n1 does not answer",
+        AT_T1,
+    )
+
+
 @pytest.mark.parametrize(
     ("pod", "over"),
     [
@@ -224,7 +235,7 @@ def test_every_pod_has_one_phase(
     assert pod.phase is not ReplicaPhase.DELETED
     if pod.phase in (ReplicaPhase.SUCCEEDED, ReplicaPhase.FAILED):
         assert pod.ended
-    assert (pod.pending is None) or pod.phase in (ReplicaPhase.CREATING, ReplicaPhase.PENDING)
+    assert pod.pending is None or pod.phase.is_live
     if pod.ended:
         assert phase in ("Succeeded", "Failed") or pod.deleting
 
