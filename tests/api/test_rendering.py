@@ -1,7 +1,7 @@
 """Views that are filled from a record by field name."""
 
 import random
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 from uuid import UUID
@@ -80,7 +80,8 @@ def a_failed_status(row: JobRow) -> JobRow:
     ],
 )
 def test_every_field_of_the_view_is_a_field_of_the_record(view: type[View], record: type[Any]) -> None:
-    assert set(view.model_fields) <= {field.name for field in fields(record)}
+    # Some fields are properties of the record.
+    assert [name for name in view.model_fields if not hasattr(record, name)] == []
 
 
 def test_a_scale_record_keeps_its_values() -> None:

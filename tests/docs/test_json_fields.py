@@ -74,6 +74,8 @@ EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
     ("docs/kinds/generic-job.md", "replicasSpec"): "an old spelling of replicaSpecs, which is accepted and not stored",
     ("docs/kinds/mx-job.md", "mxnet.mlkube.io"): "an API group",
     ("docs/kinds/sample-set.md", "csi.juicefs.com"): "the name of a CSI driver",
+    ("docs/kinds/sample-set.md", "minItems"): "a word of JSON Schema",
+    ("docs/kinds/sample-set.md", "minLength"): "a word of JSON Schema",
     ("docs/kinds/training-job.md", "trainer.hosts"): "the name of a file of pods",
     ("docs/kinds/training-job.md", "pserverRestartLimit"): _RULE,
     ("docs/kinds/training-job.md", "trainersDone"): _RULE,
