@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from app import faultpoints
+from app.clock import SystemClock
 from app.connections import Connections, NotConfigured, connections
 from app.db.notifications import FEED, JOB_INTENT, SAMPLE_INTENT
 from app.db.stuck_sessions import StuckSessions
@@ -91,6 +92,7 @@ async def run_role(
             "notifier": opened.notifier.run,
             "publisher": opened.publisher.run,
             "stuck sessions": StuckSessions(opened.db).run,
+            "clock": opened.timekeeper.run,
             "services": services.run,
         }
         if controller is not None:
@@ -161,17 +163,21 @@ def _services(
             await hints.wait(FEED_POLL)
 
     oidc = settings.oidc()
-    key = opened.installation.key
-    access, sign_in = (OpenAccess(), None) if settings.open_access else token_access(opened.db, opened.clock, oidc, key)
+    # The times of an issuer are those of its clock, with which that of this host agrees.
+    host_clock, key = SystemClock(), opened.installation.key
+    access, sign_in = (OpenAccess(), None) if settings.open_access else token_access(opened.db, host_clock, oidc, key)
     ready = Readiness(opened.db, opened.clock, condition)
 
     async def readiness() -> Sequence[Check]:
         stopping = Check(name="shutdown", ok=False, detail="this process is about to stop")
-        return [*([stopping] if unready.is_set() else ()), *await ready()]
+        # A wrong clock is no reason to take the process out of service: its deadlines do not depend on it.
+        wrong = [Check(name="clock", ok=True, detail=fault)] if (fault := opened.timekeeper.fault) else []
+        return [*([stopping] if unready.is_set() else ()), *await ready(), *wrong]
 
     return Services(
         db=opened.db,
         clock=opened.clock,
+        host_clock=host_clock,
         access=access,
         sign_in=sign_in,
         planner=planner,

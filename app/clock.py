@@ -1,27 +1,53 @@
 """The only module that reads the clock. All other code takes a `Clock` or a time as an argument."""
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 
 class Clock(Protocol):
-    """A source of wall-clock time and of monotonic time."""
+    """A source of times for records and deadlines, and of monotonic time."""
 
     def now(self) -> datetime:
-        """Return the wall-clock time as an aware datetime in UTC, for records."""
+        """Return the time as an aware datetime in UTC, for records and for deadlines that are stored."""
         ...
 
     def monotonic(self) -> float:
-        """Return seconds that never decrease, for deadlines and intervals."""
+        """Return seconds that never decrease, for deadlines and intervals of this process."""
         ...
 
 
 class SystemClock:
-    """The clock of the operating system."""
+    """The clock of the operating system. `now` follows each step of it."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
         return time.monotonic()
+
+
+class InstallationClock:
+    """The time of the installation, which this process counts by its monotonic clock.
+
+    It begins with the time of the operating system. `app.db.timekeeper` shifts it to the time that all processes of the
+    installation share.
+    """
+
+    def __init__(self) -> None:
+        self._host = SystemClock()
+        self._origin = self._host.now() - timedelta(seconds=self._host.monotonic())
+
+    def now(self) -> datetime:
+        return self._origin + timedelta(seconds=self.monotonic())
+
+    def monotonic(self) -> float:
+        return self._host.monotonic()
+
+    def host(self) -> datetime:
+        """Return the time of the operating system."""
+        return self._host.now()
+
+    def shift(self, seconds: float) -> None:
+        """Let `now` return later times by `seconds`."""
+        self._origin += timedelta(seconds=seconds)

@@ -8,11 +8,12 @@ from uuid import uuid4
 
 import structlog
 
-from app.clock import Clock, SystemClock
+from app.clock import InstallationClock
 from app.db import installation, schema_version
 from app.db.engine import Database
 from app.db.feed.publisher import Publisher
 from app.db.notifications import Listener, Notifier
+from app.db.timekeeper import Timekeeper
 from app.k8s.api import KubeApi
 from app.k8s.connection import connect
 from app.k8s.errors import ClusterNotConfigured
@@ -33,7 +34,8 @@ class NotConfigured(NotPossible):
 class Connections:
     """The open connections of a process. `api` is None in an API process without a configured cluster."""
 
-    clock: Clock
+    clock: InstallationClock
+    timekeeper: Timekeeper
     db: Database
     api: KubeApi | None
     listener: Listener
@@ -49,7 +51,7 @@ async def connections(settings: Settings) -> AsyncIterator[Connections]:
     Raises:
         NotConfigured: a setting is missing, or the database has another schema than this version.
     """
-    clock = SystemClock()
+    clock = InstallationClock()
     async with AsyncExitStack() as stack:
         url, api = await _required(settings, stack)
         db = await open_database(
@@ -58,9 +60,12 @@ async def connections(settings: Settings) -> AsyncIterator[Connections]:
         async with db.read() as connection:
             if pending := await schema_version.check(connection):
                 raise NotConfigured("; ".join(pending))
+        timekeeper = Timekeeper(db, clock)
+        await timekeeper.start()
         notifier = Notifier(db)
         yield Connections(
             clock=clock,
+            timekeeper=timekeeper,
             db=db,
             api=api,
             listener=Listener(url),

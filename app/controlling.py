@@ -49,6 +49,7 @@ async def controller(settings: Settings, opened: Connections, planner: Planner) 
                 listener=opened.listener,
                 publisher=opened.publisher,
                 clock=opened.clock,
+                timekeeper=opened.timekeeper,
                 installation_id=opened.installation.id,
                 installation_key=opened.installation.key,
                 settings=settings.controller(),

@@ -80,7 +80,7 @@ class StoredController:
         # Without an answer, the last heartbeat stays, and the check of the database reports the cause.
         with suppress(DatabaseUnavailable, TimeoutError):
             async with asyncio.timeout(PROOF_WITHIN):
-                if await leases.is_held(self._db, leases.CONTROLLER):
+                if await leases.holding(self._db, leases.CONTROLLER) is not None:
                     self._held_at = self._clock.monotonic()
                 self._beat = await heartbeats.read(self._db)
         self._read_at = self._clock.monotonic()

@@ -163,6 +163,14 @@ ROWS: Final[dict[str, Sequence[Panel]]] = {
             queries={"{{instance}}": "jobgate_lease_remaining_seconds"},
             unit="s",
         ),
+        Panel(
+            title="Clocks: difference and steps per hour",
+            queries={
+                "{{instance}} {{clock}}": "jobgate_clock_difference_seconds",
+                "steps of {{clock}}": "sum by (clock) (increase(jobgate_clock_steps_total[1h]))",
+            },
+            unit="s",
+        ),
     ),
     "Cluster": (
         quantiles("Change of a pod until stored", "jobgate_mirror_lag_seconds"),

@@ -26,6 +26,7 @@ _MESSAGES: Final[Mapping[str, str]] = {
     "WrongCluster": "the cluster is not the one of this installation",
 }
 _NO_DATABASE: Final = "PostgreSQL does not accept writes"
+_WRONG_CLOCK: Final = "a clock of the installation is wrong"
 
 
 class DatabaseHealthView(View):
@@ -118,6 +119,17 @@ class ClusterContactView(View):
     """How fast the cluster answers the controller."""
 
 
+class ClockView(View):
+    """The clocks of the installation. Deadlines do not follow the steps of any of them."""
+
+    ok: bool
+    """False if the clock of the database or of the controller's host is wrong."""
+    message: str
+    """Which clock is wrong; empty otherwise. Only admins of all namespaces get the whole message."""
+    ahead_seconds: float
+    """Seconds by which the times that jobgate records are ahead of the clock of the database."""
+
+
 class FeaturesView(View):
     """The configuration that clients need to know."""
 
@@ -152,6 +164,8 @@ class SystemView(View):
     """The feed of changes; null while PostgreSQL does not answer."""
     cluster: ClusterContactView
     """The contact of the controller with the cluster."""
+    clock: ClockView | None
+    """The clocks of the installation; null while PostgreSQL does not answer."""
     features: FeaturesView
     """The part of the configuration that concerns clients."""
 
@@ -213,6 +227,7 @@ def system_view(state: SystemState, services: Services, *, with_messages: bool) 
         cluster=ClusterContactView(
             contact=_contact(state), latency_seconds=CallLatencyView(p50=load.call_p50, p99=load.call_p99)
         ),
+        clock=None if stored is None else _clock(stored, with_messages=with_messages),
         features=FeaturesView(
             autoscaler=stored is not None and stored.autoscales,
             pod_policy=services.planner.policy.level,
@@ -225,6 +240,12 @@ def system_view(state: SystemState, services: Services, *, with_messages: bool) 
 def _lease(stored: StoredSystem) -> LeaseView:
     expires_at = stored.lease_expires_at
     return LeaseView(held=expires_at is not None, epoch=stored.lease_epoch, expires_at=expires_at)
+
+
+def _clock(stored: StoredSystem, *, with_messages: bool) -> ClockView:
+    fault = stored.clock_fault
+    message = fault if with_messages or not fault else _WRONG_CLOCK
+    return ClockView(ok=not fault, message=message, ahead_seconds=stored.clock_ahead)
 
 
 def _feed(stored: StoredSystem) -> FeedView:

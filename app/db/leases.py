@@ -6,7 +6,7 @@ not conflict with the transactions of the holder. All times are those of the dat
 """
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from app.db.engine import Connection, Database
@@ -26,15 +26,26 @@ class Lease:
     ttl: float
 
 
-_FREE = "SELECT expires_at <= clock_timestamp() FROM leases WHERE name = $1"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """A lease that a process holds until `expires_at` unless it renews it.
+
+    `ttl` is its duration in seconds, or None if a process of the previous version holds it.
+    """
+
+    expires_at: datetime
+    ttl: float | None
+
+
+_HELD = "SELECT expires_at, ttl FROM leases WHERE name = $1 AND expires_at > clock_timestamp()"
 # The row is expired from the beginning, so that `_LOCK` finds a row to lock.
 _INTRODUCE = (
     "INSERT INTO leases (name, holder, epoch, expires_at) VALUES ($1, '', 0, '-infinity') ON CONFLICT DO NOTHING"
 )
 # clock_timestamp() everywhere: now() is the beginning of the transaction, which may have waited for a lock since.
-_LOCK = "SELECT expires_at <= clock_timestamp() FROM leases WHERE name = $1 FOR UPDATE"
+_LOCK = "SELECT expires_at, expires_at > clock_timestamp() AS held FROM leases WHERE name = $1 FOR UPDATE"
 _TAKE = """
-UPDATE leases SET holder = $2, epoch = epoch + 1, expires_at = clock_timestamp() + $3::interval
+UPDATE leases SET holder = $2, epoch = epoch + 1, ttl = $4, expires_at = clock_timestamp() + $3::interval
 WHERE name = $1 RETURNING epoch
 """
 # An expired lease is not renewed even if no other process has taken it: its holder has stopped acting.
@@ -53,28 +64,36 @@ WHERE name = $1 AND holder = $2 AND epoch = $3 AND expires_at > clock_timestamp(
 """
 
 
-async def acquire(db: Database, name: str, holder: str, ttl: float) -> Lease | None:
+async def acquire(
+    db: Database, name: str, holder: str, ttl: float, *, abandoned: datetime | None = None
+) -> Lease | None:
     """Acquire the lease under a new epoch. Return None if another process holds it.
+
+    A lease that expires at `abandoned` counts as expired. The caller has seen this time unchanged for the duration of
+    a lease: its holder does not renew it, and the clock of the database has been set back.
 
     Raises:
         DatabaseContended: the last transaction of the former holder has not ended; the caller may retry.
     """
     async with db.read() as connection:
-        if await connection.fetchval(_FREE, name) is False:
-            return None  # read without a lock, so that candidates do not delay the holder
+        # Read without a lock, so that candidates do not delay the holder.
+        if await connection.fetchval(_HELD, name) not in (None, abandoned):
+            return None
     async with db.begin() as connection:
         await connection.execute(_INTRODUCE, name)
         # Checked again under the lock, because another candidate may have been faster.
-        if not await connection.fetchval(_LOCK, name):
+        row = await connection.fetchrow(_LOCK, name)
+        if row["held"] and row["expires_at"] != abandoned:
             return None
-        epoch = await connection.fetchval(_TAKE, name, holder, timedelta(seconds=ttl))
+        epoch = await connection.fetchval(_TAKE, name, holder, timedelta(seconds=ttl), ttl)
     return Lease(name=name, holder=holder, epoch=epoch, ttl=ttl)
 
 
-async def is_held(db: Database, name: str) -> bool:
-    """Return whether any process holds the lease now."""
+async def holding(db: Database, name: str) -> Holding | None:
+    """Return how a process holds the lease now; None if none does."""
     async with db.read() as connection:
-        return await connection.fetchval(_FREE, name) is False
+        row = await connection.fetchrow(_HELD, name)
+    return None if row is None else Holding(**row)
 
 
 async def renew(db: Database, lease: Lease) -> None:

@@ -1,8 +1,8 @@
-"""Metrics of the connections to PostgreSQL and of the group commit."""
+"""Metrics of the connections to PostgreSQL, of the group commit and of the clocks."""
 
 from typing import Final
 
-from prometheus_client import Histogram
+from prometheus_client import Counter, Histogram
 
 from app.instruments import SHORT_SECONDS, ComputedMetric
 
@@ -30,4 +30,15 @@ COMMIT_WAIT: Final = Histogram(
 )
 COMMIT_DURATION: Final = Histogram(
     "jobgate_group_commit_duration_seconds", "Duration of the transactions of submissions.", buckets=SHORT_SECONDS
+)
+CLOCK_DIFFERENCE: Final = ComputedMetric(
+    "gauge",
+    "jobgate_clock_difference_seconds",
+    "Seconds by which a clock is ahead of the time of the installation: that of the database, or of this host.",
+    ("clock",),
+)
+CLOCK_STEPS: Final = Counter(
+    "jobgate_clock_steps_total",
+    "Steps of clocks that this process has noticed: of the database, of its host, or of its own count (process).",
+    ("clock",),
 )

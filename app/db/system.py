@@ -15,7 +15,8 @@ class StoredSystem:
 
     `lease_epoch` is 0 before the first controller, and `lease_expires_at` is None while no process holds the lease.
     `feed_backlog` is the number of committed feed entries that have no number yet, counted up to 100 000. `autoscales`
-    is true if the autoscaler of the last run resized jobs.
+    is true if the autoscaler of the last run resized jobs. `clock_ahead` is how many seconds the time of the
+    installation is ahead of the database's clock, and `clock_fault` says which clock is wrong; it is empty if none is.
     """
 
     schema_revision: str
@@ -25,6 +26,8 @@ class StoredSystem:
     feed_last: int
     feed_backlog: int
     autoscales: bool
+    clock_ahead: float
+    clock_fault: str
 
 
 # The lease expires by the clock of the database.
@@ -34,8 +37,9 @@ SELECT (SELECT min(version_num) FROM alembic_version) AS schema_revision,
     CASE WHEN l.expires_at > clock_timestamp() THEN l.expires_at END AS lease_expires_at,
     f.epoch AS feed_epoch, f.last AS feed_last,
     (SELECT count(*) FROM (SELECT FROM job_events WHERE seq IS NULL LIMIT {_MOST_COUNTED}) AS e) AS feed_backlog,
-    COALESCE((SELECT enabled FROM autoscaler_runs ORDER BY id DESC LIMIT 1), false) AS autoscales
-FROM feed AS f LEFT JOIN leases AS l ON l.name = $1
+    COALESCE((SELECT enabled FROM autoscaler_runs ORDER BY id DESC LIMIT 1), false) AS autoscales,
+    COALESCE(t.ahead, 0) AS clock_ahead, COALESCE(t.fault, '') AS clock_fault
+FROM feed AS f LEFT JOIN leases AS l ON l.name = $1 LEFT JOIN timekeeping AS t ON true
 """  # noqa: S608  constants
 
 

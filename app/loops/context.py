@@ -7,6 +7,7 @@ from app.clock import Clock
 from app.db.engine import Database
 from app.db.feed.publisher import Publisher
 from app.db.notifications import Listener
+from app.db.timekeeper import Timekeeper
 from app.domain.planning import Planner
 from app.domain.reconcile.timing import Timing
 from app.k8s.api import KubeApi
@@ -27,6 +28,7 @@ class ControllerContext:
     listener: Listener
     publisher: Publisher
     clock: Clock
+    timekeeper: Timekeeper
     installation_id: UUID
     installation_key: bytes = field(repr=False)
     settings: ControllerSettings

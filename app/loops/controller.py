@@ -85,6 +85,7 @@ class Controller:
     async def _lead(self, leadership: Leadership) -> None:
         async with TaskGroup() as group:
             group.create_task(leadership.keep())
+            group.create_task(self._context.timekeeper.lead(self._db, lambda: leadership.lease))
             for _ in rounds():
                 await self._term(leadership)
 
@@ -92,6 +93,7 @@ class Controller:
         """Run one term, which ends only by an error. Pause after an error that the next term can recover from."""
         failure: tuple[str, str] | None = None
         try:
+            await self._context.timekeeper.settle(self._db, leadership.lease)
             await Term(self._context, leadership, self.state).run()
         # LeaseLost is not handled here: it ends `_lead`.
         except* WrongCluster as wrong:

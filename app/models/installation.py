@@ -35,10 +35,13 @@ leases = Table(
     text_column("holder"),
     number_column("epoch"),
     time_column("expires_at"),
+    Column("ttl", Float),
     # A renewal every few seconds rewrites the same row. Half of the page is free for versions that need no index entry.
     postgresql_with={"fillfactor": "50"},
 )
-"""Leases. The epoch increases at each takeover. `expires_at` is a time of the database's clock."""
+"""Leases. The epoch increases at each takeover. `expires_at` is a time of the database's clock, `ttl` the duration
+of the lease in seconds.
+"""
 
 heartbeats = Table(
     "heartbeats",

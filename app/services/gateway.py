@@ -60,6 +60,8 @@ class Services:
 
     Args:
         db: the pool for requests.
+        clock: the time of the installation.
+        host_clock: the clock of this host, with which the times of an issuer are compared.
         installation_key: derives the tokens with which the pods of a job call the gateway.
         job_hint: announces a changed intent of a job to the controller.
         sample_hint: the same for SampleSets and SampleJobs.
@@ -80,6 +82,7 @@ class Services:
 
     db: Database
     clock: Clock
+    host_clock: Clock
     access: Access
     planner: Planner
     installation_key: bytes = field(repr=False)
@@ -129,7 +132,7 @@ class Services:
         self.di_server = DiServer(self.db, self.control, self.installation_key)
         self.autoscaling = Autoscaling(self.db, self.clock)
         self.watcher = Watcher(self.db, self.feed_hint)
-        self.long_requests = LongRequests(self.access, self.clock, self.long_request_limits)
+        self.long_requests = LongRequests(self.access, self.host_clock, self.long_request_limits)
         self.logs = Logs(self.db, self.log_reader)
         self.merged_logs = MergedLogs(self.reading, self.logs, self.watcher)
         self.freshness = FreshnessReader(self.db, self.clock, self.stale_after)

@@ -79,3 +79,17 @@ async def test_only_the_holder_of_the_lease_writes_heartbeats(db: Database, leas
     with pytest.raises(LeaseLost):
         await heartbeats.beat(db, lease, later(2), "ready")
     assert await heartbeats.read(db) == expected
+
+
+async def test_a_lease_that_nobody_renews_is_taken_after_its_clock_was_set_back(db: Database, lease: Lease) -> None:
+    seen = await leases.holding(db, lease.name)
+    assert seen is not None
+    assert seen.ttl == lease.ttl
+    assert await leases.acquire(db, lease.name, "another", ttl=60) is None
+    await leases.renew(db, lease)
+    assert await leases.acquire(db, lease.name, "another", ttl=60, abandoned=seen.expires_at) is None
+    renewed = await leases.holding(db, lease.name)
+    assert renewed is not None
+    taken = await leases.acquire(db, lease.name, "another", ttl=60, abandoned=renewed.expires_at)
+    assert taken is not None
+    assert taken.epoch == lease.epoch + 1

@@ -16,11 +16,12 @@ from uuid import UUID, uuid4
 
 from typing_extensions import override
 
-from app.clock import SystemClock
+from app.clock import InstallationClock, SystemClock
 from app.db.engine import Database
 from app.db.feed.publisher import Publisher
 from app.db.jobs.controller import StoredJob
 from app.db.notifications import Listener, Notifier
+from app.db.timekeeper import Timekeeper
 from app.domain.backoff import ExponentialBackoff
 from app.domain.kubernetes import labels
 from app.domain.manifests.rendered import reserved_names
@@ -315,6 +316,7 @@ def _parts(api: KubeApi, db: Database, url: str, clock: SystemClock, namespaces:
         listener=Listener(url),
         publisher=Publisher(db, Notifier(db)),
         clock=clock,
+        timekeeper=Timekeeper(db, InstallationClock()),
         installation_id=installation,
         installation_key=KEY,
         settings=ControllerSettings(

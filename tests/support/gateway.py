@@ -151,6 +151,7 @@ async def running_gateway(
     services = Services(
         db=db,
         clock=clock,
+        host_clock=clock,
         access=access,
         planner=Planner(installation=str(uuid4()), limits=limits or Limits(), policy=policy or PodPolicy()),
         installation_key=INSTALLATION_KEY,

@@ -16,10 +16,12 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import httpx2
+import pytest
 
 from app.domain.cache.specs.limits import ANY_CACHE_ROOTS
 from tests.support.cluster import as_gateway
 from tests.support.ports import kept_port
+from tests.support.stepped_clocks import HOST_STEP, install
 from tests.support.waiting import until
 
 READY = "jobgate is ready at "
@@ -70,6 +72,8 @@ def _serve(port: str, environment: Mapping[str, str], log: str, descriptors: int
         os.dup2(file, descriptor)
     os.environ.clear()
     os.environ.update(environment)
+    if HOST_STEP in environment:
+        install(Path(environment[HOST_STEP]), pytest.MonkeyPatch())
     app(["serve", "--port", port])
 
 

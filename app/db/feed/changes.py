@@ -8,6 +8,7 @@ from typing import TypeAlias
 from uuid import UUID
 
 from app.db.engine import Connection
+from app.db.timekeeping import NOW
 
 CREATED = "created"
 EDITED = "edited"
@@ -21,10 +22,10 @@ JOBS = "jobs"
 
 Version: TypeAlias = tuple[str, UUID, int]  # namespace, uid, version
 
-_ANNOUNCE = """
+_ANNOUNCE = f"""
 INSERT INTO job_events (at, type, resource, namespace, job_uid, version)
-SELECT clock_timestamp(), $1, $2, * FROM unnest($3::text[], $4::uuid[], $5::bigint[])
-"""
+SELECT {NOW}, $1, $2, * FROM unnest($3::text[], $4::uuid[], $5::bigint[])
+"""  # noqa: S608  constants
 
 
 async def announce(connection: Connection, what: str, versions: Sequence[Version], *, resource: str = JOBS) -> None:

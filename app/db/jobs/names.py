@@ -13,6 +13,7 @@ from app.db.feed import changes
 from app.db.history import REMOVE_REQUESTED
 from app.db.jobs.pod_room import PLANNED, RoomReader, planned_rows
 from app.db.queries import any_length
+from app.db.timekeeping import NOW
 from app.domain.errors import Conflict, FieldError
 from app.domain.reservations.name_ranges import NameKind, NameRange, split, without
 from app.domain.reservations.pod_limits import PodRoom
@@ -89,8 +90,8 @@ WITH locked AS MATERIALIZED (
     ORDER BY uid FOR UPDATE
 ), removed AS (
     UPDATE jobs AS j
-    SET remove_requested_at = clock_timestamp(), version = j.version + 1, intent_version = j.intent_version + 1,
-        intent_at = clock_timestamp(), history_count = j.history_count + 1
+    SET remove_requested_at = {NOW}, version = j.version + 1, intent_version = j.intent_version + 1,
+        intent_at = {NOW}, history_count = j.history_count + 1
     FROM locked WHERE j.uid = locked.uid
     RETURNING j.namespace, j.uid, j.version, j.history_count, j.phase, j.remove_requested_at
 ), history AS (

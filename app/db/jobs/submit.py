@@ -25,6 +25,7 @@ from app.db.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, KeyPlac
 from app.db.jobs.names import Holder, clear_the_way, holders, in_the_way, range_columns, reserve_with_room
 from app.db.jobs.pod_room import RoomReader, with_room
 from app.db.jobs.rows import STATUS, status_document
+from app.db.timekeeping import NOW
 from app.domain.plan import Manifest
 from app.domain.posted import Posted
 from app.domain.reservations.name_ranges import NameRange
@@ -109,7 +110,7 @@ WITH w AS (
     SELECT uid, 1, created_at, phase, reason, message, created_by FROM w
 ), announced AS (
     INSERT INTO job_events (at, type, namespace, job_uid, version)
-    SELECT clock_timestamp(), 'created', namespace, uid, 1 FROM w ORDER BY place
+    SELECT {NOW}, 'created', namespace, uid, 1 FROM w ORDER BY place
 )
 SELECT {in_the_way(len(_JOB.names) + 1)}
 """  # noqa: S608  constants

@@ -167,12 +167,14 @@ class Stepper:
             self._force_if_lost(step, pod)
         # A healthy pod starts within seconds. Events are read only if it does not, because each read is a request.
         elif pod.phase in (ReplicaPhase.CREATING, ReplicaPhase.PENDING) and pod.created_at is not None:
-            self._explain(step, pod, pod.created_at + timedelta(seconds=self.timing.events_after))
+            self._explain(step, pod, pod.created_at)
 
-    def _explain(self, step: Step, pod: ObservedPod, due: datetime) -> None:
+    def _explain(self, step: Step, pod: ObservedPod, created_at: datetime) -> None:
         if pod.pending is not None and pod.pending.code not in VAGUE:
             return
-        if due > self.now:
+        due = created_at + timedelta(seconds=self.timing.events_after)
+        # A time in the future is one of another clock, which says nothing about how long the pod has been pending.
+        if created_at <= self.now < due:
             step.wake(due)
         elif pod.uid not in self.observed.pending_events:
             step.actions.append(ReadEvents(name=pod.name, uid=pod.uid))
@@ -266,14 +268,13 @@ class Stepper:
             else:
                 wait, restarts = self.timing.backoff(replica.restarts), 1
         step.former = attempt
-        ended_at = attempt.finished_at or self.now
         step.replica = Replica(
             key=replica.key,
             attempt=Attempt(number=attempt.number + 1),
             restarts=replica.restarts + restarts,
             disruptions=replica.disruptions + disruptions,
-            # The back-off counts from the end of the attempt, not from the reconcile that noticed it.
-            retry_at=max(ended_at + wait, self.now) if wait else None,
+            # Not from `finished_at`: the kubelet wrote it by another clock, which may be ahead or behind.
+            retry_at=self.now + wait if wait else None,
         )
         # `step.replica` has the next attempt now, so `_clear` releases this pod as one of a former attempt.
         if pod is not None:

@@ -9,6 +9,7 @@ import asyncio
 import os
 import socket
 import uuid
+from datetime import datetime
 
 import structlog
 
@@ -17,7 +18,7 @@ from app.clock import Clock
 from app.db import leases
 from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable, LeaseLost
-from app.db.leases import Lease
+from app.db.leases import Holding, Lease
 from app.db.settings import DatabaseTimeouts
 from app.faultpoints import FaultPoint, reached
 
@@ -48,6 +49,8 @@ class Leadership:
         self._renew_every = renew_every
         self._deadline = 0.0
         self._lease: Lease | None = None
+        # The lease of another process, and when this process saw it first.
+        self._observed: tuple[Holding | None, float] = None, 0.0
         self.holder = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self.answered_at = clock.monotonic()  # when the database last answered about the lease, or this began
 
@@ -84,24 +87,39 @@ class Leadership:
     async def acquire(self) -> None:
         """Wait until this process holds the lease."""
         for _ in rounds():
-            if await self._try_to_acquire():
+            if await self.try_to_acquire():
                 return
             await asyncio.sleep(self._renew_every)
 
-    async def _try_to_acquire(self) -> bool:
+    async def try_to_acquire(self) -> bool:
+        """Try once to acquire the lease, and return whether this process holds it."""
         before = self._clock.monotonic()  # before the request: the lease begins at the earliest now
         try:
-            lease = await leases.acquire(self._db, leases.CONTROLLER, self.holder, self._ttl)
+            abandoned = self._abandoned(before)
+            lease = await leases.acquire(self._db, leases.CONTROLLER, self.holder, self._ttl, abandoned=abandoned)
+            held = None if lease else await leases.holding(self._db, leases.CONTROLLER)
         except DatabaseUnavailable as error:
             log.warning("lease.unavailable", error=str(error))
             return False
         self.answered_at = self._clock.monotonic()
         if lease is None:
+            if self._observed[0] != held:
+                self._observed = held, self.answered_at
             return False
         self._lease, self._deadline = lease, before + self._ttl
         reached(FaultPoint.LEASE_ACQUIRED)
         log.info("lease.acquired", epoch=lease.epoch, holder=self.holder)
         return True
+
+    def _abandoned(self, now: float) -> datetime | None:
+        """Return the expiry of a lease that nobody has renewed for its duration, by the clock of this process.
+
+        After a step back of the database's clock, the lease of a dead process would expire only much later.
+        """
+        held, since = self._observed
+        if held is None or held.ttl is None or now - since <= held.ttl:
+            return None
+        return held.expires_at
 
     async def keep(self) -> None:
         """Renew the lease until it is lost.

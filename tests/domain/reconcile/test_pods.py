@@ -100,12 +100,14 @@ def test_a_failed_attempt_waits_for_its_evidence() -> None:
     assert decision.status.phase is JobPhase.RESTARTING
 
 
+@pytest.mark.parametrize("skew", [0, 3600, -3600])
 @pytest.mark.parametrize("evidence", [Evidence.CAPTURED, Evidence.UNAVAILABLE])
-def test_the_next_attempt_follows_after_the_back_off(evidence: Evidence) -> None:
-    attempt = an_attempt(outcome=Outcome.FAILED, exit_code=3, finished_at=at(5))
+def test_the_next_attempt_follows_after_the_back_off(evidence: Evidence, skew: int) -> None:
+    # The clock of the kubelet is far ahead or behind, which changes no back-off.
+    attempt = an_attempt(outcome=Outcome.FAILED, exit_code=3, finished_at=at(5 + skew))
     recorded = one(a_replica(attempt=replace(attempt, evidence=evidence), restarts=1))
     pod = a_pod(phase=P.FAILED, exit_code=3)
-    first = decide(ONE, recorded, pod, now=6)
+    first = decide(ONE, recorded, pod, now=5)
     assert first.actions == (DeletePod(name=NAME, uid=pod.uid), ReleasePod(name=NAME, uid=pod.uid))
     replica = first.replicas[W0]
     assert (replica.attempt.number, replica.restarts, replica.retry_at) == (2, 2, at(25))
@@ -363,6 +365,7 @@ EXACT = PendingReason(code=PendingCode.IMAGE_PULL, message="not found")
     [
         (4, VAGUE, {}, (), at(5)),
         (5, VAGUE, {}, (ReadEvents(name=NAME, uid=pod_uid(W0)),), None),
+        (-3600, VAGUE, {}, (ReadEvents(name=NAME, uid=pod_uid(W0)),), None),  # the clock of the API server is ahead
         (5, None, {}, (ReadEvents(name=NAME, uid=pod_uid(W0)),), None),
         (5, VAGUE, {pod_uid(W0): EXACT}, (), None),
         (4, EXACT, {}, (), None),
