@@ -94,15 +94,11 @@ async def uninstall(settings: Settings) -> Mapping[str, int]:
                     opened.api,
                     leadership,
                     str(opened.installation.id),
-                    namespaces=_own_namespaces(settings),
+                    namespaces=settings.namespaces,
+                    system_namespace=settings.system_namespace,
                     request_seconds=settings.request_timeout,
                 )
                 keeper.cancel()
         finally:
             await leadership.release()
         return deleted
-
-
-def _own_namespaces(settings: Settings) -> tuple[str, ...]:
-    """Return the namespaces with objects of this installation. None means all namespaces."""
-    return (*settings.namespaces, settings.system_namespace) if settings.namespaces else ()

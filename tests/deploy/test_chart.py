@@ -32,7 +32,7 @@ def test_the_chart_has_no_findings_of_helm() -> None:
 def test_everything_is_rendered_and_nothing_that_is_not_wanted() -> None:
     optional = {"HorizontalPodAutoscaler", "Ingress", "ServiceMonitor", "PrometheusRule", "Secret"}
     always = {
-        *("Deployment", "Service", "ServiceAccount", "Job", "PodDisruptionBudget", "NetworkPolicy"),
+        *("Deployment", "Service", "ServiceAccount", "Job", "CronJob", "PodDisruptionBudget", "NetworkPolicy"),
         *("ClusterRole", "ClusterRoleBinding"),
     }
     assert {found["kind"] for found in rendered({})} == always
@@ -45,7 +45,7 @@ def test_everything_is_rendered_and_nothing_that_is_not_wanted() -> None:
         "api": {"podDisruptionBudget": {"enabled": False}},
         "controller": {"podDisruptionBudget": {"enabled": False}},
     }
-    assert {found["kind"] for found in rendered(off)} == {"Deployment", "Service"}
+    assert {found["kind"] for found in rendered(off)} == {"Deployment", "Service", "CronJob"}
 
 
 def described(objects: list[Object]) -> dict[tuple[str, str, str], Object]:
@@ -148,6 +148,22 @@ def test_the_migration_runs_before_everything_else_and_as_in_deploy() -> None:
     pod = job["spec"]["template"]["spec"]
     assert pod["automountServiceAccountToken"] is False
     assert "serviceAccountName" not in pod, "the service accounts of the chart do not exist yet"
+
+
+def test_the_uninstall_runs_as_in_deploy_and_with_the_rights_and_variables_of_the_controller() -> None:
+    objects = rendered({"namespaces": ["team-a"], "settings": {"JOBGATE_LEASE_SECONDS": "20"}})
+    ours = of_kind("CronJob", objects)["jobgate-uninstall"]["spec"]
+    (theirs,) = (found["spec"] for found in documents(DEPLOY / "uninstall.yaml"))
+    controller = of_kind("Deployment", objects)["jobgate-controller"]
+    of_controller = {"JOBGATE_DRAIN_SECONDS"}
+    job = ours["jobTemplate"]
+    assert variables(job) == {key: value for key, value in variables(controller).items() if key not in of_controller}
+    assert {key: ours[key] for key in ("suspend", "schedule")} == {key: theirs[key] for key in ("suspend", "schedule")}
+    assert ours["suspend"] is True
+    same = ("name", "command", "resources", "securityContext")
+    assert {key: container(job)[key] for key in same} == {key: container(theirs["jobTemplate"])[key] for key in same}
+    pods = [found["spec"]["template"]["spec"] for found in (job, theirs["jobTemplate"], controller)]
+    assert len({pod["serviceAccountName"] for pod in pods}) == 1
 
 
 def test_a_url_of_the_database_is_in_secrets_that_exist_when_they_are_needed() -> None:

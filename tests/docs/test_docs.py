@@ -137,9 +137,10 @@ def test_deployed_settings_exist() -> None:
     known = {f"{ENV_PREFIX}{name.upper()}" for name in Settings.model_fields} | {"SSL_CERT_FILE"}
     for path in (ROOT / "deploy").glob("*.yaml"):
         for document in yaml.safe_load_all(path.read_text()):
-            if document["kind"] != "Deployment":
+            spec = document.get("spec", {}).get("jobTemplate", document).get("spec", {})
+            if "template" not in spec:
                 continue
-            spec = document["spec"]["template"]["spec"]
+            spec = spec["template"]["spec"]
             for container in (*spec.get("initContainers", ()), *spec["containers"]):
                 assert {variable["name"] for variable in container["env"]} <= known
 

@@ -36,6 +36,11 @@ class WrongCluster(Exception):  # noqa: N818 - /readyz and the heartbeat show th
     """The database belongs to another cluster. The controller changes nothing until an operator corrects this."""
 
 
+def installation_record(installation: str) -> str:
+    """Return the name of the ConfigMap that records on the cluster what this installation had reached."""
+    return f"jobgate-installation-{installation}"
+
+
 class Identity:
     """Binds an installation to its cluster. `timeout` is seconds for each request."""
 
@@ -55,16 +60,13 @@ class Identity:
         self._leadership = leadership
         self._clock = clock
         self._id = installation_id
+        self._name = installation_record(str(installation_id))
         self._namespace = system_namespace
         self._timeout = timeout
         self._cluster_uid: str | None = None
         self._verified_at: float | None = None
         self._verified_connections = -1
         self._verifying = asyncio.Lock()
-
-    @property
-    def _name(self) -> str:
-        return f"jobgate-installation-{self._id}"
 
     async def bind(self) -> None:
         """Compare the database with the cluster, and record the new epoch on the cluster.

@@ -6,6 +6,7 @@ that no controller creates the objects again.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata, Object
@@ -17,19 +18,30 @@ from app.k8s.errors import KubeNotFound
 from app.k8s.finalizers import delete_and_release
 from app.k8s.resources import CONFIG_MAP, POD, POD_GROUP, SERVICE, KubeResource
 from app.loops.cache.uninstall import SetUninstaller
+from app.loops.leadership.identity import installation_record
 from app.loops.leadership.lease import Leadership
 
 
 async def uninstall(
-    api: KubeApi, leadership: Leadership, installation: str, *, namespaces: Sequence[str], request_seconds: float
+    api: KubeApi,
+    leadership: Leadership,
+    installation: str,
+    *,
+    namespaces: Sequence[str],
+    system_namespace: str,
+    request_seconds: float,
 ) -> Mapping[str, int]:
     """Delete pods, then anchors, then volumes, and count the deleted objects by kind. No `namespaces` means all.
+
+    The ConfigMap of the installation comes last, by its name: an installation that is limited to namespaces may list
+    nothing in the system namespace.
 
     Raises:
         KubeError: the cluster did not answer; call it again.
         LeaseLost: the lease could not be kept; call it again.
     """
     selector = f"{labels.INSTALLATION}={installation}"
+    record = installation_record(installation)
     sets = SetUninstaller(api, leadership, installation, namespaces=namespaces, request_seconds=request_seconds)
     await sets.remove_before_pods()
     deleted: Counter[str] = Counter()
@@ -41,6 +53,8 @@ async def uninstall(
     for resource in (POD, POD_GROUP, SERVICE, CONFIG_MAP):
         for namespace in namespaces or (None,):
             for item in await _listed(api, resource, namespace, selector):
+                if (resource, item.metadata.name) == (CONFIG_MAP, record):
+                    continue
                 # A removal can take longer than the lease. Without the lease, a controller may create objects again.
                 leadership.guard(request_seconds)
                 await delete_and_release(
@@ -48,6 +62,13 @@ async def uninstall(
                 )
                 deleted[resource.kind] += 1
     await sets.remove_after_pods()
+    leadership.guard(request_seconds)
+    with suppress(KubeNotFound):
+        found = await api.get(CONFIG_MAP, record, system_namespace, codec=OBJECT, timeout=request_seconds)
+        await delete_and_release(
+            api, CONFIG_MAP, found.metadata, labels.EVIDENCE_FINALIZER, request_seconds=request_seconds
+        )
+        deleted[CONFIG_MAP.kind] += 1
     return deleted + sets.deleted
 
 

@@ -1,6 +1,8 @@
 """`jobgate uninstall` takes away what is this installation's, and nothing else."""
 
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
@@ -13,6 +15,7 @@ from app.db.engine import Database
 from app.domain.kubernetes import labels
 from app.settings import Settings
 from tests.support.kube import Cluster, KubeClient
+from tests.support.kube_proxy import kube_proxy
 
 
 def an_object(kind: str, name: str, owner: str, **rest: Any) -> dict[str, Any]:
@@ -61,6 +64,31 @@ async def test_uninstall_deletes_only_objects_of_this_installation(
     release = {"metadata": {"finalizers": None}}
     for name in ("others-pod", "others-unlabelled"):
         (await api.patch(f"{base}/pods/{name}", release)).ok()
+
+
+async def test_uninstall_of_an_installation_for_some_namespaces_lists_nothing_in_its_own(
+    database_url: str, cluster: Cluster, api: KubeClient, namespace: str, tmp_path: Path
+) -> None:
+    ours, system = await installation_id(database_url), f"{namespace}-system"
+    base, record = f"/api/v1/namespaces/{namespace}", f"jobgate-installation-{ours}"
+    (await api.post("/api/v1/namespaces", {"metadata": {"name": system}})).ok()
+    (await api.post(f"/api/v1/namespaces/{system}/configmaps", an_object("ConfigMap", record, ours))).ok()
+    (await api.post(f"{base}/pods", an_object("Pod", "ours", ours))).ok()
+    (await api.post(f"{base}/configmaps", an_object("ConfigMap", "anchor", ours))).ok()
+    async with kube_proxy(cluster) as proxy:
+        kubeconfig = str(proxy.kubeconfig(tmp_path / "kubeconfig"))
+        settings = Settings(
+            database_url=database_url, kubeconfig=kubeconfig, namespaces=(namespace,), system_namespace=system
+        )
+        assert await controlling.uninstall(settings) == {"Pod": 1, "ConfigMap": 2}
+    await api.gone(f"{base}/pods/ours")
+    await api.gone(f"{base}/configmaps/anchor")
+    await api.gone(f"/api/v1/namespaces/{system}/configmaps/{record}")
+    requests = [request.decode().split(" ")[:2] for request in proxy.requests]
+    elsewhere = [(method, urlsplit(target).path) for method, target in requests if f"/{namespace}/" not in target]
+    own = f"/api/v1/namespaces/{system}/configmaps/{record}"
+    assert set(elsewhere) - {("GET", "/api/v1/persistentvolumes")} == {("GET", own), ("DELETE", own)}
+    await api.delete(f"/api/v1/namespaces/{system}")
 
 
 async def test_uninstall_is_refused_while_a_controller_runs(database_url: str, cluster: Cluster) -> None:
