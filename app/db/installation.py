@@ -52,6 +52,12 @@ async def get_or_create(db: Database, new_id: UUID, now: datetime) -> Installati
     return Installation(**row)
 
 
+async def read(db: Database) -> Installation:
+    """Return the installation of this database, which a process creates at its start."""
+    async with db.read() as connection:
+        return Installation(**await connection.fetchrow(_READ))
+
+
 async def bind_cluster(db: Database, lease: Lease, cluster_uid: str) -> Installation:
     """Bind the installation to this cluster unless it is bound, and return it.
 

@@ -37,6 +37,7 @@ class Holding:
     ttl: float | None
 
 
+_EPOCH = "SELECT epoch FROM leases WHERE name = $1"
 _HELD = "SELECT expires_at, ttl FROM leases WHERE name = $1 AND expires_at > clock_timestamp()"
 # The row is expired from the beginning, so that `_LOCK` finds a row to lock.
 _INTRODUCE = (
@@ -45,14 +46,17 @@ _INTRODUCE = (
 # clock_timestamp() everywhere: now() is the beginning of the transaction, which may have waited for a lock since.
 _LOCK = "SELECT expires_at, expires_at > clock_timestamp() AS held FROM leases WHERE name = $1 FOR UPDATE"
 _TAKE = """
-UPDATE leases SET holder = $2, epoch = epoch + 1, ttl = $4, expires_at = clock_timestamp() + $3::interval
+UPDATE leases SET holder = $2, epoch = epoch + 1, ttl = $4, expires_at = clock_timestamp() + $3::interval,
+    offered_by = NULL, offered_at = NULL
 WHERE name = $1 RETURNING epoch
 """
 # An expired lease is not renewed even if no other process has taken it: its holder has stopped acting.
 _RENEW = """
 UPDATE leases SET expires_at = clock_timestamp() + $4::interval
-WHERE name = $1 AND holder = $2 AND epoch = $3 AND expires_at > clock_timestamp() RETURNING epoch
+WHERE name = $1 AND holder = $2 AND epoch = $3 AND expires_at > clock_timestamp()
+RETURNING COALESCE(offered_at > clock_timestamp() - $4::interval, false) AS offered
 """
+_OFFER = "UPDATE leases SET offered_by = $2, offered_at = clock_timestamp() WHERE name = $1 AND holder <> $2"
 # The row stays, because the next epoch follows from its epoch.
 _RELEASE = """
 UPDATE leases SET expires_at = '-infinity' WHERE name = $1 AND holder = $2 AND epoch = $3
@@ -96,16 +100,31 @@ async def holding(db: Database, name: str) -> Holding | None:
     return None if row is None else Holding(**row)
 
 
-async def renew(db: Database, lease: Lease) -> None:
-    """Extend the lease by its `ttl`.
+async def epoch(db: Database, name: str) -> int:
+    """Return the epoch of the lease, held or not; 0 if no process ever held it."""
+    async with db.read() as connection:
+        return await connection.fetchval(_EPOCH, name) or 0
+
+
+async def renew(db: Database, lease: Lease) -> bool:
+    """Extend the lease by its `ttl`. Return whether another process has offered within it to take the lease over.
 
     Raises:
         LeaseLost: the lease has expired, or another process has acquired it.
     """
     async with db.read() as connection:
-        renewed = await connection.fetchval(_RENEW, lease.name, lease.holder, lease.epoch, timedelta(seconds=lease.ttl))
-    if renewed is None:
+        offered: bool | None = await connection.fetchval(
+            _RENEW, lease.name, lease.holder, lease.epoch, timedelta(seconds=lease.ttl)
+        )
+    if offered is None:
         raise LeaseLost(f"the lease {lease.name} of epoch {lease.epoch} was lost to another process or has expired")
+    return offered
+
+
+async def offer(db: Database, name: str, holder: str) -> None:
+    """Offer the holder of the lease to take it over."""
+    async with db.read() as connection:
+        await connection.execute(_OFFER, name, holder)
 
 
 async def release(db: Database, lease: Lease) -> None:

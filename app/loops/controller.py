@@ -17,9 +17,15 @@ from app.instruments import ComputedMetric, ValueSource, exposed
 from app.k8s.errors import KubeError
 from app.loops import metrics
 from app.loops.context import ControllerContext
-from app.loops.leadership.controller_state import ControllerCondition, ControllerState, controller_condition
-from app.loops.leadership.identity import WrongCluster
+from app.loops.leadership.controller_state import (
+    WAITING,
+    ControllerCondition,
+    ControllerState,
+    controller_condition,
+)
+from app.loops.leadership.identity import Identity, WrongCluster
 from app.loops.leadership.lease import Leadership
+from app.loops.leadership.succession import LeaseGivenAway, Succession
 from app.loops.term import Term
 
 log = structlog.get_logger(__name__)
@@ -35,12 +41,28 @@ class Controller:
         self._db = context.db
         self._settings = context.settings
         self._leadership = self._candidate()
+        self._succession = self._wired_succession()
         self.state = ControllerState()
 
     def _candidate(self) -> Leadership:
         settings = self._settings
         return Leadership(
             self._context.lease_db, self._context.clock, ttl=settings.lease_ttl, renew_every=settings.lease_renew_every
+        )
+
+    def _wired_succession(self) -> Succession:
+        context, settings = self._context, self._settings
+        identity = Identity(
+            context.api,
+            context.db,
+            self._leadership,
+            context.clock,
+            installation_id=context.installation_id,
+            system_namespace=settings.system_namespace,
+            timeout=settings.request_timeout,
+        )
+        return Succession(
+            context.lease_db, context.clock, check=identity.check, limit=settings.contact_limit, ttl=settings.lease_ttl
         )
 
     def condition(self) -> ControllerCondition:
@@ -72,19 +94,31 @@ class Controller:
         for _ in rounds():
             # A task that outlives its term holds the former candidate, so it cannot act under the next epoch.
             leadership = self._leadership = self._candidate()
-            self.state.set("Waiting", "another process holds the controller's lease")
-            await leadership.acquire()
+            await self._acquire(leadership)
+            self._succession.reached()  # the time without contact counts from here
             try:
                 await self._lead(leadership)
+            except* LeaseGivenAway as given:
+                log.warning("controller.lease_given_away", reason=str(_first(given)))
+                self.state.set("Waiting", str(_first(given)))
             except* LeaseLost as lost:
                 log.warning("controller.lease_lost", error=str(_first(lost)))
             finally:
                 # `_lead` returns only when all its tasks have ended, so nothing acts after the release.
                 await leadership.release()
 
+    async def _acquire(self, leadership: Leadership) -> None:
+        for _ in rounds():
+            if await self._succession.may_acquire():
+                self.state.set("Waiting", WAITING)
+                if await leadership.try_to_acquire():
+                    return
+                await self._succession.offer(leadership.holder)
+            await asyncio.sleep(self._settings.lease_renew_every)
+
     async def _lead(self, leadership: Leadership) -> None:
         async with TaskGroup() as group:
-            group.create_task(leadership.keep())
+            group.create_task(leadership.keep(lambda offered: self._succession.answer(offered=offered)))
             group.create_task(self._context.timekeeper.lead(self._db, lambda: leadership.lease))
             for _ in rounds():
                 await self._term(leadership)
@@ -94,7 +128,7 @@ class Controller:
         failure: tuple[str, str] | None = None
         try:
             await self._context.timekeeper.settle(self._db, leadership.lease)
-            await Term(self._context, leadership, self.state).run()
+            await Term(self._context, leadership, self.state, self._succession.reached).run()
         # LeaseLost is not handled here: it ends `_lead`.
         except* WrongCluster as wrong:
             failure = "WrongCluster", str(_first(wrong))

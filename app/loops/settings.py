@@ -50,6 +50,8 @@ class ControllerSettings:
     # API processes read the heartbeat once a second.
     heartbeat_every: float = 1.0
     stale_after: float = 30.0
+    # Without contact for this long, the controller gives its lease to a process that has contact.
+    contact_limit: float = 60.0
     retry_every: float = 2.0
     clean_every: float = 30.0
     sweep_every: float = 60.0

@@ -47,14 +47,20 @@ DUE_BATCH = 1000  # jobs in one query; the next poll returns the others
 
 
 class Term:
-    """Runs all loops of the controller until one fails or it is cancelled. It reports in `state` for /readyz."""
+    """Runs all loops of the controller until one fails or it is cancelled. It reports in `state` for /readyz.
 
-    def __init__(self, context: ControllerContext, leadership: Leadership, state: ControllerState) -> None:
+    `reached` is called again and again while the term has contact with the cluster.
+    """
+
+    def __init__(
+        self, context: ControllerContext, leadership: Leadership, state: ControllerState, reached: Callable[[], None]
+    ) -> None:
         settings, clock = context.settings, context.clock
         self._context = context
         self._settings = settings
         self._leadership = leadership
         self._state = state
+        self._reached = reached
         # Of the jobs that are not quiet, so that a long term does not collect all jobs that ever ran.
         self._namespaces: dict[str, str] = {}
         self._queue = WorkQueue(clock, group_of=lambda uid: self._namespaces.get(uid, ""))
@@ -88,14 +94,7 @@ class Term:
         self._event_reader = EventReader(self._event_lists, clock, self._queue.add_after)
         self._reconciler = self._wired_reconciler()
         self._intents = Intents(context, self._queue, self._enqueue)
-        self._janitor = Janitor(
-            context.api,
-            context.db,
-            leadership,
-            self._mirror,
-            timeout=settings.request_timeout,
-            served=settings.served,
-        )
+        self._janitor = self._wired_janitor()
         self._sweeper = Sweeper(context.db, clock)
         self._statistics = Statistics(context.db, clock)
         self._autoscaler = Autoscaler(context, leadership, self._identity.verify)
@@ -107,6 +106,17 @@ class Term:
             clock,
             verify=self._identity.verify,
             stale_after=settings.stale_after,
+        )
+
+    def _wired_janitor(self) -> Janitor:
+        settings = self._settings
+        return Janitor(
+            self._context.api,
+            self._context.db,
+            self._leadership,
+            self._mirror,
+            timeout=settings.request_timeout,
+            served=settings.served,
         )
 
     def _wired_reconciler(self) -> Reconciler:
@@ -288,10 +298,13 @@ class Term:
     async def _beat(self, contact: ClusterContact) -> None:
         # The watches, not the probes, show how old the recorded status is: the server can answer while a watch is cut.
         watched_at = self._mirror.last_contact
+        now = self._context.clock.now()
+        # A list of a large cluster takes long, and answers to probes prove the contact meanwhile.
+        silence = contact.silence(now, watched_at or now, self._mirror.last_error)
+        if silence is None:
+            self._reached()
         if watched_at is None:
             return
-        now = self._context.clock.now()
-        silence = contact.silence(now, watched_at, self._mirror.last_error)
         if silence is not None:
             self._state.set("Unreachable", silence)
         # Only this state ends here: Syncing must not become Running before the end of the first pass.

@@ -36,11 +36,13 @@ leases = Table(
     number_column("epoch"),
     time_column("expires_at"),
     Column("ttl", Float),
+    text_column("offered_by", nullable=True),
+    time_column("offered_at", nullable=True),
     # A renewal every few seconds rewrites the same row. Half of the page is free for versions that need no index entry.
     postgresql_with={"fillfactor": "50"},
 )
 """Leases. The epoch increases at each takeover. `expires_at` is a time of the database's clock, `ttl` the duration
-of the lease in seconds.
+of the lease in seconds. `offered_by` is the process that last offered to take the lease over.
 """
 
 heartbeats = Table(

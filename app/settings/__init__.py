@@ -26,7 +26,7 @@ from app.domain.reconcile.timing import Timing
 from app.domain.reservations.pod_limits import PodLimits
 from app.k8s.limits import TransportLimits
 from app.loops.settings import AutoscalerSettings, ControllerSettings, EvidenceSettings, SampleSettings
-from app.settings.oidc import SignInSettings
+from app.settings.leading import LeadingSettings
 from app.settings.serving import Names
 
 ENV_PREFIX = "JOBGATE_"
@@ -47,7 +47,7 @@ _DIVIDED = {
 }
 
 
-class Settings(SignInSettings):
+class Settings(LeadingSettings):
     """The settings of one process. Times are in seconds and sizes in bytes, unless a description says otherwise."""
 
     model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, extra="ignore", frozen=True)
@@ -159,24 +159,6 @@ class Settings(SignInSettings):
         Field(description="comma-separated namespaces whose Secrets SampleSets of all namespaces may use"),
     ] = ()
 
-    lease_seconds: Annotated[
-        float, Field(gt=0, description="time after which an unrenewed lease expires, as in Kubernetes' leader election")
-    ] = 15.0
-    request_timeout: Annotated[
-        float,
-        Field(gt=0, description="longest time of one call to the cluster by the controller; at most half of the lease"),
-    ] = 5.0
-    lease_grace: Annotated[
-        float,
-        Field(gt=0, description="time in which work must end after its lease has expired; then the process exits"),
-    ] = 10.0
-    stale_after: Annotated[
-        float,
-        Field(
-            gt=0,
-            description="time without contact to the cluster after which status is stale; six probes are sent in it",
-        ),
-    ] = 30.0
     restart_backoff: Annotated[
         float, Field(ge=0, description="wait before the first restart, doubled each time, as a Kubernetes Job does")
     ] = 10.0
@@ -370,6 +352,7 @@ class Settings(SignInSettings):
             lease_renew_every=self.lease_seconds / 5,  # four renewals may fail before the lease expires
             request_timeout=self.request_timeout,
             stale_after=self.stale_after,
+            contact_limit=self.contact_limit(),
             autoscaler=AutoscalerSettings(
                 enabled=self.autoscaler == "on",
                 period=self.autoscaler_period,

@@ -88,6 +88,7 @@ EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
     ("docs/observability.md", "server.address"): "an attribute of a span",
     ("docs/observability.md", "server.port"): "an attribute of a span",
     ("docs/operations.md", "database.stuck_sessions_ended"): "the name of a log line",
+    ("docs/operations.md", "controller.lease_given_away"): "the name of a log line",
     ("docs/sdks.md", "event"): "a field of a server-sent event",
     ("docs/sdks.md", "exactOptionalPropertyTypes"): "an option of the TypeScript compiler",
     ("docs/sdks.md", "job"): "the type of a server-sent event",

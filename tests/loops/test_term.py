@@ -33,7 +33,7 @@ from tests.support.waiting import until
 
 def a_term(harness: Harness, context: ControllerContext | None = None) -> tuple[Term, ControllerState]:
     state = ControllerState()
-    return Term(context or harness.context, harness.leadership, state), state
+    return Term(context or harness.context, harness.leadership, state, lambda: None), state
 
 
 async def bind(harness: Harness) -> None:

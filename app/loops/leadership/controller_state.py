@@ -1,11 +1,14 @@
 """What a controller reports about itself, and how /readyz judges it."""
 
 from dataclasses import dataclass
+from typing import Final
 
 import structlog
 from typing_extensions import override
 
 log = structlog.get_logger(__name__)
+
+WAITING: Final = "another process holds the controller's lease"
 
 
 @dataclass(slots=True)
@@ -17,7 +20,7 @@ class ControllerState:
     """
 
     state: str = "Waiting"
-    message: str = "another process holds the controller's lease"
+    message: str = WAITING
 
     def set(self, state: str, message: str = "") -> None:
         # The message of an outage contains its duration, so it changes every second.
@@ -52,7 +55,8 @@ def controller_condition(
             ok=False, state="Waiting", message=f"the database has not answered about the lease for {unanswered:.0f} s"
         )
     if remaining is None:
-        return ControllerCondition(ok=True, state="Waiting", message="another process holds the controller's lease")
+        message = reported.message if reported.state == "Waiting" else WAITING
+        return ControllerCondition(ok=True, state="Waiting", message=message)
     if remaining <= 0:
         return ControllerCondition(
             ok=False,

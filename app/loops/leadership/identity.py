@@ -13,7 +13,7 @@ import structlog
 
 from app.cancellation import rounds
 from app.clock import Clock
-from app.db import installation
+from app.db import installation, leases
 from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
 from app.db.feed import entries
@@ -87,6 +87,21 @@ class Identity:
         self._verified_at = self._clock.monotonic()
         self._verified_connections = connections
         await self._record_epoch()
+
+    async def check(self) -> None:
+        """Compare the database with the cluster without a lease, and change nothing.
+
+        Raises:
+            WrongCluster: they do not belong together.
+            KubeError: the cluster did not answer.
+        """
+        uid, bound = await self._uid(), await installation.read(self._db)
+        if bound.cluster_uid not in (None, uid):
+            raise WrongCluster(f"the cluster at {self._api.url} has the uid {uid}, not {bound.cluster_uid}")
+        recorded = await self._recorded()
+        if recorded is not None:
+            epoch = await leases.epoch(self._db, leases.CONTROLLER)
+            self._compare(recorded.raw.get("data") or {}, epoch, (await entries.bounds(self._db)).last)
 
     async def verify(self) -> None:
         """Raise WrongCluster if another cluster answers at this address now.

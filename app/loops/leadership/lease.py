@@ -9,6 +9,7 @@ import asyncio
 import os
 import socket
 import uuid
+from collections.abc import Callable
 from datetime import datetime
 
 import structlog
@@ -121,8 +122,8 @@ class Leadership:
             return None
         return held.expires_at
 
-    async def keep(self) -> None:
-        """Renew the lease until it is lost.
+    async def keep(self, answer: Callable[[bool], None] = lambda _: None) -> None:
+        """Renew the lease until it is lost. `answer` gets whether another process offers to take it over.
 
         Raises:
             LeaseLost: another process has it, or it was not renewed in time.
@@ -131,15 +132,16 @@ class Leadership:
         for _ in rounds():
             await asyncio.sleep(pause)
             # After a failure only the time until the deadline is left, so the next try follows sooner.
-            pause = self._renew_every if await self._renew() else self._renew_every / 5
+            renewed = await self._renew(answer)
+            pause = self._renew_every if renewed else self._renew_every / 5
 
-    async def _renew(self) -> bool:
+    async def _renew(self, answer: Callable[[bool], None]) -> bool:
         """Try to renew the lease once, at most until its deadline. Returns whether that worked."""
         before = self._clock.monotonic()
         try:
             # A connection that hangs must not keep this task beyond the deadline.
             async with asyncio.timeout(self._deadline - before):
-                await leases.renew(self._db, self.lease)
+                offered = await leases.renew(self._db, self.lease)
         except (DatabaseUnavailable, TimeoutError) as error:
             log.warning("lease.renewal_failed", error=str(error))
             self.guard(0.0)  # a failed renewal is harmless until the deadline
@@ -147,6 +149,7 @@ class Leadership:
         self.answered_at = self._clock.monotonic()
         self._deadline = before + self._ttl
         reached(FaultPoint.LEASE_RENEWED)
+        answer(offered)
         return True
 
     async def release(self) -> None:
