@@ -14,6 +14,7 @@ const HEALTHY: System = {
   queue: { reconciles: 0, waitingSince: null },
   feed: { position: "7.42", backlog: 0 },
   cluster: { contact: "Connected", latencySeconds: { p50: 0.008, p99: 0.12 } },
+  clock: { ok: true, message: "", aheadSeconds: 0 },
   features: { autoscaler: false, podPolicy: "baseline", missingNamespaces: "refuse", maxReplicas: 100 },
 };
 
@@ -48,6 +49,8 @@ describe("factsOf", () => {
       ["Latency: half of the calls within 200 ms, 99 % within 12 s"],
     ],
     [{ feed: { position: "7.42", backlog: 5000 } }, ["Backlog: 5000 changes"]],
+    [{ clock: { ok: false, message: "a clock is wrong", aheadSeconds: -3600 } }, ["Clocks: a clock is wrong"]],
+    [{ clock: null }, []],
   ])("%j", (change, expected) => expect(bad(change)).toEqual(expected));
 
   it("says for each bad value what to do", () => {
@@ -59,8 +62,9 @@ describe("factsOf", () => {
       queue: { reconciles: 1, waitingSince: "2026-01-01T00:00:00Z" },
       cluster: { contact: "Unreachable", latencySeconds: { p50: 5, p99: 9 } },
       feed: { position: "7.42", backlog: 5000 },
+      clock: { ok: false, message: "a clock is wrong", aheadSeconds: 0 },
     }).filter((fact) => fact.state === "bad");
-    expect(broken).toHaveLength(8);
+    expect(broken).toHaveLength(9);
     expect(broken.filter((fact) => fact.remedy === "" || fact.meaning === "")).toEqual([]);
   });
 });

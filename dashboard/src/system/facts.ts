@@ -26,7 +26,7 @@ const LARGE_BACKLOG = 1000;
 /** `now` is in milliseconds, as the gateway's clock shows it. */
 export function factsOf(system: System, now: number): FactGroup[] {
   return [
-    { title: "Gateway", facts: [version(system), database(system), schema(system)] },
+    { title: "Gateway", facts: [version(system), database(system), schema(system), clocks(system)] },
     { title: "Controller", facts: [controller(system), lease(system, now), queue(system, now)] },
     { title: "Cluster", facts: [contact(system), mirror(system), latency(system)] },
     { title: "Changes", facts: [position(system), backlog(system)] },
@@ -70,6 +70,19 @@ function database({ database: { ok, detail } }: System): Fact {
 function schema({ schemaRevision }: System): Fact {
   const value = schemaRevision ?? "unknown while the database does not answer";
   return plain("Database schema", value, "The latest migration of the database.");
+}
+
+function clocks({ clock }: System): Fact {
+  const name = "Clocks";
+  const meaning = "Deadlines and back-offs do not follow the steps of any clock.";
+  if (clock === null) return plain(name, "unknown while the database does not answer", meaning);
+  return judged({
+    name,
+    value: clock.ok ? "right" : clock.message,
+    meaning,
+    isGood: clock.ok,
+    remedy: "Correct the clock, and see why its NTP daemon did not. See JobgateClockWrong in docs/operations.md.",
+  });
 }
 
 const CONTROLLERS: Readonly<Record<System["controller"]["state"], readonly [string, string]>> = {
