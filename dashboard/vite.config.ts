@@ -1,11 +1,12 @@
 import react from "@vitejs/plugin-react";
 import { loadEnv } from "vite";
 import { defineConfig } from "vitest/config";
+import { reactAriaCsp } from "./react-aria-csp";
 
 const GATEWAY = loadEnv("development", ".", "JOBGATE_").JOBGATE_URL ?? "http://127.0.0.1:8080";
 
 export default defineConfig({
-  plugins: [react()],
+  plugins: [react(), reactAriaCsp()],
   // Relative addresses, so that the page also works behind a proxy that adds a prefix.
   base: "./",
   build: {

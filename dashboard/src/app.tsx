@@ -1,23 +1,39 @@
-import { lazy, type ReactNode, Suspense, useState, useSyncExternalStore } from "react";
+import { type ReactNode, useState, useSyncExternalStore } from "react";
 import { JobsView } from "./jobs/jobs-view";
 import { usePage } from "./page-context";
 import { hashOf, type Location } from "./routing/location";
 import { navigate, useLocation } from "./routing/use-location";
 import { SignIn } from "./session/sign-in";
 import { useFreshness } from "./system/use-freshness";
-import { Loading } from "./ui/errors";
 import { FreshnessIndicator } from "./ui/freshness-indicator";
 import { Help } from "./ui/help";
+import { loadedLater, Part } from "./ui/part";
 import { useShortcuts } from "./ui/shortcuts";
 
-const JobView = lazy(() => import("./job/job-view").then((module) => ({ default: module.JobView })));
-const SubmitView = lazy(() => import("./submit/submit-view").then((module) => ({ default: module.SubmitView })));
-const CachesView = lazy(() => import("./data/caches-view").then((module) => ({ default: module.CachesView })));
-const SetView = lazy(() => import("./data/set-view").then((module) => ({ default: module.SetView })));
-const AutoscalerView = lazy(() =>
-  import("./autoscaler/autoscaler-view").then((module) => ({ default: module.AutoscalerView })),
+const JobView = loadedLater(
+  () => import("./job/job-view"),
+  (module) => module.JobView,
 );
-const SystemView = lazy(() => import("./system/system-view").then((module) => ({ default: module.SystemView })));
+const SubmitView = loadedLater(
+  () => import("./submit/submit-view"),
+  (module) => module.SubmitView,
+);
+const CachesView = loadedLater(
+  () => import("./data/caches-view"),
+  (module) => module.CachesView,
+);
+const SetView = loadedLater(
+  () => import("./data/set-view"),
+  (module) => module.SetView,
+);
+const AutoscalerView = loadedLater(
+  () => import("./autoscaler/autoscaler-view"),
+  (module) => module.AutoscalerView,
+);
+const SystemView = loadedLater(
+  () => import("./system/system-view"),
+  (module) => module.SystemView,
+);
 
 const VIEWS = [
   ["jobs", "Jobs"],
@@ -60,9 +76,11 @@ export function App() {
         <SignOut />
       </header>
       <main id="main" tabIndex={-1}>
-        <Suspense fallback={<Loading what="the view" />}>{viewOf(location)}</Suspense>
+        <Part what="the view" of={location.path.join("/")}>
+          {viewOf(location)}
+        </Part>
       </main>
-      <Help isOpen={isHelpOpen} onOpenChange={setHelpOpen} />
+      <Help isOpen={isHelpOpen} onClose={() => setHelpOpen(false)} />
       <SignIn />
     </>
   );

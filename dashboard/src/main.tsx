@@ -8,6 +8,7 @@ import { NO_CONTACT, withContact } from "./live/freshness";
 import { Store } from "./live/store";
 import { PageProvider, pageContext } from "./page-context";
 import { finishSignIn, renewalOf } from "./session/oidc";
+import { Part } from "./ui/part";
 import "./styles.css";
 
 const contact = new Store(NO_CONTACT);
@@ -17,7 +18,11 @@ const api = createApi(base, window.sessionStorage, (each) => {
 });
 const queries = new QueryClient({
   defaultOptions: {
+    // A request is sent also if the browser believes that it is offline: the gateway may be on this machine, and a
+    // request that waits in silence would be sent long after the user has pressed the button.
+    mutations: { networkMode: "always" },
     queries: {
+      networkMode: "always",
       // The streams say when to read again.
       staleTime: Number.POSITIVE_INFINITY,
       refetchOnWindowFocus: false,
@@ -46,7 +51,9 @@ if (element !== null) {
     <StrictMode>
       <QueryClientProvider client={queries}>
         <PageProvider page={page}>
-          <App />
+          <Part what="the page">
+            <App />
+          </Part>
         </PageProvider>
       </QueryClientProvider>
     </StrictMode>,

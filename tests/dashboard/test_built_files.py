@@ -35,6 +35,16 @@ def test_built_files_contain_no_inline_code_and_no_source_maps() -> None:
     assert not [path for path in built_files() if path.endswith(".map")]
 
 
+def test_built_files_create_no_html_and_no_style_elements_that_the_policy_forbids() -> None:
+    """A refused assignment throws, and React then removes the page."""
+    sinks = re.compile(r"\.(?:inner|outer)HTML=[^,;)}]{1,20}|insertAdjacentHTML|document\.write\(|head\.(?:pre|ap)pend\(")
+    code = "".join(file.body.decode() for path, file in built_files().items() if path.endswith(".js"))
+    assert set(sinks.findall(code)) == {
+        ".innerHTML=`<script><\\/script>`",  # React, for an element <script>, which the page does not have
+        ".innerHTML=n",  # React, for dangerouslySetInnerHTML, which biome forbids
+    }
+
+
 def test_the_lock_file_contains_no_address_of_a_registry() -> None:
     text = (ROOT / "dashboard" / "package-lock.json").read_text(encoding="utf-8")
     assert '"integrity"' in text

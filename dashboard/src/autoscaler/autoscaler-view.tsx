@@ -1,7 +1,8 @@
-import { lazy, Suspense, useMemo } from "react";
+import { useMemo } from "react";
 import type { AutoscalerPage, AutoscalerRun } from "../api/types";
 import { duration } from "../ui/durations";
 import { ErrorNote, Loading } from "../ui/errors";
+import { loadedLater, Part } from "../ui/part";
 import { When } from "../ui/when";
 import { percentText } from "./amounts";
 import { CapacityTable } from "./capacity-table";
@@ -13,7 +14,10 @@ import { useRuns } from "./use-autoscaler";
 import { Waiting } from "./waiting";
 import "./autoscaler.css";
 
-const LoadChart = lazy(() => import("./load-chart"));
+const LoadChart = loadedLater(
+  () => import("./load-chart"),
+  (module) => module.default,
+);
 
 /** The capacity of the cluster and its load, what waits, and what the autoscaler decided. */
 export function AutoscalerView() {
@@ -66,9 +70,9 @@ function Runs({ runs, latest }: { runs: readonly AutoscalerRun[]; latest: Autosc
       {hasCapacity && (
         <section>
           <h2>Load over time</h2>
-          <Suspense fallback={<Loading what="the chart" />}>
+          <Part what="the chart">
             <LoadChart series={series} />
-          </Suspense>
+          </Part>
           <LoadTable runs={runs} />
         </section>
       )}

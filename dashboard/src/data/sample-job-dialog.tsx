@@ -1,4 +1,4 @@
-import { Button, Dialog, Heading, Modal, ModalOverlay } from "react-aria-components";
+import { Button, Heading } from "react-aria-components";
 import { bodyOf } from "../api/client";
 import type { SampleJob } from "../api/types";
 import { usePage } from "../page-context";
@@ -8,6 +8,7 @@ import { ErrorNote, Loading } from "../ui/errors";
 import { Fact, Facts } from "../ui/fact";
 import { PhaseBadge } from "../ui/phases";
 import { Length } from "../ui/when";
+import { Window } from "../ui/window";
 import { manifestOf, yamlOf } from "../ui/yaml";
 import { OperationProgress } from "./operation-progress";
 import { ConditionTable, HistoryTable } from "./records";
@@ -18,21 +19,17 @@ import { useSampleJob, useSampleJobHistory } from "./use-set";
 export function SampleJobDialog({ uid, onClose }: { uid: string; onClose: () => void }) {
   const { data, error, refetch } = useSampleJob(uid);
   return (
-    <ModalOverlay className="overlay" isOpen onOpenChange={(isOpen) => !isOpen && onClose()} isDismissable>
-      <Modal className="modal wide-modal">
-        <Dialog className="dialog">
-          <Heading slot="title">{data === undefined ? "Sample job" : `Sample job ${data.object.name}`}</Heading>
-          {error !== null && <ErrorNote error={error} onRetry={() => void refetch()} />}
-          {data === undefined && error === null && <Loading what="the sample job" />}
-          {data !== undefined && <Details job={data.object} etag={data.etag} onChanged={() => void refetch()} />}
-          <div className="dialog-buttons">
-            <Button slot="close" className="button">
-              Close
-            </Button>
-          </div>
-        </Dialog>
-      </Modal>
-    </ModalOverlay>
+    <Window onClose={onClose} className="modal wide-modal">
+      <Heading slot="title">{data === undefined ? "Sample job" : `Sample job ${data.object.name}`}</Heading>
+      {error !== null && <ErrorNote error={error} onRetry={() => void refetch()} />}
+      {data === undefined && error === null && <Loading what="the sample job" />}
+      {data !== undefined && <Details job={data.object} etag={data.etag} onChanged={() => void refetch()} />}
+      <div className="dialog-buttons">
+        <Button slot="close" className="button">
+          Close
+        </Button>
+      </div>
+    </Window>
   );
 }
 

@@ -5,6 +5,7 @@ import type { Job } from "../api/types";
 import { hashOf } from "../routing/location";
 import { navigate } from "../routing/use-location";
 import { ErrorNote, Loading } from "../ui/errors";
+import { Part } from "../ui/part";
 import { useShortcuts } from "../ui/shortcuts";
 import { EventsTab } from "./events-tab";
 import { HistoryTab } from "./history-tab";
@@ -68,7 +69,9 @@ function JobTabs({ job, selected }: { job: Job; selected: string }) {
       </TabList>
       {TABS.map(([name, , Content]) => (
         <TabPanel key={name} id={name} className="job-panel">
-          <Content job={job} />
+          <Part what="the tab">
+            <Content job={job} />
+          </Part>
         </TabPanel>
       ))}
     </Tabs>

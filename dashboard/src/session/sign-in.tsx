@@ -1,10 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState, useSyncExternalStore } from "react";
-import { Button, Dialog, Heading, Input, Label, Modal, ModalOverlay, Text, TextField } from "react-aria-components";
+import { Button, Heading, Input, Label, Text, TextField } from "react-aria-components";
 import { bodyOf } from "../api/client";
 import type { Oidc } from "../api/types";
 import { usePage } from "../page-context";
 import { ErrorNote } from "../ui/errors";
+import { Window } from "../ui/window";
 import { beginSignIn } from "./oidc";
 
 /** Milliseconds between two requests while the gateway has not reached the issuer. */
@@ -15,13 +16,9 @@ export function SignIn() {
   const { session } = usePage().api;
   const isRefused = useSyncExternalStore(session.subscribe, () => session.isRefused);
   return (
-    <ModalOverlay className="overlay" isOpen={isRefused} isKeyboardDismissDisabled>
-      <Modal className="modal">
-        <Dialog className="dialog">
-          <SignInContent hadToken={session.token !== null} problem={session.problem} />
-        </Dialog>
-      </Modal>
-    </ModalOverlay>
+    <Window isOpen={isRefused}>
+      <SignInContent hadToken={session.token !== null} problem={session.problem} />
+    </Window>
   );
 }
 

@@ -1,7 +1,8 @@
-import { lazy, Suspense, useCallback, useMemo, useRef, useState } from "react";
+import { useCallback, useMemo, useRef, useState } from "react";
 import podTemplateSchema from "../../../app/domain/data/pod_template.schema.json";
 import { useKinds } from "../kinds/use-kinds";
-import { ErrorNote, Loading } from "../ui/errors";
+import { ErrorNote } from "../ui/errors";
+import { loadedLater, Part } from "../ui/part";
 import { problemsOf } from "./checks";
 import { suggest } from "./completion";
 import { parseText, type TextProblem } from "./documents";
@@ -19,7 +20,10 @@ import { useDraft } from "./use-draft";
 import { useSubmission } from "./use-submission";
 import "./submit.css";
 
-const Editor = lazy(() => import("./editor").then((module) => ({ default: module.Editor })));
+const Editor = loadedLater(
+  () => import("./editor"),
+  (module) => module.Editor,
+);
 
 const NO_PROBLEMS: readonly TextProblem[] = [];
 
@@ -97,7 +101,7 @@ export function SubmitView() {
       <Outcomes outcomes={submission.outcomes} isDone={submission.isDone} onAgain={submission.forget} />
       <div className="submit-columns">
         <DropArea onTexts={append}>
-          <Suspense fallback={<Loading what="the editor" />}>
+          <Part what="the editor">
             <Editor
               ref={editor}
               text={draft.text}
@@ -106,7 +110,7 @@ export function SubmitView() {
               suggest={(text, offset) => suggest(text, offset, kinds.data ?? [], reader)}
               problems={isChecked ? problems : NO_PROBLEMS}
             />
-          </Suspense>
+          </Part>
         </DropArea>
         <div className="submit-answers">
           {local.error !== null && <ErrorNote error={local.error} onRetry={() => void local.refetch()} />}

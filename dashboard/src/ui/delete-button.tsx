@@ -2,9 +2,10 @@ import "./delete-button.css";
 import { useMutation } from "@tanstack/react-query";
 import { Trash2 } from "lucide-react";
 import { useState } from "react";
-import { Button, Dialog, Heading, Modal, ModalOverlay } from "react-aria-components";
+import { Button, Heading } from "react-aria-components";
 import { ApiError } from "../api/problems";
 import { ErrorNote } from "./errors";
+import { Window } from "./window";
 
 interface DeleteButtonProps {
   /** Such as `the sample set digits`. */
@@ -34,28 +35,24 @@ export function DeleteButton({ what, consequences, onDelete, onChanged }: Delete
       <Button className="button danger" onPress={() => open(true)}>
         <Trash2 aria-hidden size={14} /> Delete
       </Button>
-      <ModalOverlay className="overlay" isOpen={isOpen} onOpenChange={open} isDismissable>
-        <Modal className="modal">
-          <Dialog className="dialog" role="alertdialog">
-            <Heading slot="title">Delete {what}?</Heading>
-            <ul>
-              {consequences.map((consequence) => (
-                <li key={consequence}>{consequence}</li>
-              ))}
-            </ul>
-            {deletion.error !== null && <ErrorNote error={deletion.error} />}
-            {isOutdated && <p>It has changed since this page read it. The page shows the new state now.</p>}
-            <div className="dialog-buttons">
-              <Button className="button" slot="close" autoFocus>
-                Keep
-              </Button>
-              <Button className="button danger" isDisabled={deletion.isPending} onPress={() => deletion.mutate()}>
-                Delete {what}
-              </Button>
-            </div>
-          </Dialog>
-        </Modal>
-      </ModalOverlay>
+      <Window isOpen={isOpen} onClose={() => open(false)} role="alertdialog">
+        <Heading slot="title">Delete {what}?</Heading>
+        <ul>
+          {consequences.map((consequence) => (
+            <li key={consequence}>{consequence}</li>
+          ))}
+        </ul>
+        {deletion.error !== null && <ErrorNote error={deletion.error} />}
+        {isOutdated && <p>It has changed since this page read it. The page shows the new state now.</p>}
+        <div className="dialog-buttons">
+          <Button className="button" slot="close" autoFocus>
+            Keep
+          </Button>
+          <Button className="button danger" isDisabled={deletion.isPending} onPress={() => deletion.mutate()}>
+            Delete {what}
+          </Button>
+        </div>
+      </Window>
     </>
   );
 }

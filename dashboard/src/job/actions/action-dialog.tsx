@@ -1,10 +1,11 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { TriangleAlert } from "lucide-react";
 import { type FormEvent, useState } from "react";
-import { Button, Dialog, Heading, Modal, ModalOverlay } from "react-aria-components";
+import { Button, Heading } from "react-aria-components";
 import type { Job } from "../../api/types";
 import { usePage } from "../../page-context";
 import { ErrorNote } from "../../ui/errors";
+import { Window } from "../../ui/window";
 import { ActionFields } from "./action-fields";
 import { type ActionInput, effectsOf } from "./effects";
 import { LOOKS } from "./looks";
@@ -26,13 +27,9 @@ interface ActionDialogProps {
 /** The dialog of an action: what it does, what it needs, and what prevents it. */
 export function ActionDialog(props: ActionDialogProps) {
   return (
-    <ModalOverlay className="overlay" isOpen onOpenChange={(isOpen) => !isOpen && props.onClose()} isDismissable>
-      <Modal className="modal">
-        <Dialog className="dialog">
-          <ActionForm {...props} />
-        </Dialog>
-      </Modal>
-    </ModalOverlay>
+    <Window onClose={props.onClose} hasInput>
+      <ActionForm {...props} />
+    </Window>
   );
 }
 

@@ -1,8 +1,9 @@
 import { X } from "lucide-react";
-import { Button, Dialog, Heading, Modal, ModalOverlay } from "react-aria-components";
+import { Button, Heading } from "react-aria-components";
 import type { Job } from "../../api/types";
 import { replaceQuery, useLocation } from "../../routing/use-location";
 import { ErrorNote, Loading } from "../../ui/errors";
+import { Window } from "../../ui/window";
 import { replicaName } from "../names";
 import { useReplicas } from "../use-job-query";
 import { ReplicaDetails } from "./replica-details";
@@ -15,31 +16,21 @@ export function ReplicaDrawer({ job }: { job: Job }) {
   const selection = selectionOf(query);
   const close = () => replaceQuery(withSelection(query, null));
   return (
-    <ModalOverlay
-      className="overlay job-drawer-overlay"
-      isOpen={selection !== null}
-      onOpenChange={(isOpen) => !isOpen && close()}
-      isDismissable
-    >
-      <Modal className="job-drawer">
-        {/* The details contain links to other parts of the job, which close the drawer by changing the address. */}
-        <Dialog className="dialog">
-          {selection !== null && (
-            <>
-              <div className="job-drawer-head">
-                <Heading slot="title" className="job-drawer-title">
-                  {replicaName(selection.task, selection.rank)}
-                </Heading>
-                <Button slot="close" className="button job-icon-button" aria-label="Close">
-                  <X aria-hidden size={16} />
-                </Button>
-              </div>
-              <Selected job={job} selection={selection} />
-            </>
-          )}
-        </Dialog>
-      </Modal>
-    </ModalOverlay>
+    <Window isOpen={selection !== null} onClose={close} overlayClassName="job-drawer-overlay" className="job-drawer">
+      {selection !== null && (
+        <>
+          <div className="job-drawer-head">
+            <Heading slot="title" className="job-drawer-title">
+              {replicaName(selection.task, selection.rank)}
+            </Heading>
+            <Button slot="close" className="button job-icon-button" aria-label="Close">
+              <X aria-hidden size={16} />
+            </Button>
+          </div>
+          <Selected job={job} selection={selection} />
+        </>
+      )}
+    </Window>
   );
 }
 

@@ -1,0 +1,189 @@
+"""Every view and every dialog stays while a user types, clicks and goes offline, and a part that cannot be loaded says so."""
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Locator, Page, Route, expect
+
+from tests.dashboard.browser import Tab, opened
+from tests.dashboard.conftest import ClosedGateway
+from tests.dashboard.exercise import exercise
+from tests.dashboard.sets import create, create_set
+from tests.e2e.user import User, job
+from tests.support.bearer import bearer, revoke_all
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+# Each view, with the name of its link and a text that it shows.
+VIEWS = {"submit": "There is no manifest yet.", "data": "Sample", "autoscaler": "Runs", "system": "Accepted kinds"}
+TABS = ("", "/replicas", "/logs", "/history", "/events", "/scaling", "/manifest")
+ACTIONS = ("Scale", "Pause", "Resume", "Cancel", "Retry", "Delete")
+FAILED = re.compile("The page (could not load|failed to show)")
+
+
+def scalable(name: str, script: str) -> dict[str, Any]:
+    """Return a DIJob whose collectors can be scaled from 1 to 4."""
+    container = {"name": "di-container", "image": "busybox", "command": ["sh", "-c", script]}
+    template = {"spec": {"terminationGracePeriodSeconds": 1, "containers": [container]}}
+    return {
+        "apiVersion": "diengine.opendilab.org/v2alpha1",
+        "kind": "DIJob",
+        "metadata": {"name": name},
+        "spec": {
+            "minReplicas": 1,
+            "maxReplicas": 4,
+            "tasks": [{"type": "collector", "replicas": 2, "template": template}],
+        },
+    }
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def running(user: User) -> AsyncIterator[str]:
+    """The uid of a job that runs and can be scaled."""
+    created = await user.submit(scalable(f"exercised-{uuid4().hex[:8]}", "sleep 600"))
+    await user.until(created["name"], "Running")
+    yield created["uid"]
+    await user.call("DELETE", f"/{created['name']}", 202)
+
+
+def alert(scope: Page | Locator) -> Locator:
+    return scope.get_by_role("alert").filter(has_text=FAILED)
+
+
+async def test_numbers_are_typed_and_stepped_in_the_dialog_scale(tab: Tab, running: str) -> None:
+    await tab.open(f"#/jobs/{running}")
+    await tab.page.get_by_role("button", name="Scale", exact=True).click()
+    dialog = tab.page.get_by_role("dialog", name=re.compile("^Scale exercised"))
+    size = dialog.get_by_role("textbox", name="Replicas of collector")
+    for _ in range(2):
+        await dialog.get_by_role("button", name="Increase").click()
+    await expect(size).to_have_value("4")
+    for _ in range(3):
+        await dialog.get_by_role("button", name="Decrease").click()
+    await size.press("ArrowUp")
+    await size.fill("3")
+    await size.press("Tab")
+    await expect(dialog.get_by_text("Scale adds 1 replica to collector: rank 2.")).to_be_visible()
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+async def test_the_dialog_of_an_action_stays_offline_and_keeps_its_input(tab: Tab, user: User, action: str) -> None:
+    name = f"offline-{action.lower()}"
+    if action == "Scale":
+        created = await user.submit(scalable(name, "sleep 600"))
+    else:
+        created = await user.submit(job(name, "exit 0" if action == "Retry" else "sleep 600"))
+    await (user.ended(name) if action == "Retry" else user.until(name, "Running"))
+    if action == "Resume":
+        await user.call("POST", f"/{name}/pause", 202)
+        await user.until(name, "Paused")
+    await tab.open(f"#/jobs/{created['uid']}")
+    await tab.page.get_by_role("button", name=action, exact=True).click()
+    dialog = tab.page.get_by_role("dialog", name=f"{action} {name}")
+    await exercise(tab.page, dialog)
+    field = dialog.get_by_label("Name of the new job" if action == "Retry" else "Reason")
+    await field.fill("kept-meanwhile")
+    if action == "Scale":
+        await dialog.get_by_role("textbox", name="Replicas of collector").fill("3")
+        await field.focus()
+    confirm = dialog.get_by_role("button", name=f"{action} the job")
+    await tab.page.context.set_offline(True)
+    await confirm.click()
+    await expect(dialog.get_by_text(re.compile("the gateway does not answer"))).to_be_visible()
+    await tab.page.mouse.click(5, 5)  # beside the dialog
+    await expect(field).to_have_value("kept-meanwhile")
+    await tab.page.context.set_offline(False)
+    await confirm.click()
+    await expect(dialog).to_have_count(0)
+
+
+async def test_a_dialog_keeps_its_input_while_the_user_signs_in_again(
+    browser: Browser, closed_gateway: ClosedGateway
+) -> None:
+    created = await closed_gateway.user.submit(job("signs-in", "sleep 600"))
+    async with opened(browser, closed_gateway.url, token=closed_gateway.token) as tab:
+        await tab.open(f"#/jobs/{created['uid']}")
+        await tab.page.get_by_role("button", name="Cancel", exact=True).click()
+        reason = tab.page.get_by_label("Reason")
+        await reason.fill("it diverges")
+        await revoke_all(closed_gateway.database_url)
+        await tab.page.get_by_role("button", name="Cancel the job").click()
+        headers = await bearer(closed_gateway.database_url, "submitter", "default")
+        sign_in = tab.page.get_by_role("dialog", name="Sign in")
+        await exercise(tab.page, sign_in)
+        await sign_in.get_by_label("Token").fill(headers["Authorization"].removeprefix("Bearer "))
+        await sign_in.get_by_role("button", name="Sign in").click()
+        await expect(sign_in).to_have_count(0)
+        await expect(reason).to_have_value("it diverges")
+        await tab.page.get_by_role("button", name="Cancel the job").click()
+        await expect(tab.page.get_by_text("The cancel is requested.")).to_be_visible()
+
+
+@pytest.mark.parametrize("view", ["jobs", *VIEWS, *(f"jobs/{{job}}{each}" for each in TABS), "data/{set}"])
+async def test_a_view_stays_while_a_user_types_clicks_and_goes_offline(
+    tab: Tab, user: User, running: str, view: str
+) -> None:
+    sample_set = await create_set(user, f"exercised-{view.strip('/').replace('/', '-').format(job='job', set='set')}")
+    spec = {"type": "clear", "sampleSetRef": {"name": sample_set["name"]}}
+    await create(user, "samplejobs", "SampleJob", f"{sample_set['name']}-job", spec)
+    address = f"#/{view.format(job=running, set=sample_set['uid'])}"
+    await tab.open(address)
+    main = tab.page.get_by_role("main")
+    await expect(main).to_be_visible()
+    await expect(main.get_by_text("Loading")).to_have_count(0)
+    await exercise(tab.page, main)
+    await tab.page.context.set_offline(True)
+    await tab.open(address)
+    await exercise(tab.page, main)
+    await tab.page.context.set_offline(False)
+    await expect(main).not_to_be_empty()
+    await expect(alert(tab.page)).to_have_count(0)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+async def test_a_view_that_cannot_be_loaded_offers_a_reload(tab: Tab, view: str) -> None:
+    await tab.open("#/jobs")
+    await expect(tab.page.locator("[data-level=live]")).to_be_visible()
+    await tab.page.context.set_offline(True)
+    await tab.page.get_by_role("navigation").get_by_role("link", name=re.compile(view, re.IGNORECASE)).click()
+    await expect(alert(tab.page)).to_contain_text("could not load the view")
+    assert await tab.accessibility_problems() == []
+    reload = alert(tab.page).get_by_role("button", name="Reload the page")
+    await reload.click()
+    await expect(alert(tab.page)).to_contain_text("Nothing was reloaded")
+    await tab.page.get_by_role("link", name="Jobs", exact=True).click()
+    await expect(alert(tab.page)).to_have_count(0)
+    await tab.page.go_back()
+    await tab.page.context.set_offline(False)
+    await reload.click()
+    await expect(tab.page.get_by_text(VIEWS[view]).first).to_be_visible()
+    await expect(alert(tab.page)).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("view", "part", "what"), [("submit", "editor-", "the editor"), ("autoscaler", "load-chart-", "the chart")]
+)
+async def test_a_part_of_a_view_that_an_upgrade_has_replaced_leaves_the_rest(
+    tab: Tab, view: str, part: str, what: str
+) -> None:
+    async def absent(route: Route) -> None:
+        await route.fulfill(status=404, body="not found")
+
+    await tab.page.route(f"**/assets/{part}*.js", absent)
+    await tab.open(f"#/{view}")
+    await expect(alert(tab.page)).to_contain_text(f"could not load {what}")
+    await expect(tab.page.get_by_role("heading", level=1)).to_be_visible()
+    await tab.page.unroute_all()
+    await alert(tab.page).get_by_role("button", name="Reload the page").click()
+    await expect(tab.page.get_by_text(VIEWS[view]).first).to_be_visible()
+    await expect(alert(tab.page)).to_have_count(0)
+
+
+async def test_a_page_whose_program_cannot_be_loaded_says_so(tab: Tab) -> None:
+    await tab.page.route("**/assets/index-*.js", lambda route: route.fulfill(status=404, body="not found"))
+    await tab.open()
+    await expect(tab.page.get_by_text("The page has not loaded.")).to_be_visible()
