@@ -8,6 +8,7 @@ import { NO_CONTACT, withContact } from "./live/freshness";
 import { Store } from "./live/store";
 import { PageProvider, pageContext } from "./page-context";
 import { finishSignIn, renewalOf } from "./session/oidc";
+import { LoadError } from "./ui/failed-part";
 import { Part } from "./ui/part";
 import "./styles.css";
 
@@ -47,7 +48,12 @@ try {
 
 const element = document.getElementById("page");
 if (element !== null) {
-  createRoot(element).render(
+  createRoot(element, {
+    onCaughtError: (error) => {
+      // The page itself says which part could not be loaded.
+      if (!(error instanceof LoadError)) reportError(error);
+    },
+  }).render(
     <StrictMode>
       <QueryClientProvider client={queries}>
         <PageProvider page={page}>

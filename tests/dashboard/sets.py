@@ -11,7 +11,7 @@ VERSION = "batch.paddlepaddle.org/v1alpha1"
 
 async def create(user: User, resource: str, kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
     manifest = {"apiVersion": VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
-    answer = await user.http.post(f"{API}/{resource}", json=manifest)
+    answer = await user.http.post(f"{API}/{resource}", json=manifest, headers=user.headers)
     assert answer.status_code == 201, answer.text
     created: dict[str, Any] = answer.json()
     return created
