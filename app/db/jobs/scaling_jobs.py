@@ -10,7 +10,7 @@ from app.db.queries import in_namespaces, namespace_arguments
 from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.plan import Manifest
 from app.domain.posted import Posted
-from app.domain.scaling.candidates import TaskWaits
+from app.domain.scaling.candidates import NO_ROOM, TaskWaits
 from app.domain.scaling.values import WaitingJob
 from app.domain.vocabulary import TERMINAL_PHASES, JobPhase, PendingCode, ReplicaPhase
 
@@ -32,9 +32,11 @@ _WAITING = f"""
 WITH stuck AS (
     SELECT j.uid, j.namespace, j.name,
            ARRAY(SELECT jsonb_array_elements_text(p -> 'replicas')
-                 FROM jsonb_array_elements(j.status -> 'pending_reasons') AS p WHERE p ->> 'code' = $2) AS listed,
+                 FROM jsonb_array_elements(j.status -> 'pending_reasons') AS p
+                 WHERE p ->> 'code' = $2 AND p ->> 'message' ~ $6) AS listed,
            (SELECT sum((p ->> 'count')::int)
-            FROM jsonb_array_elements(j.status -> 'pending_reasons') AS p WHERE p ->> 'code' = $2) AS many
+            FROM jsonb_array_elements(j.status -> 'pending_reasons') AS p
+            WHERE p ->> 'code' = $2 AND p ->> 'message' ~ $6) AS many
     FROM jobs AS j
     WHERE {_IS_LIVE} AND {in_namespaces(4, "j.namespace")}
       AND j.status -> 'pending_reasons' @> jsonb_build_array(jsonb_build_object('code', $2::text)))
@@ -84,10 +86,10 @@ async def manifests(db: Database, uids: Sequence[UUID]) -> list[StoredManifest]:
 
 
 async def waiting(db: Database, served: NamespaceSet = EVERY_NAMESPACE) -> list[TaskWaits]:
-    """Return the tasks of live jobs of all kinds that have unschedulable replicas."""
+    """Return the tasks of live jobs of all kinds that have unschedulable replicas, for which no node has room."""
     async with db.read() as connection:
         rows = await connection.fetch(
-            _WAITING, _TERMINAL, PendingCode.UNSCHEDULABLE, ReplicaPhase.CREATING, *namespace_arguments(served)
+            _WAITING, _TERMINAL, PendingCode.UNSCHEDULABLE, ReplicaPhase.CREATING, *namespace_arguments(served), NO_ROOM
         )
     return [
         TaskWaits(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from app.domain.dialects.base import Accepted, Dialect
 from app.domain.kubernetes import labels
@@ -12,6 +12,9 @@ from app.domain.scaling.requests import demand_of, request_of
 from app.domain.scaling.values import Excuse, ResourceAmount, ScalableJob, Verdict, WaitingJob
 from app.domain.vocabulary import JobPhase
 
+# What the scheduler says of a node without room (NodeResourcesFit), as a regular expression of PostgreSQL. A pod that
+# waits for a volume, or that no node's labels match, is unschedulable too, but starts no sooner if other jobs shrink.
+NO_ROOM: Final = "Insufficient |Too many pods"
 _SETTLING = (JobPhase.CREATING, JobPhase.SCALING)
 
 
@@ -46,7 +49,7 @@ class Live:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskWaits:
-    """A task of a job with unschedulable replicas. `wholly` says that no replica of the task has a node."""
+    """A task of a job with replicas for which no node has room. `wholly`: no replica of the task has a node."""
 
     job: WaitingJob
     task: str
@@ -120,7 +123,7 @@ def _excuse(shape: Shape, live: Live, now: datetime, freeze: timedelta) -> Excus
 
 
 def waiting(tasks: Iterable[TaskWaits], elastic: Mapping[str, str]) -> list[WaitingJob]:
-    """Return the jobs that cannot start because all replicas of a task that they need are unschedulable.
+    """Return the jobs that cannot start because all replicas of a task that they need find no room.
 
     `elastic` maps the uid of a job to its elastic task. A job needs its other tasks; if it has none, it needs that one.
     """

@@ -30,6 +30,11 @@ export function shareOf(capacity: Capacity, resource: Resource): number | null {
   return total === 0 ? null : capacity.requested[FIELDS[resource]] / total;
 }
 
+/** Return the resources that the nodes have, or that pods request although no node has them. */
+export function resourcesOf({ total, requested }: Capacity): Resource[] {
+  return RESOURCES.filter((resource) => total[FIELDS[resource]] > 0 || requested[FIELDS[resource]] > 0);
+}
+
 export function percentText(share: number): string {
   return `${(share * 100).toFixed(share < 0.1 ? 1 : 0)} %`;
 }

@@ -1,6 +1,6 @@
 import type { Capacity } from "../api/types";
 import { type DataColumn, DataTable } from "../ui/data-table";
-import { amountText, percentText, RESOURCE_NAMES, RESOURCES, type Resource, shareOf } from "./amounts";
+import { amountText, percentText, RESOURCE_NAMES, type Resource, resourcesOf, shareOf } from "./amounts";
 
 interface Row {
   resource: Resource;
@@ -11,7 +11,7 @@ interface Row {
 /** What pods request of what the nodes have. */
 export function CapacityTable({ capacity, maxLoad }: { capacity: Capacity; maxLoad: number }) {
   const { nodes, openNodes, unboundPods, namespaces } = capacity;
-  const rows = RESOURCES.filter((resource) => shareOf(capacity, resource) !== null);
+  const rows = resourcesOf(capacity);
   return (
     <>
       <DataTable
@@ -39,7 +39,8 @@ const COLUMNS: readonly DataColumn<Row>[] = [
 ];
 
 function Load({ capacity, resource, maxLoad }: Row) {
-  const share = shareOf(capacity, resource) ?? 0;
+  const share = shareOf(capacity, resource);
+  if (share === null) return <span className="tone-failed">no open node has any</span>;
   // GPUs may all be requested: the maximum load applies to CPU and memory.
   const limit = resource === "gpu" ? 1 : maxLoad;
   const isOver = share > limit;

@@ -201,21 +201,35 @@ async def test_an_autoscaler_of_some_namespaces_counts_and_records_only_these(st
     assert run.inventory.requested.cpu == 2000
 
 
-async def test_a_job_without_room_is_seen_and_others_make_it_whatever_their_phase(stage: Stage) -> None:
+# What the scheduler of Kubernetes says, and whether fewer replicas of other jobs can help.
+UNSCHEDULABLE = {
+    "0/1 nodes are available: 1 Insufficient cpu.": True,
+    "0/3 nodes are available: 1 node(s) had untolerated taint {gpu: true}, 2 Insufficient nvidia.com/gpu.": True,
+    "0/1 nodes are available: 1 Too many pods.": True,
+    "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.": False,
+    '0/1 nodes are available: persistentvolumeclaim "data" not found.': False,
+    "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.": False,
+}
+
+
+@pytest.mark.parametrize(("message", "lacks_room"), UNSCHEDULABLE.items())
+async def test_only_a_job_without_room_makes_others_shrink_whatever_their_phase(
+    stage: Stage, message: str, *, lacks_room: bool
+) -> None:
     waits = await stage.job("waits", JobPhase.PENDING)
     large = await stage.job("large", JobPhase.PENDING, size=3)
     job = await factories.stored(stage.db, waits)
     creating = Attempt(number=1, phase=ReplicaPhase.CREATING)
     reason = JobPendingReason(
-        code=PendingCode.UNSCHEDULABLE, message="0/1 nodes", since=NOW, replicas=("leader[0]",), count=1
+        code=PendingCode.UNSCHEDULABLE, message=message, since=NOW, replicas=("leader[0]",), count=1
     )
     status = replace(job.recorded.status, phase=JobPhase.PENDING, pending_reasons=(reason,))
     replicas = [factories.replica("leader", 0, creating), factories.replica("worker", 0, creating)]
     await write(stage, waits, status, replicas)
     stage.cluster.cpu, stage.cluster.pods = 3, 4
     run = await stage.autoscaler().run_once()
-    assert [found.name for found in run.pending] == ["waits"]
-    assert await stage.size(large) == 2
+    assert [found.name for found in run.pending] == (["waits"] if lacks_room else [])
+    assert await stage.size(large) == (2 if lacks_room else 3)
 
 
 async def write(stage: Stage, uid: UUID, status: JobStatus, replicas: list[Any]) -> None:
