@@ -20,7 +20,7 @@ def overview_text(jobs: Sequence[JobSummary], now: datetime, *, all_namespaces: 
     if reasons := reasons_of(jobs):
         rows = [[code, str(one["replicas"]), str(one["jobs"])] for code, one in reasons.items()]
         sections.append(table(["WAITING FOR", "REPLICAS", "JOBS"], rows))
-    header = ["NAME", "KIND", "PHASE", "RUNNING", "WAITING", "DONE", "AGE", "WHY"]
+    header = ["NAME", "KIND", "PHASE", "RUNNING", "WAITING", "STOPPED", "DONE", "AGE", "WHY"]
     rows = [_row(job, now) for job in ordered(jobs)]
     if all_namespaces:
         header.insert(0, "NAMESPACE")
@@ -52,9 +52,9 @@ def reasons_of(jobs: Sequence[JobSummary]) -> dict[str, dict[str, int]]:
 def overview(jobs: Sequence[JobSummary]) -> dict[str, Any]:
     """Return the same for programs."""
     sums = [_parts(job.status.aggregate) for job in jobs]
-    running, waiting, done = (sum(part) for part in zip(*sums, strict=True)) if sums else (0, 0, 0)
+    running, waiting, stopped, done = (sum(part) for part in zip(*sums, strict=True)) if sums else (0, 0, 0, 0)
     return {
-        "replicas": {"running": running, "waiting": waiting, "done": done},
+        "replicas": {"running": running, "waiting": waiting, "stopped": stopped, "done": done},
         "reasons": reasons_of(jobs),
         "jobs": [
             {
@@ -74,18 +74,19 @@ def _sums(jobs: Sequence[JobSummary]) -> str:
     phases = Counter(job.status.phase for job in jobs)
     shown = ", ".join(f"{phases[phase]} {phase}" for phase in sorted(phases, key=[*LIVE, *phases].index))
     parts = [_parts(job.status.aggregate) for job in jobs]
-    running, waiting, _ = (sum(part) for part in zip(*parts, strict=True))
-    return f"live jobs: {shown}\nreplicas: {running} running, {waiting} waiting"
+    running, waiting, stopped, _ = (sum(part) for part in zip(*parts, strict=True))
+    by_pause = f", {stopped} stopped" if stopped else ""
+    return f"live jobs: {shown}\nreplicas: {running} running, {waiting} waiting{by_pause}"
 
 
-def _parts(sizes: Aggregate) -> tuple[int, int, int]:
-    """Return how many replicas run, wait, and have ended."""
-    done = sizes.succeeded + sizes.failed + sizes.deleted
-    return sizes.running, total(sizes) - sizes.running - done, done
+def _parts(sizes: Aggregate) -> tuple[int, int, int, int]:
+    """Return how many replicas run, wait, were stopped before they ended, as by a pause, and have ended."""
+    done = sizes.succeeded + sizes.failed
+    return sizes.running, total(sizes) - sizes.running - sizes.deleted - done, sizes.deleted, done
 
 
 def _row(job: JobSummary, now: datetime) -> list[str]:
-    running, waiting, done = _parts(job.status.aggregate)
+    running, waiting, stopped, done = _parts(job.status.aggregate)
     is_clear = job.status.phase == "Running" and not waiting and not job.status.pending_reasons
     reason = "" if is_clear else shortened(why(job))
     return [
@@ -94,6 +95,7 @@ def _row(job: JobSummary, now: datetime) -> list[str]:
         job.status.phase,
         str(running),
         str(waiting),
+        str(stopped),
         str(done),
         age(job.created_at, now),
         reason,

@@ -126,7 +126,9 @@ def _size(item: Listed) -> str:
     """Return how many replicas, or servers of a SampleSet, run or have succeeded, and how many are wanted."""
     if isinstance(item, Job | JobSummary):
         sizes = item.status.aggregate
-        return f"{sizes.running + sizes.succeeded}/{total(sizes)}"
+        # A job that has reached its goal does not need the replicas that it stops then, such as parameter servers.
+        wanted = total(sizes) - (sizes.deleted if item.status.phase == "Succeeded" else 0)
+        return f"{sizes.running + sizes.succeeded}/{wanted}"
     if isinstance(item, SampleSet | SampleSetSummary):
         return f"{item.status.runtime.ready}/{item.status.runtime.wanted}"
     return "-"

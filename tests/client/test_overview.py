@@ -33,6 +33,7 @@ JOBS = [
     made("stuck-too", "Pending", "2026-01-31T12:01:00Z", pendingReasons=[waits("Unschedulable", 1)]),
     made("calm", "Running", message="2 of 2 replicas are running"),
     made("crashing", "Running", pendingReasons=[waits("CrashLoop", 1, started=True)]),
+    made("rests", "Paused", aggregate=aggregate(deleted=2, succeeded=1), message="the job is paused"),
     made("half", "Running", aggregate=aggregate(running=1, pending=1, succeeded=1), message="1 waits"),
 ]
 
@@ -43,37 +44,29 @@ BOTH = "Unschedulable: why (2 replicas); ImagePull: why (1 replica)"
 def test_running_jobs_come_first_and_reasons_are_counted() -> None:
     text = overview_text(JOBS, NOW, all_namespaces=True)
     sums, reasons, rows = (part.splitlines() for part in text.split("\n\n"))
-    assert sums == ["live jobs: 3 Running, 2 Pending, 1 Queued", "replicas: 5 running, 7 waiting"]
+    assert sums == ["live jobs: 3 Running, 2 Pending, 1 Queued, 1 Paused", "replicas: 5 running, 7 waiting, 2 stopped"]
     assert [line.split() for line in reasons[1:]] == [
         ["Unschedulable", "3", "2"],
         ["PreviousObjects", "2", "1"],
         ["ImagePull", "1", "1"],
     ]
     assert rows[0].split()[:2] == ["NAMESPACE", "NAME"]
-    assert [line.split(maxsplit=8)[1:] for line in rows[1:]] == [
-        ["calm", "GenericJob", "Running", "2", "0", "0", "5m"],
-        ["crashing", "GenericJob", "Running", "2", "0", "0", "5m", "CrashLoop: why"],
-        ["half", "GenericJob", "Running", "1", "1", "1", "5m", "1 waits"],
-        [
-            "stuck",
-            "GenericJob",
-            "Pending",
-            "0",
-            "2",
-            "0",
-            "5m",
-            "Unschedulable: why (2 replicas); ImagePull: why (1 replica)",
-        ],
-        ["stuck-too", "GenericJob", "Pending", "0", "2", "0", "4m", "Unschedulable: why"],
-        ["late", "GenericJob", "Queued", "0", "2", "0", "60s", "PreviousObjects: why"],
+    assert [line.split(maxsplit=9)[1:] for line in rows[1:]] == [
+        ["calm", "GenericJob", "Running", "2", "0", "0", "0", "5m"],
+        ["crashing", "GenericJob", "Running", "2", "0", "0", "0", "5m", "CrashLoop: why"],
+        ["half", "GenericJob", "Running", "1", "1", "0", "1", "5m", "1 waits"],
+        ["stuck", "GenericJob", "Pending", "0", "2", "0", "0", "5m", BOTH],
+        ["stuck-too", "GenericJob", "Pending", "0", "2", "0", "0", "4m", "Unschedulable: why"],
+        ["late", "GenericJob", "Queued", "0", "2", "0", "0", "60s", "PreviousObjects: why"],
+        ["rests", "GenericJob", "Paused", "0", "0", "2", "1", "5m", "the job is paused"],
     ]
 
 
 def test_the_same_for_programs() -> None:
     found = overview(JOBS)
-    assert found["replicas"] == {"running": 5, "waiting": 7, "done": 1}
+    assert found["replicas"] == {"running": 5, "waiting": 7, "stopped": 2, "done": 2}
     assert found["reasons"]["Unschedulable"] == {"replicas": 3, "jobs": 2}
-    assert [one["name"] for one in found["jobs"]] == ["calm", "crashing", "half", "stuck", "stuck-too", "late"]
+    assert [one["name"] for one in found["jobs"]] == ["calm", "crashing", "half", "stuck", "stuck-too", "late", "rests"]
 
 
 def test_nothing_is_live() -> None:

@@ -121,6 +121,20 @@ def test_counts_without_replicas() -> None:
 
 
 @pytest.mark.parametrize(
+    ("phase", "buckets", "expected"),
+    [
+        ("Succeeded", {"succeeded": 3, "deleted": 2}, "3/3"),  # parameter servers, which end with the trainers
+        ("Failed", {"succeeded": 3, "failed": 1, "deleted": 1}, "3/5"),
+        ("Paused", {"succeeded": 1, "deleted": 2}, "1/3"),
+    ],
+)
+def test_a_list_shows_how_many_replicas_a_job_needs(phase: str, buckets: dict[str, int], expected: str) -> None:
+    shown = job(phase, aggregate=aggregate(**buckets))
+    text = list_text([typed(Job, shown)], NOW, all_namespaces=False, wide=False)
+    assert text.splitlines()[1].split()[3] == expected
+
+
+@pytest.mark.parametrize(
     ("all_namespaces", "wide", "header"),
     [
         (False, False, ["NAME", "KIND", "PHASE", "REPLICAS", "AGE"]),
