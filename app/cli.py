@@ -124,7 +124,7 @@ def _print_dev_ready(url: str, kubeconfig: str) -> None:
 
     _print_ready(url)
     print(hints.kubeconfig_line(kubeconfig), flush=True)
-    print(f"\n{hints.of_dev(url)}", flush=True)
+    print(f"\n{hints.dashboard_line(url)}\n{hints.of_dev(url)}", flush=True)
 
 
 @app.command(cls=WithSettings)

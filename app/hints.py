@@ -34,6 +34,11 @@ def _shown(path: Path) -> str:
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
+def dashboard_line(url: str) -> str:
+    """Return the line that leads a user to the dashboard."""
+    return f"open {url}/ in a browser: the dashboard"
+
+
 def kubeconfig_line(kubeconfig: str) -> str:
     """Return the line that makes kubectl in a shell use this cluster."""
     return f"export KUBECONFIG={shlex.quote(kubeconfig)}"

@@ -34,6 +34,7 @@ async def run(settings: Settings, data_dir: Path, *, stop: asyncio.Event, keep_s
         serving.add_done_callback(lambda _: ready.cancel())
         url, kubeconfig = await ready
         print(f"jobgate is ready at {url} ({time.monotonic() - started:.1f} s)", flush=True)  # noqa: T201
+        print(hints.dashboard_line(url), flush=True)  # noqa: T201
         print(f"{hints.kubeconfig_line(kubeconfig)}\n", flush=True)  # noqa: T201
         code = await _unless_stopped(_play_all(url, settings, data_dir), stop)
         if keep_serving and code != INTERRUPTED:

@@ -9,6 +9,7 @@ import pytest
 from typer.main import get_command
 
 from app import hints
+from app.cli import _print_dev_ready
 from app.main import create_app
 from jobgate.cli.commands import app
 
@@ -43,6 +44,15 @@ def test_every_address_is_a_route(text: str) -> None:
 def test_another_port_is_told_to_the_client() -> None:
     assert "export JOBGATE_SERVER" not in TEXTS["dev"]
     assert "  export JOBGATE_SERVER=http://127.0.0.1:9999\n" in hints.of_dev("http://127.0.0.1:9999")
+
+
+def test_the_first_hint_is_the_address_of_the_dashboard(capsys: pytest.CaptureFixture[str]) -> None:
+    _print_dev_ready(URL, "/tmp/kubeconfig")
+    ready, exported, _, first, *_ = capsys.readouterr().out.splitlines()
+    assert ready == f"jobgate is ready at {URL}"
+    assert exported.startswith("export KUBECONFIG=")
+    assert first == hints.dashboard_line(URL)
+    assert f"{URL}/" in first.split()
 
 
 def test_the_kubeconfig_is_quoted() -> None:
