@@ -101,7 +101,9 @@ def status_view(job: JobSummary) -> JobStatusView:
 
 
 def summary_bytes(job: JobSummary) -> bytes:
-    return msgspec.json.encode(_SUMMARY(**identity(job), **submission(job), status=_status_struct(job.status)))
+    return msgspec.json.encode(
+        _SUMMARY(**identity(job), **submission(job), labels=job.labels, status=_status_struct(job.status))
+    )
 
 
 def list_bytes(items: Iterable[bytes], next_page_token: str | None = None, view: ListView | None = None) -> bytes:

@@ -32,6 +32,7 @@ class JobSummaryView(ResourceSummaryView):
     """What a table of jobs shows: a job without its manifest, conditions and native status."""
 
     kind: JobKind
+    labels: dict[str, str]
     status: StatusView
 
 

@@ -196,6 +196,7 @@ class JobSummary(Struct, frozen=True, kw_only=True, rename="camel"):
     created_by: str
     deleted_at: datetime | None = None
     status: Status
+    labels: dict[str, str]
 
 
 class SampleNode(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -34,6 +34,7 @@ class JobSummary:
     created_at: datetime
     created_by: str
     deleted_at: datetime | None
+    labels: Mapping[str, str]
     status: JobStatus
 
     @property
@@ -51,7 +52,6 @@ class JobRow(JobSummary):
     """
 
     api_version: str
-    labels: Mapping[str, str]
     manifest: Manifest
     retry_of: UUID | None
     cancel_requested_at: datetime | None
