@@ -1,8 +1,8 @@
 import { FlaskConical } from "lucide-react";
 import { type FormEvent, useState } from "react";
 import { Button } from "react-aria-components";
-import { ApiError } from "../api/problems";
 import type { Rehearsal } from "../api/types";
+import { useCaller } from "../session/caller";
 import { duration } from "../ui/durations";
 import { ErrorNote } from "../ui/errors";
 import { amountText, percentText } from "./amounts";
@@ -15,6 +15,7 @@ import { Waiting } from "./waiting";
 export function DryRun({ maxLoad }: { maxLoad: number | null }) {
   const rehearsal = useRehearsal();
   const [percent, setPercent] = useState("");
+  const mayRun = useCaller().data?.administers !== false;
   const run = (event: FormEvent) => {
     event.preventDefault();
     rehearsal.mutate(percent === "" ? null : Number(percent) / 100);
@@ -25,6 +26,12 @@ export function DryRun({ maxLoad }: { maxLoad: number | null }) {
       <p className="secondary">
         Computes the decisions of the last observed state again, also for another maximum load. Nothing is resized.
       </p>
+      {!mayRun && (
+        <p>
+          It shows the capacity of the whole cluster, so it needs the token of an admin of all namespaces. Sign out, and
+          sign in with such a token.
+        </p>
+      )}
       <form className="dry-run-form" onSubmit={run}>
         <label className="field">
           <span className="field-name">Maximum load in percent</span>
@@ -38,28 +45,13 @@ export function DryRun({ maxLoad }: { maxLoad: number | null }) {
             onChange={(event) => setPercent(event.target.value)}
           />
         </label>
-        <Button type="submit" className="button" isDisabled={rehearsal.isPending}>
+        <Button type="submit" className="button" isDisabled={rehearsal.isPending || !mayRun}>
           <FlaskConical aria-hidden size={14} /> Dry-run
         </Button>
       </form>
-      {rehearsal.error !== null && <Failure error={rehearsal.error} />}
+      {rehearsal.error !== null && <ErrorNote error={rehearsal.error} />}
       {rehearsal.data !== undefined && <Result rehearsal={rehearsal.data} />}
     </section>
-  );
-}
-
-function Failure({ error }: { error: Error }) {
-  const isForbidden = error instanceof ApiError && error.status === 403;
-  return (
-    <>
-      <ErrorNote error={error} />
-      {isForbidden && (
-        <p>
-          The dry run shows the capacity of the whole cluster, so it needs the token of an admin of all namespaces. Sign
-          out, and sign in with such a token.
-        </p>
-      )}
-    </>
   );
 }
 

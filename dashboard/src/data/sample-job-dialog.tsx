@@ -69,6 +69,7 @@ function Details({ job, etag, onChanged }: { job: SampleJob; etag: string; onCha
       {job.deletedAt === null && (
         <DeleteButton
           what={`the sample job ${name}`}
+          namespace={namespace}
           consequences={["Its record is deleted. Work that the runtime servers have begun is not undone."]}
           onDelete={remove}
           onChanged={onChanged}

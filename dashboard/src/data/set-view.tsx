@@ -84,6 +84,7 @@ function Header({ set, etag, onChanged }: { set: SampleSet; etag: string; onChan
         {deletedAt === null && (
           <DeleteButton
             what={`the sample set ${name}`}
+            namespace={namespace}
             consequences={CONSEQUENCES}
             onDelete={remove}
             onChanged={onChanged}

@@ -37,6 +37,12 @@ export function requestsOf(parsed: ManifestText, kinds: readonly Kind[], namespa
   });
 }
 
+/** Return the namespaces of the requests; without any, that of manifests that name none. */
+export function namespacesOf(requests: readonly ManifestRequest[], namespace: string): string[] {
+  if (requests.length === 0) return [namespace.trim() || DEFAULT_NAMESPACE];
+  return [...new Set(requests.map((request) => request.namespace))];
+}
+
 /** Whether the body has several manifests, or one that is a List. */
 export function isSeveral(request: ManifestRequest): boolean {
   return request.documents.length > 1 || request.documents.some((each) => each.isList);

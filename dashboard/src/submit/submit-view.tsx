@@ -1,6 +1,7 @@
 import { useCallback, useMemo, useRef, useState } from "react";
 import podTemplateSchema from "../../../app/domain/data/pod_template.schema.json";
 import { useKinds } from "../kinds/use-kinds";
+import { changeRefusal, useCaller } from "../session/caller";
 import { ErrorNote } from "../ui/errors";
 import { loadedLater, Part } from "../ui/part";
 import { problemsOf } from "./checks";
@@ -12,7 +13,7 @@ import type { EditorHandle } from "./editor";
 import { Outcomes } from "./outcomes";
 import { Preview } from "./preview";
 import { ProblemList } from "./problem-list";
-import { requestsOf } from "./requests";
+import { namespacesOf, requestsOf } from "./requests";
 import { SchemaReader } from "./schema";
 import { Toolbar } from "./toolbar";
 import { isSendable, useDryRun, useRested } from "./use-checks";
@@ -43,7 +44,12 @@ export function SubmitView() {
     () => requestsOf(parsed, kinds.data ?? [], rested.namespace),
     [parsed, kinds.data, rested.namespace],
   );
-  const isReady = isSendable(parsed) && kinds.data !== undefined;
+  const caller = useCaller().data;
+  const refusal =
+    namespacesOf(requests, rested.namespace)
+      .map((namespace) => changeRefusal(caller, namespace))
+      .find((each) => each !== null) ?? null;
+  const isReady = isSendable(parsed) && kinds.data !== undefined && refusal === null;
   const local = useDryRun(requests, "Local", isReady);
 
   const [previewed, setPreviewed] = useState<{ text: string; namespace: string } | null>(null);
@@ -96,6 +102,7 @@ export function SubmitView() {
         onPreview={showPreview}
         onSubmit={submission.send}
       />
+      {refusal !== null && <p role="status">{refusal}</p>}
       {kinds.error !== null && <ErrorNote error={kinds.error} onRetry={() => void kinds.refetch()} />}
       {submission.error !== null && <ErrorNote error={submission.error} onRetry={submission.send} />}
       <Outcomes outcomes={submission.outcomes} isDone={submission.isDone} onAgain={submission.forget} />

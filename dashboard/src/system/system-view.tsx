@@ -1,9 +1,7 @@
-import { useQuery } from "@tanstack/react-query";
 import { CircleAlert, CircleCheck } from "lucide-react";
-import { bodyOf } from "../api/client";
 import { KindsTable } from "../kinds/kinds-table";
-import { usePage } from "../page-context";
 import { hashOf } from "../routing/location";
+import { useCaller } from "../session/caller";
 import { ErrorNote, Loading } from "../ui/errors";
 import { useNow } from "../ui/now";
 import { callerFacts, type Fact, type FactGroup, factsOf } from "./facts";
@@ -35,14 +33,6 @@ export function SystemView() {
       <KindsTable />
     </div>
   );
-}
-
-function useCaller() {
-  const { client } = usePage().api;
-  return useQuery({
-    queryKey: ["whoami"],
-    queryFn: async ({ signal }) => bodyOf(await client.GET("/api/v1/whoami", { signal })),
-  });
 }
 
 function Summary({ bad }: { bad: readonly Fact[] }) {

@@ -1,15 +1,17 @@
-import "./delete-button.css";
 import { useMutation } from "@tanstack/react-query";
 import { Trash2 } from "lucide-react";
 import { useState } from "react";
 import { Button, Heading } from "react-aria-components";
 import { ApiError } from "../api/problems";
+import { useChangeRefusal } from "../session/caller";
 import { ErrorNote } from "./errors";
+import { GuardedButton } from "./guarded-button";
 import { Window } from "./window";
 
 interface DeleteButtonProps {
   /** Such as `the sample set digits`. */
   what: string;
+  namespace: string;
   consequences: readonly string[];
   /** Delete the version that the page shows. */
   onDelete: () => Promise<unknown>;
@@ -18,7 +20,7 @@ interface DeleteButtonProps {
 }
 
 /** Deletes an object after the user has read what follows from it. */
-export function DeleteButton({ what, consequences, onDelete, onChanged }: DeleteButtonProps) {
+export function DeleteButton({ what, namespace, consequences, onDelete, onChanged }: DeleteButtonProps) {
   const [isOpen, setOpen] = useState(false);
   const deletion = useMutation({
     mutationFn: onDelete,
@@ -32,9 +34,9 @@ export function DeleteButton({ what, consequences, onDelete, onChanged }: Delete
   };
   return (
     <>
-      <Button className="button danger" onPress={() => open(true)}>
+      <GuardedButton className="button danger" refusal={useChangeRefusal(namespace)} onPress={() => open(true)}>
         <Trash2 aria-hidden size={14} /> Delete
-      </Button>
+      </GuardedButton>
       <Window isOpen={isOpen} onClose={() => open(false)} role="alertdialog">
         <Heading slot="title">Delete {what}?</Heading>
         <ul>

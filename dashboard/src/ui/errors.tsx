@@ -4,6 +4,8 @@ import { ApiError } from "../api/problems";
 
 /** Show an error where the data would be, with its field errors. */
 export function ErrorNote({ error, onRetry }: { error: Error; onRetry?: () => void }) {
+  // The dialog above asks for a sign-in, and everything is read again after it.
+  if (error instanceof ApiError && error.status === 401) return <p className="loading">Sign in to see this.</p>;
   const errors = error instanceof ApiError ? error.errors : [];
   return (
     <div className="note tone-failed" role="alert">

@@ -1,9 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
-import { useId, useState } from "react";
+import { useState } from "react";
 import { bodyOf } from "../../api/client";
 import type { Job } from "../../api/types";
 import { usePage } from "../../page-context";
 import { hashOf } from "../../routing/location";
+import { useChangeRefusal } from "../../session/caller";
+import { GuardedButton } from "../../ui/guarded-button";
 import { ActionDialog } from "./action-dialog";
 import "./actions.css";
 import { LOOKS } from "./looks";
@@ -23,20 +25,28 @@ export function JobActions({ job, etag }: { job: Job; etag: string | null }) {
   const permissions = permitted(job, supportsPause);
   const [open, setOpen] = useState<Open | null>(null);
   const [done, setDone] = useState<{ action: Action; job: Job } | null>(null);
-  const reasonOf = (action: Action) => permissions[action] ?? (etag === null ? "The job is being read." : null);
+  const refusal = useChangeRefusal(job.namespace);
+  const reasonOf = (action: Action) =>
+    refusal ?? permissions[action] ?? (etag === null ? "The job is being read." : null);
   return (
     <div className="actions">
-      {ACTIONS.map((action) => (
-        <ActionButton
-          key={action}
-          action={action}
-          reason={reasonOf(action)}
-          onPress={() => {
-            setDone(null);
-            if (etag !== null) setOpen({ action, seen: { job, etag } });
-          }}
-        />
-      ))}
+      {ACTIONS.map((action) => {
+        const { title, Icon, isDangerous } = LOOKS[action];
+        return (
+          <GuardedButton
+            key={action}
+            className={isDangerous ? "button danger" : "button"}
+            refusal={reasonOf(action)}
+            onPress={() => {
+              setDone(null);
+              if (etag !== null) setOpen({ action, seen: { job, etag } });
+            }}
+          >
+            <Icon aria-hidden size={14} />
+            {title}
+          </GuardedButton>
+        );
+      })}
       <span className="actions-done" role="status">
         {done !== null && <Done {...done} />}
       </span>
@@ -53,39 +63,6 @@ export function JobActions({ job, etag }: { job: Job; etag: string | null }) {
         />
       )}
     </div>
-  );
-}
-
-interface ActionButtonProps {
-  action: Action;
-  /** Why the action is not permitted; null if it is. */
-  reason: string | null;
-  onPress: () => void;
-}
-
-/** The button of an action. It keeps the focus when it is disabled, so that everybody can learn the reason. */
-function ActionButton({ action, reason, onPress }: ActionButtonProps) {
-  const { title, Icon, isDangerous } = LOOKS[action];
-  const description = useId();
-  return (
-    <>
-      <button
-        type="button"
-        className={isDangerous ? "button danger" : "button"}
-        aria-disabled={reason !== null}
-        aria-describedby={reason === null ? undefined : description}
-        title={reason ?? undefined}
-        onClick={() => reason === null && onPress()}
-      >
-        <Icon aria-hidden size={14} />
-        {title}
-      </button>
-      {reason !== null && (
-        <span id={description} className="visually-hidden">
-          {reason}
-        </span>
-      )}
-    </>
   );
 }
 

@@ -5,6 +5,8 @@ export const ACTIONS = ["scale", "pause", "resume", "cancel", "retry", "delete"]
 
 export type Action = (typeof ACTIONS)[number];
 
+type JobState = Pick<Job, "status" | "deletedAt">;
+
 /** For each action null if it is permitted, otherwise the reason, as a sentence. */
 export type Permissions = Readonly<Record<Action, string | null>>;
 
@@ -15,13 +17,20 @@ export function permitted(job: Job, supportsPause: boolean): Permissions {
     scale: ended ?? scaleRefusal(job),
     pause: ended ?? pauseRefusal(job, supportsPause),
     resume: ended ?? resumeRefusal(job, supportsPause),
-    cancel: ended ?? (isCancelling(job) ? "The job is being cancelled already." : null),
+    ...commonRefusals(job),
+  };
+}
+
+/** The same for the actions on jobs of every kind, which need no more than a summary. */
+export function commonRefusals(job: JobState): Pick<Permissions, "cancel" | "retry" | "delete"> {
+  return {
+    cancel: endOf(job) ?? (isCancelling(job) ? "The job is being cancelled already." : null),
     retry: hasEnded(job) ? null : "Only a job that has ended can be retried.",
     delete: job.deletedAt === null ? null : "The job was deleted already.",
   };
 }
 
-function endOf(job: Job): string | null {
+function endOf(job: JobState): string | null {
   if (job.deletedAt !== null) return "The job was deleted.";
   return hasEnded(job) ? `The job has ended as ${job.status.phase}.` : null;
 }
@@ -46,7 +55,7 @@ function resumeRefusal(job: Job, supportsPause: boolean): string | null {
 }
 
 /** Whether a client has requested the end of the job, and its pods are being stopped. */
-function isCancelling(job: Job): boolean {
+function isCancelling(job: JobState): boolean {
   return job.status.reason === "Cancelling";
 }
 
