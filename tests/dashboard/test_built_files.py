@@ -37,7 +37,9 @@ def test_built_files_contain_no_inline_code_and_no_source_maps() -> None:
 
 def test_built_files_create_no_html_and_no_style_elements_that_the_policy_forbids() -> None:
     """A refused assignment throws, and React then removes the page."""
-    sinks = re.compile(r"\.(?:inner|outer)HTML=[^,;)}]{1,20}|insertAdjacentHTML|document\.write\(|head\.(?:pre|ap)pend\(")
+    sinks = re.compile(
+        r"\.(?:inner|outer)HTML=[^,;)}]{1,20}|insertAdjacentHTML|document\.write\(|head\.(?:pre|ap)pend\("
+    )
     code = "".join(file.body.decode() for path, file in built_files().items() if path.endswith(".js"))
     assert set(sinks.findall(code)) == {
         ".innerHTML=`<script><\\/script>`",  # React, for an element <script>, which the page does not have

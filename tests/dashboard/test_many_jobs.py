@@ -71,3 +71,13 @@ async def test_a_slow_network_delays_and_loses_nothing(browser: Browser, crowded
         await search.press_sequentially("job-0012", delay=400)
         await expect(tab.page.get_by_role("link", name="job-00120", exact=True)).to_be_visible()
         await expect(tab.page.get_by_role("table", name="Jobs")).to_have_attribute("aria-rowcount", "11")
+
+
+async def test_an_order_of_too_many_jobs_says_which_it_sorts(browser: Browser, crowded: str) -> None:
+    async with opened(browser, crowded) as tab:
+        await tab.open("#/jobs?sort=-name")
+        notice = tab.page.get_by_text(re.compile("^Sorted are the newest 5.\\d{3} jobs, not all"))
+        await expect(notice).to_be_visible()
+        await tab.open("#/jobs?phase=Failed&sort=-name")
+        await expect(tab.page.get_by_role("link", name="job-20000", exact=True)).to_be_visible()
+        await expect(notice).to_have_count(0)

@@ -1,5 +1,5 @@
 import type { Job, JobPhase, PendingReason } from "../api/types";
-import { exitText, hasEnded } from "./names";
+import { exitText, hasEnded, hasReason } from "./names";
 
 type FirstFailure = NonNullable<Job["status"]["firstFailure"]>;
 
@@ -62,13 +62,16 @@ export function explanation(job: Pick<Job, "status">): Explanation {
   return { headline: `${phase}: ${cause}`, detail, waiting, failure };
 }
 
-/** Return the cause of the phase in one line of a table: why the job waits, or which attempt has failed it. */
+/** Return the cause of the phase in one line of a table: why the job waits, or the last words of the attempt that failed it. */
 export function causeInShort({ status }: Pick<Job, "status">): string {
   const { phase, message, pendingReasons, firstFailure } = status;
   const [first] = pendingReasons;
   if (first !== undefined && !hasEnded({ status })) return `${first.code}: ${first.message}`;
   const failure = firstFailure === null ? null : failureOf(firstFailure, message);
-  return phase === "Failed" && failure?.isCause === true ? failure.sentence : message || MEANINGS[phase];
+  if (phase !== "Failed" || firstFailure === null || failure?.isCause !== true) return message || MEANINGS[phase];
+  if (hasReason(firstFailure)) return failure.sentence;
+  const said = failure.lines?.findLast((line) => line.trim() !== "")?.trim() || failure.message;
+  return said === "" ? failure.sentence : `${said} (${failure.sentence})`;
 }
 
 /** Return the cause of the phase for the headline, and what remains of the message of the status. */

@@ -47,6 +47,11 @@ export interface Exit {
 /** Reasons that repeat what the exit code says. */
 const VAGUE: readonly string[] = ["Error", "Completed"];
 
+/** Whether the exit itself says why: the cluster gives a reason, or a signal ended the container. */
+export function hasReason({ exitCode, signal = null, reason }: Exit): boolean {
+  return (reason !== null && !VAGUE.includes(reason)) || signalName(exitCode, signal) !== "";
+}
+
 /** Say how a container or an attempt ended: `exited with 137 (OOMKilled)`; empty if nothing is known. */
 export function exitText({ exitCode, signal = null, reason }: Exit): string {
   const why = reason !== null && !VAGUE.includes(reason) ? reason : signalName(exitCode, signal);

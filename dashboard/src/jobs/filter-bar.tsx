@@ -5,23 +5,27 @@ import { Chips } from "../ui/chips";
 import { toneOf } from "../ui/phases";
 import { useShortcuts } from "../ui/shortcuts";
 import { TextFilter } from "../ui/text-filter";
+import type { Arrangement } from "./arrangement";
 import { type Filters, isFiltered, type ManyFilter, PERIODS, toggled } from "./filters";
 import { useCounts } from "./use-counts";
 import { JOB_KINDS, JOB_PHASES } from "./vocabulary";
 
 interface FilterBarProps {
   filters: Filters;
-  onChange: (filters: Filters) => void;
+  arrangement: Arrangement;
+  /** `isTyping`: the text is not complete, so it gets no entry of its own in the browser's history. */
+  onChange: (filters: Filters, isTyping?: boolean) => void;
+  onArrange: (arrangement: Arrangement) => void;
 }
 
 /** The filters of the table. The counts by phase and kind are filters too. */
-export function FilterBar({ filters, onChange }: FilterBarProps) {
+export function FilterBar({ filters, arrangement, onChange, onArrange }: FilterBarProps) {
   const counts = useCounts(filters);
   const toggle = (name: ManyFilter) => (value: string) => onChange(toggled(filters, name, value));
   return (
     <search className="filters">
       <div className="filter-fields">
-        <SearchText value={filters.text} onChange={(text) => onChange({ ...filters, text })} />
+        <SearchText value={filters.text} onChange={(text, isTyping) => onChange({ ...filters, text }, isTyping)} />
         <TextFilter
           name="Label selector"
           hint="team=vision"
@@ -34,6 +38,12 @@ export function FilterBar({ filters, onChange }: FilterBarProps) {
           value={filters.namespace.join(",")}
           onChange={(text) => onChange({ ...filters, namespace: text.split(/[\s,]+/).filter(Boolean) })}
         />
+        <TextFilter
+          name="Label columns"
+          hint="team, stage"
+          value={arrangement.labels.join(",")}
+          onChange={(text) => onArrange({ ...arrangement, labels: [...new Set(text.split(/[\s,]+/).filter(Boolean))] })}
+        />
         {isFiltered(filters) && (
           <Button
             className="button"
@@ -43,7 +53,7 @@ export function FilterBar({ filters, onChange }: FilterBarProps) {
           </Button>
         )}
       </div>
-      <div className="filter-chips">
+      <div className="filter-phases">
         <Chips
           label="Phase"
           values={JOB_PHASES.filter((phase) => filters.phase.includes(phase) || counts?.phases[phase] !== "0")}
@@ -52,6 +62,8 @@ export function FilterBar({ filters, onChange }: FilterBarProps) {
           onToggle={toggle("phase")}
           className={toneOf}
         />
+      </div>
+      <div className="filter-chips">
         <Chips label="Kind" values={JOB_KINDS} chosen={filters.kind} counts={counts?.kinds} onToggle={toggle("kind")} />
         <Chips
           label="Submitted within"
@@ -66,7 +78,7 @@ export function FilterBar({ filters, onChange }: FilterBarProps) {
 }
 
 /** The search field. It searches while the user types, a moment after the last key. */
-function SearchText({ value, onChange }: { value: string; onChange: (value: string) => void }) {
+function SearchText({ value, onChange }: { value: string; onChange: (value: string, isTyping: boolean) => void }) {
   const input = useRef<HTMLInputElement>(null);
   const [text, setText] = useState(value);
   const latest = useRef(onChange);
@@ -75,7 +87,9 @@ function SearchText({ value, onChange }: { value: string; onChange: (value: stri
   useEffect(() => setText(value), [value]);
   useEffect(() => {
     if (text === value) return;
-    const timer = setTimeout(() => latest.current(text), 300);
+    // The first letters of a search are a new entry of the browser's history, and the others change it.
+    const isTyping = value !== "" && text !== "";
+    const timer = setTimeout(() => latest.current(text, isTyping), 300);
     return () => clearTimeout(timer);
   }, [text, value]);
   return (

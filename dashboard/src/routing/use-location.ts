@@ -15,6 +15,12 @@ export function navigate(path: readonly string[], query?: URLSearchParams | Reco
   window.location.hash = hashOf(path, query);
 }
 
+/** Change the query of the present view, so that the browser's Back returns to the present one. */
+export function pushQuery(query: URLSearchParams): void {
+  const { path } = parseHash(window.location.hash);
+  if (hashOf(path, query) !== window.location.hash) navigate(path, query);
+}
+
 /** Change the query of the present view without a new entry in the browser's history. */
 export function replaceQuery(query: URLSearchParams): void {
   const { path } = parseHash(window.location.hash);

@@ -6,6 +6,7 @@ export const SHORTCUTS = [
   ["j, k", "Next or previous row"],
   ["Enter", "Open the row"],
   ["l", "Logs of the row, or of the open job"],
+  ["x", "Select the row"],
   ["n, N", "Next or previous match in a log"],
   ["w", "Wrap the lines of a log"],
   ["f", "Follow a log"],

@@ -8,7 +8,13 @@ import { useViewport } from "./use-viewport";
 export interface Column<R> {
   /** The heading, and in narrow windows the label of the cell. */
   title: string;
+  /** What the heading shows instead of the title, such as a button that sorts by the column. */
+  heading?: ReactNode;
+  /** The order of the rows, if they are sorted by this column. */
+  order?: "ascending" | "descending" | undefined;
   className: string;
+  /** The width in a grid. Without widths, a style sheet has those of the table. */
+  width?: string;
   cell: (row: R) => ReactNode;
 }
 
@@ -99,10 +105,10 @@ export function VirtualTable<R>(props: VirtualTableProps<R>) {
           onFocus={onFocus}
           onBlur={() => setFocused(null)}
         >
-          <div className="table-row table-head" role="row" aria-rowindex={1}>
+          <div className="table-row table-head" role="row" aria-rowindex={1} style={gridOf(columns)}>
             {columns.map((column) => (
-              <div key={column.title} role="columnheader" className={column.className}>
-                {column.title}
+              <div key={column.title} role="columnheader" className={column.className} aria-sort={column.order}>
+                {column.heading ?? column.title}
               </div>
             ))}
           </div>
@@ -111,7 +117,15 @@ export function VirtualTable<R>(props: VirtualTableProps<R>) {
             if (row === undefined) return null;
             const key = keyOf(row);
             const top = index * height + headHeight;
-            return <TableRow key={key} {...{ row, columns, index, height, top }} isCurrent={key === current?.key} />;
+            const grid = height === NARROW_ROW_HEIGHT ? undefined : gridOf(columns);
+            const gridColumns = grid?.gridTemplateColumns;
+            return (
+              <TableRow
+                key={key}
+                {...{ row, columns, index, height, top, gridColumns }}
+                isCurrent={key === current?.key}
+              />
+            );
           })}
         </div>
         {next !== null && <p className="loading">{props.more}</p>}
@@ -131,18 +145,20 @@ interface TableRowProps<R> {
   index: number;
   height: number;
   top: number;
+  gridColumns: string | undefined;
   isCurrent: boolean;
 }
 
 /** A row, which is rendered again only if it has changed or moved. */
-const TableRow = memo(function TableRow<R>({ row, columns, index, height, top, isCurrent }: TableRowProps<R>) {
+const TableRow = memo(function TableRow<R>({ row, columns, index, height, ...props }: TableRowProps<R>) {
+  const { top, gridColumns, isCurrent } = props;
   return (
     <div
       className={isCurrent ? "table-row is-current" : "table-row"}
       role="row"
       aria-rowindex={index + 2}
       aria-current={isCurrent || undefined}
-      style={{ height, transform: `translateY(${top}px)` }}
+      style={{ height, transform: `translateY(${top}px)`, gridTemplateColumns: gridColumns }}
     >
       {columns.map((column) => (
         <div key={column.title} role="cell" className={column.className}>
@@ -152,6 +168,12 @@ const TableRow = memo(function TableRow<R>({ row, columns, index, height, top, i
     </div>
   );
 }) as <R>(props: TableRowProps<R>) => ReactNode;
+
+/** Return the grid of a row in wide windows; undefined if a style sheet has it. */
+function gridOf<R>(columns: readonly Column<R>[]): { gridTemplateColumns: string } | undefined {
+  const widths = columns.map(({ width }) => width);
+  return widths.includes(undefined) ? undefined : { gridTemplateColumns: widths.join(" ") };
+}
 
 /** Return the current row and the row with the focus, and how many rows have arrived above those in view. */
 function usePlaces<R>(

@@ -16,7 +16,7 @@ export function Overview({ job }: { job: Job }) {
       <section aria-labelledby="job-replicas">
         <h2 id="job-replicas">Replicas</h2>
         <p className="job-aggregate">
-          <AggregateBar aggregate={job.status.aggregate} />
+          <AggregateBar status={job.status} />
           <span>{aggregateText(job.status.aggregate)}</span>
         </p>
         <Timeline job={job} />
