@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import sys
+from asyncio.subprocess import PIPE, STDOUT
 from pathlib import Path
 from typing import Any
 
@@ -154,7 +155,7 @@ async def test_nothing_moves_when_counts_arrive_and_chips_come(tab: Tab, user: U
     assert await table.bounding_box() == before
     await tab.page.get_by_label("Label selector").fill("team")
     await phases.click()
-    await expect(tab.page.get_by_role("button", name="Clear", exact=True)).to_be_visible()
+    await expect(tab.page.get_by_role("button", name="Clear", exact=True)).to_be_enabled()
     assert await table.bounding_box() == before
 
 
@@ -195,6 +196,9 @@ async def test_the_command_of_the_empty_table_does_the_same(
             "JOBGATE_CONFIG": str(tmp_path / "config.yaml"),
             "PATH": path,
         }
-        shell = await asyncio.create_subprocess_exec("bash", "-c", command, env=os.environ | settings)
-        assert await shell.wait() == 0
+        shell = await asyncio.create_subprocess_exec(
+            "bash", "-c", command, env=os.environ | settings, stdout=PIPE, stderr=STDOUT
+        )
+        output, _ = await shell.communicate()
+        assert shell.returncode == 0, output.decode()
         await expect(row(tab, "hello").get_by_text("Succeeded", exact=True)).to_be_visible()

@@ -44,14 +44,13 @@ export function FilterBar({ filters, arrangement, onChange, onArrange }: FilterB
           value={arrangement.labels.join(",")}
           onChange={(text) => onArrange({ ...arrangement, labels: [...new Set(text.split(/[\s,]+/).filter(Boolean))] })}
         />
-        {isFiltered(filters) && (
-          <Button
-            className="button"
-            onPress={() => onChange({ namespace: [], kind: [], phase: [], label: "", text: "", since: "" })}
-          >
-            <X aria-hidden size={14} /> Clear
-          </Button>
-        )}
+        <Button
+          className="button"
+          isDisabled={!isFiltered(filters)}
+          onPress={() => onChange({ namespace: [], kind: [], phase: [], label: "", text: "", since: "" })}
+        >
+          <X aria-hidden size={14} /> Clear
+        </Button>
       </div>
       <div className="filter-phases">
         <Chips
