@@ -52,7 +52,7 @@ export function FilterBar({ filters, arrangement, onChange, onArrange }: FilterB
           <X aria-hidden size={14} /> Clear
         </Button>
       </div>
-      <div className="filter-phases">
+      <div className="filter-chips">
         <Chips
           label="Phase"
           values={JOB_PHASES.filter((phase) => filters.phase.includes(phase) || counts?.phases[phase] !== "0")}
