@@ -30,6 +30,7 @@ from app.db.samples.rows import SampleRow
 from app.domain.cluster_check import ClusterCheck
 from app.domain.dialects.base import Scaling, StatusFacts
 from app.domain.planning import Planner
+from app.domain.status.leftovers import shown_message
 from app.domain.status.log_choice import default_attempt, has_log
 from app.domain.status.records import Condition, JobStatus, ReplicaFailure
 from app.domain.vocabulary import COUNTERS
@@ -200,6 +201,7 @@ def _status(status: JobStatus) -> StatusView:
         aggregate=AggregateView(**_aggregate(status)),
         pending_reasons=[PendingReasonView.of(reason) for reason in status.pending_reasons],
         restarts_in_place=status.restarts_in_place,
+        still_running=status.still_running,
         first_failure=_first_failure(status.first_failure),
     )
 
@@ -212,6 +214,7 @@ def _status_struct(status: JobStatus) -> Any:
         aggregate=_aggregate(status),
         pending_reasons=status.pending_reasons,
         restarts_in_place=status.restarts_in_place,
+        still_running=status.still_running,
         first_failure=failure and _encoded(failure),
     )
 
@@ -221,7 +224,7 @@ def _plain_status(status: JobStatus) -> dict[str, Any]:
     return {
         "phase": status.phase,
         "reason": status.reason,
-        "message": status.message,
+        "message": shown_message(status),
         "observed_generation": status.observed_generation,
         "started_at": status.started_at,
         "finished_at": status.finished_at,

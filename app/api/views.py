@@ -117,6 +117,8 @@ class StatusView(CommonStatusView):
     restarts_in_place: Int32
     """How often the kubelet has restarted containers of the current pods: sidecars, and containers with restart rules.
     The restart limit does not count these restarts."""
+    still_running: Int32
+    """How many replicas run although the job has ended, because its clean-up policy keeps them. A cancel stops them."""
     first_failure: FirstFailureView | None
     """It stays through restarts, resizes and pauses, and after the end of the job; null if no attempt has failed."""
     observed_at: datetime | None

@@ -124,7 +124,8 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
     async def cancel(
         self, namespace: str, name: str, *, actor: str, reason: str, precondition: Precondition
     ) -> Changed[JobRow]:
-        """Request the end of a live job. A second request changes nothing.
+        """Request the end of a live job, or of the replicas that still run after the end. A second request changes
+        nothing.
 
         Raises:
             Conflict: the job has ended in another way, or was deleted.
@@ -133,8 +134,9 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
         precondition(job)
         # Before the check for an ended job: a repeated cancel succeeds even if the job has ended meanwhile.
         if job.status.phase is JobPhase.CANCELLED or job.cancel_requested_at is not None:
-            return Changed(row=job, pending=not job.status.phase.is_terminal)
-        self.require_editable(job)
+            return Changed(row=job, pending=not job.status.phase.is_terminal or job.status.still_running > 0)
+        if job.deleted_at is not None or not job.status.still_running:
+            self.require_editable(job)
         # Not an edit: a cancel does not depend on the manifest, so it need not start again after another edit.
         changed = await edits.request_cancel(
             self._db, job.uid, actor=actor, at=self._clock.now(), reason=reason, check=precondition

@@ -16,6 +16,7 @@ interface Facts {
   spec?: Record<string, unknown>;
   scaling?: Job["scaling"];
   deletedAt?: string;
+  stillRunning?: number;
 }
 
 function jobOf(facts: Facts = {}): Job {
@@ -48,6 +49,7 @@ function jobOf(facts: Facts = {}): Job {
       aggregate: { ...none, ...facts.aggregate },
       pendingReasons: [],
       restartsInPlace: 0,
+      stillRunning: facts.stillRunning ?? 0,
       firstFailure: null,
     },
   };
@@ -72,6 +74,7 @@ describe("permitted actions", () => {
     ["a paused job that is being cancelled", { reason: "Cancelling", spec: PAUSED }, true, ["delete"]],
     ["a job that has succeeded", { phase: "Succeeded", scaling: ELASTIC }, true, ["retry", "delete"]],
     ["a job that has failed", { phase: "Failed" }, true, ["retry", "delete"]],
+    ["an ended job that still runs", { phase: "Failed", stillRunning: 1 }, true, ["cancel", "retry", "delete"]],
     ["a job that was paused when it ended", { phase: "Cancelled", spec: PAUSED }, true, ["retry", "delete"]],
     ["a deleted job that is being stopped", { deletedAt: "2026-01-02T03:04:05Z" }, true, []],
     ["a deleted job", { phase: "TimedOut", deletedAt: "2026-01-02T03:04:05Z" }, true, ["retry"]],

@@ -10,6 +10,7 @@ from jobgate.client.types import Aggregate, JobSummary
 
 # Live phases in the order of the page. A phase that this client does not know comes last.
 LIVE: Final = ("Running", "Scaling", "Restarting", "Pending", "Creating", "Queued", "Resuming", "Paused", "Unknown")
+ENDED: Final = ("Succeeded", "Failed", "TimedOut", "Cancelled")
 
 
 def overview_text(jobs: Sequence[JobSummary], now: datetime, *, all_namespaces: bool, width: int | None = None) -> str:
@@ -63,7 +64,7 @@ def overview(jobs: Sequence[JobSummary]) -> dict[str, Any]:
                 "kind": job.kind,
                 "phase": job.status.phase,
                 "aggregate": job.status.aggregate,
-                "why": why(job),
+                "why": _why(job),
             }
             for job in ordered(jobs)
         ],
@@ -71,12 +72,14 @@ def overview(jobs: Sequence[JobSummary]) -> dict[str, Any]:
 
 
 def _sums(jobs: Sequence[JobSummary]) -> str:
-    phases = Counter(job.status.phase for job in jobs)
+    phases = Counter(job.status.phase for job in jobs if job.status.phase not in ENDED)
+    left = sum(job.status.phase in ENDED for job in jobs)
     shown = ", ".join(f"{phases[phase]} {phase}" for phase in sorted(phases, key=[*LIVE, *phases].index))
     parts = [_parts(job.status.aggregate) for job in jobs]
     running, waiting, stopped, _ = (sum(part) for part in zip(*parts, strict=True))
     by_pause = f", {stopped} stopped" if stopped else ""
-    return f"live jobs: {shown}\nreplicas: {running} running, {waiting} waiting{by_pause}"
+    lines = [f"live jobs: {shown or 'none'}", f"replicas: {running} running, {waiting} waiting{by_pause}"]
+    return "\n".join([*lines, *([f"ended jobs with replicas that still run: {left}"] if left else [])])
 
 
 def _parts(sizes: Aggregate) -> tuple[int, int, int, int]:
@@ -88,7 +91,7 @@ def _parts(sizes: Aggregate) -> tuple[int, int, int, int]:
 def _row(job: JobSummary, now: datetime) -> list[str]:
     running, waiting, stopped, done = _parts(job.status.aggregate)
     is_clear = job.status.phase == "Running" and not waiting and not job.status.pending_reasons
-    reason = "" if is_clear else shortened(why(job))
+    reason = "" if is_clear else shortened(_why(job))
     return [
         job.name,
         job.kind,
@@ -100,3 +103,11 @@ def _row(job: JobSummary, now: datetime) -> list[str]:
         age(job.created_at, now),
         reason,
     ]
+
+
+def _why(job: JobSummary) -> str:
+    """Return why the job is in its phase, or that it has ended and replicas of it still run."""
+    count = job.status.still_running
+    if not count:
+        return why(job)
+    return "1 replica of this job still runs" if count == 1 else f"{count} replicas of this job still run"

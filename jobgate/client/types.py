@@ -138,6 +138,7 @@ class Status(Struct, frozen=True, kw_only=True, rename="camel"):
     aggregate: Aggregate
     pending_reasons: list[PendingReason]
     restarts_in_place: int
+    still_running: int
     first_failure: FirstFailure | None = None
 
 

@@ -35,7 +35,8 @@ async def test_a_failure_rule_ends_the_job_while_others_run(jobs: Jobs) -> None:
     node = (await jobs.replica("failing", "chief-0"))["node"]
     cause = f"chief[0] failed in attempt 1 on node {node} (exit code 3, Error)"
     assert status["reason"] == "RuleFulfilled"
-    assert status["message"] == f"failureRules[0] is fulfilled: all of chief[0] failed: {cause}"
+    ended = f"failureRules[0] is fulfilled: all of chief[0] failed: {cause}"
+    assert status["message"] == f"{ended}; 1 replica of this job still runs"
     native = {item["type"]: item for item in (await jobs.job("failing"))["nativeStatus"]["conditions"]}
     assert (native["Failed"]["status"], native["Failed"]["reason"]) == ("True", "Failed")
     assert (native["Completed"]["status"], native["Completed"]["reason"]) == ("False", "Failed")
@@ -153,6 +154,23 @@ async def test_what_clean_up_leaves(
     await jobs.until_status("clean", lambda status: status["aggregate"] == aggregate(**counts))
     assert (await jobs.status("clean"))["phase"] == "Succeeded"
     assert len(await jobs.names("configmaps", uid)) == 1
+
+
+async def test_what_runs_after_the_end_is_reported_and_can_be_cancelled_and_nothing_starts_any_more(jobs: Jobs) -> None:
+    secret = {"name": "A", "valueFrom": {"secretKeyRef": {"name": "late", "key": "a"}}}
+    waits = task("exit 0", "waits", containers=[container("exit 0", env=[secret])])
+    tasks = [task("sleep 2; exit 1", "worker"), task(kind="chief"), waits]
+    rules: dict[str, Any] = {"successRules": [], "failureRules": [{"worker": [0]}], "cleanUpPolicy": "None"}
+    uid = (await jobs.submit(job("left", *tasks, **rules)))["uid"]
+    await jobs.until("left", "Failed")
+    status = await jobs.until_status("left", lambda status: status["aggregate"]["deleted"] == 1)
+    assert status["stillRunning"] == 1
+    assert status["message"].endswith("; 1 replica of this job still runs")
+    await jobs.until_objects("pods", uid, lambda pods: len(pods) == 2)
+    await jobs.ask("POST", "left", "cancel")
+    status = await jobs.until_status("left", lambda status: not status["stillRunning"])
+    assert (status["phase"], "still runs" in status["message"]) == ("Failed", False)
+    await jobs.until_objects("pods", uid, lambda pods: len(pods) == 1)
 
 
 async def test_a_job_past_its_active_deadline_times_out_with_nothing_running(jobs: Jobs) -> None:

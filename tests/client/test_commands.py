@@ -277,11 +277,16 @@ def test_diff_of_a_refused_manifest(run: RunCommand, file: str) -> None:
     assert "422 InvalidManifest" in result.stderr
 
 
-def test_top_asks_for_live_jobs_only(run: RunCommand) -> None:
-    result, script = run(["top", "-A"], page([job("Running")]))
+def test_top_shows_live_jobs_and_ended_ones_whose_replicas_still_run(run: RunCommand) -> None:
+    ended = page([job("Failed", "over"), job("Failed", "left", stillRunning=2)])
+    result, script = run(["top", "-A"], page([job("Running")]), ended)
     assert "live jobs: 1 Running" in result.stdout
-    asked = script.requests[0].url.params.get_list("phase")
-    assert ("Running" in asked, "Succeeded" in asked) == (True, False)
+    live, over = (request.url.params.get_list("phase") for request in script.requests)
+    assert ("Running" in live, "Succeeded" in live) == (True, False)
+    assert ("Running" in over, "Succeeded" in over) == (False, True)
+    assert result.stdout.splitlines()[-1].split()[1] == "left"
+    assert "2 replicas of this job still run" in result.stdout
+    assert " over " not in result.stdout
 
 
 def test_structured_output_of_several_submissions_is_one_document(run: RunCommand, tmp_path: Path) -> None:

@@ -72,3 +72,11 @@ def test_the_same_for_programs() -> None:
 def test_nothing_is_live() -> None:
     assert overview_text([], NOW, all_namespaces=False) == "no job is live"
     assert overview([])["jobs"] == []
+
+
+def test_an_ended_job_whose_replicas_still_run_is_listed_and_says_so() -> None:
+    left = made("left", "Failed", aggregate=aggregate(running=1, failed=1), message="worker failed", stillRunning=1)
+    lines = overview_text([left], NOW, all_namespaces=False).splitlines()
+    assert (lines[0], lines[2]) == ("live jobs: none", "ended jobs with replicas that still run: 1")
+    row = ["left", "GenericJob", "Failed", "1", "0", "0", "1", "5m", "1 replica of this job still runs"]
+    assert lines[-1].split(maxsplit=8) == row

@@ -116,7 +116,9 @@ FAILURE = {
     "lastLines": ["last"],
     "at": "2026-01-31T12:00:03Z",
 }
-REASONS = [{"code": "Unschedulable", "message": "0/3", "since": None, "replicas": ["worker[0]"], "count": 1}]
+REASONS = [
+    {"code": "Unschedulable", "message": "0/3", "since": None, "replicas": ["worker[0]"], "count": 1, "started": False}
+]
 CONDITION = {
     "type": "Ready",
     "status": "False",
@@ -160,7 +162,7 @@ COMMANDS: dict[str, tuple[list[str], list[httpx2.Response]]] = {
     "status": (["status", "tour"], [ok(attacked_job())]),
     "get": (["get", "tour", "-o", "yaml"], [ok(attacked_job())]),
     "list": (["list", "-o", "wide"], [page([attacked_job()])]),
-    "top": (["top"], [page([attacked_job()])]),
+    "top": (["top"], [page([attacked_job()]), page([])]),
     "wait": (
         ["wait", "tour"],
         [ok(ended_job())],

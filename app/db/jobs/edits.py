@@ -50,12 +50,14 @@ SET manifest = $2, posted = $8, labels = $3, generation = generation + $7::int, 
     scale_count = scale_count + $4, planned_pods = planned_pods + $6
 WHERE uid = $1 RETURNING j.history_count, j.scale_count, {COLUMNS}
 """  # noqa: S608  constants
-# The statement checks the phase again, because the controller may end the job after the service has read it.
+# The statement checks the phase again, because the controller may end the job after the service has read it. Replicas
+# that its clean-up policy keeps can be cancelled after the end.
 _CANCEL = f"""
 UPDATE jobs AS j
 SET cancel_requested_at = $2, cancel_requested_by = $3, cancel_reason = $4, version = version + 1,
     intent_version = intent_version + 1, intent_at = $2, history_count = history_count + 1
-WHERE uid = $1 AND cancel_requested_at IS NULL AND phase <> ALL($5::text[])
+WHERE uid = $1 AND cancel_requested_at IS NULL AND remove_requested_at IS NULL
+    AND (phase <> ALL($5::text[]) OR status ? 'still_running')
 RETURNING j.history_count, {COLUMNS}
 """  # noqa: S608  constants
 # A job that has ended must not appear as cancelled because it is deleted.

@@ -71,6 +71,7 @@ def next_status(
     if not ended and status.initialized_at is None and all(replica.attempt.pod_uid for replica in replicas.values()):
         status = replace(status, initialized_at=inputs.now)
     if ended:
+        status = replace(status, still_running=_still_running(directive, members.all))
         status = _quiet_status(inputs, status, directive, members.all, pods)
     elif not changes.is_ending:
         status = _live_status(inputs, status, counts, members, pods, changes)
@@ -255,6 +256,14 @@ def _quiet_status(
     # A stopped pod must be gone before the job is quiet, since its name may be needed by the next job.
     leaving = stopped or (directive.remove_finished and bool(inputs.observed.pods))
     return replace(status, quiet=at_rest and not held and not leaving and _is_marked(inputs))
+
+
+def _still_running(directive: Directive, replicas: Mapping[Rank, Replica]) -> int:
+    """Return how many replicas of an ended job run, and nothing stops them."""
+    if directive.stop is not None:
+        return 0
+    attempts = (replica.attempt for replica in replicas.values())
+    return sum(one.outcome is None and one.pod_uid is not None and one.stopping is None for one in attempts)
 
 
 def _is_marked(inputs: Inputs) -> bool:

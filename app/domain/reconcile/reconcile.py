@@ -130,7 +130,9 @@ def _directive(inputs: Inputs, status: JobStatus) -> Directive:
         # The order matters: a removal also stops what a clean-up policy or a pause would keep.
         return Directive(stop=StopReason.REMOVE, remove_finished=True)
     if status.phase.is_terminal:
-        return _clean_up(plan.clean_up, status)
+        directive = _clean_up(plan.clean_up, status)
+        # A cancel of an ended job stops the replicas that the clean-up policy keeps.
+        return Directive(stop=StopReason.CANCEL) if intent.cancel and directive.stop is None else directive
     if intent.cancel:
         return Directive(stop=StopReason.CANCEL)
     if plan.paused:
@@ -148,7 +150,8 @@ def _clean_up(policy: CleanUpPolicy, status: JobStatus) -> Directive:
         return Directive(stop=StopReason.CLEAN_UP, remove_finished=True)
     if policy is CleanUpPolicy.UNFINISHED or status.reason not in ENDS_BY_RULE:
         return Directive(stop=StopReason.CLEAN_UP)
-    return Directive()
+    # What runs goes on, as upstream does. What has not started would begin work for a job that has ended.
+    return Directive(stop_unstarted=StopReason.CLEAN_UP)
 
 
 def _step_all(

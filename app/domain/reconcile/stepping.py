@@ -40,12 +40,13 @@ UNFOLLOWED_EVERY = timedelta(seconds=10)  # between two reads of a pod that has 
 class Directive:
     """What a reconcile does with all replicas of a job.
 
-    `stop` deletes running pods for that reason, `remove_finished` also deletes the pods of ended attempts, and `start`
-    allows new attempts.
+    `stop` deletes running pods for that reason, `stop_unstarted` those of which no container has started,
+    `remove_finished` also deletes the pods of ended attempts, and `start` allows new attempts.
     """
 
     start: bool = False
     stop: StopReason | None = None
+    stop_unstarted: StopReason | None = None
     remove_finished: bool = False
 
 
@@ -111,8 +112,10 @@ class Stepper:
 
     def _mark_stopping(self, step: Step) -> None:
         attempt = step.replica.attempt
-        if self.directive.stop is not None and attempt.stopping is None:
-            step.replica = replace(step.replica, attempt=replace(attempt, stopping=self.directive.stop))
+        unstarted = attempt.started_at is None and attempt.phase in (ReplicaPhase.CREATING, ReplicaPhase.PENDING)
+        stop = self.directive.stop or (self.directive.stop_unstarted if unstarted else None)
+        if stop is not None and attempt.stopping is None:
+            step.replica = replace(step.replica, attempt=replace(attempt, stopping=stop))
 
     def _clear(self, step: Step, pod: ObservedPod) -> None:
         """Delete a pod of another attempt: of a former one, or of one that a controller without lease created."""

@@ -189,7 +189,8 @@ class JobStatus:
     `first_failure` is the first failed attempt of the job. It stays through restarts, resizes and pauses, and after the
     end. `failure_rows` is the number of history rows about failed attempts, which is bounded.
 
-    `anchors` are the uids that the anchor of the job has had: several if another client deleted it.
+    `still_running` is the number of replicas that run although the job has ended, because its clean-up policy keeps
+    them. `anchors` are the uids that the anchor of the job has had: several if another client deleted it.
 
     `active_since` is when the job first ran after its submission or last pause; the active deadline is counted from it.
     `gone_at` is when the last object of a removed job was found gone. `quiet` says that an ended job needs no further
@@ -221,6 +222,7 @@ class JobStatus:
     pending_since: datetime | None = None
     gone_at: datetime | None = None
     quiet: bool = False
+    still_running: int = 0
     anchors: tuple[str, ...] = ()
 
 

@@ -24,6 +24,16 @@ export function JobHeader({ job, etag }: { job: Job; etag: string }) {
           <CopyButton text={job.uid} what="uid" isSmall />
         </span>
       </p>
+      {job.deletedAt === null && job.status.stillRunning > 0 && (
+        <p className="note tone-changing" role="status">
+          <span>
+            {job.status.stillRunning === 1
+              ? "1 replica of this job still runs"
+              : `${job.status.stillRunning} replicas of this job still run`}
+            , although the job has ended: its clean-up policy keeps them. Cancel the job to stop them.
+          </span>
+        </p>
+      )}
       {job.deletedAt !== null && (
         <p className="note tone-neutral job-deleted">
           <span>

@@ -35,6 +35,7 @@ export function job(status: Partial<Job["status"]> = {}, changes: Partial<Job> =
       aggregate: { creating: 0, pending: 0, running: 0, succeeded: 0, failed: 0, unknown: 0, deleted: 0 },
       pendingReasons: [],
       restartsInPlace: 0,
+      stillRunning: 0,
       firstFailure: null,
       ...status,
     },

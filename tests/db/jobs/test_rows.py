@@ -125,6 +125,7 @@ statuses = st.builds(
     first_failure=st.none() | replica_failures,
     failure_rows=counts,
     restarts_in_place=counts,
+    still_running=counts,
     initialized_at=maybe_moment,
     started_at=maybe_moment,
     finished_at=maybe_moment,
@@ -191,7 +192,8 @@ def test_a_document_has_only_the_fields_that_differ_from_their_defaults() -> Non
         "restarts_in_place": 0, "transitions": [],
         "crashed": [], "restored_at": None, "ended_by": {"first": [], "failed": 0, "disrupted": 0},
         "first_failure": None, "failure_rows": 0, "initialized_at": None, "started_at": None, "active_since": None,
-        "finished_at": None, "observed_at": None, "pending_since": None, "gone_at": None, "quiet": False, "anchors": [],
+        "finished_at": None, "observed_at": None, "pending_since": None, "gone_at": None, "quiet": False,
+        "still_running": 0, "anchors": [],
     }  # fmt: skip
     assert status_document(JobStatus()) == {}
     status = JobStatus(phase=JobPhase.RUNNING, reason="Because", resumes=3, aggregate={ReplicaPhase.RUNNING: 2})

@@ -23,11 +23,17 @@ export function permitted(job: Job, supportsPause: boolean): Permissions {
 
 /** The same for the actions on jobs of every kind, which need no more than a summary. */
 export function commonRefusals(job: JobState): Pick<Permissions, "cancel" | "retry" | "delete"> {
+  const refusal = endOf(job) ?? (isCancelling(job) ? "The job is being cancelled already." : null);
   return {
-    cancel: endOf(job) ?? (isCancelling(job) ? "The job is being cancelled already." : null),
+    cancel: runsAfterEnd(job) ? null : refusal,
     retry: hasEnded(job) ? null : "Only a job that has ended can be retried.",
     delete: job.deletedAt === null ? null : "The job was deleted already.",
   };
+}
+
+/** Whether the job has ended and its clean-up policy keeps replicas that run. A cancel stops them. */
+function runsAfterEnd(job: JobState): boolean {
+  return job.deletedAt === null && job.status.stillRunning > 0;
 }
 
 function endOf(job: JobState): string | null {
