@@ -104,6 +104,14 @@ Targets = Annotated[
         autocompletion=_complete_object,
     ),
 ]
+KindOrTargets = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="[KIND] NAME…",
+        help="Objects, or a kind such as jobs, whose objects are listed.",
+        autocompletion=_complete_object,
+    ),
+]
 JobName = Annotated[str, typer.Argument(metavar="JOB", help="A job.", autocompletion=_complete_job)]
 LogName = Annotated[
     str,

@@ -40,7 +40,7 @@ def scale(
 ) -> None:
     """Request another number of replicas.
 
-    Examples: jobgate scale tour --task worker --replicas 4; jobgate scale sampleset/imagenet --replicas 3
+    Examples: jobgate scale parameter-server --replicas 3; jobgate scale sampleset/imagenet --replicas 3
     """
     with gateway(server, namespace, context) as client:
 

@@ -6,14 +6,17 @@ import typer
 from typer.completion import get_completion_inspect_parameters
 
 from jobgate.cli import changing, comparing, completion, contexts, discovery, logs, reading, submission, waiting
+from jobgate.cli.root import Root, root
 
 app = typer.Typer(
+    cls=Root,
     help="Submit distributed training jobs, and follow them.\n\nExample: jobgate submit -f job.yaml --watch",
     add_completion=False,  # two options, which the command `completion` replaces
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.callback()(root)
 for command in (
     submission.submit,
     comparing.diff,

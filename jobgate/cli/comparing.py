@@ -9,9 +9,21 @@ import typer
 from jobgate.cli.differences import difference, manifest_of, refused
 from jobgate.cli.exits import Exit
 from jobgate.cli.faults import fault_text
-from jobgate.cli.files import read
+from jobgate.cli.files import own_documents, read
 from jobgate.cli.manifests import Document
-from jobgate.cli.options import STRUCTURED, ContextName, Format, Namespace, Output, Server, gateway, printed, together
+from jobgate.cli.options import (
+    STRUCTURED,
+    ContextName,
+    Format,
+    Namespace,
+    Output,
+    Server,
+    SkipForeign,
+    gateway,
+    printed,
+    refuse_name,
+    together,
+)
 from jobgate.cli.options import resource_of as objects_of
 from jobgate.cli.printing import advise, say
 from jobgate.cli.targets import resource_of, shown_name
@@ -29,6 +41,7 @@ def diff(
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A value, as spec.replicaSpecs.0.replicas=4.", show_default=False)
     ] = None,
+    skip_foreign: SkipForeign = False,
     namespace: Namespace = None,
     output: Format = Output.TEXT,
     server: Server = None,
@@ -42,9 +55,12 @@ def diff(
 
     Example: jobgate diff -f job.yaml
     """
+    refuse_name(output)
     with gateway(server, namespace, context) as client:
         editable = {kind.kind: kind.mutable_fields for kind in client.kinds()}
-        found = [_compared(client, document, editable) for document in read(filename, settings=settings or ())]
+        select = own_documents(lambda: editable, skips=skip_foreign)
+        documents = read(filename, settings=settings or (), select=select)
+        found = [_compared(client, document, editable) for document in documents]
         compared = [one for one in found if one is not None]
         if output in STRUCTURED:
             say(printed(together([asdict(one) for one in compared]), output))

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from jobgate.cli.arguments import FieldPath
-from jobgate.cli.options import STRUCTURED, ContextName, Format, Output, Server, gateway, printed
+from jobgate.cli.options import STRUCTURED, ContextName, Format, Output, Server, gateway, printed, refuse_name
 from jobgate.cli.printing import say
 from jobgate.cli.schemas import KindSchema, explanation
 from jobgate.cli.tables import table
@@ -22,7 +22,10 @@ def kinds(output: Format = Output.TEXT, server: Server = None, context: ContextN
         found = client.kinds()
         rows = [[kind.kind, ", ".join(names_of(kind.kind)), kind.resource, *kind.api_versions[:1]] for kind in found]
         header = ["KIND", "NAMES", "RESOURCE", "API VERSION"]
-        say(printed({"items": found}, output) if output in STRUCTURED else table(header, rows))
+        if output is Output.NAME:
+            say("\n".join(kind.kind for kind in found))
+        else:
+            say(printed({"items": found}, output) if output in STRUCTURED else table(header, rows))
 
 
 def explain(
@@ -38,6 +41,7 @@ def explain(
 
     Examples: jobgate explain genericjob.spec; jobgate explain tj.spec.trainer; jobgate explain dijob -r
     """
+    refuse_name(output)
     name, *path = field.split(".")
     with gateway(server, None, context) as client:
         schema = KindSchema(_kind(client.kinds(), name))

@@ -1,19 +1,27 @@
 """Reads the manifests of `-f`: files, directories, and standard input."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Final
 
-from jobgate.cli.manifests import SUFFIXES, Document, ManifestError, changed, documents
+from jobgate.cli.manifests import SUFFIXES, Document, ManifestError, changed, documents, own
+from jobgate.cli.printing import report
+from jobgate.cli.targets import KNOWN_KINDS
 
 STDIN: Final = "-"
 
 
-def read(files: Sequence[str], *, name: str | None = None, settings: Sequence[str] = ()) -> list[Document]:
+def read(
+    files: Sequence[str],
+    *,
+    name: str | None = None,
+    settings: Sequence[str] = (),
+    select: Callable[[list[Document]], list[Document]] = lambda found: found,
+) -> list[Document]:
     """Return the manifests of files, of the files of directories, and of standard input for `-`.
 
-    Each has the values of `--set`; `name` is for a single one.
+    `select` chooses among them. Each has the values of `--set`; `name` is for a single one.
 
     Raises:
         ManifestError: a file cannot be read, there is no manifest, or an option does not fit.
@@ -23,9 +31,30 @@ def read(files: Sequence[str], *, name: str | None = None, settings: Sequence[st
     found = [document for file in files for source, text in _texts(file) for document in documents(source, text)]
     if not found:
         raise ManifestError(f"there is no manifest in {', '.join(files)}")
+    found = select(found)
     if name is not None and len(found) > 1:
         raise ManifestError(f"--name {name}: there are {len(found)} manifests; accepted: one")
     return [changed(document, name, settings) for document in found]
+
+
+def own_documents(kinds: Callable[[], Collection[str]], *, skips: bool) -> Callable[[list[Document]], list[Document]]:
+    """Return the choice of the documents that a gateway with these kinds has, for `read`.
+
+    `kinds` is called only if there is a kind that this client does not know. Skipped documents are reported.
+    """
+
+    def select(found: list[Document]) -> list[Document]:
+        known: Collection[str] = KNOWN_KINDS
+        if (len(found) > 1 or skips) and any(document.kind not in known for document in found):
+            known = {*kinds(), *KNOWN_KINDS}
+        mine, foreign = own(found, known, skips=skips)
+        for document in foreign:
+            report(f"{document.source}: {document.shown} is skipped")
+        if not mine:
+            raise ManifestError("there is no manifest of a kind of jobgate")
+        return mine
+
+    return select
 
 
 def _texts(file: str) -> list[tuple[str, str]]:

@@ -99,7 +99,7 @@ def shown(objects: Any, output: Output, *, each: bool) -> "contextlib.AbstractCo
 
     With `each`, a structured format prints every change as one document. Otherwise the caller prints the last one.
     """
-    structured = output in STRUCTURED
+    structured = output in STRUCTURED | {Output.NAME}
     if structured and each:
         return _documents(output)
     console = Console(highlight=False, stderr=structured)

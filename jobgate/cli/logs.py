@@ -23,6 +23,7 @@ from jobgate.cli.options import (
     Server,
     gateway,
     one_of_many,
+    refuse_name,
     run_async,
 )
 from jobgate.cli.printing import LogOutput, report, say
@@ -70,6 +71,7 @@ def logs(  # noqa: PLR0913, PLR0917 - one argument for each option
     options = LogOptions(
         attempt=attempt, container=container, follow=follow, tail=tail, since=since, timestamps=timestamps
     )
+    refuse_name(output)
     printed = LogOutput(is_raw=raw)
     with gateway(server, namespace, context) as client:
         missing: NotFoundError | None = None

@@ -1,7 +1,7 @@
 """Manifests of `-f`: their documents, the changes of `--name` and `--set`, and the lines of their fields. Pure."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,6 +10,9 @@ import yaml
 from jobgate.cli.verbatim_yaml import compose, field, is_null, serialize, string, with_field, without_field
 
 _SEPARATOR: Final = re.compile(r"^---(?=\s|$)", re.MULTILINE)
+# An expression of Helm or Jinja as a value or at the begin of a line.
+_TEMPLATE: Final = re.compile(r"^\s*(?:- )?(?:[\w./-]+:)? *(?:\{\{|\{%)", re.MULTILINE)
+RENDER: Final = "it is a template: render it first, for example with `helm template CHART | jobgate submit -f -`"
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
@@ -36,13 +39,28 @@ class Document:
             problem = getattr(error, "problem", None) or "it is not YAML"
             if "'\\t'" in problem:
                 problem = "the line begins with a tab; accepted: spaces"
-            raise ManifestError(f"{self.source}:{line}: {problem}") from None
+            hint = f"\n  {RENDER}" if self.is_template else ""
+            raise ManifestError(f"{self.source}:{line}: {problem}{hint}") from None
 
     @property
     def kind(self) -> str | None:
-        root = self.root
-        found = field(root, "kind") if isinstance(root, yaml.MappingNode) else None
-        return found.value if isinstance(found, yaml.ScalarNode) else None
+        return self._text_at("kind")
+
+    @property
+    def shown(self) -> str:
+        """The kind and the name, for messages."""
+        return f"{self.kind or 'a document without a kind'} {self._text_at('metadata', 'name') or ''}".rstrip()
+
+    def _text_at(self, *path: str) -> str | None:
+        node: yaml.Node | None = self.root
+        for name in path:
+            node = field(node, name) if isinstance(node, yaml.MappingNode) else None
+        return node.value if isinstance(node, yaml.ScalarNode) else None
+
+    @property
+    def is_template(self) -> bool:
+        """Whether it has expressions of Helm or Jinja, which are text only in quotes and in blocks."""
+        return _TEMPLATE.search(self.text) is not None
 
     def line_of(self, pointer: str) -> int | None:
         """Return the line of a field, or of its nearest ancestor that the document has."""
@@ -66,6 +84,28 @@ def documents(source: str, text: str) -> list[Document]:
             found.append(Document(source=source, text=part, first_line=text.count("\n", 0, start) + 1))
         start = match.end() if match else end
     return found
+
+
+def own(found: Sequence[Document], kinds: Collection[str], *, skips: bool) -> tuple[list[Document], list[Document]]:
+    """Return the documents whose kinds are those of a gateway, and the others, such as a ConfigMap beside its job.
+
+    A single document passes, because the gateway explains best what is wrong with its kind.
+
+    Raises:
+        ManifestError: there are others beside those of the gateway, and they are not skipped.
+    """
+    mine = [document for document in found if document.kind is None or document.kind in kinds]
+    foreign = [document for document in found if document not in mine]
+    if not foreign or (len(found) == 1 and not skips):
+        return list(found), []
+    if skips:
+        return mine, foreign
+    names = ", ".join(document.shown for document in mine) or "none"
+    others = ", ".join(document.shown for document in foreign)
+    raise ManifestError(
+        f"{foreign[0].source}: jobgate has no kind of these documents: {others}; its own: {names}\n"
+        "  apply the others with kubectl, and submit with --skip-foreign"
+    )
 
 
 def changed(document: Document, name: str | None, settings: Sequence[str]) -> Document:

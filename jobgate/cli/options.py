@@ -49,6 +49,9 @@ Format = Annotated[
 Timeout = Annotated[
     float | None, typer.Option(parser=seconds, metavar="DURATION", help="Such as 90 or 10m.", show_default=False)
 ]
+SkipForeign = Annotated[
+    bool, typer.Option("--skip-foreign", help="Skip documents of other kinds, such as a ConfigMap.")
+]
 Reason = Annotated[str | None, typer.Option("--reason", help="Text for the history.", show_default=False)]
 
 
@@ -114,6 +117,17 @@ def guarded() -> Iterator[None]:
 def resource_of(client: "Client", resource: str) -> Any:
     """Return the objects of a resource by its name in the API."""
     return {"jobs": client.jobs, "samplesets": client.sample_sets, "samplejobs": client.sample_jobs}[resource]
+
+
+def refuse_name(output: Output) -> None:
+    """Refuse `-o name` for a command whose results have no names.
+
+    Raises:
+        BadParameter: it was given.
+    """
+    if output is Output.NAME:
+        accepted = ", ".join(one for one in Output if one is not Output.NAME)
+        raise typer.BadParameter(f"the results have no names; accepted: {accepted}", param_hint="-o")
 
 
 def printed(value: Any, output: Output) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jobgate.cli import tables
-from jobgate.cli.arguments import ListedKind, Target
+from jobgate.cli.arguments import KindOrTargets, ListedKind, Target
 from jobgate.cli.exits import Exit
 from jobgate.cli.following import now
 from jobgate.cli.options import (
@@ -21,11 +21,13 @@ from jobgate.cli.options import (
     gateway,
     one_of_many,
     printed,
+    refuse_name,
     resource_of,
+    together,
 )
 from jobgate.cli.overview import ENDED, LIVE, overview, overview_text
 from jobgate.cli.printing import advise, report, say, terminal_width
-from jobgate.cli.targets import JOBS, SAMPLE_SETS, kind_named, shown_name, target_named
+from jobgate.cli.targets import JOBS, SAMPLE_SETS, kind_named, shown_name, target_named, targets_named
 from jobgate.client import JobgateError
 
 if TYPE_CHECKING:
@@ -128,25 +130,36 @@ def top(
         jobs += [job for job in islice(ended, _PAGE) if job.status.still_running]
         if output in STRUCTURED:
             say(printed(overview(jobs), output))
+        elif output is Output.NAME:
+            _print_list(jobs, JOBS, output, all_namespaces=all_namespaces)
         else:
             say(overview_text(jobs, now(), all_namespaces=all_namespaces, width=terminal_width()))
 
 
 def get(
-    target: Target,
+    targets: KindOrTargets,
     namespace: Namespace = None,
     output: Format = Output.TEXT,
     server: Server = None,
     context: ContextName = None,
 ) -> None:
-    """Show one object; `-o yaml` shows all of it.
+    """Show objects; `-o yaml` shows all of them.
 
-    Example: jobgate get tour -o yaml
+    Examples: jobgate get tour -o yaml; jobgate get sampleset imagenet; jobgate get jobs
     """
+    if (names := targets_named(targets)) is None:
+        list_(targets[0], namespace=namespace, output=output, server=server, context=context)
+        return
     with gateway(server, namespace, context) as client:
-        resource, name = target_named(target)
-        item = resource_of(client, resource).get(name)
-        say(printed(item, output) if output in STRUCTURED else _listed([item], resource, output, all_namespaces=False))
+        wanted = [target_named(name) for name in names]
+        found = [(resource, resource_of(client, resource).get(name)) for resource, name in wanted]
+        if output in STRUCTURED:
+            say(printed(together([item for _, item in found]), output))
+            return
+        # Objects of one resource share a table.
+        for resource in dict.fromkeys(resource for resource, _ in found):
+            items = [item for other, item in found if other == resource]
+            say(_listed(items, resource, output, all_namespaces=False))
 
 
 def status(
@@ -165,6 +178,8 @@ def status(
         state = resource_of(client, resource).status(name)
         if output in STRUCTURED:
             say(printed(state, output))
+        elif output is Output.NAME:
+            say(shown_name(resource, state.name))
         else:
             say("\n".join(filter(None, (tables.status_line(state), tables.failure_text(state)))))
 
@@ -186,6 +201,9 @@ def describe(
         resource, name = target_named(target)
         objects = resource_of(client, resource)
         item = objects.get(name)
+        if output is Output.NAME:
+            say(shown_name(resource, item.name))
+            return
         replicas = client.jobs.replicas(item) if resource == JOBS else []
         events, history = objects.events(item), objects.history(item)
         dependents = objects.dependents(item) if resource == SAMPLE_SETS else None
@@ -208,6 +226,7 @@ def events(
 
     Example: jobgate events tour
     """
+    refuse_name(output)
     with gateway(server, namespace, context) as client:
         resource, name = target_named(target)
         rows = tables.in_order(resource_of(client, resource).events(name))
@@ -225,6 +244,7 @@ def history(
 
     Example: jobgate history tour
     """
+    refuse_name(output)
     with gateway(server, namespace, context) as client:
         resource, name = target_named(target)
         rows = resource_of(client, resource).history(name)
@@ -236,12 +256,13 @@ def version(output: Format = Output.TEXT, server: Server = None, context: Contex
 
     Example: jobgate version --server https://jobgate.example
     """
+    refuse_name(output)
     own = metadata.version("jobgate")
-    if output is Output.TEXT:
+    if output not in STRUCTURED:
         say(f"client   {own}")
     with gateway(server, None, context) as client:
         other = _gateway_version(client)
-        if output is Output.TEXT:
+        if output not in STRUCTURED:
             say(f"gateway  {other or 'does not answer'}  ({client.url})")
         else:
             say(printed({"client": own, "gateway": other}, output))

@@ -10,10 +10,10 @@ import typer
 
 from jobgate.cli.exits import Exit
 from jobgate.cli.faults import fault_text
-from jobgate.cli.files import read
+from jobgate.cli.files import own_documents, read
 from jobgate.cli.following import Followed, follow, shown
 from jobgate.cli.logs import follow_log
-from jobgate.cli.manifests import Document
+from jobgate.cli.manifests import RENDER, Document
 from jobgate.cli.options import (
     STRUCTURED,
     ContextName,
@@ -21,6 +21,7 @@ from jobgate.cli.options import (
     Namespace,
     Output,
     Server,
+    SkipForeign,
     Timeout,
     gateway,
     printed,
@@ -51,6 +52,7 @@ def submit(  # noqa: PLR0913, PLR0917 - one argument for each option
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A value, as spec.replicaSpecs.0.replicas=4.", show_default=False)
     ] = None,
+    skip_foreign: SkipForeign = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be created.")] = False,
     timeout: Timeout = None,
     output: Format = Output.TEXT,
@@ -67,7 +69,8 @@ def submit(  # noqa: PLR0913, PLR0917 - one argument for each option
     if log and output in STRUCTURED:
         raise typer.BadParameter("with -o json and -o yaml, standard output has only the result", param_hint="--log")
     with gateway(server, namespace, context) as client:
-        documents = read([*(filename or ()), *(files or ())], name=name, settings=settings or ())
+        select = own_documents(lambda: [kind.kind for kind in client.kinds()], skips=skip_foreign)
+        documents = read([*(filename or ()), *(files or ())], name=name, settings=settings or (), select=select)
         sent = [_send(client, document, output, dry_run=dry_run) for document in documents]
         refused = any(one.is_refused for one in sent)
         if (watch or log) and not dry_run and not refused:
@@ -106,6 +109,8 @@ def _send(client: "Client", document: Document, output: Output, *, dry_run: bool
         stored = objects.submit(document.text)
     except ProblemError as error:
         advise(fault_text(error, document))
+        if document.is_template:
+            advise(f"  {RENDER}")
         return _Sent(resource=resource, result=error.problem, is_refused=True)
     if output is Output.NAME:
         say(shown_name(resource, stored.name))

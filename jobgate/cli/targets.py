@@ -1,5 +1,6 @@
 """Which objects a command is about: `NAME`, `KIND/NAME`, or `KIND` for a list."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,6 +28,8 @@ _KINDS: Final = {
     KindName(SAMPLE_JOBS): ("samplejobs", "samplejob", "sj"),
 }
 _NAMES: Final = {name: kind for kind, names in _KINDS.items() for name in names}
+# The kinds of manifests that are submitted, and the list of several.
+KNOWN_KINDS: Final = frozenset({"GenericJob", "TrainingJob", "MxJob", "DIJob", "SampleSet", "SampleJob", "List"})
 PLURALS: Final = tuple(plural for plural, *_ in _KINDS.values())
 ACCEPTED: Final = (
     "jobs, genericjobs (gj), trainingjobs (tj), mxjobs (mx), dijobs (di), samplesets (ss), samplejobs (sj)"
@@ -58,7 +61,21 @@ def target_named(text: str) -> tuple[str, str]:
     kind, slash, name = text.rpartition("/")
     if not name:
         raise TargetError(f"{text or 'the argument'} has no name; accepted: NAME or KIND/NAME")
+    if not slash and text.lower() in PLURALS:
+        raise TargetError(
+            f"{text} is a kind; `jobgate list {text}` lists its objects, and job/{text} is a job of that name"
+        )
     return (kind_named(kind).resource if slash else JOBS), name
+
+
+def targets_named(words: Sequence[str]) -> list[str] | None:
+    """Return the targets of `KIND NAME…`, as kubectl has it, and of `NAME…` or `KIND/NAME…`; None for a kind alone."""
+    first, *names = words
+    if first.lower() in PLURALS and not names:
+        return None
+    if first.lower() in _NAMES and names:
+        return [f"{first}/{name}" for name in names]
+    return list(words)
 
 
 def job_named(text: str, verb: str) -> str:

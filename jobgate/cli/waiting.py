@@ -16,10 +16,11 @@ from jobgate.cli.options import (
     Timeout,
     gateway,
     printed,
+    refuse_name,
     resource_of,
 )
 from jobgate.cli.printing import say
-from jobgate.cli.targets import arguments_of, target_named
+from jobgate.cli.targets import arguments_of, shown_name, target_named
 from jobgate.client import Goal
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def watch(
 
     Example: jobgate watch tour
     """
+    refuse_name(output)
     with gateway(server, namespace, context) as client:
         followed = _followed(client, target, namespace)
         _, status = follow(followed, shown(followed.objects, output, each=True), until=Goal.DONE, timeout=timeout)
@@ -68,6 +70,8 @@ def wait(
         last, status = follow(followed, shown(followed.objects, output, each=False), until=goal, timeout=timeout)
         if output in STRUCTURED and last is not None:
             say(printed(last, output))
+        elif output is Output.NAME and last is not None:
+            say(shown_name(target_named(target)[0], last.name))
         raise typer.Exit(status)
 
 

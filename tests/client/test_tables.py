@@ -65,8 +65,22 @@ def test_a_message_is_one_line_without_its_middle(text: str, expected: str) -> N
 
 NODES = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. preemption: 0/1 nodes are available."
 CAUSES = [
-    {"code": "Unschedulable", "message": NODES, "since": None, "replicas": ["w[0]", "w[1]"], "count": 2},
-    {"code": "ImagePull", "message": "no such image", "since": None, "replicas": ["w[2]"], "count": 1},
+    {
+        "code": "Unschedulable",
+        "message": NODES,
+        "since": None,
+        "replicas": ["w[0]", "w[1]"],
+        "count": 2,
+        "started": False,
+    },
+    {
+        "code": "ImagePull",
+        "message": "no such image",
+        "since": None,
+        "replicas": ["w[2]"],
+        "count": 1,
+        "started": False,
+    },
 ]
 
 

@@ -25,7 +25,14 @@ from app.domain.decoding.values import (
     refuse_values,
     utf8_text,
 )
-from app.domain.decoding.yaml_mistakes import KEEP_NEWLINES, REPLACE_TABS, is_indented_by_tab, lost_newlines
+from app.domain.decoding.yaml_mistakes import (
+    KEEP_NEWLINES,
+    RENDER,
+    REPLACE_TABS,
+    is_indented_by_tab,
+    is_template,
+    lost_newlines,
+)
 from app.domain.decoding.yaml_scalars import NotJsonError, resolve
 from app.domain.errors import Problems, pointer_to, shorten
 
@@ -86,7 +93,7 @@ def _described(error: yaml.YAMLError, text: str) -> tuple[str, str]:
     where = f"line {line + 1}, column {column + 1}"
     if is_indented_by_tab(text, line):
         return f"{where}: the line is indented with a tab", REPLACE_TABS
-    return f"{where}: {error.problem}", "YAML"
+    return f"{where}: {error.problem}", RENDER if is_template(text) else "YAML"
 
 
 def _line(event: yaml.Event) -> int:
@@ -160,7 +167,9 @@ class _Builder:
             refuse_depth(self.limits)
         parent = self._open[-1] if self._open else None
         if parent and parent.awaits_key:
-            self._refuse(event, "InvalidKey", "a mapping or sequence is used as a key", "a string")
+            # Two braces, with which an expression of Helm or Jinja begins, are two flow mappings.
+            accepted = RENDER if isinstance(container, dict) and event.flow_style else "a string"
+            self._refuse(event, "InvalidKey", "a mapping or sequence is used as a key", accepted)
             refuse_all(self.problems)
         self._open.append(_Open(container, parent.place() if parent else "", event.anchor))
 

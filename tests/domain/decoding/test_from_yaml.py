@@ -163,3 +163,26 @@ def test_all_errors_at_once() -> None:
         ("/c", "InvalidAlias"),
         ("/a", "DuplicateKey"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_named"),
+    [
+        ("kind: X\nmetadata:\n  name: {{ .Values.name }}\n", True),
+        ("kind: X\nmetadata:\n- name: {{ name | quote }}-worker\n", True),
+        ("kind: X\n{% if gpu %}\nspec: {}\n{% endif %}\n", True),
+        ("kind: X\n{{- if .Values.gpu }}\nspec: {}\n{{- end }}\n", True),
+        ("kind: X\nspec: {a: 1, a: 2}\nargs: ['{{ name }}']\n", False),
+        ("kind: X\nspec: {? [a, b] : 2}\n", False),
+    ],
+    ids=["helm", "jinja", "statement", "helm statement", "another error", "no braces"],
+)
+def test_a_template_that_is_not_rendered_is_named(text: str, *, is_named: bool) -> None:
+    with pytest.raises(MalformedDocument) as raised:
+        decode_yaml(text.encode())
+    assert any("render the template first" in (error.accepted or "") for error in raised.value.errors) == is_named
+
+
+def test_expressions_in_quotes_and_in_blocks_are_text() -> None:
+    (document,) = decode_yaml(b"args: ['{{ name }}']\nscript: |\n  {% if x %}\n  echo {{ y }}\n")
+    assert document == {"args": ["{{ name }}"], "script": "{% if x %}\necho {{ y }}\n"}
