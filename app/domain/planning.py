@@ -5,7 +5,7 @@
 The API and the controller of one process share a `Planner`, and with it the typed specs of the jobs that they use.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -17,15 +17,17 @@ from app.domain.dialects import registry
 from app.domain.dialects.base import Accepted, Given, Limits, Site
 from app.domain.dialects.checked_specs import CheckedSpecs
 from app.domain.dialects.envelope import allowed_controls
-from app.domain.errors import FieldError, InvalidManifest, Problems, pointer_to
+from app.domain.errors import FieldError, InvalidManifest, Problems, pointer_to, shorten
 from app.domain.kinds.base import JOBS
 from app.domain.kinds.posted_metadata import Suffix, named, placed
 from app.domain.kinds.registry import refuse_wrong_route
 from app.domain.kubernetes import labels
 from app.domain.manifests.rendered import pod_bytes
 from app.domain.plan import JobIdentity, JobPlan, Manifest
+from app.domain.pod_template.metadata import container_names
 from app.domain.policy import PodPolicy
 from app.domain.policy.pod_policy import violation
+from app.domain.policy.template import DeclaredTemplate
 from app.domain.sized_cache import SizedCache
 
 # Typed specs take about twelve times as much memory as their JSON, so this bounds them at about 50 MiB.
@@ -90,10 +92,12 @@ class Planner:
         manifest["metadata"]["namespace"] = namespace
         if not administers:
             _refuse_exemption(manifest, stored)
+        templates = dialect.pod_templates(manifest if stored else document, accepted)
+        _check_main_container(manifest, templates)
         # An edit is checked against the stored templates too, so that a stricter policy does not block edits of running
         # jobs.
         self.policy.refuse_violations(
-            dialect.pod_templates(manifest if stored else document, accepted),
+            templates,
             exempt=allowed_controls(manifest),
             before=dialect.pod_templates(stored, dialect.read(stored)) if stored else (),
         )
@@ -134,7 +138,9 @@ class Planner:
             installation=self.installation,
             credential=credential,
         )
-        return accepted.dialect.plan(accepted, identity, resumed=resumed, site=self.site)
+        plan = accepted.dialect.plan(accepted, identity, resumed=resumed, site=self.site)
+        main = _main_container(manifest)
+        return plan if main is None else replace(plan, main_container=main)
 
     def checked_plan(self, accepted: Accepted[Any], uid: str) -> JobPlan:
         """Return the plan of a new manifest, and check that its objects are within the limits.
@@ -163,6 +169,31 @@ class Planner:
             detail = f"the {count} pods of the job would have {total} bytes in all"
             accepted = f"{self.limits.max_job_bytes} bytes or fewer: fewer replicas, or a smaller pod template"
             yield FieldError(pointer="/spec", code="JobTooLarge", detail=detail, accepted=accepted)
+
+
+def _main_container(manifest: Manifest) -> str | None:
+    """Return the main container of a job that its annotation names; None if it names none."""
+    named: str | None = (manifest["metadata"].get("annotations") or {}).get(labels.MAIN_CONTAINER)
+    return named
+
+
+def _check_main_container(manifest: Manifest, templates: Sequence[DeclaredTemplate]) -> None:
+    """Raise InvalidManifest if the main container of the job is a container of none of its pods.
+
+    The other containers of a pod may come from webhooks, so their names are not known.
+    """
+    named = _main_container(manifest)
+    known = list(dict.fromkeys(name for one in templates for name in container_names(one.template)))
+    if named is None or named in known:
+        return
+    problems = Problems()
+    problems.add(
+        pointer_to("/metadata/annotations", labels.MAIN_CONTAINER),
+        "UnknownContainer",
+        f'no pod of the job has a container "{shorten(named)}" beside init containers',
+        f"one of {', '.join(map(shorten, known))}",
+    )
+    problems.raise_if_any("the main container is not valid")
 
 
 def _refuse_exemption(manifest: Manifest, stored: Manifest | None) -> None:

@@ -172,6 +172,7 @@ class PendingCode(StrEnum):
     CONTAINER_CREATING = "ContainerCreating"
     CONTAINER_START = "ContainerStart"  # the runtime could not start the command
     CRASH_LOOP = "CrashLoop"
+    CONTAINER_ENDED = "ContainerEnded"  # of a running replica; its other containers still run
     VOLUME = "Volume"
     SANDBOX = "Sandbox"  # network or sandbox could not be set up
     INITIALIZING = "Initializing"  # init containers are at work

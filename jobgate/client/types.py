@@ -94,6 +94,7 @@ class PendingCode(StrEnum):
     CLUSTER_UNREACHABLE = "ClusterUnreachable"
     CONTAINER_CONFIG = "ContainerConfig"
     CONTAINER_CREATING = "ContainerCreating"
+    CONTAINER_ENDED = "ContainerEnded"
     CONTAINER_START = "ContainerStart"
     CRASH_LOOP = "CrashLoop"
     IMAGE_PULL = "ImagePull"

@@ -6,6 +6,7 @@ from uuid import uuid4
 import pytest
 
 from app.domain.dialects.generic_job import GenericJobDialect
+from app.domain.manifests.workload import pod_manifest
 from app.domain.plan import Manifest
 from app.domain.planning import Draft, Planner
 from app.domain.vocabulary import CleanUpPolicy
@@ -40,6 +41,41 @@ def test_edited_annotations_of_the_same_generation_are_planned() -> None:
     planner.read(stored, uid, 1)
     edited = {**stored, "metadata": {**stored["metadata"], "annotations": {DEADLINE: "60"}}}
     assert planner.plan(planner.read(edited, uid, 1), str(uid)).active_deadline == 60
+
+
+MAIN = "jobgate.dev/main-container"
+CONTAINERS = [{"name": "agent", "image": "x"}, {"name": "train", "image": "x"}]
+OTHERS = [{"name": "server", "image": "x"}]
+
+
+@pytest.mark.parametrize(
+    ("of_job", "of_template", "expected"),
+    [
+        (None, None, {"worker": None, "ps": None}),
+        ("train", None, {"worker": "train", "ps": None}),
+        (None, "agent", {"worker": "agent", "ps": None}),
+        ("train", "agent", {"worker": "agent", "ps": None}),
+        ("server", "agent", {"worker": "agent", "ps": "server"}),
+    ],
+)
+def test_the_pods_name_their_main_container(
+    of_job: str | None, of_template: str | None, expected: dict[str, str | None]
+) -> None:
+    document = manifest("train", replicas=1)
+    (worker,) = document["spec"]["replicaSpecs"]
+    worker["template"]["spec"]["containers"] = CONTAINERS
+    ps = {**deepcopy(worker), "type": "ps"}
+    ps["template"]["spec"]["containers"] = OTHERS
+    document["spec"]["replicaSpecs"].append(ps)
+    if of_job is not None:
+        document["metadata"]["annotations"] = {MAIN: of_job}
+    if of_template is not None:
+        worker["template"]["metadata"] = {"annotations": {MAIN: of_template, "mine": "1"}}
+    planner = Planner(installation="i")
+    plan = planner.plan(drafted(planner, document).accepted, str(uuid4()))
+    pods = {key.task: pod_manifest(plan, replica, 1, None)["metadata"] for key, replica in plan.replicas.items()}
+    assert {task: pod.get("annotations", {}).get(MAIN) for task, pod in pods.items()} == expected
+    assert (of_template is None) or pods["worker"]["annotations"]["mine"] == "1"
 
 
 def test_a_generation_that_a_restored_database_reaches_again_is_read_again() -> None:

@@ -26,14 +26,22 @@ INSTANCE = "app.kubernetes.io/instance"
 COMPONENT = "app.kubernetes.io/component"
 MANAGER = "jobgate"
 
-# Settings that a client may put on a manifest's metadata.annotations.
+# Settings that a client may put on a manifest's metadata.annotations. The last one is also on templates and pods.
 TTL_SECONDS_AFTER_FINISHED = PREFIX + "ttl-seconds-after-finished"
 ACTIVE_DEADLINE_SECONDS = PREFIX + "active-deadline-seconds"
 PENDING_DEADLINE_SECONDS = PREFIX + "pending-deadline-seconds"
 AUTOSCALE = PREFIX + "autoscale"
 POD_POLICY_ALLOW = PREFIX + "pod-policy-allow"
+MAIN_CONTAINER = PREFIX + "main-container"
 CLIENT_ANNOTATIONS = frozenset(
-    {TTL_SECONDS_AFTER_FINISHED, ACTIVE_DEADLINE_SECONDS, PENDING_DEADLINE_SECONDS, AUTOSCALE, POD_POLICY_ALLOW}
+    {
+        TTL_SECONDS_AFTER_FINISHED,
+        ACTIVE_DEADLINE_SECONDS,
+        PENDING_DEADLINE_SECONDS,
+        AUTOSCALE,
+        POD_POLICY_ALLOW,
+        MAIN_CONTAINER,
+    }
 )
 
 

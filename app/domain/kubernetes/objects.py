@@ -99,11 +99,25 @@ class ContainerStatus(
     container_id: str = ""
 
 
+class RestartExitCodes(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The exit codes of a rule; `operator` is In or NotIn."""
+
+    operator: str = ""
+    values: tuple[int, ...] = ()
+
+
+class RestartRule(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """After which exits the kubelet restarts a container in place, whatever the restart policy says."""
+
+    exit_codes: RestartExitCodes = RestartExitCodes()
+
+
 class Container(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The name of a container, and its restart policy, which is `Always` for a sidecar."""
+    """The name of a container, and when the kubelet restarts it. The policy of a sidecar is `Always`."""
 
     name: str = ""
     restart_policy: str = ""
+    restart_policy_rules: tuple[RestartRule, ...] = ()
 
 
 class SchedulingGate(msgspec.Struct, frozen=True, gc=False):

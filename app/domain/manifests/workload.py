@@ -12,12 +12,24 @@ def pod_manifest(plan: JobPlan, replica: ReplicaPlan, attempt: int, anchor_uid: 
     pod_labels = {**(own.get("labels") or {}), **replica.labels, **_labels(replica, attempt)}
     metadata = owned_metadata(plan.identity, replica.pod_name, pod_labels, anchor_uid)
     metadata["finalizers"] = [labels.EVIDENCE_FINALIZER]
-    if own.get("annotations"):
-        metadata["annotations"] = own["annotations"]
+    annotations = own.get("annotations") or {}
+    # The name is on the pod, so that an edit of the job changes no pod that runs.
+    main = main_container_of(template, plan.main_container)
+    if main is not None:
+        annotations = {**annotations, labels.MAIN_CONTAINER: main}
+    if annotations:
+        metadata["annotations"] = annotations
     spec = {**template["spec"], "hostname": replica.hostname}
     if replica.subdomain is not None:
         spec["subdomain"] = replica.subdomain
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def main_container_of(template: Manifest, of_job: str | None) -> str | None:
+    """Return the main container of a pod template: the one that it names, or else that of the job if it has it."""
+    named = ((template.get("metadata") or {}).get("annotations") or {}).get(labels.MAIN_CONTAINER)
+    containers = {container["name"] for container in template["spec"]["containers"]}
+    return named or (of_job if of_job in containers else None)
 
 
 def _labels(replica: ReplicaPlan, attempt: int) -> dict[str, str]:

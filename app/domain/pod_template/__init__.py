@@ -9,7 +9,7 @@ from typing import Final
 from app.domain.checked_values import CheckedValues, digest_of
 from app.domain.decoding import JsonValue
 from app.domain.errors import Problems, pointer_to
-from app.domain.pod_template.metadata import check_metadata
+from app.domain.pod_template.metadata import check_main_container, check_metadata
 from app.domain.pod_template.pod import check_pod_spec
 from app.domain.pod_template.schema import check_schema
 
@@ -45,3 +45,4 @@ def _check(template: JsonValue, pointer: str, problems: Problems) -> None:
         problems.add(pointer_to(pointer, "spec"), "Required", "a pod template must have a spec", "a PodSpec")
         return
     check_pod_spec(template["spec"], pointer_to(pointer, "spec"), problems)
+    check_main_container(template, pointer, problems)

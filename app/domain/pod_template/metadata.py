@@ -3,7 +3,7 @@
 from app.domain.decoding import JsonValue
 from app.domain.errors import Problems, pointer_to, shorten
 from app.domain.kubernetes import labels, names
-from app.domain.pod_template.reading import Mapping, mapping
+from app.domain.pod_template.reading import Mapping, items, mapping, text
 
 # jobgate or the cluster sets these fields, so a value of the user must not be ignored silently. name and generateName
 # are not listed: Kubernetes accepts and ignores them in a template, and generators of manifests write them.
@@ -34,6 +34,22 @@ def check_metadata(metadata: JsonValue, pointer: str, problems: Problems) -> Non
     _check_annotations(mapping(fields.get("annotations")), pointer_to(pointer, "annotations"), problems)
 
 
+def check_main_container(template: Mapping, pointer: str, problems: Problems) -> None:
+    """Report a main container that is none of the containers which run to completion."""
+    annotations = mapping(mapping(template.get("metadata")).get("annotations"))
+    named = annotations.get(labels.MAIN_CONTAINER)
+    known = container_names(template)
+    if isinstance(named, str) and named not in known:
+        here = pointer_to(pointer, "metadata", "annotations", labels.MAIN_CONTAINER)
+        detail = f'the pod has no container "{shorten(named)}" beside init containers'
+        problems.add(here, "UnknownContainer", detail, f"one of {', '.join(map(shorten, known))}")
+
+
+def container_names(template: Mapping) -> list[str]:
+    """Return the names of the containers of a pod template, without init containers."""
+    return [text(one, "name") for one, _ in items(mapping(template.get("spec")), "containers", "")]
+
+
 def check_labels(declared: JsonValue, pointer: str, problems: Problems) -> None:
     for key, value in mapping(declared).items():
         here = pointer_to(pointer, key)
@@ -46,7 +62,8 @@ def check_labels(declared: JsonValue, pointer: str, problems: Problems) -> None:
 def _check_annotations(annotations: Mapping, pointer: str, problems: Problems) -> None:
     size = 0
     for key, value in annotations.items():
-        _check_key(key, names.annotation_key(key), pointer_to(pointer, key), problems)
+        if key != labels.MAIN_CONTAINER:
+            _check_key(key, names.annotation_key(key), pointer_to(pointer, key), problems)
         size += len(key.encode()) + (len(value.encode()) if isinstance(value, str) else 0)
     if size > names.ANNOTATIONS_MAX_BYTES:
         accepted = f"at most {names.ANNOTATIONS_MAX_BYTES} bytes, keys and values together"

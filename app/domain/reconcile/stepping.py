@@ -216,9 +216,11 @@ class Stepper:
         self._report(step)
         if pod is None:
             return
-        if (self.directive.remove_finished or replica.attempt.outcome is Outcome.STOPPED) and not pod.deleting:
+        unwanted = self.directive.remove_finished or pod.lingering or replica.attempt.outcome is Outcome.STOPPED
+        if unwanted and not pod.deleting:
             step.actions.append(DeletePod(name=pod.name, uid=pod.uid))
-        if pod.held:
+        # The other containers of a main container run on for the grace period.
+        if pod.held and not pod.lingering:
             step.actions.append(ReleasePod(name=pod.name, uid=pod.uid))
         self._force_if_lost(step, pod)
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from app.domain.kubernetes.objects import Container, ContainerStatus, Pod
+from app.domain.status.main_container import main_container
 from app.domain.status.observed import ContainerRestart, ObservedContainer
 
 # With this annotation a user, or a webhook that injects a sidecar, names the container that `kubectl logs` shows.
@@ -48,10 +49,12 @@ def observed_containers(pod: Pod) -> tuple[ObservedContainer, ...]:
 
 
 def default_container(pod: Pod) -> str | None:
-    """Return the container whose log is shown unless a client names one, by the rule of kubectl.
+    """Return the container whose log is shown unless a client names one: the main container, or else that of kubectl.
 
-    The annotation decides if it names a container of the pod, and otherwise the first container of the spec.
+    The annotation of kubectl decides if it names a container of the pod, and otherwise the first one of the spec.
     """
+    if (main := main_container(pod)) is not None:
+        return main
     annotated = pod.metadata.annotations.get(DEFAULT_CONTAINER)
     names = [container.name for container in pod.spec.containers]
     if annotated in names or any(container.name == annotated for container in pod.spec.init_containers):
@@ -124,6 +127,11 @@ def last_end(status: ContainerStatus) -> str:
     message = end.message.strip()
     # A termination message may be the end of a log, whose last line is the cause.
     return how + (f": {message.splitlines()[-1]}" if message else "")
+
+
+def exit_code(status: ContainerStatus) -> int | None:
+    """Return the exit code of a container that has ended."""
+    return status.state.terminated.exit_code if status.state.terminated is not None else None
 
 
 def ended_at(status: ContainerStatus) -> datetime | None:

@@ -5,7 +5,8 @@ from datetime import datetime
 from typing import Final
 
 from app.domain.kubernetes.objects import ContainerStatus, Event, ObjectCondition, Pod
-from app.domain.status.containers import ended_at, init_statuses, last_end, main_statuses
+from app.domain.status.containers import default_container, ended_at, exit_code, init_statuses, last_end, main_statuses
+from app.domain.status.main_container import still_running
 from app.domain.status.observed import PendingReason
 from app.domain.vocabulary import PendingCode
 
@@ -70,9 +71,28 @@ def diagnose_started(pod: Pod) -> PendingReason | None:
     """Return the fault that keeps a container of a started pod from running again; None if there is none.
 
     A pod stays started while the kubelet restarts its containers in place: a sidecar, or a container with
-    `restartPolicyRules` or in a pod that restarts its containers.
+    `restartPolicyRules` or in a pod that restarts its containers. It also does while some of its containers have ended
+    for good and others still run.
     """
-    return _fault((*init_statuses(pod), *main_statuses(pod)), pod.metadata.creation_timestamp)
+    return _fault((*init_statuses(pod), *main_statuses(pod)), pod.metadata.creation_timestamp) or _outlived(pod)
+
+
+def _outlived(pod: Pod) -> PendingReason | None:
+    """Return that a container has ended, and others still run: the default container, or one that failed.
+
+    A container beside it that has succeeded is done with its part, such as a set-up.
+    """
+    running, shown = still_running(pod), default_container(pod)
+    ended = [one for one in main_statuses(pod) if one.name not in running and one.state.terminated is not None]
+    told = [one for one in ended if one.name == shown or exit_code(one)]
+    if not running or not told or pod.metadata.deletion_timestamp is not None:
+        return None
+    one = min(told, key=lambda status: status.name != shown)
+    at = ended_at(one)
+    when = f" at {at.isoformat(timespec='seconds')}" if at is not None else ""
+    others = f"{', '.join(running)} still {'runs' if len(running) == 1 else 'run'}"
+    message = f"{one.name} exited with {exit_code(one)}{when}; {others}"
+    return PendingReason(code=PendingCode.CONTAINER_ENDED, message=message, since=at)
 
 
 def diagnose_lost(pod: Pod) -> PendingReason:

@@ -63,11 +63,12 @@ class PendingReason:
 class ObservedPod:
     """One pod of a job. `key` and `attempt` come from its labels.
 
-    `phase` is never Deleted. `ended` says that no container of the pod can run any more. `failed_container` is the name
-    of the container that failed first, which `exit_code` belongs to. `disruption` is the reason of the cluster if it
-    disrupted the pod. `deletion_deadline` is the deletionTimestamp: the end of the grace period, which began at
-    `deleted_at`. `followed` says that the pod has the labels by which the watch of the mirror selects pods; any other
-    pod is read again and again.
+    `phase` is never Deleted. `ended` says that no container of the pod can run any more, or that its main container has
+    ended and others are `lingering`, which only a deletion ends. `failed_container` is the name of the container that
+    failed first, which `exit_code` belongs to. `disruption` is the reason of the cluster if it disrupted the pod.
+    `deletion_deadline` is the deletionTimestamp: the end of the grace period, which began at `deleted_at`. `followed`
+    says that the pod has the labels by which the watch of the mirror selects pods; any other pod is read again and
+    again.
     """
 
     name: str
@@ -76,6 +77,7 @@ class ObservedPod:
     attempt: int
     phase: ReplicaPhase
     ended: bool
+    lingering: bool = False
     version: int = 0
     node: str | None = None
     pod_ip: str | None = None

@@ -8,7 +8,8 @@ The phases of the five systems overlap. These do not:
     Succeeded, Failed   the kubelet reported the end, which is final
     Unknown             the pod has not ended, and its node does not answer
 
-Sidecars (init containers that always restart) have no influence on the phase.
+Sidecars (init containers that always restart) have no influence on the phase. In a pod with a main container, the end
+of that one is the end of the pod, although others still run.
 """
 
 from collections.abc import Container as Collection
@@ -18,6 +19,7 @@ from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata, Pod
 from app.domain.plan import Rank
 from app.domain.status.containers import (
+    exit_code,
     exit_message,
     first_to_fail,
     has_started,
@@ -27,6 +29,7 @@ from app.domain.status.containers import (
 )
 from app.domain.status.diagnosis import diagnose, diagnose_lost, diagnose_started
 from app.domain.status.disruptions import disruption_of
+from app.domain.status.main_container import ended_main, still_running
 from app.domain.status.observed import ObservedContainer, ObservedPod, PendingReason
 from app.domain.vocabulary import ReplicaPhase
 
@@ -36,11 +39,19 @@ _FINAL: Final = {"Succeeded": ReplicaPhase.SUCCEEDED, "Failed": ReplicaPhase.FAI
 def observe_pod(pod: Pod, *, lost_nodes: Collection[str]) -> ObservedPod:
     """Return the observation of a pod. A pod with damaged labels gets a key that no plan contains."""
     metadata, status = pod.metadata, pod.status
-    phase = _phase(pod, lost_nodes)
     containers = observed_containers(pod)
-    # The kubelet stops sidecars with a signal after the other containers, so their exit codes mean nothing.
-    aside = sidecars(pod)
-    own = [container for container in containers if container.name not in aside]
+    main, has_ended = ended_main(pod), _has_ended(pod)
+    # A pod that is being deleted ends soon. Until then, its processes run.
+    lingering = main is not None and not has_ended and metadata.deletion_timestamp is None and bool(still_running(pod))
+    if main is not None and (has_ended or lingering):
+        phase = ReplicaPhase.FAILED if exit_code(main) else ReplicaPhase.SUCCEEDED
+        own = [container for container in containers if container.name == main.name]
+    else:
+        phase = _phase(pod, lost_nodes)
+        # The kubelet stops sidecars with a signal after the other containers, so their exit codes mean nothing.
+        aside = sidecars(pod)
+        own = [container for container in containers if container.name not in aside]
+    ended = has_ended or lingering
     failed = first_to_fail(own)
     reason, message = _why(pod, phase, own)
     return ObservedPod(
@@ -49,12 +60,13 @@ def observe_pod(pod: Pod, *, lost_nodes: Collection[str]) -> ObservedPod:
         key=Rank(metadata.labels.get(labels.TASK, ""), _number(metadata.labels.get(labels.TASK_RANK, ""))),
         attempt=_number(metadata.labels.get(labels.ATTEMPT, "")),
         phase=phase,
-        ended=_has_ended(pod),
+        ended=ended,
+        lingering=lingering,
         version=metadata.version,
         node=pod.spec.node_name or None,
         pod_ip=status.pod_ip or None,
         started_at=min((c.started_at for c in own if not c.init and c.started_at), default=None),
-        finished_at=max((c.finished_at for c in own if c.finished_at), default=None) if _has_ended(pod) else None,
+        finished_at=max((c.finished_at for c in own if c.finished_at), default=None) if ended else None,
         exit_code=_exit_code(own),
         failed_container=failed.name if failed is not None else None,
         reason=reason,

@@ -46,6 +46,7 @@ def plan_job(spec: MxJobSpec, manifest: Manifest, identity: JobIdentity, site: S
         fails_when_success_is_impossible=False,
         missing_scheduler=_missing_scheduler(spec, site),
         clean_up=CleanUpPolicy.NONE,
+        main_container=MXNET,
         **client_deadlines(manifest),
     )
 
