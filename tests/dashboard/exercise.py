@@ -7,7 +7,7 @@ from playwright.async_api import ElementHandle, Locator, Page
 FIELDS: Final = "input:not([type=file]):not([type=checkbox]):not([type=radio]):not([type=hidden]), textarea"
 BUTTONS: Final = "button, [role=button], [role=radio], [role=checkbox], summary"
 # They leave the view, or change jobs: for these, there are other tests.
-LEFT_OUT: Final = ("Sign out", "Reload the page", " the job", "Submit", "Delete the", "Close")
+LEFT_OUT: Final = ("Sign out", "Sign in", "Reload the page", " the job", "Submit", "Delete the", "Close")
 TYPED: Final = "1a<b>"
 KEYS: Final = ("ArrowUp", "ArrowUp", "ArrowDown", "PageUp", "Backspace")
 

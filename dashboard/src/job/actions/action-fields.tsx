@@ -43,12 +43,13 @@ function Sizes({ job, input, onChange }: Omit<ActionFieldsProps, "action">) {
   return Object.entries(job.scaling).map(([task, { replicas, min, max }], index) => {
     const size = input.sizes[task] ?? replicas;
     const error = sizeError(job, task, size);
+    const change = (wanted: number) => onChange({ ...input, sizes: { ...input.sizes, [task]: wanted } });
     return (
       <NumberField
         key={task}
         className="size"
         value={size}
-        onChange={(wanted) => onChange({ ...input, sizes: { ...input.sizes, [task]: wanted } })}
+        onChange={change}
         isInvalid={error !== ""}
         isDisabled={min === max}
         formatOptions={{ useGrouping: false, maximumFractionDigits: 0 }}
@@ -59,7 +60,10 @@ function Sizes({ job, input, onChange }: Omit<ActionFieldsProps, "action">) {
           <Button slot="decrement" className="button">
             −
           </Button>
-          <Input />
+          {/* The field itself reports a typed number only when it loses the focus. */}
+          <Input
+            onInput={(event) => /^\d+$/.test(event.currentTarget.value) && change(Number(event.currentTarget.value))}
+          />
           <Button slot="increment" className="button">
             +
           </Button>
