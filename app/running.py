@@ -8,6 +8,7 @@ import uvloop
 
 from app.connections import NotPossible
 from app.db.errors import DatabaseUnavailable, LeaseLost
+from app.domain.errors import Conflict
 from app.embedded_postgres.binaries import EmbeddedPostgresError
 from app.k8s.errors import KubeError
 from app.telemetry.logs import report_failure
@@ -38,6 +39,7 @@ def exit_status(work: Callable[[], int]) -> int:
         DatabaseUnavailable,
         KubeError,
         LeaseLost,
+        Conflict,
     ) as group:
         error: BaseException = group
         while isinstance(error, BaseExceptionGroup):

@@ -18,6 +18,7 @@ from app.db.engine import Database
 from app.db.jobs.group_commit import GroupCommit
 from app.db.jobs.rows import JobRow
 from app.db.jobs.submit import Answer, NewJob, Submitted, submit
+from app.domain.access.actors import Actor
 from app.domain.decoding import decode_json
 from app.domain.manifests.rendered import pod_bytes
 from app.domain.planning import Planner
@@ -71,7 +72,7 @@ async def of_submit(db: Database, under_load: Measured) -> dict[str, float]:
         return b""
 
     async def service() -> object:
-        return await submitter.submit(document, _NAMESPACE, actor="bench", key=None, render=render)
+        return await submitter.submit(document, _NAMESPACE, actor=Actor("bench"), key=None, render=render)
 
     whole_service = await cost(service)
     job = kept.jobs[0]
@@ -96,7 +97,7 @@ async def _commit_cost(db: Database, submitter: JobSubmitter, kept: _Kept, rende
     run = uuid4().hex[:8]  # the names of an earlier run are still reserved
     for number in range((rounds + 10) * _BATCH):
         document = generic_job(f"breakdown-{run}-{number}")
-        await submitter.submit(document, _NAMESPACE, actor="bench", key=None, render=render)
+        await submitter.submit(document, _NAMESPACE, actor=Actor("bench"), key=None, render=render)
     batches = iter(range(0, len(kept.jobs), _BATCH))
 
     async def commit() -> object:

@@ -25,6 +25,7 @@ from app.clock import SystemClock
 from app.db.jobs.group_commit import GroupCommit
 from app.db.jobs.rows import JobRow
 from app.db.jobs.submit import Answer, NewJob, Submitted
+from app.domain.access.actors import Actor
 from app.domain.decoding import decode_json, decode_yaml
 from app.domain.planning import Planner
 from app.services.submitting_jobs import JobSubmitter
@@ -73,7 +74,7 @@ class _Pipeline:
 
         began = time.process_time()
         for document in documents[half:]:
-            await self._submitter.submit(document, _NAMESPACE, actor="bench", key=None, render=keep)
+            await self._submitter.submit(document, _NAMESPACE, actor=Actor("bench"), key=None, render=keep)
         stages[_SERVICE] = (time.process_time() - began) / half
         _timed(stages, _ANSWER, lambda row: job_bytes(self._planner, row), rows)
         return stages

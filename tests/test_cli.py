@@ -237,6 +237,9 @@ async def test_tokens_from_creation_to_revocation(tmp_path: Path, database_url: 
     assert token("create", "bob", "--role", "king").returncode == 2
     assert token("create", "bob", "--all-namespaces").stdout.startswith("jg_")
     assert "bob  submitter  *  valid" in token("list").stdout
+    again = token("create", "bob", "--namespace", "a")
+    assert (again.returncode, again.stdout, again.stderr.count("\n")) == (2, "", 1)
+    assert "has the name bob" in again.stderr
     assert token("revoke", "no-such").returncode == 1
     async with gateway_process(
         database_url, embedded_cluster.kubeconfig, tmp_path / "gateway", JOBGATE_OPEN_ACCESS="false"

@@ -12,6 +12,7 @@ from app.api.job_views import JobViewCache
 from app.api.parameters import check_namespace, refuse_unknown_query
 from app.api.shared_polls import SharedPolls
 from app.db.idempotency import KeyPlace
+from app.domain.access.actors import Actor
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.errors import NotFound, no_such
 from app.services.access import Principal, Verb, require
@@ -42,9 +43,9 @@ class Caller:
         return self.api.services
 
     @property
-    def name(self) -> str:
-        """The actor that history rows and scale records name."""
-        return self.principal.name
+    def actor(self) -> Actor:
+        """The actor that history rows and scale records have."""
+        return self.principal.actor
 
     @property
     def administers(self) -> bool:
@@ -125,7 +126,7 @@ async def caller(request: Request) -> Caller:
     """Authenticate the request and refuse unknown query parameters."""
     api = api_of(request)
     principal = await api.services.access.authenticate(request.headers.get("authorization"))
-    note_actor(principal.name)
+    note_actor(principal.actor.name, principal.actor.id)
     # After the authentication, so that an unauthenticated client does not learn the parameters of a route.
     refuse_unknown_query(request)
     return Caller(request, api, principal)

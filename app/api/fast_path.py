@@ -105,5 +105,5 @@ class FastPath:
 
     async def _caller(self, request: Request) -> Caller:
         principal = await self._api.services.access.authenticate(request.headers.get("authorization"))
-        note_actor(principal.name)
+        note_actor(principal.actor.name, principal.actor.id)
         return Caller(request, self._api, principal)

@@ -9,7 +9,10 @@ from typing import Final
 
 # By name of the field in JSON.
 OF_ALL: Final[Mapping[str, str]] = {
-    "actor": "Who caused it: the name of a token, `jobgate`, `autoscaler`, or `job/<name>` for a pod of the job.",
+    "actor": "Name of who caused it: of a token or a user, `jobgate`, `autoscaler`, or `job/<name>` for a pod of the "
+    "job. Others may have the same name; `actorId` identifies the actor.",
+    "actorId": "Identity of the actor: `controller`, `autoscaler`, `anonymous`, `job:<uid>`, `token:<id>` or "
+    "`user:<issuer>#<sub>`. Null if an earlier version recorded only the name.",
     "annotations": "The annotations of the manifest.",
     "apiVersion": "The apiVersion of the manifest.",
     "attempt": "Number of the attempt, from 1.",
@@ -18,7 +21,8 @@ OF_ALL: Final[Mapping[str, str]] = {
     "containers": "The containers of the pod, init containers included.",
     "count": "How often it occurred.",
     "createdAt": "When the object was submitted.",
-    "createdBy": "Name of the token that submitted the object.",
+    "createdBy": "Name of the token or user that submitted the object. Others may have the same name.",
+    "createdById": "Identity of the token or user that submitted the object, as `actorId` of its history.",
     "decisions": "The decisions about the jobs that the caller may see.",
     "dryRun": "Always true.",
     "exitCode": "The exit code, null if there is none.",

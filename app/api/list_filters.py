@@ -9,18 +9,22 @@ from uuid import UUID
 from fastapi import Depends, Query
 from pydantic import Field
 
+from app.api.dependencies import CallerDep
 from app.api.errors import parameter_error
 from app.api.parameters import NO_NUL, Timestamp, require_utc, stated
 from app.api.resources import Resource
+from app.domain.access.actors import Actor, is_identity
 from app.domain.errors import InvalidManifest
 from app.domain.kubernetes.selectors import MAX_SELECTOR_LENGTH, SELECTOR_PATTERN, Requirement, parse_selector
 from app.domain.listing import Criteria
 
 _MAX_UIDS: Final = 100
+_ME: Final = "me"
 _TEXT: Final[dict[str, Any]] = {"min_length": 1, "max_length": 253, "pattern": NO_NUL}
 
 
 def _common_filters(  # noqa: PLR0913 - one argument for each query parameter
+    caller: CallerDep,
     *,
     kind: Annotated[
         list[Annotated[str, Field(**stated(pattern=NO_NUL))]] | None,
@@ -41,6 +45,15 @@ def _common_filters(  # noqa: PLR0913 - one argument for each query parameter
             **stated(pattern=SELECTOR_PATTERN, maxLength=MAX_SELECTOR_LENGTH),
         ),
     ] = None,
+    created_by: Annotated[
+        str | None,
+        Query(
+            alias="createdBy",
+            description="Only objects that this token or user submitted: a `createdById`, a name, or `me` for the "
+            "caller. Several may have the same name.",
+            **{**_TEXT, "max_length": 2048},
+        ),
+    ] = None,
     created_after: Annotated[Timestamp, Query(alias="createdAfter")] = None,
     created_before: Annotated[Timestamp, Query(alias="createdBefore")] = None,
     finished_after: Annotated[Timestamp, Query(alias="finishedAfter")] = None,
@@ -49,6 +62,7 @@ def _common_filters(  # noqa: PLR0913 - one argument for each query parameter
 ) -> Criteria:
     if uid and len(uid) > _MAX_UIDS:
         raise parameter_error("query", "uid", "TooMany", f"is given {len(uid)} times", f"at most {_MAX_UIDS} times")
+    creator_name, creator_id = _creator(created_by, caller.actor)
     return Criteria(
         kinds=_without_nul(kind),
         name=name,
@@ -56,6 +70,8 @@ def _common_filters(  # noqa: PLR0913 - one argument for each query parameter
         search=search,
         uids=uid or (),
         labels=_requirements(label_selector),
+        creator_name=creator_name,
+        creator_id=creator_id,
         created_after=require_utc("createdAfter", created_after),
         created_before=require_utc("createdBefore", created_before),
         finished_after=require_utc("finishedAfter", finished_after),
@@ -108,6 +124,13 @@ def filters(resource: Resource) -> Any:
         return replace(common, phases=phases, set_name=set_name)
 
     return all_filters
+
+
+def _creator(text: str | None, caller: Actor) -> tuple[str | None, str | None]:
+    """Return the name or the identity for which a filter asks."""
+    if text == _ME:
+        return None, caller.id
+    return (None, text) if text is not None and is_identity(text) else (text, None)
 
 
 def _requirements(label_selector: str | None) -> tuple[Requirement, ...]:

@@ -37,12 +37,14 @@ _PROBES: Final = {
 # By name of the field, and for one schema by its name and that of the field.
 _VALUES: Final[Mapping[str, Any]] = {
     "actor": "alice",
+    "actorId": "user:https://id.example#248289761001",
     "annotations": {},
     "apiVersion": MANIFEST["apiVersion"],
     "apiVersions": [MANIFEST["apiVersion"]],
     "attempt": 1,
     "count": 1,
     "createdBy": "alice",
+    "createdById": "user:https://id.example#248289761001",
     "deletedAt": None,
     "evidenceReason": None,
     "finishedAt": None,

@@ -171,7 +171,7 @@ class PlainPolls:
     async def _read(self, poll: _PlainPoll, last_lines: bytes) -> ShortAnswer:
         services, address = self._api.services, poll.target.address
         principal = await services.access.authenticate(poll.header(b"authorization"))
-        note_actor(principal.name)
+        note_actor(principal.actor.name, principal.actor.id)
         require_in_namespace(services.namespaces, principal, Verb.READ, address.namespace)
         rendered = await self._api.job_views.read(address, poll.target.representation)
         is_known = unchanged(poll.header(b"if-none-match"), rendered.tag)

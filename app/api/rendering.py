@@ -90,7 +90,7 @@ def as_submitted(row: JobRow | SampleRow) -> dict[str, Any]:
 
 def submission(row: JobSummary | SampleRow) -> dict[str, Any]:
     """Return the fields with the time and the author of the submission."""
-    return {"created_at": row.created_at, "created_by": row.created_by}
+    return {"created_at": row.created_at, "created_by": row.created_by, "created_by_id": row.created_by_id}
 
 
 def status_view(job: JobSummary) -> JobStatusView:
@@ -151,7 +151,8 @@ def history_fields(row: HistoryRow) -> dict[str, Any]:
         "phase": entry.phase,
         "reason": entry.reason,
         "message": entry.message,
-        "actor": entry.actor,
+        "actor": entry.actor.name,
+        "actor_id": entry.actor.id,
         "task": task,
         "rank": rank,
         "attempt": entry.attempt,

@@ -23,6 +23,7 @@ class ResourceSummaryView(View):
     """Increases with every edit of the spec, not with edits of labels and annotations."""
     created_at: datetime
     created_by: str
+    created_by_id: str | None
     deleted_at: datetime | None
     """When its deletion was requested, else null."""
     status: CommonStatusView

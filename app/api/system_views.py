@@ -184,6 +184,7 @@ class CallerView(View):
 
     name: str
     """The actor that history and scale records name."""
+    actor_id: str | None
     role: Role
     """The strongest role of the caller; `grants` says where the caller has it."""
     namespaces: list[str] | None
@@ -201,7 +202,8 @@ def caller_view(principal: Principal, served: NamespaceSet) -> CallerView:
         return (served & NamespaceSet(only=reached)).names
 
     return CallerView(
-        name=principal.name,
+        name=principal.actor.name,
+        actor_id=principal.actor.id,
         role=principal.role,
         namespaces=names(principal.namespaces),
         grants=[GrantView(role=grant.role, namespaces=names(grant.namespaces)) for grant in principal.grants],

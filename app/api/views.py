@@ -166,6 +166,7 @@ class ResourceView(ResourceStatusView):
     annotations: dict[str, str]
     created_at: datetime
     created_by: str
+    created_by_id: str | None
     spec: dict[str, Any]
     """The spec of the manifest with the field names of its own system, and with defaults filled in."""
     native_status: dict[str, Any]
@@ -300,6 +301,7 @@ class ResourceHistoryView(View):
     reason: str
     message: str
     actor: str
+    actor_id: str | None
     task: str | None
     rank: Int32 | None
     attempt: Int32 | None
@@ -326,6 +328,7 @@ class ScaleRecordView(View):
     from_replicas: Int32
     to_replicas: Int32
     actor: str
+    actor_id: str | None
     reason: str
     requested_at: datetime
     settled_at: datetime | None

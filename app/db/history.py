@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import Table
 
 from app.db.columns import Columns, columns, shared_columns
+from app.domain.access.actors import Actor
 from app.domain.plan import Rank
 from app.domain.status.records import HistoryEntry
 
@@ -31,9 +32,10 @@ class HistoryTable:
 
     def __init__(self, table: Table) -> None:
         key, _ = (column.name for column in table.primary_key)
-        self._entry = shared_columns(table, HistoryEntry)
+        self._entry = shared_columns(table, HistoryEntry).without("actor")
+        self._actor = columns(table, "actor", "actor_id")
         self._rank = columns(table, *(name for name in Rank._fields if name in table.c))
-        self.columns: Final = columns(table, key, "seq") + self._entry + self._rank
+        self.columns: Final = columns(table, key, "seq") + self._entry + self._actor + self._rank
         self.insert: Final = f"""
         INSERT INTO {table.name} ({self.columns}) SELECT {self.columns} FROM {self.columns.rows("w")}
         """  # noqa: S608  constants
@@ -43,7 +45,7 @@ class HistoryTable:
 
     def values(self, uid: UUID, seq: int, entry: HistoryEntry) -> tuple[Any, ...]:
         rank = (entry.key or (None, None)) if self._rank.names else ()
-        return (uid, seq, *self._entry.values(entry), *rank)
+        return (uid, seq, *self._entry.values(entry), entry.actor.name, entry.actor.id, *rank)
 
     def arguments(self, uid: UUID, seq: int, entry: HistoryEntry) -> list[list[Any]]:
         """The parameters of `insert` for one row."""
@@ -53,4 +55,5 @@ class HistoryTable:
         """The row that `page` returned."""
         about_replica = self._rank.names and row["task"] is not None
         key = Rank(row["task"], row["rank"]) if about_replica else None
-        return HistoryRow(seq=row["seq"], entry=HistoryEntry(key=key, **self._entry.read(row)))
+        actor = Actor(row["actor"], row["actor_id"])
+        return HistoryRow(seq=row["seq"], entry=HistoryEntry(key=key, actor=actor, **self._entry.read(row)))

@@ -70,6 +70,8 @@ def _known_values(where: Criteria, kinds: Sequence[str]) -> dict[str, Sequence[s
     known: dict[str, Sequence[str]] = {}
     if where.namespaces.names is not None:
         known["namespace"] = where.namespaces.names
+    if where.creator_id is not None:
+        known["created_by_id"] = [where.creator_id]
     if where.set_name is not None:
         known["set_name"] = [where.set_name]
     if kinds:

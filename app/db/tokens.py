@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from app.db.columns import record_columns
 from app.db.engine import Database
+from app.domain.errors import Conflict, shorten
 from app.models.requests import api_tokens
 
 PREFIX = "jg"
@@ -40,6 +41,10 @@ class Token:
 
 
 _COLUMNS: Final = record_columns(api_tokens, Token)
+# Tokens of earlier versions may have equal names, so a unique index could not be built. The lock stops other creations
+# until the commit.
+_LOCK = "LOCK TABLE api_tokens IN SHARE ROW EXCLUSIVE MODE"
+_LIVES = "SELECT id FROM api_tokens WHERE name = $1 AND revoked_at IS NULL"
 _CREATE = """
 INSERT INTO api_tokens (id, name, secret_hash, role, namespaces, created_at) VALUES ($1, $2, $3, $4, $5, $6)
 """
@@ -59,10 +64,19 @@ class NewToken(NamedTuple):
 
 
 async def create(db: Database, *, name: str, role: str, namespaces: Sequence[str], now: datetime) -> NewToken:
-    """Create a token."""
+    """Create a token.
+
+    Raises:
+        Conflict: a token that is not revoked has the name.
+    """
     token = Token(id=_random(_ID_LENGTH), name=name, role=role, namespaces=list(namespaces), created_at=now)
     secret = _random(_SECRET_LENGTH)
-    async with db.read() as connection:
+    async with db.begin() as connection:
+        await connection.execute(_LOCK)
+        holder = await connection.fetchval(_LIVES, name)
+        if holder is not None:
+            detail = f"the token {holder} has the name {shorten(name)}: choose another name, or revoke that token"
+            raise Conflict(detail, code="NameTaken")
         await connection.execute(_CREATE, token.id, name, _hash(secret), role, list(namespaces), now)
     return NewToken(token, f"{PREFIX}_{token.id}_{secret}")
 

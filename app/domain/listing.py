@@ -25,6 +25,8 @@ class ListItem:
     phase: str
     labels: Mapping[str, str]
     created_at: datetime
+    created_by: str = ""
+    created_by_id: str | None = None
     finished_at: datetime | None = None
     set_name: str = ""
     deleted: bool = False
@@ -40,6 +42,8 @@ class Criteria:
     name: str | None = None
     prefix: str | None = None
     search: str | None = None
+    creator_name: str | None = None
+    creator_id: str | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
     phases: Sequence[str] = ()
@@ -58,6 +62,8 @@ class Criteria:
             and (self.name is None or item.name == self.name)
             and item.name.startswith(self.prefix or "")
             and (self.search or "") in item.name
+            and self.creator_name in (None, item.created_by)
+            and self.creator_id in (None, item.created_by_id)
             and _within(item.created_at, self.created_after, self.created_before)
         )
 

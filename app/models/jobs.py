@@ -49,10 +49,12 @@ jobs = Table(
     number_column("planned_pods", default=0),
     time_column("created_at"),
     text_column("created_by"),
+    text_column("created_by_id", nullable=True),
     uid_column("retry_of", nullable=True),
     *trace_columns(),
     time_column("cancel_requested_at", nullable=True),
     text_column("cancel_requested_by", nullable=True),
+    text_column("cancel_requested_by_id", nullable=True),
     text_column("cancel_reason", nullable=True),
     time_column("remove_requested_at", nullable=True),
     time_column("deleted_at", nullable=True),
@@ -74,7 +76,9 @@ jobs = Table(
 
 `version` increases with every change and makes the ETag, `generation` with changes of the spec as in Kubernetes,
 `intent_version` with every request of a client, and `status_version` with writes of the controller. `intent_at` is the
-time of the last request, or null once a decision has observed it. `posted` is the record of the manifest as it was
+time of the last request, or null once a decision has observed it. Columns that end with `by_id` or
+`actor_id` have the id of the actor whose name is in the column beside them; it is null where only the name is known.
+`posted` is the record of the manifest as it was
 posted (`app/domain/posted.py`), or null if that is not known. `status` has the fields of the status without a column
 that differ from their defaults. `reported` is the last report of the job's own pods.
 Indexed columns, except `wake_at`, change only a few times in the life of a job, so that most status updates do not
@@ -85,6 +89,7 @@ _NEWEST_FIRST = (desc(jobs.c.created_at), desc(jobs.c.uid))
 
 JOB_LISTS: dict[str, tuple[tuple[str, ...], bool]] = {
     "jobs_listed": ((), True),
+    "jobs_listed_by_creator": (("created_by_id",), True),
     "jobs_listed_by_namespace": (("namespace",), True),
     "jobs_listed_by_kind": (("kind", "ended"), True),
     "jobs_listed_by_namespace_and_kind": (("namespace", "kind", "ended"), True),
@@ -167,6 +172,7 @@ status_history = Table(
     text_column("reason"),
     text_column("message"),
     text_column("actor"),
+    text_column("actor_id", nullable=True),
     text_column("task", nullable=True),
     Column("rank", Integer, nullable=True),
     Column("attempt", Integer, nullable=True),
@@ -182,6 +188,7 @@ scale_records = Table(
     Column("from_replicas", Integer, nullable=False),
     Column("to_replicas", Integer, nullable=False),
     text_column("actor"),
+    text_column("actor_id", nullable=True),
     text_column("reason"),
     time_column("requested_at"),
     time_column("settled_at", nullable=True),

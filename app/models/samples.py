@@ -37,9 +37,11 @@ samples = Table(
     number_column("event_count", default=0),
     time_column("created_at"),
     text_column("created_by"),
+    text_column("created_by_id", nullable=True),
     *trace_columns(),
     time_column("delete_requested_at", nullable=True),
     text_column("delete_requested_by", nullable=True),
+    text_column("delete_requested_by_id", nullable=True),
     time_column("gone_at", nullable=True),
     text_column("phase"),
     text_column("reason"),
@@ -112,6 +114,7 @@ sample_history = Table(
     text_column("reason"),
     text_column("message"),
     text_column("actor"),
+    text_column("actor_id", nullable=True),
 )
 """The history of samples, numbered from 1 without gaps for each sample."""
 

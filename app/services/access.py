@@ -18,6 +18,7 @@ from typing_extensions import override
 from app.clock import Clock
 from app.db import tokens
 from app.db.engine import Database
+from app.domain.access.actors import ANONYMOUS, Actor
 from app.domain.access.credentials import Role
 from app.domain.access.grants import Grant, namespaces_of, strongest, union
 from app.domain.access.namespaces import NamespaceSet
@@ -54,14 +55,14 @@ class Principal:
 
     Args:
         id: the id of the token, or of the user at the OIDC issuer. Idempotency keys of different ids never conflict.
-        name: the actor in history rows.
+        actor: the name and the identity that records have.
         grants: the roles of the caller and the namespaces in which it has them; at least one.
         expires_at: when the token ceases to be accepted; None if it stays valid until it is revoked.
         is_revocable: whether Postgres can revoke or change the token. A signed token is valid until it expires.
     """
 
     id: str
-    name: str
+    actor: Actor
     grants: tuple[Grant, ...]
     expires_at: datetime | None = None
     is_revocable: bool = True
@@ -141,7 +142,7 @@ class Access(Protocol):
 class OpenAccess(Access):
     """Treats each caller as an admin of all namespaces. Only for a loopback interface."""
 
-    _anonymous = Principal(id="", name="anonymous", grants=(Grant(Role.ADMIN),))
+    _anonymous = Principal(id="", actor=ANONYMOUS, grants=(Grant(Role.ADMIN),))
 
     @override
     async def authenticate(self, authorization: str | None) -> Principal:
@@ -202,7 +203,11 @@ class TokenAccess(Access):
 
 
 def _principal(token: tokens.Token) -> Principal:
-    return Principal(id=token.id, name=token.name, grants=(Grant(Role(token.role), namespaces_of(token.namespaces)),))
+    return Principal(
+        id=token.id,
+        actor=Actor.token(token.id, token.name),
+        grants=(Grant(Role(token.role), namespaces_of(token.namespaces)),),
+    )
 
 
 def bearer(authorization: str | None, max_length: int = _MAX_TOKEN_LENGTH) -> str:

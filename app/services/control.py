@@ -10,6 +10,7 @@ from app.clock import Clock
 from app.db.engine import Database
 from app.db.jobs import edits
 from app.db.jobs.rows import STORED_JOBS, JobRow
+from app.domain.access.actors import Actor
 from app.domain.dialects.base import Accepted, Scaling
 from app.domain.dialects.envelope import postable
 from app.domain.errors import Conflict, InvalidManifest
@@ -48,7 +49,9 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
         return row.status.gone_at is not None
 
     @override
-    async def remove(self, row: JobRow, *, actor: str, at: datetime, reason: str, precondition: Precondition) -> JobRow:
+    async def remove(
+        self, row: JobRow, *, actor: Actor, at: datetime, reason: str, precondition: Precondition
+    ) -> JobRow:
         """Cancel the job if it is live, and request the removal of its objects."""
         return await edits.request_remove(
             self._db, row.uid, actor=actor, at=at, delete=True, reason=reason, check=precondition
@@ -64,7 +67,7 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
         name: str,
         wanted: SizesWanted,
         *,
-        actor: str,
+        actor: Actor,
         reason: str = "",
         precondition: Precondition,
     ) -> Changed[JobRow]:
@@ -85,7 +88,7 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
         name: str,
         deltas: Mapping[str, int],
         *,
-        actor: str,
+        actor: Actor,
         reason: str = "",
         precondition: Precondition,
     ) -> Changed[JobRow]:
@@ -100,7 +103,7 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
         return await self.edit(request)
 
     async def pause(
-        self, namespace: str, name: str, *, paused: bool, actor: str, message: str, precondition: Precondition
+        self, namespace: str, name: str, *, paused: bool, actor: Actor, message: str, precondition: Precondition
     ) -> Changed[JobRow]:
         """Pause or resume the job. A job that is in this state does not change."""
 
@@ -122,7 +125,7 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
         )
 
     async def cancel(
-        self, namespace: str, name: str, *, actor: str, reason: str, precondition: Precondition
+        self, namespace: str, name: str, *, actor: Actor, reason: str, precondition: Precondition
     ) -> Changed[JobRow]:
         """Request the end of a live job, or of the replicas that still run after the end. A second request changes
         nothing.
@@ -204,7 +207,7 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
         return self._planner.read(row.manifest, row.uid, row.generation)
 
     def _scale_request(
-        self, namespace: str, name: str, sizes: _Sizes, actor: str, reason: str, precondition: Precondition
+        self, namespace: str, name: str, sizes: _Sizes, actor: Actor, reason: str, precondition: Precondition
     ) -> EditRequest[JobRow]:
         def require_live(job: JobRow) -> None:
             precondition(job)

@@ -12,6 +12,7 @@ from app.db.engine import Database
 from app.db.jobs import edits, replicas
 from app.db.jobs.rows import STORED_JOBS, JobRow
 from app.db.resources import StoredRow
+from app.domain.access.actors import Actor
 from app.domain.access.credentials import is_credential_of
 from app.domain.dialects.di_job import DIJobDialect, members
 from app.domain.errors import Conflict, InvalidManifest, NotFound, Unauthenticated
@@ -21,9 +22,9 @@ from app.services.control import JobControl
 _REASON: Final = "requested by the job itself"
 
 
-def actor_of(job: JobRow) -> str:
+def actor_of(job: JobRow) -> Actor:
     """Return the actor of requests with the token of the job."""
-    return f"job/{job.name}"
+    return Actor.job(str(job.uid), job.name)
 
 
 class DiServer:

@@ -15,6 +15,7 @@ from app.db import resources
 from app.db.engine import Database
 from app.db.history import EDITED
 from app.db.resources import Check, Row, Stored, StoredRow
+from app.domain.access.actors import Actor
 from app.domain.dialects.envelope import postable
 from app.domain.errors import FieldError, InvalidManifest, PreconditionFailed, Unavailable, no_such
 from app.domain.plan import Manifest
@@ -56,7 +57,7 @@ class EditRequest(Generic[Row]):
     namespace: str
     name: str
     change: Callable[[Row], Any]
-    actor: str
+    actor: Actor
     reason: str = EDITED
     message: str = ""
     precondition: Callable[[Row], None]
@@ -103,7 +104,7 @@ class Editor(ABC, Generic[Row, _Edit]):
         """Store the edit. Raise PreconditionFailed if the row has another version by then."""
 
     @abstractmethod
-    async def remove(self, row: Row, *, actor: str, at: datetime, reason: str, precondition: Precondition) -> Row:
+    async def remove(self, row: Row, *, actor: Actor, at: datetime, reason: str, precondition: Precondition) -> Row:
         """Request the deletion of the object. Check the precondition when the row is locked."""
 
     @abstractmethod
@@ -120,7 +121,7 @@ class Editor(ABC, Generic[Row, _Edit]):
         name: str,
         document: Manifest,
         *,
-        actor: str,
+        actor: Actor,
         precondition: Precondition,
         administers: bool = False,
     ) -> Changed[Row]:
@@ -147,7 +148,7 @@ class Editor(ABC, Generic[Row, _Edit]):
         name: str,
         patch: dict[str, Any],
         *,
-        actor: str,
+        actor: Actor,
         precondition: Precondition,
         administers: bool = False,
     ) -> Changed[Row]:
@@ -170,7 +171,7 @@ class Editor(ABC, Generic[Row, _Edit]):
         )
 
     async def delete(
-        self, namespace: str, name: str, *, actor: str, reason: str = "", precondition: Precondition
+        self, namespace: str, name: str, *, actor: Actor, reason: str = "", precondition: Precondition
     ) -> Changed[Row]:
         """Request the deletion. Record and history stay. A second request changes nothing."""
         row = await self.current(namespace, name)

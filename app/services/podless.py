@@ -19,6 +19,7 @@ from app.db.samples import edits
 from app.db.samples.controller import MountingJob
 from app.db.samples.edits import NewSample, SampleEdit
 from app.db.samples.rows import SampleRow, sample_events, stored_as
+from app.domain.access.actors import Actor
 from app.domain.cache.specs.limits import CacheLimits
 from app.domain.dialects.changes import is_respecified
 from app.domain.kinds.base import PodlessKind
@@ -65,7 +66,7 @@ class PodlessSubmitter(Submitter[PodlessDraft, NewSample, SampleRow]):
         return replace(draft, posted=record(draft.manifest, posted))
 
     @override
-    def new(self, prepared: PodlessDraft, actor: str, retry_of: UUID | None = None) -> NewSample:
+    def new(self, prepared: PodlessDraft, actor: Actor, retry_of: UUID | None = None) -> NewSample:
         manifest = prepared.manifest
         return NewSample(
             uid=self.draw_uid(),
@@ -78,7 +79,8 @@ class PodlessSubmitter(Submitter[PodlessDraft, NewSample, SampleRow]):
             set_name=prepared.set_name,
             labels=prepared.labels,
             created_at=self._clock.now(),
-            created_by=actor,
+            created_by=actor.name,
+            created_by_id=actor.id,
             **trace_context.columns_of(trace_context.current()),
         )
 
@@ -136,7 +138,7 @@ class PodlessEditor(Editor[SampleRow, SampleEdit]):
 
     @override
     async def remove(
-        self, row: SampleRow, *, actor: str, at: datetime, reason: str, precondition: Precondition
+        self, row: SampleRow, *, actor: Actor, at: datetime, reason: str, precondition: Precondition
     ) -> SampleRow:
         """Request the deletion. A SampleJob has no objects in the cluster and is gone at once."""
         return await edits.request_deletion(self._db, row.uid, actor=actor, at=at, reason=reason, check=precondition)

@@ -19,6 +19,7 @@ from app.clock import Clock
 from app.db.idempotency import KeyConflict, KeyInFlight, Replayed
 from app.db.jobs.submit import Answer, NameTaken
 from app.db.resources import Row
+from app.domain.access.actors import Actor
 from app.domain.errors import Conflict, DomainError, FieldError, Forbidden, InvalidManifest, Problems
 from app.domain.kinds.posted_metadata import SUFFIX_ALPHABET, SUFFIX_LENGTH
 from app.domain.plan import Manifest
@@ -115,7 +116,7 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
         """
 
     @abstractmethod
-    def new(self, prepared: _Prepared, actor: str, retry_of: UUID | None = None) -> _New:
+    def new(self, prepared: _Prepared, actor: Actor, retry_of: UUID | None = None) -> _New:
         """Return the argument of `store`. `retry_of` is the uid of the object that this one repeats."""
 
     @abstractmethod
@@ -152,7 +153,7 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
         document: Manifest,
         namespace: str,
         *,
-        actor: str,
+        actor: Actor,
         key: RequestKey | None,
         render: Callable[[Row], bytes],
         retry_of: UUID | None = None,
@@ -207,7 +208,7 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
         documents: Sequence[Manifest],
         namespace: str,
         *,
-        actor: str,
+        actor: Actor,
         key: RequestKey | None,
         render: Callable[[Row], bytes],
         join: Join,
@@ -232,7 +233,7 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
         return CreatedTogether(body=self._first_answer(refused, attempt.prepared, alone=False).answer, replayed=True)
 
     def _joined(
-        self, prepared: Sequence[_Prepared], actor: str, render: Callable[[Row], bytes], join: Join
+        self, prepared: Sequence[_Prepared], actor: Actor, render: Callable[[Row], bytes], join: Join
     ) -> "_Attempt[_Prepared, _New]":
         news = [self.new(one, actor) for one in prepared]
         return _Attempt(prepared=prepared, news=news, body=join([render(self.as_stored(new)) for new in news]))

@@ -14,6 +14,7 @@ from app.clock import Clock
 from app.db.jobs.group_commit import GroupCommit
 from app.db.jobs.rows import JobRow
 from app.db.jobs.submit import Answer, NameTaken, NewJob, Submitted
+from app.domain.access.actors import Actor
 from app.domain.errors import FieldError, InvalidManifest
 from app.domain.manifests.rendered import reserved_names
 from app.domain.plan import JobPlan, Manifest
@@ -96,7 +97,7 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
         )
 
     @override
-    def new(self, prepared: PreparedJob, actor: str, retry_of: UUID | None = None) -> NewJob:
+    def new(self, prepared: PreparedJob, actor: Actor, retry_of: UUID | None = None) -> NewJob:
         # The answer and the first reconcile read it.
         self._planner.keep(prepared.draft.accepted, prepared.uid, generation=1, text=prepared.text)
         manifest, pods = prepared.manifest, prepared.plan.size
@@ -111,7 +112,8 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
             posted=prepared.posted,
             labels=manifest["metadata"].get("labels", {}),
             created_at=self._clock.now(),
-            created_by=actor,
+            created_by=actor.name,
+            created_by_id=actor.id,
             names=prepared.names,
             retry_of=retry_of,
             status=_first_status(pods),
@@ -138,9 +140,11 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
             version=1,
             created_at=new.created_at,
             created_by=new.created_by,
+            created_by_id=new.created_by_id,
             retry_of=new.retry_of,
             cancel_requested_at=None,
             cancel_requested_by=None,
+            cancel_requested_by_id=None,
             cancel_reason=None,
             remove_requested_at=None,
             deleted_at=None,

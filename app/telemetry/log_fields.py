@@ -19,6 +19,7 @@ class RequestFields:
 
     request_id: str = ""
     actor: str = ""
+    actor_id: str = ""
     job: str = ""
 
 
@@ -45,11 +46,11 @@ def set_request(fields: RequestFields) -> None:
     _request.set(fields)
 
 
-def note_actor(name: str) -> None:
+def note_actor(name: str, identity: str | None) -> None:
     """Note who sent the current request."""
     fields = _request.get()
     if fields is not None:
-        fields.actor = name
+        fields.actor, fields.actor_id = name, identity or ""
 
 
 def note_job(uid: str) -> None:
@@ -64,7 +65,8 @@ def add_surroundings(_: object, __: str, event: MutableMapping[str, Any]) -> Mut
     event.setdefault("process", _Process.name)
     request = _request.get()
     if request is not None:
-        for name, value in (("request_id", request.request_id), ("actor", request.actor), ("job", request.job)):
+        for name in ("request_id", "actor", "actor_id", "job"):
+            value = getattr(request, name)
             if value:
                 event.setdefault(name, value)
     trace = trace_context.current()

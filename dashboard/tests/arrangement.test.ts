@@ -20,6 +20,7 @@ function job(name: string, facts: Partial<JobSummary> & { phase?: string; starte
     name,
     kind: "GenericJob",
     createdBy: "alice",
+    createdById: "token:Zk3vQ8xY1b",
     createdAt: "2026-01-31T12:00:00Z",
     status: { phase, startedAt: started, finishedAt: ended, aggregate: none },
     ...rest,

@@ -31,6 +31,7 @@ function jobOf(facts: Facts = {}): Job {
     deletedAt: facts.deletedAt ?? null,
     createdAt: "2026-01-02T03:04:05Z",
     createdBy: "alice",
+    createdById: "token:Zk3vQ8xY1b",
     labels: {},
     annotations: {},
     conditions: [],

@@ -118,7 +118,10 @@ def list_text(items: Sequence[Listed], now: datetime, *, all_namespaces: bool, w
         rows = [[one.namespace, *row] for one, row in zip(items, rows, strict=True)]
     if wide:
         header += ["CREATED BY", "UID", "MESSAGE"]
-        rows = [[*row, one.created_by, one.uid, shortened(why(one))] for one, row in zip(items, rows, strict=True)]
+        rows = [
+            [*row, actor_text(one.created_by, one.created_by_id), one.uid, shortened(why(one))]
+            for one, row in zip(items, rows, strict=True)
+        ]
     return table(header, rows)
 
 
@@ -171,10 +174,26 @@ def _run(pod: Replica | Attempt, now: datetime) -> list[str]:
     ]
 
 
+def actor_text(name: str, identity: str | None) -> str:
+    """Return the name with the kind of a token or a user, which may have the name of any other actor."""
+    kind = (identity or "").partition(":")[0]
+    return f"{name} ({kind})" if kind in {"token", "user"} else name
+
+
 def history_text(rows: Sequence[History]) -> str:
     return table(
         ["TIME", "PHASE", "REASON", "REPLICA", "ACTOR", "MESSAGE"],
-        [[clock(row.at), row.phase, row.reason, _place(row), row.actor, shortened(row.message)] for row in rows],
+        [
+            [
+                clock(row.at),
+                row.phase,
+                row.reason,
+                _place(row),
+                actor_text(row.actor, row.actor_id),
+                shortened(row.message),
+            ]
+            for row in rows
+        ],
     )
 
 
@@ -224,13 +243,15 @@ def describe_text(
 ) -> str:
     """Return the text of `jobgate describe`. Only SampleSets have dependents."""
     status = job.status
+    # The whole identity, since this page is about one object.
+    creator = job.created_by + (f", {job.created_by_id}" if job.created_by_id else "")
     fields = [
         ("Name", job.name),
         ("Namespace", job.namespace),
         ("Kind", f"{job.kind} ({job.api_version})"),
         ("UID", job.uid),
         ("Labels", ", ".join(f"{name}={value}" for name, value in sorted(job.labels.items())) or "-"),
-        ("Created", f"{clock(job.created_at)} by {job.created_by} ({age(job.created_at, now)} ago)"),
+        ("Created", f"{clock(job.created_at)} by {creator} ({age(job.created_at, now)} ago)"),
         ("Started", clock(status.started_at)),
         ("Finished", clock(status.finished_at)),
         ("Phase", (status.phase or "New") + (f" ({status.reason})" if status.reason else "")),

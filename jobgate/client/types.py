@@ -167,6 +167,7 @@ class Job(Struct, frozen=True, kw_only=True, rename="camel"):
     annotations: dict[str, str]
     created_at: datetime
     created_by: str
+    created_by_id: str | None = None
     spec: dict[str, Any]
     native_status: dict[str, Any]
     retry_of: str | None = None
@@ -196,6 +197,7 @@ class JobSummary(Struct, frozen=True, kw_only=True, rename="camel"):
     generation: int
     created_at: datetime
     created_by: str
+    created_by_id: str | None = None
     deleted_at: datetime | None = None
     status: Status
     labels: dict[str, str]
@@ -292,6 +294,7 @@ class SampleSet(Struct, frozen=True, kw_only=True, rename="camel"):
     annotations: dict[str, str]
     created_at: datetime
     created_by: str
+    created_by_id: str | None = None
     spec: dict[str, Any]
     native_status: dict[str, Any]
     nodes: list[SampleNode]
@@ -320,6 +323,7 @@ class SampleSetSummary(Struct, frozen=True, kw_only=True, rename="camel"):
     generation: int
     created_at: datetime
     created_by: str
+    created_by_id: str | None = None
     deleted_at: datetime | None = None
     status: SampleSetState
 
@@ -375,6 +379,7 @@ class SampleJob(Struct, frozen=True, kw_only=True, rename="camel"):
     annotations: dict[str, str]
     created_at: datetime
     created_by: str
+    created_by_id: str | None = None
     spec: dict[str, Any]
     native_status: dict[str, Any]
 
@@ -402,6 +407,7 @@ class SampleJobSummary(Struct, frozen=True, kw_only=True, rename="camel"):
     generation: int
     created_at: datetime
     created_by: str
+    created_by_id: str | None = None
     deleted_at: datetime | None = None
     status: SampleJobState
 
@@ -516,6 +522,7 @@ class History(Struct, frozen=True, kw_only=True, rename="camel"):
     reason: str
     message: str
     actor: str
+    actor_id: str | None = None
     task: str | None = None
     rank: int | None = None
     attempt: int | None = None
@@ -563,6 +570,7 @@ class ScaleRecord(Struct, frozen=True, kw_only=True, rename="camel"):
     from_replicas: int
     to_replicas: int
     actor: str
+    actor_id: str | None = None
     reason: str
     requested_at: datetime
     settled_at: datetime | None = None
@@ -823,6 +831,7 @@ class Caller(Struct, frozen=True, kw_only=True, rename="camel"):
     """The caller of the request, and what its token permits."""
 
     name: str
+    actor_id: str | None = None
     role: str
     namespaces: list[str] | None = None
     grants: list[Grant]

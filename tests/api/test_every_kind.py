@@ -18,7 +18,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 COMMON = {
     *("uid", "namespace", "name", "kind", "apiVersion", "labels", "annotations", "generation", "createdAt"),
-    *("createdBy", "deletedAt", "spec", "status", "nativeStatus", "conditions"),
+    *("createdBy", "createdById", "deletedAt", "spec", "status", "nativeStatus", "conditions"),
 }
 STATUS = {"uid", "namespace", "name", "kind", "generation", "deletedAt", "status", "conditions"}
 NO_UID = "00000000-0000-4000-8000-000000000000"

@@ -12,7 +12,18 @@ from tests.support.gateway import Gateway, jobs_path, manifest
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-FIELDS = {"uid", "namespace", "name", "kind", "generation", "createdAt", "createdBy", "deletedAt", "status"}
+FIELDS = {
+    "uid",
+    "namespace",
+    "name",
+    "kind",
+    "generation",
+    "createdAt",
+    "createdBy",
+    "createdById",
+    "deletedAt",
+    "status",
+}
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx2
 import pytest
@@ -193,7 +194,7 @@ def assert_denied(route: Route, ended: Ended, code: str, status: int) -> None:
 async def test_a_revoked_token_ends_the_request(route: Route, served: tuple[Gateway, Uids]) -> None:
     gateway, uids = served
     token, text = await tokens.create(
-        gateway.db, name="t", role="viewer", namespaces=[NAMESPACE], now=gateway.services.clock.now()
+        gateway.db, name=f"t {uuid4()}", role="viewer", namespaces=[NAMESPACE], now=gateway.services.clock.now()
     )
     async with waiting_request(gateway, route, uids, {"Authorization": f"Bearer {text}"}) as request:
         assert await tokens.revoke(gateway.db, token.id, gateway.services.clock.now())
@@ -205,7 +206,7 @@ async def test_a_revoked_token_ends_the_request(route: Route, served: tuple[Gate
 async def test_a_narrowed_token_ends_the_request(route: Route, served: tuple[Gateway, Uids]) -> None:
     gateway, uids = served
     token, text = await tokens.create(
-        gateway.db, name="t", role="viewer", namespaces=[NAMESPACE], now=gateway.services.clock.now()
+        gateway.db, name=f"t {uuid4()}", role="viewer", namespaces=[NAMESPACE], now=gateway.services.clock.now()
     )
     async with (
         waiting_request(gateway, route, uids, {"Authorization": f"Bearer {text}"}) as request,

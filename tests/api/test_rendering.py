@@ -16,6 +16,7 @@ from app.clock import SystemClock
 from app.db.jobs.group_commit import GroupCommit
 from app.db.jobs.replicas import StoredReplica
 from app.db.jobs.rows import JobRow
+from app.domain.access.actors import Actor
 from app.domain.dialects.envelope import postable
 from app.domain.dialects.registry import DIALECTS
 from app.domain.plan import Rank
@@ -42,7 +43,7 @@ async def new_row(document: dict[str, Any]) -> JobRow:
     submitter = JobSubmitter(no_commit, PLANNER, SystemClock(), lambda: None, random.Random(7))
     metadata = {"name": "one", "labels": {"team": "a"}, "annotations": {"note": 'tab\t quote" \u2028 ü 😀 \x7f'}}
     prepared = await submitter.prepare({**document, "metadata": metadata}, "team", administers=True)
-    return submitter.as_stored(submitter.new(prepared, "me"))
+    return submitter.as_stored(submitter.new(prepared, Actor("me", "token:1")))
 
 
 def a_failed_status(row: JobRow) -> JobRow:

@@ -10,6 +10,7 @@ import httpx2
 import pytest
 
 from app.db.jobs import edits, scale_records
+from app.domain.access.actors import Actor
 from app.domain.dialects import registry
 from app.domain.plan import Rank
 from app.domain.status.records import Attempt, Replica
@@ -70,6 +71,7 @@ async def test_a_scale_is_an_edit_with_a_record(gateway: Gateway) -> None:
         "fromReplicas": 2,
         "toReplicas": 4,
         "actor": "anonymous",
+        "actorId": "anonymous",
         "reason": "the queue is long",
         "settledAt": None,
         "outcome": None,
@@ -207,7 +209,7 @@ async def test_concurrent_additions_all_count(gateway: Gateway) -> None:
     await submit(gateway, sizes={"worker": 1})
     add = gateway.services.control.add
     await asyncio.gather(
-        *(add(NAMESPACE, "hello", {"worker": 1}, actor="pod", precondition=lambda _: None) for _ in range(4))
+        *(add(NAMESPACE, "hello", {"worker": 1}, actor=Actor("pod"), precondition=lambda _: None) for _ in range(4))
     )
     assert sizes((await gateway.client.get(HELLO)).json()) == {"worker": 5}
     assert [(one["fromReplicas"], one["toReplicas"]) for one in await records(gateway)] == [

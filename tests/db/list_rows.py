@@ -15,13 +15,14 @@ from app.domain.listing import ListItem
 from tests.db.factories import NOW
 
 FILL_JOBS = """
-INSERT INTO jobs (uid, namespace, name, kind, api_version, manifest, labels, created_at, created_by, phase, reason,
-                  message, quiet, finished_at, deleted_at)
+INSERT INTO jobs (uid, namespace, name, kind, api_version, manifest, labels, created_at, created_by, created_by_id,
+                  phase, reason, message, quiet, finished_at, deleted_at)
 SELECT md5(n::text)::uuid, (ARRAY['team-a', 'team-a', 'team-b', 'kube-system', 'team-c'])[1 + n % 5],
        CASE WHEN n % 700 = 4 THEN 'rare-' ELSE 'job-' END || md5(n::text),
        CASE WHEN n % 900 = 6 THEN 'MxJob' ELSE 'GenericJob' END, 'v1', '{}',
        jsonb_build_object('team', 'vision', 'tier', 't' || n % 3) || CASE WHEN n % 800 = 10 THEN '{"rare": "yes"}' ELSE
-       '{}'::jsonb END, $1::timestamptz + n / 2 * interval '1 second', 'me', phase, '', '', true,
+       '{}'::jsonb END, $1::timestamptz + n / 2 * interval '1 second', 'me',
+       CASE WHEN n % 1000 = 14 THEN 'token:rare' WHEN n % 2 = 0 THEN 'token:often' END, phase, '', '', true,
        CASE WHEN phase <> 'Running' THEN $1::timestamptz + n * interval '1 second' END,
        CASE WHEN n % 4 = 1 THEN now() END
 FROM (SELECT n, CASE WHEN n % 600 = 11 THEN 'Running' WHEN n % 500 = 12 THEN 'Failed' ELSE 'Succeeded' END AS phase
@@ -61,6 +62,11 @@ FILTERS: dict[str, dict[str, Any]] = {
     "prefix": {"prefix": "job-"},
     "rare prefix": {"prefix": "rare-"},
     "search": {"search": "ab"},
+    "creator": {"creator_id": "token:often"},
+    "rare creator": {"creator_id": "token:rare"},
+    "absent creator": {"creator_id": "user:https://id.example#nobody"},
+    "name of the creator": {"creator_name": "me"},
+    "absent name of the creator": {"creator_name": "you"},
     "absent search": {"search": "nothing"},
     "uids": {"uids": [UUID("c4ca4238a0b923820dcc509a6f75849b"), UUID("c81e728d9d4c2f636f067f89cc14862c")]},
     "deleted": {"deleted": True},
@@ -127,8 +133,8 @@ def rows_read(plan: dict[str, Any]) -> int:
 async def stored_items(connection: Any) -> list[ListItem]:
     """The jobs as filters see them, in the order of lists."""
     rows = await connection.fetch(
-        "SELECT uid, namespace, name, kind, phase, labels, created_at, finished_at, deleted_at FROM jobs "
-        "ORDER BY created_at DESC, uid DESC"
+        "SELECT uid, namespace, name, kind, phase, labels, created_at, created_by, created_by_id, finished_at, "
+        "deleted_at FROM jobs ORDER BY created_at DESC, uid DESC"
     )
     return [
         ListItem(deleted=row["deleted_at"] is not None, labels=json.loads(row["labels"]), **_taken(row)) for row in rows
@@ -136,5 +142,5 @@ async def stored_items(connection: Any) -> list[ListItem]:
 
 
 def _taken(row: Any) -> dict[str, Any]:
-    names = ("uid", "namespace", "name", "kind", "phase", "created_at", "finished_at")
+    names = ("uid", "namespace", "name", "kind", "phase", "created_at", "created_by", "created_by_id", "finished_at")
     return {name: row[name] for name in names}

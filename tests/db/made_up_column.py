@@ -12,6 +12,7 @@ from app.db.jobs import controller, edits, reads, scale_records
 from app.db.jobs.rows import STORED_JOBS
 from app.db.jobs.submit import NewJob
 from app.db.samples.rows import stored_as
+from app.domain.access.actors import Actor
 from app.domain.cache.kinds import SAMPLE_SET
 from app.domain.plan import Rank
 from app.domain.status.records import Attempt, Condition, JobStatus
@@ -48,7 +49,7 @@ async def check_submission(db: Database) -> UUID:
 async def check_scale_record(db: Database, uid: UUID) -> None:
     scale = with_value(edits.ScaleChange(task="worker", from_replicas=1, to_replicas=2, reason="more"), "scale")
     manifest = factories.new_job().manifest
-    await edits.edit(db, uid, edits.JobEdit(manifest=manifest, labels={}, actor="me", at=NOW, scales=[scale]))
+    await edits.edit(db, uid, edits.JobEdit(manifest=manifest, labels={}, actor=Actor("me"), at=NOW, scales=[scale]))
     assert [value_of(record) for record in await scale_records.page(db, uid, limit=9)] == ["scale"]
 
 

@@ -1,9 +1,12 @@
 """A token opens what it was made for until it is revoked, and the database could not tell its secret."""
 
+import asyncio
+
 import pytest
 
 from app.db import tokens
 from app.db.engine import Database
+from app.domain.errors import Conflict
 from tests.db.factories import NOW, later
 
 
@@ -18,6 +21,20 @@ async def test_a_token_is_verified_listed_touched_and_revoked(db: Database) -> N
     assert await tokens.revoke(db, token.id, later(30))
     assert await tokens.verify(db, text) is None
     assert not await tokens.revoke(db, "nobody", NOW)
+
+
+async def test_two_live_tokens_never_have_the_same_name(db: Database) -> None:
+    async def create(name: str) -> tokens.NewToken:
+        return await tokens.create(db, name=name, role="viewer", namespaces=["*"], now=NOW)
+
+    outcomes = await asyncio.gather(*(create("ci") for _ in range(4)), return_exceptions=True)
+    (made,) = [one for one in outcomes if isinstance(one, tokens.NewToken)]
+    refused = [one for one in outcomes if isinstance(one, Conflict)]
+    assert len(refused) == 3
+    assert made.token.id in str(refused[0])
+    await create("CI")  # another name
+    assert await tokens.revoke(db, made.token.id, NOW)
+    assert (await create("ci")).token.id != made.token.id
 
 
 @pytest.mark.parametrize("change", ["secret", "id", "prefix", "nul", "empty", "surrogate"])

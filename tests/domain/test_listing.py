@@ -68,6 +68,8 @@ FIXED = st.fixed_dictionaries(
         "namespace": st.sampled_from(["a", "b"]),
         "name": st.sampled_from(["train", "eval"]),
         "kind": st.sampled_from(["GenericJob", "MxJob"]),
+        "created_by": st.sampled_from(["ann", "bob"]),
+        "created_by_id": st.sampled_from([None, "token:1"]),
         "created_at": st.sampled_from([at(0), at(1), at(2)]),
     }
 )
@@ -79,6 +81,8 @@ CRITERIA = st.builds(
     search=st.sampled_from([None, "rai"]),
     prefix=st.sampled_from([None, "e"]),
     name=st.sampled_from([None, "train"]),
+    creator_name=st.sampled_from([None, "ann"]),
+    creator_id=st.sampled_from([None, "token:1"]),
     created_after=st.sampled_from([None, at(1)]),
     created_before=st.sampled_from([None, at(2)]),
     phases=st.sampled_from([(), ("Running",)]),

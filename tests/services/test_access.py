@@ -6,6 +6,7 @@ import pytest
 
 from app.db import tokens
 from app.db.engine import Database
+from app.domain.access.actors import Actor
 from app.domain.access.credentials import Role
 from app.domain.access.grants import Grant
 from app.domain.errors import Forbidden, NotFound, Unauthenticated
@@ -29,7 +30,7 @@ class ManualClock:
 
 
 def principal(role: Role, *namespaces: str) -> Principal:
-    return Principal(id="t", name="t", grants=(Grant(role, frozenset(namespaces) or None),))
+    return Principal(id="t", actor=Actor("t"), grants=(Grant(role, frozenset(namespaces) or None),))
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,7 @@ def test_roles(role: Role, verb: Verb, *, allowed: bool) -> None:
 
 def test_grants_combine_and_do_not_spread() -> None:
     grants = (Grant(Role.VIEWER), Grant(Role.ADMIN, frozenset({"mine"})), Grant(Role.SUBMITTER, frozenset({"ours"})))
-    caller = Principal(id="u", name="u", grants=grants)
+    caller = Principal(id="u", actor=Actor("u"), grants=grants)
     assert (caller.namespaces, caller.role, caller.administers) == (None, Role.ADMIN, False)
     assert [caller.role_in(namespace) for namespace in ("mine", "ours", "theirs")] == [
         Role.ADMIN,
@@ -80,7 +81,7 @@ async def test_a_revoked_token_is_refused_within_seconds(db: Database) -> None:
     token, text = await tokens.create(db, name="ci", role="submitter", namespaces=["a", "b"], now=NOW)
     header = f"bearer {text}"
     known = await access.authenticate(header)
-    assert (known.id, known.name, known.role) == (token.id, "ci", Role.SUBMITTER)
+    assert (known.id, known.actor, known.role) == (token.id, Actor("ci", f"token:{token.id}"), Role.SUBMITTER)
     assert known.namespaces == frozenset({"a", "b"})
     assert await tokens.revoke(db, token.id, NOW)
     clock.seconds += 4

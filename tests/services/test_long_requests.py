@@ -10,6 +10,7 @@ import pytest
 from typing_extensions import override
 
 from app.db.errors import DatabaseUnavailable
+from app.domain.access.actors import Actor
 from app.domain.access.credentials import Role
 from app.domain.access.grants import Grant
 from app.services.access import Access, Principal
@@ -19,9 +20,9 @@ from app.services.settings import LongRequestLimits
 NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
 LIMITS: Final = LongRequestLimits(unconfirmed=15.0)
 GRANTS: Final = (Grant(Role.VIEWER),)
-STORED: Final = Principal(id="stored", name="stored", grants=GRANTS)
+STORED: Final = Principal(id="stored", actor=Actor("stored"), grants=GRANTS)
 SIGNED: Final = Principal(
-    id="signed", name="signed", grants=GRANTS, expires_at=NOW + timedelta(hours=1), is_revocable=False
+    id="signed", actor=Actor("signed"), grants=GRANTS, expires_at=NOW + timedelta(hours=1), is_revocable=False
 )
 
 

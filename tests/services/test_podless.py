@@ -16,6 +16,7 @@ from app.db.engine import Database
 from app.db.resources import StoredRow
 from app.db.samples import controller as sample_controller
 from app.db.samples.rows import SampleRow
+from app.domain.access.actors import Actor
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.reconcile.values import JobRecord, SetRecord
 from app.domain.cache.specs.limits import CacheLimits
@@ -64,7 +65,7 @@ class Service:
         self.hints.append("hint")
 
     async def submit(self, document: Any, key: RequestKey | None = None, kind: PodlessKind = SAMPLE_SET) -> Created:
-        return await self.submitter(kind).submit(document, TEAM, actor="me", key=key, render=name_of)
+        return await self.submitter(kind).submit(document, TEAM, actor=Actor("me"), key=key, render=name_of)
 
     async def row(self, name: str = "imagenet", kind: PodlessKind = SAMPLE_SET) -> SampleRow:
         return await self.reader(kind).row(Address(namespace=TEAM, name=name))
@@ -151,7 +152,7 @@ async def test_a_name_in_use_is_refused_and_its_owner_reported(service: Service)
         await service.submit(a_set())
     assert (refused.value.code, refused.value.errors[0].pointer) == ("NameTaken", "/metadata/name")
     assert str(first.uid) in refused.value.errors[0].detail
-    await service.editor().delete(TEAM, "imagenet", actor="me", precondition=any_version)
+    await service.editor().delete(TEAM, "imagenet", actor=Actor("me"), precondition=any_version)
     with pytest.raises(Conflict) as refused:
         await service.submit(a_set())
     assert (refused.value.code, refused.value.errors[0].code) == ("NameTaken", "NameTaken")
@@ -175,7 +176,7 @@ async def test_submissions_together_leave_connections_to_other_requests(service:
         submitter = service.submitter()
         for number in range(20):
             document = a_set(f"set-{number}")
-            group.create_task(submitter.submit(document, TEAM, actor="me", key=None, render=name_of))
+            group.create_task(submitter.submit(document, TEAM, actor=Actor("me"), key=None, render=name_of))
         await until(lambda: other.fetchval(WAITING), lambda count: count >= 2, what="two transactions wait")
         for _ in range(20):
             assert (await service.reader().page(Criteria(), None, 9)).rows == []
@@ -220,18 +221,18 @@ async def test_secrets_of_the_own_and_of_shared_namespaces_are_allowed(service: 
 async def test_edits_of_mutable_fields_are_stored(service: Service) -> None:
     await service.submit(a_set())
     editor = service.editor()
-    changed = await editor.replace(TEAM, "imagenet", a_set(partitions=3), actor="you", precondition=any_version)
+    changed = await editor.replace(TEAM, "imagenet", a_set(partitions=3), actor=Actor("you"), precondition=any_version)
     assert (changed.row.generation, changed.row.version, changed.pending) == (2, 2, True)
     patch = {"metadata": {"labels": {"a": "b"}}}
-    labelled = await editor.merge(TEAM, "imagenet", patch, actor="you", precondition=any_version)
+    labelled = await editor.merge(TEAM, "imagenet", patch, actor=Actor("you"), precondition=any_version)
     assert (labelled.row.generation, labelled.row.version) == (2, 3)
     assert labelled.row.labels == {"a": "b"}
     assert labelled.row.manifest["spec"]["partitions"] == 3
     assert len(service.hints) == 3
-    same = await editor.merge(TEAM, "imagenet", patch, actor="you", precondition=any_version)
+    same = await editor.merge(TEAM, "imagenet", patch, actor=Actor("you"), precondition=any_version)
     assert (same.row, same.pending, len(service.hints)) == (labelled.row, True, 3)
     story = await service.reader().history(labelled.row.uid, 0, 9)
-    assert [(line.entry.reason, line.entry.actor) for line in story] == [
+    assert [(line.entry.reason, line.entry.actor.name) for line in story] == [
         ("", "me"),
         ("Edited", "you"),
         ("Edited", "you"),
@@ -260,7 +261,7 @@ async def test_an_edit_of_an_immutable_field_is_refused(
     await service.conclude(await service.row(), record)
     before = await service.row()
     with pytest.raises(InvalidManifest) as refused:
-        await service.editor().merge(TEAM, "imagenet", patch, actor="you", precondition=any_version)
+        await service.editor().merge(TEAM, "imagenet", patch, actor=Actor("you"), precondition=any_version)
     assert {error.pointer for error in refused.value.errors} == pointers
     assert await service.row() == before
 
@@ -269,10 +270,12 @@ async def test_a_job_that_has_succeeded_cannot_be_edited(service: Service) -> No
     await service.submit(a_job(), kind=SAMPLE_JOB)
     row = await service.row("warm", SAMPLE_JOB)
     patch = {"spec": {"warmupOptions": {"paths": ["a"]}}}
-    edited = await service.editor(SAMPLE_JOB).merge(TEAM, "warm", patch, actor="you", precondition=any_version)
+    edited = await service.editor(SAMPLE_JOB).merge(TEAM, "warm", patch, actor=Actor("you"), precondition=any_version)
     await service.conclude(edited.row, JobRecord(phase=SampleJobPhase.SUCCEEDED))
     with pytest.raises(Conflict) as refused:
-        await service.editor(SAMPLE_JOB).merge(TEAM, "warm", {"spec": None}, actor="you", precondition=any_version)
+        await service.editor(SAMPLE_JOB).merge(
+            TEAM, "warm", {"spec": None}, actor=Actor("you"), precondition=any_version
+        )
     assert refused.value.code == "AlreadyFinished"
     assert (await service.row("warm", SAMPLE_JOB)).uid == row.uid
 
@@ -282,7 +285,7 @@ async def test_concurrent_edits_without_a_precondition_are_all_stored(service: S
     names = [f"k{number}" for number in range(6)]
     edits = (
         service.editor().merge(
-            TEAM, "imagenet", {"metadata": {"labels": {name: "x"}}}, actor="you", precondition=any_version
+            TEAM, "imagenet", {"metadata": {"labels": {name: "x"}}}, actor=Actor("you"), precondition=any_version
         )
         for name in names
     )
@@ -299,9 +302,9 @@ async def test_an_edit_of_another_version_changes_nothing(service: Service) -> N
             raise PreconditionFailed("read it again")
 
     for refused in (
-        service.editor().replace(TEAM, "imagenet", a_set(), actor="you", precondition=only_the_second),
-        service.editor().merge(TEAM, "imagenet", {}, actor="you", precondition=only_the_second),
-        service.editor().delete(TEAM, "imagenet", actor="you", precondition=only_the_second),
+        service.editor().replace(TEAM, "imagenet", a_set(), actor=Actor("you"), precondition=only_the_second),
+        service.editor().merge(TEAM, "imagenet", {}, actor=Actor("you"), precondition=only_the_second),
+        service.editor().delete(TEAM, "imagenet", actor=Actor("you"), precondition=only_the_second),
     ):
         with pytest.raises(PreconditionFailed):
             await refused
@@ -318,7 +321,7 @@ async def test_an_edit_that_loses_every_time_can_be_repeated(service: Service, m
     monkeypatch.setattr(editor, "store", lose)
     with pytest.raises(Unavailable) as refused:
         await editor.merge(
-            TEAM, "imagenet", {"metadata": {"labels": {"a": "b"}}}, actor="you", precondition=any_version
+            TEAM, "imagenet", {"metadata": {"labels": {"a": "b"}}}, actor=Actor("you"), precondition=any_version
         )
     assert refused.value.code == "Contended"
 
@@ -326,24 +329,24 @@ async def test_an_edit_that_loses_every_time_can_be_repeated(service: Service, m
 async def test_a_second_deletion_changes_nothing(service: Service) -> None:
     await service.submit(a_set())
     await service.submit(a_job(), kind=SAMPLE_JOB)
-    first = await service.editor().delete(TEAM, "imagenet", actor="you", precondition=any_version)
-    again = await service.editor().delete(TEAM, "imagenet", actor="me", precondition=any_version)
+    first = await service.editor().delete(TEAM, "imagenet", actor=Actor("you"), precondition=any_version)
+    again = await service.editor().delete(TEAM, "imagenet", actor=Actor("me"), precondition=any_version)
     assert (first.pending, first.row.delete_requested_by, first.row.gone_at) == (True, "you", None)
     assert again == first
     with pytest.raises(Conflict) as refused:
-        await service.editor().merge(TEAM, "imagenet", {}, actor="you", precondition=any_version)
+        await service.editor().merge(TEAM, "imagenet", {}, actor=Actor("you"), precondition=any_version)
     assert refused.value.code == "Deleted"
-    gone = await service.editor(SAMPLE_JOB).delete(TEAM, "warm", actor="you", precondition=any_version)
+    gone = await service.editor(SAMPLE_JOB).delete(TEAM, "warm", actor=Actor("you"), precondition=any_version)
     assert (gone.pending, gone.row.gone_at) == (False, gone.row.delete_requested_at)
     assert len(service.hints) == 4
     with pytest.raises(NotFound):
-        await service.editor(SAMPLE_JOB).delete(TEAM, "other", actor="you", precondition=any_version)
+        await service.editor(SAMPLE_JOB).delete(TEAM, "other", actor=Actor("you"), precondition=any_version)
 
 
 async def test_concurrent_deletions_are_stored_once(service: Service) -> None:
     await service.submit(a_set())
     done = await asyncio.gather(
-        *(service.editor().delete(TEAM, "imagenet", actor=f"a{n}", precondition=any_version) for n in range(6))
+        *(service.editor().delete(TEAM, "imagenet", actor=Actor(f"a{n}"), precondition=any_version) for n in range(6))
     )
     assert len({one.row.delete_requested_by for one in done}) == 1
     row = await service.row()
@@ -358,7 +361,7 @@ async def test_a_set_with_directories_that_are_no_longer_allowed_can_be_edited(s
     with pytest.raises(InvalidManifest):
         await service.submit({**document, "metadata": {"name": "another"}})
     patch = {"spec": {"partitions": 5}}
-    changed = await service.editor().merge(TEAM, "imagenet", patch, actor="me", precondition=lambda _: None)
+    changed = await service.editor().merge(TEAM, "imagenet", patch, actor=Actor("me"), precondition=lambda _: None)
     assert changed.row.manifest["spec"]["partitions"] == 5
 
 
@@ -372,7 +375,7 @@ async def test_an_object_with_empty_values_of_an_earlier_version_can_be_edited(s
         )
         await connection.execute(change, empty)
     patch = {"spec": {"partitions": 5}}
-    changed = await service.editor().merge(TEAM, "imagenet", patch, actor="me", precondition=any_version)
+    changed = await service.editor().merge(TEAM, "imagenet", patch, actor=Actor("me"), precondition=any_version)
     assert (
         changed.row.manifest["spec"].items()
         >= {
@@ -383,4 +386,4 @@ async def test_an_object_with_empty_values_of_an_earlier_version_can_be_edited(s
     )
     other = {"spec": {"cache": {"levels": [{"path": "/mnt/other"}]}}}
     with pytest.raises(InvalidManifest, match="immutable"):
-        await service.editor().merge(TEAM, "imagenet", other, actor="me", precondition=any_version)
+        await service.editor().merge(TEAM, "imagenet", other, actor=Actor("me"), precondition=any_version)

@@ -15,6 +15,7 @@ from app.db.idempotency import KeyConflict, KeyInFlight, Replayed
 from app.db.jobs.group_commit import GroupCommit
 from app.db.jobs.rows import JobRow
 from app.db.jobs.submit import Answer, NameTaken, NewJob, Submitted
+from app.domain.access.actors import Actor
 from app.domain.dialects.base import Limits
 from app.domain.errors import Conflict, InvalidManifest
 from app.domain.kinds.posted_metadata import SUFFIX_ALPHABET, SUFFIX_LENGTH, generated_name
@@ -68,7 +69,7 @@ def name_of(row: JobRow) -> bytes:
 
 
 async def submit(commit: GroupCommit, document: Any, key: RequestKey | None = None) -> Any:
-    return await submitter(commit)[0].submit(document, "team", actor="me", key=key, render=name_of)
+    return await submitter(commit)[0].submit(document, "team", actor=Actor("me"), key=key, render=name_of)
 
 
 def taken(name: str) -> NameTaken:
@@ -78,7 +79,7 @@ def taken(name: str) -> NameTaken:
 async def test_the_stored_job_has_names_status_and_idempotency_key() -> None:
     commit = Scripted(Submitted(uid=HOLDER))
     service, hints = submitter(commit)
-    created = await service.submit(manifest("a"), "team", actor="me", key=KEY, render=name_of)
+    created = await service.submit(manifest("a"), "team", actor=Actor("me"), key=KEY, render=name_of)
     (job,) = commit.seen
     assert (job.namespace, job.name, job.created_by, job.manifest["metadata"]["namespace"]) == (
         "team",
@@ -134,7 +135,7 @@ async def test_objects_that_no_cluster_accepts_are_never_stored() -> None:
     commit = Scripted(Submitted(uid=HOLDER))
     service, _ = submitter(commit, Limits(max_rendered_pod_bytes=500))
     with pytest.raises(InvalidManifest):
-        await service.submit(manifest("a"), "team", actor="me", key=None, render=name_of)
+        await service.submit(manifest("a"), "team", actor=Actor("me"), key=None, render=name_of)
     with pytest.raises(InvalidManifest):
         await service.prepare(manifest("a"), "team")
     assert commit.seen == []

@@ -36,6 +36,7 @@ from app.services.oidc.settings import OidcSettings
 from app.services.oidc.token_access import token_access
 from app.services.settings import LongRequestLimits
 from app.services.system import Check
+from tests.support.bearer import free_name
 from tests.support.waiting import until
 
 NAMESPACE = "team"
@@ -55,7 +56,8 @@ class Gateway:
     async def token(self, role: str, *namespaces: str) -> dict[str, str]:
         """Headers of a new token."""
         now = datetime.now(UTC)  # noqa: TID251 - a test is its own clock
-        _, text = await tokens.create(self.db, name=f"a {role}", role=role, namespaces=namespaces, now=now)
+        name = await free_name(self.db, role)
+        _, text = await tokens.create(self.db, name=name, role=role, namespaces=namespaces, now=now)
         return {"Authorization": f"Bearer {text}"}
 
     def job_token(self, uid: str) -> str:

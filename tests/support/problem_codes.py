@@ -9,9 +9,10 @@ from app.api import errors as http_errors
 from app.api.errors import HTTP_CODES
 from app.db import errors as db_errors
 from app.domain.errors import DomainError
+from app.services.oidc import http as oidc_errors
 
 # These modules are imported for their classes, too, which are found as subclasses of DomainError.
-_ERRORS: Final = (http_errors, db_errors)
+_ERRORS: Final = (http_errors, db_errors, oidc_errors)
 APP: Final = Path(__file__).parents[2] / "app"
 # These modules answer no requests.
 _ELSEWHERE: Final = (

@@ -70,7 +70,7 @@ async def _set_paused(edit: EditCall, *, paused: bool) -> Response:
         edit.namespace,
         edit.name,
         paused=paused,
-        actor=edit.caller.name,
+        actor=edit.caller.actor,
         message=options.reason,
         precondition=JOBS_RESOURCE.precondition(edit.if_match),
     )
@@ -89,7 +89,7 @@ async def scale_job(edit: EditDep) -> Response:
         edit.namespace,
         edit.name,
         SizesWanted(replicas=options.replicas, task=options.task, tasks=options.tasks),
-        actor=edit.caller.name,
+        actor=edit.caller.actor,
         reason=options.reason,
         precondition=JOBS_RESOURCE.precondition(edit.if_match),
     )
@@ -103,7 +103,7 @@ async def cancel_job(edit: EditDep) -> Response:
     changed = await edit.caller.services.control.cancel(
         edit.namespace,
         edit.name,
-        actor=edit.caller.name,
+        actor=edit.caller.actor,
         reason=options.reason,
         precondition=JOBS_RESOURCE.precondition(edit.if_match),
     )
@@ -138,7 +138,7 @@ async def retry_job(
         created = await services.submitter.submit(
             document,
             namespace,
-            actor=caller.name,
+            actor=caller.actor,
             key=key,
             render=partial(job_bytes, services.planner),
             retry_of=job.uid,

@@ -138,7 +138,8 @@ async def _job(
     # After the check of the token, so that the answer reveals nothing to other callers.
     if namespace not in services.namespaces:
         raise NotFound("this gateway does not serve the namespace of the job")
-    note_actor(actor_of(job))
+    actor = actor_of(job)
+    note_actor(actor.name, actor.id)
     note_job(str(job.uid))
     return job
 

@@ -83,7 +83,7 @@ def _add_edit(
             edit.namespace,
             edit.name,
             await read(edit.request),
-            actor=caller.name,
+            actor=caller.actor,
             precondition=resource.precondition(edit.if_match),
             administers=caller.administers,
         )
@@ -106,7 +106,7 @@ def _add_deletion(router: APIRouter, resource: Resource) -> None:
         changed = await resource.editor(edit.caller.services).delete(
             edit.namespace,
             edit.name,
-            actor=edit.caller.name,
+            actor=edit.caller.actor,
             reason=reason,
             precondition=resource.precondition(edit.if_match),
         )

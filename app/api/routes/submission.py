@@ -116,7 +116,7 @@ async def _store(
     resource: Resource, caller: Caller, namespace: str, submitted: Submission, idempotency_key: str | None
 ) -> Response:
     key = await request_key(caller, idempotency_key, submitted)
-    submitter, actor, administers = resource.submitter(caller.services), caller.name, caller.administers
+    submitter, actor, administers = resource.submitter(caller.services), caller.actor, caller.administers
     render = partial(resource.created_bytes, caller.services)
     if isinstance(submitted, dict):
         created = await submitter.submit(
@@ -211,7 +211,7 @@ async def _submit_atomically(
         created = await resource.submitter(caller.services).submit_together(
             documents,
             namespace,
-            actor=caller.name,
+            actor=caller.actor,
             key=await request_key(caller, idempotency_key, documents),
             render=partial(resource.created_bytes, caller.services),
             join=lambda views: _items(_stored_item(201, view) for view in views),
@@ -241,7 +241,7 @@ async def _one_of_batch(
             created = await submitter.submit(
                 document,
                 namespace,
-                actor=caller.name,
+                actor=caller.actor,
                 key=key,
                 render=partial(resource.created_bytes, caller.services),
                 administers=caller.administers,

@@ -22,6 +22,7 @@ from app.db.jobs.replicas import load_replicas
 from app.db.jobs.rows import STATUS, load_conditions, status_from
 from app.db.leases import Lease
 from app.db.queries import any_length, in_namespaces, namespace_arguments
+from app.domain.access.actors import Actor
 from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.plan import Manifest, Rank
 from app.domain.reconcile.values import Decision
@@ -97,7 +98,14 @@ SELECT j.uid,
 FROM jobs AS j WHERE j.uid = ANY({any_length("$1::uuid[]")})
 """  # noqa: S608  constants
 _STORED: Final = record_columns(jobs, StoredJob, elsewhere=["intent", "recorded"])
-_REQUESTS: Final = columns(jobs, "cancel_requested_at", "cancel_requested_by", "cancel_reason", "remove_requested_at")
+_REQUESTS: Final = columns(
+    jobs,
+    "cancel_requested_at",
+    "cancel_requested_by",
+    "cancel_requested_by_id",
+    "cancel_reason",
+    "remove_requested_at",
+)
 _LOAD: Final = f"""
 SELECT {_STORED + STATUS + _REQUESTS}, status, scale_count
 FROM jobs WHERE uid = ANY({any_length("$1::uuid[]")}) AND {in_namespaces(2)}
@@ -175,10 +183,11 @@ async def load(db: Database, uids: Sequence[UUID], served: NamespaceSet = EVERY_
 
 
 def _stored(row: Any, recorded: Recorded) -> StoredJob:
+    by = row["cancel_requested_by"]
     intent = Intent(
         generation=row["generation"],
         cancel=row["cancel_requested_at"] is not None,
-        cancel_actor=row["cancel_requested_by"],
+        cancel_actor=None if by is None else Actor(by, row["cancel_requested_by_id"]),
         cancel_reason=row["cancel_reason"],
         remove=row["remove_requested_at"] is not None,
     )

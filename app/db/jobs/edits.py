@@ -18,6 +18,7 @@ from app.db.jobs.names import require_more, reserve_more
 from app.db.jobs.pod_room import RoomReader, append, with_room
 from app.db.jobs.rows import COLUMNS, JOB_HISTORY, JobRow, job_row
 from app.db.resources import Check
+from app.domain.access.actors import Actor
 from app.domain.dialects.changes import is_respecified
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
 from app.domain.plan import Manifest
@@ -54,8 +55,8 @@ WHERE uid = $1 RETURNING j.history_count, j.scale_count, {COLUMNS}
 # that its clean-up policy keeps can be cancelled after the end.
 _CANCEL = f"""
 UPDATE jobs AS j
-SET cancel_requested_at = $2, cancel_requested_by = $3, cancel_reason = $4, version = version + 1,
-    intent_version = intent_version + 1, intent_at = $2, history_count = history_count + 1
+SET cancel_requested_at = $2, cancel_requested_by = $3, cancel_requested_by_id = $6, cancel_reason = $4,
+    version = version + 1, intent_version = intent_version + 1, intent_at = $2, history_count = history_count + 1
 WHERE uid = $1 AND cancel_requested_at IS NULL AND remove_requested_at IS NULL
     AND (phase <> ALL($5::text[]) OR status ? 'still_running')
 RETURNING j.history_count, {COLUMNS}
@@ -69,6 +70,8 @@ SET remove_requested_at = COALESCE(remove_requested_at, $2),
                                ELSE COALESCE(cancel_requested_at, $2) END,
     cancel_requested_by = CASE WHEN phase = ANY($6::text[]) THEN cancel_requested_by
                                ELSE COALESCE(cancel_requested_by, $4) END,
+    cancel_requested_by_id = CASE WHEN phase = ANY($6::text[]) OR cancel_requested_by IS NOT NULL
+                                  THEN cancel_requested_by_id ELSE $7 END,
     cancel_reason = CASE WHEN phase = ANY($6::text[]) THEN cancel_reason ELSE COALESCE(cancel_reason, $5) END,
     version = version + 1, intent_version = intent_version + 1, intent_at = $2, history_count = history_count + 1
 WHERE uid = $1 AND (remove_requested_at IS NULL OR $3 AND deleted_at IS NULL)
@@ -83,8 +86,8 @@ RETURNING namespace, uid, version
 _LIVES = "SELECT phase <> ALL($2::text[]) AND deleted_at IS NULL FROM jobs WHERE uid = $1"
 _SCALED: Final = record_columns(scale_records, ScaleChange)
 _SCALE: Final = f"""
-INSERT INTO scale_records (job_uid, seq, actor, requested_at, {_SCALED})
-SELECT $1, $2 + place, $3, $4, {_SCALED} FROM {_SCALED.rows("w", first=5, place="place")}
+INSERT INTO scale_records (job_uid, seq, actor, actor_id, requested_at, {_SCALED})
+SELECT $1, $2 + place, $3, $4, $5, {_SCALED} FROM {_SCALED.rows("w", first=6, place="place")}
 """  # noqa: S608  constants
 
 
@@ -100,7 +103,7 @@ class JobEdit:
     manifest: Manifest
     posted: Posted | None = None
     labels: Mapping[str, str]
-    actor: str
+    actor: Actor
     at: datetime
     expected_version: int | None = None
     expected_intent_version: int | None = None
@@ -164,7 +167,7 @@ def _require(uid: UUID, locked: Any, change: JobEdit) -> JobRow:
 
 
 async def request_cancel(
-    db: Database, uid: UUID, *, actor: str, at: datetime, reason: str | None = None, check: Check | None = None
+    db: Database, uid: UUID, *, actor: Actor, at: datetime, reason: str | None = None, check: Check | None = None
 ) -> JobRow:
     """Request the cancellation of a job. If it has ended or was cancelled before, nothing changes.
 
@@ -173,7 +176,7 @@ async def request_cancel(
     """
     async with db.begin() as connection:
         await _check(connection, uid, check)
-        after = await connection.fetchrow(_CANCEL, uid, at, actor, reason, _TERMINAL)
+        after = await connection.fetchrow(_CANCEL, uid, at, actor.name, reason, _TERMINAL, actor.id)
         if after is None:
             return await _unchanged(connection, uid)
         return await _record_change(connection, after, changes.CANCELLED, (at, CANCEL_REQUESTED, reason or "", actor))
@@ -183,7 +186,7 @@ async def request_remove(
     db: Database,
     uid: UUID,
     *,
-    actor: str,
+    actor: Actor,
     at: datetime,
     delete: bool = False,
     reason: str | None = None,
@@ -196,7 +199,7 @@ async def request_remove(
     """
     async with db.begin() as connection:
         await _check(connection, uid, check)
-        after = await connection.fetchrow(_REMOVE, uid, at, delete, actor, reason, _TERMINAL)
+        after = await connection.fetchrow(_REMOVE, uid, at, delete, actor.name, reason, _TERMINAL, actor.id)
         if after is None:
             return await _unchanged(connection, uid)
         what, word = (changes.DELETED, DELETE_REQUESTED) if delete else (changes.REMOVED, REMOVE_REQUESTED)
@@ -237,7 +240,7 @@ async def _unchanged(connection: Connection, uid: UUID) -> JobRow:
 
 
 async def _record_change(
-    connection: Connection, after: Any, what: str, entry: tuple[datetime, str, str, str]
+    connection: Connection, after: Any, what: str, entry: tuple[datetime, str, str, Actor]
 ) -> JobRow:
     """Write the history row, whose number the update has assigned, and the feed entry."""
     at, reason, message, actor = entry
@@ -251,4 +254,5 @@ async def _record_change(
 async def _scale(connection: Connection, uid: UUID, count: int, change: JobEdit) -> None:
     if change.scales:
         rows = [_SCALED.values(scale) for scale in change.scales]
-        await connection.execute(_SCALE, uid, count, change.actor, change.at, *Columns.arguments(rows))
+        actor = change.actor
+        await connection.execute(_SCALE, uid, count, actor.name, actor.id, change.at, *Columns.arguments(rows))

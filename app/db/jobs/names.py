@@ -14,10 +14,10 @@ from app.db.history import REMOVE_REQUESTED
 from app.db.jobs.pod_room import PLANNED, RoomReader, planned_rows
 from app.db.queries import any_length
 from app.db.timekeeping import NOW
+from app.domain.access.actors import CONTROLLER
 from app.domain.errors import Conflict, FieldError
 from app.domain.reservations.name_ranges import NameKind, NameRange, split, without
 from app.domain.reservations.pod_limits import PodRoom
-from app.domain.status.records import ACTOR_CONTROLLER
 from app.models.reservations import names as names_table
 
 Reservation: TypeAlias = tuple[UUID, str, NameRange]  # job, namespace, names
@@ -95,8 +95,8 @@ WITH locked AS MATERIALIZED (
     FROM locked WHERE j.uid = locked.uid
     RETURNING j.namespace, j.uid, j.version, j.history_count, j.phase, j.remove_requested_at
 ), history AS (
-    INSERT INTO status_history (job_uid, seq, at, phase, reason, message, actor)
-    SELECT uid, history_count, remove_requested_at, phase, $6, 'a new job uses its names', $7 FROM removed
+    INSERT INTO status_history (job_uid, seq, at, phase, reason, message, actor, actor_id)
+    SELECT uid, history_count, remove_requested_at, phase, $6, 'a new job uses its names', $7, $8 FROM removed
 )
 SELECT namespace, uid, version FROM removed
 """  # noqa: S608  constants
@@ -223,7 +223,9 @@ async def require_more(connection: Connection, uid: UUID, namespace: str, names:
 async def clear_the_way(connection: Connection, names: Sequence[tuple[str, NameRange]]) -> None:
     """Request the removal of finished jobs whose objects have one of these names, given as (namespace, range)."""
     if names:
-        removed = await connection.fetch(_CLEAR_THE_WAY, *range_columns(names), REMOVE_REQUESTED, ACTOR_CONTROLLER)
+        removed = await connection.fetch(
+            _CLEAR_THE_WAY, *range_columns(names), REMOVE_REQUESTED, CONTROLLER.name, CONTROLLER.id
+        )
         await changes.announce(connection, changes.REMOVED, [tuple(row) for row in removed])
 
 

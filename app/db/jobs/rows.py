@@ -33,6 +33,7 @@ class JobSummary:
     version: int
     created_at: datetime
     created_by: str
+    created_by_id: str | None
     deleted_at: datetime | None
     labels: Mapping[str, str]
     status: JobStatus
@@ -56,6 +57,7 @@ class JobRow(JobSummary):
     retry_of: UUID | None
     cancel_requested_at: datetime | None
     cancel_requested_by: str | None
+    cancel_requested_by_id: str | None
     cancel_reason: str | None
     remove_requested_at: datetime | None
     posted: Posted | None = None

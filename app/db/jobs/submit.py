@@ -55,6 +55,7 @@ class NewJob(Traced):
     text: str | None = None
     created_at: datetime
     created_by: str
+    created_by_id: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     names: Sequence[NameRange] = ()
     retry_of: UUID | None = None
@@ -106,8 +107,8 @@ WITH w AS (
     INSERT INTO planned_pods (namespace, pods)
     SELECT namespace, sum(planned_pods) FROM w GROUP BY namespace HAVING sum(planned_pods) > 0
 ), history AS (
-    INSERT INTO status_history (job_uid, seq, at, phase, reason, message, actor)
-    SELECT uid, 1, created_at, phase, reason, message, created_by FROM w
+    INSERT INTO status_history (job_uid, seq, at, phase, reason, message, actor, actor_id)
+    SELECT uid, 1, created_at, phase, reason, message, created_by, created_by_id FROM w
 ), announced AS (
     INSERT INTO job_events (at, type, namespace, job_uid, version)
     SELECT {NOW}, 'created', namespace, uid, 1 FROM w ORDER BY place

@@ -20,6 +20,7 @@ from app.db.idempotency import IdempotencyKey, KeyInFlight
 from app.db.jobs.submit import Answer, NameTaken
 from app.db.resources import Check
 from app.db.samples.rows import COLUMNS, SAMPLE_HISTORY, SampleRow, first_record, record_document, sample_row
+from app.domain.access.actors import Actor
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
 from app.domain.kinds.podless_status import DELETED, deleted_status
 from app.domain.plan import Manifest
@@ -44,6 +45,7 @@ class NewSample(Traced):
     set_name: str
     created_at: datetime
     created_by: str
+    created_by_id: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     posted: Posted | None = None
     idempotency: IdempotencyKey | None = None
@@ -60,7 +62,7 @@ class SampleEdit:
     posted: Posted | None = None
     labels: Mapping[str, str]
     set_name: str
-    actor: str
+    actor: Actor
     at: datetime
     is_respecified: bool = True
     expected_version: int | None = None
@@ -86,7 +88,7 @@ WHERE uid = $1 RETURNING {COLUMNS}
 """  # noqa: S608  constants
 _DELETE: Final = f"""
 UPDATE samples AS s
-SET delete_requested_at = $2::timestamptz, delete_requested_by = $3,
+SET delete_requested_at = $2::timestamptz, delete_requested_by = $3, delete_requested_by_id = $8,
     gone_at = CASE WHEN $4::bool THEN $2::timestamptz END,
     wake_at = CASE WHEN $4::bool THEN NULL ELSE wake_at END, version = version + 1, intent_version = intent_version + 1,
     intent_at = CASE WHEN $4::bool THEN NULL ELSE $2::timestamptz END, history_count = history_count + 1,
@@ -147,7 +149,8 @@ async def _insert_all(connection: Connection, news: Sequence[NewSample]) -> None
     if refused:
         raise _RolledBack(refused)
     for new in news:
-        await _record_change(connection, first_row(new), changes.CREATED, (new.created_at, "", "", new.created_by))
+        actor = Actor(new.created_by, new.created_by_id)
+        await _record_change(connection, first_row(new), changes.CREATED, (new.created_at, "", "", actor))
 
 
 async def _insert(connection: Connection, new: NewSample) -> NameTaken | None:
@@ -206,7 +209,7 @@ def refuse_leaving(row: SampleRow) -> None:
 
 
 async def request_deletion(
-    db: Database, uid: UUID, *, actor: str, at: datetime, reason: str = "", check: Check | None = None
+    db: Database, uid: UUID, *, actor: Actor, at: datetime, reason: str = "", check: Check | None = None
 ) -> SampleRow:
     """Request the deletion of a sample. A repeated request changes nothing.
 
@@ -221,7 +224,7 @@ async def request_deletion(
             check(row)
         if row.delete_requested_at is not None:
             return row
-        after = sample_row(await connection.fetchrow(_DELETE, uid, at, actor, *_after_deletion(row, at)))
+        after = sample_row(await connection.fetchrow(_DELETE, uid, at, actor.name, *_after_deletion(row, at), actor.id))
         await _record_change(connection, after, changes.DELETED, (at, DELETE_REQUESTED, reason, actor))
     reached(FaultPoint.SAMPLE_STORED)
     return after
@@ -248,7 +251,7 @@ async def _locked(connection: Connection, uid: UUID) -> SampleRow:
 
 
 async def _record_change(
-    connection: Connection, after: SampleRow, what: str, entry: tuple[datetime, str, str, str]
+    connection: Connection, after: SampleRow, what: str, entry: tuple[datetime, str, str, Actor]
 ) -> None:
     """Write the history row, whose number the update has assigned, and the feed entry."""
     at, reason, message, actor = entry

@@ -38,7 +38,7 @@ def finish(inputs: Inputs, members: Members) -> Finish | None:
 
 
 def _cancelled(intent: Intent) -> Finish:
-    by = f" by {intent.cancel_actor}" if intent.cancel_actor else ""
+    by = f" by {intent.cancel_actor.name}" if intent.cancel_actor else ""
     why = f": {intent.cancel_reason}" if intent.cancel_reason else ""
     return Finish(phase=JobPhase.CANCELLED, reason=Reason.CANCELLED, message=f"cancelled{by}{why}")
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from app.domain.access.actors import CONTROLLER, Actor
 from app.domain.plan import Rank
 from app.domain.status.containers import choose_container
 from app.domain.status.observed import ObservedContainer
@@ -18,8 +19,6 @@ from app.domain.vocabulary import (
     ScaleOutcome,
     StopReason,
 )
-
-ACTOR_CONTROLLER = "jobgate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +111,10 @@ class JobPendingReason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleRecord:
-    """A request to change the number of replicas of a task. `outcome` is None until the request is decided."""
+    """A request to change the number of replicas of a task. `outcome` is None until the request is decided.
+
+    `actor` and `actor_id` are the name and the id of its `Actor`.
+    """
 
     seq: int
     task: str
@@ -124,6 +126,7 @@ class ScaleRecord:
     settled_at: datetime | None = None
     outcome: ScaleOutcome | None = None
     message: str = ""
+    actor_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +255,7 @@ class Intent:
 
     generation: int
     cancel: bool = False
-    cancel_actor: str | None = None
+    cancel_actor: Actor | None = None
     cancel_reason: str | None = None
     remove: bool = False
 
@@ -265,6 +268,6 @@ class HistoryEntry:
     phase: str
     reason: str
     message: str
-    actor: str = ACTOR_CONTROLLER
+    actor: Actor = CONTROLLER
     key: Rank | None = None
     attempt: int | None = None

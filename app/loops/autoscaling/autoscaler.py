@@ -23,6 +23,7 @@ from app.db.errors import DatabaseContended, DatabaseUnavailable, LeaseLost
 from app.db.jobs import scaling_jobs
 from app.db.jobs.edits import JobEdit, ScaleChange
 from app.db.jobs.scaling_jobs import LiveRow
+from app.domain.access.actors import AUTOSCALER
 from app.domain.dialects.base import Accepted, Dialect
 from app.domain.dialects.registry import DIALECTS
 from app.domain.errors import Conflict, InvalidManifest, NotFound, PreconditionFailed
@@ -41,7 +42,6 @@ from app.loops.leadership.lease import Leadership
 
 log = structlog.get_logger(__name__)
 
-ACTOR = "autoscaler"
 REASON = "Autoscaled"
 BATCH = 200  # manifests in one query
 
@@ -211,7 +211,7 @@ class Autoscaler:
             manifest=after.manifest,
             posted=carried_over(before.manifest, found[0].posted, after.manifest),
             labels=after.manifest["metadata"].get("labels", {}),
-            actor=ACTOR,
+            actor=AUTOSCALER,
             at=self._context.clock.now(),
             expected_intent_version=row.intent_version,
             reason=REASON,

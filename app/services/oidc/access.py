@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from app.clock import Clock
 from app.db import tokens
+from app.domain.access.actors import Actor
 from app.domain.access.claims import groups_of, name_of
 from app.domain.access.grants import grants_of
 from app.domain.errors import Forbidden
@@ -57,7 +58,7 @@ class OidcAccess:
         subject = hashlib.sha256(f"{settings.issuer}\0{found.subject}".encode()).hexdigest()
         return Principal(
             id=f"{_ID_PREFIX}{subject[:32]}",
-            name=name_of(found.claims, settings.claims),
+            actor=Actor.user(settings.issuer, found.subject, name_of(found.claims, settings.claims)),
             grants=grants,
             expires_at=found.expires_at,
             is_revocable=False,  # the rights of a user change with the next token

@@ -15,6 +15,7 @@ from app.db.jobs.rows import STORED_JOBS
 from app.db.leases import Lease
 from app.db.queries import Cursor
 from app.db.resources import RowKey
+from app.domain.access.actors import Actor
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.errors import Conflict, DomainError, NotFound, PreconditionFailed
 from app.domain.kubernetes.selectors import parse_selector
@@ -86,7 +87,7 @@ async def listed(db: Database, where: Criteria) -> set[str]:
 
 async def test_pages_follow_each_other_without_gap_or_repeat(db: Database) -> None:
     uids = await submitted(db, *(new_job(f"job-{n}", names=(), created_at=later(n // 4)) for n in range(10)))
-    await edits.request_remove(db, uids[0], actor="a", at=NOW, delete=True)
+    await edits.request_remove(db, uids[0], actor=Actor("a"), at=NOW, delete=True)
     seen: list[UUID] = []
     cursor: Cursor | None = None
     for _ in range(5):
@@ -112,7 +113,7 @@ async def test_filters(db: Database, lease: Lease) -> None:
     )
     await submitted(db, *made)
     await move(db, lease, made[1].uid, JobPhase.FAILED, finished_at=later(50))
-    await edits.request_remove(db, made[3].uid, actor="a", at=NOW, delete=True)
+    await edits.request_remove(db, made[3].uid, actor=Actor("a"), at=NOW, delete=True)
     cases = [
         (Criteria(), {"alpha", "beta", "alphabet"}),
         (Criteria(deleted=True), {"alpha", "beta", "alphabet", "deleted"}),
@@ -164,7 +165,7 @@ async def test_the_database_selects_as_the_domain_does(db: Database, selector: s
 
 
 def edit(**changes: object) -> JobEdit:
-    return replace(JobEdit(manifest={"spec": 2}, labels={"b": "c"}, actor="bob", at=later(5)), **changes)  # type: ignore[arg-type]
+    return replace(JobEdit(manifest={"spec": 2}, labels={"b": "c"}, actor=Actor("bob"), at=later(5)), **changes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -193,7 +194,7 @@ async def test_an_edit_increases_generation_and_version_and_records_the_actor(db
     assert (row.generation, row.version, row.manifest, row.labels) == (2, 2, {"spec": 2}, {"b": "c"})
     assert row == await resources.get(db, STORED_JOBS, uid)
     line = (await resources.history(db, STORED_JOBS, uid, after_seq=1, limit=10))[0]
-    assert (line.seq, line.entry.reason, line.entry.actor, line.entry.message) == (2, "Edited", "bob", "m")
+    assert (line.seq, line.entry.reason, line.entry.actor.name, line.entry.message) == (2, "Edited", "bob", "m")
     again = await edits.edit(db, uid, edit(manifest={"spec": 3}, expected_intent_version=2, scales=[scale]))
     assert again.generation == 3
     records = await scale_records.page(db, uid, limit=10)
@@ -229,28 +230,33 @@ async def test_unknown_jobs_are_not_found(db: Database) -> None:
     with pytest.raises(NotFound):
         await edits.edit(db, uuid4(), edit())
     with pytest.raises(NotFound):
-        await edits.request_cancel(db, uuid4(), actor="a", at=NOW)
+        await edits.request_cancel(db, uuid4(), actor=Actor("a"), at=NOW)
     with pytest.raises(NotFound):
-        await edits.request_remove(db, uuid4(), actor="a", at=NOW)
+        await edits.request_remove(db, uuid4(), actor=Actor("a"), at=NOW)
 
 
 async def test_only_the_first_cancel_of_a_live_job_changes_it(db: Database, lease: Lease) -> None:
     (uid,) = await submitted(db, new_job())
-    row = await edits.request_cancel(db, uid, actor="bob", at=later(1), reason="enough")
+    row = await edits.request_cancel(db, uid, actor=Actor("bob"), at=later(1), reason="enough")
     assert (row.cancel_requested_at, row.cancel_requested_by, row.cancel_reason) == (later(1), "bob", "enough")
-    assert await edits.request_cancel(db, uid, actor="eve", at=later(2)) == row
+    assert await edits.request_cancel(db, uid, actor=Actor("eve"), at=later(2)) == row
     intent = (await stored(db, uid)).intent
-    assert (intent.cancel, intent.cancel_actor, intent.cancel_reason, intent.remove) == (True, "bob", "enough", False)
+    assert (intent.cancel, intent.cancel_actor, intent.cancel_reason, intent.remove) == (
+        True,
+        Actor("bob"),
+        "enough",
+        False,
+    )
     (other,) = await submitted(db, new_job("other"))
     await move(db, lease, other, JobPhase.SUCCEEDED)
-    assert (await edits.request_cancel(db, other, actor="bob", at=NOW)).cancel_requested_at is None
+    assert (await edits.request_cancel(db, other, actor=Actor("bob"), at=NOW)).cancel_requested_at is None
 
 
 async def test_delete_cancels_removes_and_hides(db: Database) -> None:
     (uid,) = await submitted(db, new_job())
-    row = await edits.request_remove(db, uid, actor="bob", at=later(1), delete=True)
+    row = await edits.request_remove(db, uid, actor=Actor("bob"), at=later(1), delete=True)
     assert (row.deleted_at, row.remove_requested_at, row.cancel_requested_by) == (later(1), later(1), "bob")
-    assert await edits.request_remove(db, uid, actor="eve", at=later(2), delete=True) == row
+    assert await edits.request_remove(db, uid, actor=Actor("eve"), at=later(2), delete=True) == row
     with pytest.raises(Conflict) as refused:
         await edits.edit(db, uid, edit())
     assert refused.value.code == "Deleted"
@@ -263,7 +269,7 @@ async def test_delete_cancels_removes_and_hides(db: Database) -> None:
 async def test_removing_a_finished_job_does_not_cancel_it(db: Database, lease: Lease) -> None:
     (uid,) = await submitted(db, new_job())
     await move(db, lease, uid, JobPhase.SUCCEEDED)
-    row = await edits.request_remove(db, uid, actor="ttl", at=later(1))
+    row = await edits.request_remove(db, uid, actor=Actor("ttl"), at=later(1))
     assert (row.remove_requested_at, row.cancel_requested_at, row.deleted_at) == (later(1), None, None)
-    row = await edits.request_remove(db, uid, actor="bob", at=later(2), delete=True)
+    row = await edits.request_remove(db, uid, actor=Actor("bob"), at=later(2), delete=True)
     assert (row.remove_requested_at, row.deleted_at) == (later(1), later(2))

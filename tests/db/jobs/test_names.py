@@ -16,6 +16,7 @@ from app.db.jobs import edits
 from app.db.jobs.edits import JobEdit
 from app.db.jobs.names import pod_is_taken_over
 from app.db.jobs.submit import Answer, NameTaken, NewJob, Submitted, Undecided, submit
+from app.domain.access.actors import Actor
 from app.domain.errors import Conflict
 from app.domain.reservations.name_ranges import NameRange, split
 from tests.db.factories import NOW, later, names_held, new_job, submitted
@@ -111,7 +112,7 @@ async def test_the_names_of_ten_thousand_replicas_are_one_row_for_each_task(db: 
 
 
 def edit(*names: NameRange) -> JobEdit:
-    return JobEdit(manifest={}, labels={}, actor="a", at=NOW, names=names)
+    return JobEdit(manifest={}, labels={}, actor=Actor("a"), at=NOW, names=names)
 
 
 async def test_ranges_of_a_job_that_scales_up_repeatedly_never_overlap(db: Database) -> None:

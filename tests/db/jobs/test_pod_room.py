@@ -14,6 +14,7 @@ from app.db.jobs.controller import load, persist
 from app.db.jobs.edits import JobEdit, edit
 from app.db.jobs.pod_room import recount
 from app.db.jobs.submit import NameTaken, NewJob, Submitted, submit, submit_together
+from app.domain.access.actors import Actor
 from app.domain.errors import Conflict
 from app.domain.reservations.name_ranges import NameRange
 from app.domain.reservations.pod_limits import OverLimit, PodLimits
@@ -88,7 +89,7 @@ async def test_scaling_up_obeys_the_limits_and_scaling_down_releases_pods(db: Da
     await submit(db, [job], TIGHT)
 
     def resized(pods: int) -> JobEdit:
-        return JobEdit(manifest={}, labels={}, actor="a", at=NOW, namespace="team-a", added_pods=pods)
+        return JobEdit(manifest={}, labels={}, actor=Actor("a"), at=NOW, namespace="team-a", added_pods=pods)
 
     with pytest.raises(Conflict) as refused:
         await edit(db, job.uid, resized(11), TIGHT)

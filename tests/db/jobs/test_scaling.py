@@ -16,6 +16,7 @@ from app.db.jobs.edits import JobEdit, ScaleChange, set_reported
 from app.db.jobs.rows import STORED_JOBS
 from app.db.jobs.submit import NameTaken, submit
 from app.db.leases import Lease
+from app.domain.access.actors import Actor
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
 from app.domain.plan import Rank
 from app.domain.reservations.name_ranges import NameRange
@@ -30,7 +31,7 @@ def edit(*scales: ScaleChange, names: Sequence[NameRange] = (), version: int | N
     return JobEdit(
         manifest={"spec": 2},
         labels={},
-        actor="bob",
+        actor=Actor("bob"),
         at=later(5),
         scales=scales,
         names=names,

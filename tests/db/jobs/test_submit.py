@@ -50,7 +50,7 @@ async def test_a_submission_writes_job_history_feed_names_and_key(db: Database) 
     job = new_job(idempotency=key(answer=b"\x00answer"))
     assert await submit(db, [job]) == [Submitted(uid=job.uid)]
     (line,) = await resources.history(db, STORED_JOBS, job.uid, limit=10)
-    assert (line.seq, line.entry.phase, line.entry.actor, line.entry.at) == (1, JobPhase.QUEUED, "alice", NOW)
+    assert (line.seq, line.entry.phase, line.entry.actor.name, line.entry.at) == (1, JobPhase.QUEUED, "alice", NOW)
     assert (await rows(db, "job_events"), len(await names_held(db))) == (1, 4)
     async with db.read() as connection:
         (kept,) = await connection.fetch("SELECT scope, key, job_uid, answer FROM idempotency_keys")

@@ -12,6 +12,7 @@ from app.db.jobs.edits import JobEdit
 from app.db.jobs.evidence import Capture, Log
 from app.db.jobs.submit import NameTaken, Submitted, Undecided, submit
 from app.db.leases import Lease
+from app.domain.access.actors import Actor
 from app.domain.errors import Conflict
 from app.domain.plan import Rank
 from app.domain.status.records import Attempt
@@ -50,12 +51,12 @@ async def client(db: Database, number: int, uids: list[UUID]) -> None:
 async def change(db: Database, chance: random.Random, uid: UUID) -> None:
     what = chance.randrange(3)
     if what == 0:
-        await edits.request_cancel(db, uid, actor="a", at=NOW)
+        await edits.request_cancel(db, uid, actor=Actor("a"), at=NOW)
     elif what == 1:
-        await edits.request_remove(db, uid, actor="a", at=NOW, delete=chance.random() < 0.5)
+        await edits.request_remove(db, uid, actor=Actor("a"), at=NOW, delete=chance.random() < 0.5)
     else:
         try:
-            await edits.edit(db, uid, JobEdit(manifest={}, labels={}, actor="a", at=NOW))
+            await edits.edit(db, uid, JobEdit(manifest={}, labels={}, actor=Actor("a"), at=NOW))
         except Conflict:
             return
 

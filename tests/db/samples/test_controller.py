@@ -19,6 +19,7 @@ from app.db.samples import controller as sample_controller
 from app.db.samples import edits
 from app.db.samples.edits import SampleEdit
 from app.db.samples.rows import record_document, record_from, sample_events
+from app.domain.access.actors import CONTROLLER, Actor
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.reconcile.cache_status import CacheStatus, CacheSummary
 from app.domain.cache.reconcile.values import Complaint, JobRecord, RuntimeStatus, SampleEvent, SetRecord
@@ -123,7 +124,7 @@ async def test_every_field_of_a_decision_is_stored(db: Database, lease: Lease) -
     (line,) = await resources.history(db, SETS, row.uid, after_seq=1, limit=9)
     entry = line.entry
     said = (line.seq, entry.at, entry.phase, entry.reason, entry.actor)
-    assert said == (2, later(3), "Syncing", "Syncing", "jobgate")
+    assert said == (2, later(3), "Syncing", "Syncing", CONTROLLER)
     events = await sample_events(db, row.uid, limit=9)
     assert [(event.seq, event.at, event.type, event.reason) for event in events] == [
         (1, later(3), "Normal", "CreatePVSuccessfully"),
@@ -162,7 +163,7 @@ async def test_a_decision_on_an_older_intent_is_rejected(db: Database, lease: Le
     row = await stored(db, new_set())
     spec = {**row.manifest["spec"], "partitions": 2}
     change = SampleEdit(
-        manifest={**row.manifest, "spec": spec}, labels={}, set_name=row.set_name, actor="bob", at=later(1)
+        manifest={**row.manifest, "spec": spec}, labels={}, set_name=row.set_name, actor=Actor("bob"), at=later(1)
     )
     edited = await edits.edit(db, row.uid, change)
     assert not await sample_controller.persist(db, lease, a_pass(row, record=WHOLE, events=[EVENT]), later(2))
@@ -187,7 +188,7 @@ async def test_a_former_controller_writes_nothing(db: Database, lease: Lease) ->
 
 async def test_the_name_of_a_set_is_free_when_its_last_object_is_gone(db: Database, lease: Lease) -> None:
     row = await stored(db, new_set())
-    leaving = await edits.request_deletion(db, row.uid, actor="bob", at=later(1))
+    leaving = await edits.request_deletion(db, row.uid, actor=Actor("bob"), at=later(1))
     assert await sample_controller.load(db, row.uid) == leaving
     gone = replace(WHOLE, stage=RemovalStage.GONE)
     assert await persisted(db, lease, row.uid, later(9), record=gone, gone=True, wake_at=later(10))
@@ -203,7 +204,7 @@ async def test_the_name_of_a_set_is_free_when_its_last_object_is_gone(db: Databa
 
 async def test_a_decision_on_a_job_that_was_deleted_since_is_rejected(db: Database, lease: Lease) -> None:
     row = await stored(db, new_job())
-    await edits.request_deletion(db, row.uid, actor="bob", at=later(1))
+    await edits.request_deletion(db, row.uid, actor=Actor("bob"), at=later(1))
     record = JobRecord(phase=SampleJobPhase.RUNNING)
     assert not await sample_controller.persist(db, lease, a_pass(row, record=record), later(2))
     assert await sample_controller.pending_intents(db, 9) == []
@@ -225,7 +226,7 @@ async def test_a_job_that_is_deleted_in_any_phase_has_ended(
 ) -> None:
     row = await stored(db, new_job())
     assert await persisted(db, lease, row.uid, later(2), record=JobRecord(phase=phase))
-    after = await edits.request_deletion(db, row.uid, actor="bob", at=later(9))
+    after = await edits.request_deletion(db, row.uid, actor=Actor("bob"), at=later(9))
     assert after == await there(db, row.uid)
     assert (after.outcome.started_at, after.outcome.finished_at, after.reason) == (started, ended, reason)
     found = [one for one in after.outcome.conditions if one.type is ConditionType.RUNNING]
@@ -258,10 +259,10 @@ async def test_a_set_and_its_jobs_find_each_other(db: Database, lease: Lease) ->
     await stored(db, new_job("first", namespace="team-b"))
     assert await persisted(db, lease, failed.uid, record=JobRecord(phase=SampleJobPhase.FAILED))
     assert await persisted(db, lease, over.uid, record=JobRecord(phase=SampleJobPhase.SUCCEEDED))
-    await edits.request_deletion(db, left.uid, actor="bob", at=later(1))
+    await edits.request_deletion(db, left.uid, actor=Actor("bob"), at=later(1))
     assert await sample_controller.jobs_of_set(db, NAMESPACE, "imagenet") == [wanted.uid, failed.uid]
     assert await sample_controller.live_set(db, NAMESPACE, "imagenet") == row
     assert await sample_controller.live_set(db, NAMESPACE, "first") is None
-    leaving = await edits.request_deletion(db, row.uid, actor="bob", at=later(1))
+    leaving = await edits.request_deletion(db, row.uid, actor=Actor("bob"), at=later(1))
     assert await sample_controller.live_set(db, NAMESPACE, "imagenet") == leaving
     assert await sample_controller.load(db, uuid4()) is None

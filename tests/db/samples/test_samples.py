@@ -20,6 +20,7 @@ from app.db.samples import edits
 from app.db.samples.edits import SampleEdit
 from app.db.samples.rows import SampleRow, stored_as
 from app.db.settings import DatabaseTimeouts
+from app.domain.access.actors import Actor
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.cache.kinds import SAMPLE_JOB
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
@@ -37,7 +38,7 @@ def edit_of(row: Any, **changes: Any) -> SampleEdit:
         manifest={**row.manifest, "spec": spec},
         labels={"app": "other"},
         set_name=row.set_name,
-        actor="bob",
+        actor=Actor("bob"),
         at=later(1),
     )
     return replace(edit, **changes)
@@ -53,7 +54,7 @@ async def test_the_stored_row_equals_the_returned_one(db: Database, new: Any) ->
     assert await resources.versions(db, where, [*keys, (NAMESPACE, "other")]) == dict.fromkeys(keys, (new.uid, 1))
     (line,) = await resources.history(db, where, new.uid, limit=10)
     entry = line.entry
-    assert (line.seq, entry.at, entry.phase, entry.reason, entry.actor) == (1, NOW, "", "", "alice")
+    assert (line.seq, entry.at, entry.phase, entry.reason, entry.actor.name) == (1, NOW, "", "", "alice")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ async def test_a_name_is_taken_until_its_holder_is_gone(db: Database) -> None:
     first = await stored(db, new_set())
     taken = NameTaken(job_name="imagenet", job_uid=first.uid, kind="job", name="imagenet", holder="SampleSet")
     assert await insert(db, new_set()) == taken
-    await edits.request_deletion(db, first.uid, actor="bob", at=later(1))
+    await edits.request_deletion(db, first.uid, actor=Actor("bob"), at=later(1))
     assert await insert(db, new_set()) == replace(taken, leaving=True)
 
 
@@ -143,12 +144,12 @@ async def test_an_edit_of_a_changed_or_deleted_sample_is_refused(db: Database) -
         await edits.edit(db, row.uid, edit_of(row, expected_version=2))
     with pytest.raises(NotFound):
         await edits.edit(db, new_set().uid, edit_of(row))
-    await edits.request_deletion(db, row.uid, actor="bob", at=later(1))
+    await edits.request_deletion(db, row.uid, actor=Actor("bob"), at=later(1))
     with pytest.raises(Conflict) as refused:
         await edits.edit(db, row.uid, edit_of(row))
     assert refused.value.code == "Deleted"
     job = await stored(db, new_job())
-    await edits.request_deletion(db, job.uid, actor="bob", at=later(1))
+    await edits.request_deletion(db, job.uid, actor=Actor("bob"), at=later(1))
     with pytest.raises(Conflict) as refused:
         await edits.edit(db, job.uid, edit_of(job))
     assert refused.value.code == "Deleted"
@@ -164,12 +165,12 @@ async def test_one_of_several_concurrent_edits_of_a_version_succeeds(db: Databas
 
 async def test_a_deleted_set_is_gone_with_its_objects_and_a_job_at_once(db: Database) -> None:
     row, job = await stored(db, new_set()), await stored(db, new_job())
-    leaving = await edits.request_deletion(db, row.uid, actor="bob", at=later(1), reason="enough")
+    leaving = await edits.request_deletion(db, row.uid, actor=Actor("bob"), at=later(1), reason="enough")
     assert (leaving.delete_requested_at, leaving.delete_requested_by, leaving.gone_at) == (later(1), "bob", None)
     assert (leaving.version, leaving.intent_version, leaving.generation) == (2, 2, 1)
     assert (await resources.history(db, SETS, row.uid, after_seq=1, limit=9))[0].entry.message == "enough"
-    assert await edits.request_deletion(db, row.uid, actor="carol", at=later(2)) == leaving
-    gone = await edits.request_deletion(db, job.uid, actor="bob", at=later(1))
+    assert await edits.request_deletion(db, row.uid, actor=Actor("carol"), at=later(2)) == leaving
+    gone = await edits.request_deletion(db, job.uid, actor=Actor("bob"), at=later(1))
     assert gone.gone_at == later(1)
     newer = await stored(db, new_job(created_at=later(-5)))
     assert await resources.find(db, JOBS, NAMESPACE, "warm") == newer
@@ -178,7 +179,7 @@ async def test_a_deleted_set_is_gone_with_its_objects_and_a_job_at_once(db: Data
         raise PreconditionFailed(f"version {row.version}")
 
     with pytest.raises(PreconditionFailed, match="version 1"):
-        await edits.request_deletion(db, newer.uid, actor="bob", at=later(1), check=refuse)
+        await edits.request_deletion(db, newer.uid, actor=Actor("bob"), at=later(1), check=refuse)
     assert await there(db, newer.uid) == newer
 
 
@@ -186,7 +187,7 @@ async def test_of_several_gone_samples_the_newest_is_found(db: Database) -> None
     old, new = new_job(), new_job(created_at=later(9))
     for one in (new, old):
         await stored(db, one)
-        await edits.request_deletion(db, one.uid, actor="bob", at=later(20))
+        await edits.request_deletion(db, one.uid, actor=Actor("bob"), at=later(20))
     found = await resources.find(db, JOBS, NAMESPACE, "warm")
     assert found is not None
     assert found.uid == new.uid
@@ -217,7 +218,7 @@ async def test_lists_show_what_was_asked_for(db: Database, where: dict[str, Any]
     await stored(db, new_set("no-job"))
     await stored(db, new_job("a"))
     gone = await stored(db, new_job("z", created_at=later(0.5)))
-    await edits.request_deletion(db, gone.uid, actor="bob", at=later(1))
+    await edits.request_deletion(db, gone.uid, actor=Actor("bob"), at=later(1))
     await stored(db, new_job("b", namespace="team-b", created_at=later(1), labels={"tier": "x"}))
     await stored(db, new_job("c", "other", created_at=later(2)))
     wanted = Criteria(**where)
@@ -244,7 +245,7 @@ async def test_pages_follow_each_other(db: Database) -> None:
 async def test_changes_are_told_in_the_feed_by_resource(db: Database) -> None:
     row, job = await stored(db, new_set()), await stored(db, new_job())
     await edits.edit(db, row.uid, edit_of(row))
-    await edits.request_deletion(db, job.uid, actor="bob", at=later(1))
+    await edits.request_deletion(db, job.uid, actor=Actor("bob"), at=later(1))
     await entries.publish(db)
     events = (await entries.read(db, 0, 100)).events
     assert [(event.type, event.resource, event.job_uid, event.version) for event in events] == [

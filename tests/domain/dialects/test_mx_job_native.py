@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
+from app.domain.access.actors import Actor
 from app.domain.dialects.base import StatusFacts
 from app.domain.dialects.mx_job.native import native_phase, native_state
 from app.domain.plan import Rank
@@ -81,7 +82,7 @@ class Life(World):
         self.settle()
 
     def cancel(self) -> None:
-        self.intent = replace(self.intent, cancel=True, cancel_actor="alice")
+        self.intent = replace(self.intent, cancel=True, cancel_actor=Actor("alice"))
         self.settle()
 
     def find_again(self) -> None:

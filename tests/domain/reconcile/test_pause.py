@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from app.domain.access.actors import Actor
 from app.domain.plan import JobPlan
 from app.domain.reconcile.actions import CaptureEvidence, ConfirmGone, CreatePod, DeletePod, ReleasePod
 from app.domain.reconcile.lifecycle import NO_POD
@@ -43,7 +44,7 @@ from tests.support.plans import (
 from tests.support.reconcile_checks import check_reconcile
 
 PAUSED = a_plan(paused=True)
-CANCEL = Intent(generation=1, cancel=True, cancel_actor="ann", cancel_reason="no use")
+CANCEL = Intent(generation=1, cancel=True, cancel_actor=Actor("ann"), cancel_reason="no use")
 RUNNING = a_record(running_status(), a_replica(W0), a_replica(W1, an_attempt(key=W1)))
 
 
@@ -215,7 +216,7 @@ def test_cancel_stops_all_pods_and_names_its_actor() -> None:
     gone = frozenset({pod_uid(W0), pod_uid(W1)})
     second = decide(a_plan(), next_record(RUNNING, first), intent=CANCEL, gone=gone)
     assert (second.status.phase, second.status.message) == (JobPhase.CANCELLED, "cancelled by ann: no use")
-    assert second.history[-1].actor == "ann"
+    assert second.history[-1].actor == CANCEL.cancel_actor
     assert second.status.finished_at == T0
 
 

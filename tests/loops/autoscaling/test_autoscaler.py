@@ -14,13 +14,13 @@ from app.db.autoscaler_runs import AutoscalerRun
 from app.db.errors import DatabaseContended, DatabaseUnavailable, LeaseLost
 from app.db.jobs import controller, edits, scale_records
 from app.db.jobs.rows import STORED_JOBS
+from app.domain.access.actors import AUTOSCALER, Actor
 from app.domain.posted import recall, record
 from app.domain.reservations.name_ranges import NameRange
 from app.domain.scaling.values import Inventory, ScalingDecision, Verdict
 from app.domain.status.records import Attempt, JobPendingReason, JobStatus
 from app.domain.vocabulary import JobPhase, PendingCode, ReplicaPhase
 from app.k8s.errors import KubeForbidden
-from app.loops.autoscaling.autoscaler import ACTOR
 from app.loops.leadership.identity import WrongCluster
 from tests.db import factories
 from tests.db.factories import NOW, later
@@ -42,7 +42,12 @@ async def test_a_run_edits_the_job_with_actor_and_reason(stage: Stage) -> None:
     run = await stage.autoscaler().run_once()
     assert await stage.size(uid) == 3
     (record,) = await scale_records.page(stage.db, uid, limit=10)
-    assert (record.task, record.from_replicas, record.to_replicas, record.actor) == ("worker", 1, 3, ACTOR)
+    assert (record.task, record.from_replicas, record.to_replicas, Actor(record.actor, record.actor_id)) == (
+        "worker",
+        1,
+        3,
+        AUTOSCALER,
+    )
     assert record.reason == "grows from 1 to 3; then 3 is its most"
     assert [(decision.applied, decision.refusal) for decision in run.decisions] == [(True, "")]
 
@@ -117,7 +122,7 @@ async def test_a_job_that_is_not_resized_has_a_decision_with_the_reason(
 async def test_only_live_jobs_of_scalable_kinds_are_considered(stage: Stage) -> None:
     await stage.job("over", JobPhase.SUCCEEDED)
     going = await stage.job("going")
-    await edits.request_cancel(stage.db, going, actor="alice", at=NOW)
+    await edits.request_cancel(stage.db, going, actor=Actor("alice"), at=NOW)
     await factories.submitted(stage.db, factories.new_job("other"))
     assert (await stage.autoscaler().run_once()).jobs == ()
 

@@ -14,6 +14,7 @@ from app.db import autoscaler_runs, leases, resources
 from app.db.engine import Database
 from app.db.jobs import edits
 from app.db.jobs.rows import STORED_JOBS
+from app.domain.access.actors import Actor
 from app.domain.kubernetes.objects import Node
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodRoom
 from app.domain.scaling.values import Verdict
@@ -36,7 +37,7 @@ async def test_an_edit_of_a_client_precedes_the_autoscaler(stage: Stage, monkeyp
     real = autoscaler_runs.apply
 
     async def apply(db: Database, lease: leases.Lease, job: UUID, change: edits.JobEdit, *limits: Any) -> None:
-        mine = replace(change, manifest=elastic_manifest(size=2), actor="alice", scales=())
+        mine = replace(change, manifest=elastic_manifest(size=2), actor=Actor("alice"), scales=())
         await edits.edit(db, job, mine)
         await real(db, lease, job, change, *limits)
 
@@ -54,7 +55,7 @@ async def relabel(stage: Stage, uid: UUID) -> None:
 def relabelling() -> edits.JobEdit:
     manifest = elastic_manifest()
     manifest["metadata"]["labels"] = {"team": "b"}
-    return edits.JobEdit(manifest=manifest, labels={"team": "b"}, actor="alice", at=NOW)
+    return edits.JobEdit(manifest=manifest, labels={"team": "b"}, actor=Actor("alice"), at=NOW)
 
 
 @asynccontextmanager
@@ -138,5 +139,5 @@ async def test_an_annotation_that_opts_out_is_respected_from_the_next_run_on(sta
     autoscaler = stage.autoscaler(replace(ON, max_load=0.0))
     assert (await autoscaler.run_once()).decisions[0].verdict is Verdict.CPU_AT_LOAD
     manifest = elastic_manifest(annotations={"jobgate.dev/autoscale": "false"})
-    await edits.edit(stage.db, uid, edits.JobEdit(manifest=manifest, labels={}, actor="alice", at=NOW))
+    await edits.edit(stage.db, uid, edits.JobEdit(manifest=manifest, labels={}, actor=Actor("alice"), at=NOW))
     assert (await autoscaler.run_once()).decisions[0].verdict is Verdict.OPTED_OUT

@@ -20,6 +20,7 @@ from app.db import leases, resources
 from app.db.engine import Database
 from app.db.resources import StoredRow
 from app.db.samples.rows import SampleRow, sample_events, stored_as
+from app.domain.access.actors import Actor
 from app.domain.access.credentials import runtime_token_of
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.specs.limits import CacheLimits
@@ -152,14 +153,16 @@ class Stage:
             rows.append(row)
             return b"{}"
 
-        await self.submitter(kind).submit(document, self.namespace, actor="alice", key=None, render=render)
+        await self.submitter(kind).submit(document, self.namespace, actor=Actor("alice"), key=None, render=render)
         return rows[-1].uid
 
     async def edit(self, name: str, spec: Mapping[str, Any], kind: PodlessKind = SAMPLE_SET) -> None:
-        await self.editor(kind).merge(self.namespace, name, {"spec": dict(spec)}, actor="alice", precondition=_any)
+        await self.editor(kind).merge(
+            self.namespace, name, {"spec": dict(spec)}, actor=Actor("alice"), precondition=_any
+        )
 
     async def delete(self, name: str = "imagenet", kind: PodlessKind = SAMPLE_SET) -> None:
-        await self.editor(kind).delete(self.namespace, name, actor="alice", precondition=_any)
+        await self.editor(kind).delete(self.namespace, name, actor=Actor("alice"), precondition=_any)
 
     async def row(self, uid: UUID) -> SampleRow:
         for kind in (SAMPLE_SET, SAMPLE_JOB):

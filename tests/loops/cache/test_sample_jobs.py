@@ -7,6 +7,7 @@ import pytest
 
 from app.db import resources
 from app.db.samples.rows import SampleRow, stored_as
+from app.domain.access.actors import Actor
 from app.domain.cache.kinds import SAMPLE_JOB
 from app.domain.cache.reconcile.progress import OperationProgress
 from app.domain.cache.reconcile.values import JobRecord
@@ -193,14 +194,14 @@ async def test_a_kind_without_a_reconcile_step_is_acknowledged(stage: Stage) -> 
     """The controller records that it knows the edit, and does nothing."""
     with a_seventh_kind() as note:
         created = await stage.submitter(note).submit(
-            dict(note.example), stage.namespace, actor="alice", key=None, render=lambda _: b"{}"
+            dict(note.example), stage.namespace, actor=Actor("alice"), key=None, render=lambda _: b"{}"
         )
         assert await stage.sets._reconcile(str(created.uid)) is True
         row = await resources.get(stage.db, stored_as(note), created.uid)
         assert row is not None
         assert (row.observed_generation, row.phase) == (1, "")
         await stage.editor(note).merge(
-            stage.namespace, "hello", {"spec": {"text": "new"}}, actor="alice", precondition=lambda _: None
+            stage.namespace, "hello", {"spec": {"text": "new"}}, actor=Actor("alice"), precondition=lambda _: None
         )
         assert await stage.sets._reconcile(str(created.uid)) is True
         again = await PodlessReader(note, stage.db).row(Address(uid=created.uid))

@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from app.db.jobs import edits
+from app.domain.access.actors import Actor
 from app.domain.kubernetes import labels
 from app.domain.reconcile import stepping
 from app.domain.vocabulary import JobPhase, PendingCode
@@ -91,7 +92,7 @@ async def test_nothing_of_a_job_with_altered_objects_stays_after_its_removal(
     async with harness.reconciling():
         uid = await submitted(harness)
         await harness.hits(2)
-        await edits.request_remove(harness.db, uid, actor="alice", at=harness.clock.now())
+        await edits.request_remove(harness.db, uid, actor=Actor("alice"), at=harness.clock.now())
         harness.queue.add(str(uid))
         await harness.job_until(uid, lambda job: job.recorded.status.gone_at is not None)
     assert await objects(harness) == {"pods": [], "services": [], "configmaps": []}
@@ -110,7 +111,7 @@ async def test_a_pod_is_followed_by_its_name_if_a_policy_keeps_the_labels_from_i
         job = await harness.job_until(uid, lambda job: job.recorded.status.quiet)
         assert (job.recorded.status.phase, attempt_of(job).number) == (JobPhase.SUCCEEDED, 1)
         assert not (await harness.pods())["train-worker-0"]["metadata"].get("finalizers")
-        await edits.request_remove(harness.db, uid, actor="alice", at=harness.clock.now())
+        await edits.request_remove(harness.db, uid, actor=Actor("alice"), at=harness.clock.now())
         harness.queue.add(str(uid))
         await harness.job_until(uid, lambda job: job.recorded.status.gone_at is not None)
     assert await objects(harness) == {"pods": [], "services": [], "configmaps": []}

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from app.db.jobs import controller, edits
+from app.domain.access.actors import Actor
 from app.domain.vocabulary import JobPhase
 from tests.db.factories import stored
 from tests.loops.harness import Harness
@@ -43,7 +44,7 @@ async def test_each_stage_of_a_job_is_measured_once(harness: Harness) -> None:
     harness.reconcile_with(harness.db)
     version = (await stored(harness.db, uid)).status_version
     async with harness.reconciling():
-        await edits.request_remove(harness.db, uid, actor="alice", at=harness.clock.now())
+        await edits.request_remove(harness.db, uid, actor=Actor("alice"), at=harness.clock.now())
         harness.queue.add(str(uid))
         await harness.job_until(uid, lambda job: job.status_version > version)
     assert change(before) == {"creation": 1, "start": 1, "run": 1, "Succeeded": 1, "Cancelled": 0}
@@ -59,7 +60,7 @@ async def test_an_outdated_decision_measures_nothing(harness: Harness, monkeypat
         is_reconcile = len(arguments) > 2  # the test itself reads the job, too
         if is_reconcile and harness.mirror.count(str(uid)):
             monkeypatch.undo()
-            await edits.request_cancel(harness.db, uid, actor="alice", at=harness.clock.now())
+            await edits.request_cancel(harness.db, uid, actor=Actor("alice"), at=harness.clock.now())
         return jobs
 
     uid = await harness.submit(replicas=1)

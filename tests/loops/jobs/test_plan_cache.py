@@ -5,6 +5,7 @@ from uuid import uuid4
 
 from app.db.engine import Database
 from app.db.jobs import edits
+from app.domain.access.actors import Actor
 from app.domain.access.credentials import credential_of
 from app.domain.planning import Planner
 from app.loops.jobs.plan_cache import PlanCache
@@ -29,7 +30,7 @@ async def test_an_edit_of_annotations_makes_another_plan_of_the_same_generation(
     plans = PlanCache(Planner(installation="i"), KEY)
     before = plans.plan(await stored(db, uid))
     edited = accepted(**{DEADLINE: "60"})
-    await edits.edit(db, uid, edits.JobEdit(manifest=edited, labels={}, actor="alice", at=NOW))
+    await edits.edit(db, uid, edits.JobEdit(manifest=edited, labels={}, actor=Actor("alice"), at=NOW))
     after = plans.plan(await stored(db, uid))
     await db.close()
     assert (before.active_deadline, after.active_deadline) == (None, 60)

@@ -15,6 +15,7 @@ from app.db.jobs import controller, edits, evidence
 from app.db.jobs.controller import StoredJob
 from app.db.jobs.controller_writes import JobWrite
 from app.db.leases import Lease
+from app.domain.access.actors import Actor
 from app.domain.kubernetes import labels
 from app.domain.manifests.workload import pod_manifest
 from app.domain.plan import JobPlan, Rank
@@ -112,7 +113,7 @@ async def test_a_cancel_stops_running_pods_and_keeps_ended_ones(harness: Harness
         running, finished = await harness.pods()
         await harness.kubelet.finish(finished)
         await harness.job_until(uid, lambda job: any(one.settled for one in job.recorded.replicas.values()))
-        await edits.request_cancel(harness.db, uid, actor="alice", at=harness.clock.now())
+        await edits.request_cancel(harness.db, uid, actor=Actor("alice"), at=harness.clock.now())
         harness.queue.add(str(uid))
         being_deleted = f"{harness.path}/pods/{running}"
         await harness.kube.eventually(being_deleted, lambda pod: pod["metadata"].get("deletionTimestamp"))
@@ -151,7 +152,7 @@ async def test_a_job_that_postgres_cannot_store_is_stopped_once_it_is_cancelled(
         uid = await started(harness, replicas=1)
         (name,) = await harness.pods()
         await refuse_decisions_on(harness.db, uid)
-        await edits.request_cancel(harness.db, uid, actor="alice", at=harness.clock.now())
+        await edits.request_cancel(harness.db, uid, actor=Actor("alice"), at=harness.clock.now())
         harness.queue.add(str(uid))
         pod = f"{harness.path}/pods/{name}"
         await harness.kube.eventually(pod, lambda found: found["metadata"].get("deletionTimestamp"))
@@ -185,7 +186,7 @@ async def test_an_intent_for_a_job_that_cannot_be_reconciled_is_tried_again(harn
         "CREATE TABLE backup AS SELECT uid, manifest FROM jobs",
         f"""UPDATE jobs SET manifest = '{{"spec": 1}}' WHERE uid = '{uid}'""",
     )
-    await edits.request_cancel(harness.db, uid, actor="alice", at=harness.clock.now())
+    await edits.request_cancel(harness.db, uid, actor=Actor("alice"), at=harness.clock.now())
     async with harness.reconciling():
         await harness.job_until(uid, lambda job: not job.intent_is_new)
         # The intent does not count as new any more, so it is found by its time.
@@ -265,7 +266,7 @@ async def test_a_job_that_changes_after_it_was_loaded_ahead_is_decided_on_as_it_
     async def load_and_cancel(*arguments: Any) -> Any:
         found = await load(*arguments)
         if second in found and not loaded_ahead.is_set():
-            await edits.request_cancel(harness.db, second, actor="alice", at=harness.clock.now())
+            await edits.request_cancel(harness.db, second, actor=Actor("alice"), at=harness.clock.now())
             loaded_ahead.set()
         return found
 
