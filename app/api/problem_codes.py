@@ -54,6 +54,7 @@ PROBLEM_CODES: Final = (
     "PodPolicy",
     "PreconditionFailed",
     "PreconditionRequired",
+    "Redacted",
     "RepeatedParameter",
     "RequestTimeout",
     "Required",

@@ -14,6 +14,7 @@ from app.domain.status.records import HistoryEntry
 
 # Reasons of the rows that record a request of a client. Those of the controller are in the domain's vocabulary.
 EDITED = "Edited"
+REDACTED = "Redacted"
 CANCEL_REQUESTED = "CancelRequested"
 REMOVE_REQUESTED = "RemoveRequested"
 DELETE_REQUESTED = "DeleteRequested"

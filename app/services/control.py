@@ -17,6 +17,7 @@ from app.domain.errors import Conflict, InvalidManifest
 from app.domain.plan import Manifest
 from app.domain.planning import Planner
 from app.domain.posted import Posted, recall
+from app.domain.redaction import is_redacted
 from app.domain.vocabulary import JobPhase
 from app.services.editing import Changed, Editor, EditRequest, Precondition
 from app.services.scaling import Growth, SizesWanted, growth, resized, scaling_of, shifted_sizes, wanted_sizes
@@ -153,11 +154,16 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
         Without `name`, the new name is generated.
 
         Raises:
-            Conflict: the job has not ended.
+            Conflict: the job has not ended, or its manifest was redacted.
         """
         if not job.status.phase.is_terminal:
             raise Conflict(
                 f"the job is {job.status.phase}: only a job that has ended can be retried", code="NotFinished"
+            )
+        if is_redacted(job.manifest):
+            raise Conflict(
+                "values of environment variables of the job were redacted: submit its manifest with these values",
+                code="Redacted",
             )
         accepted = self._read(job)
         # A job that was cancelled while it was paused must run when it is retried.

@@ -674,6 +674,7 @@ class ProblemCode(StrEnum):
     POD_POLICY = "PodPolicy"
     PRECONDITION_FAILED = "PreconditionFailed"
     PRECONDITION_REQUIRED = "PreconditionRequired"
+    REDACTED = "Redacted"
     REPEATED_PARAMETER = "RepeatedParameter"
     REQUEST_TIMEOUT = "RequestTimeout"
     REQUIRED = "Required"

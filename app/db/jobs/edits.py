@@ -147,7 +147,7 @@ async def edit_in(connection: Connection, room: PodRoom, uid: UUID, change: JobE
     after = await connection.fetchrow(_EDIT, uid, *values, change.posted)
     await append(connection, job.namespace, change.added_pods)
     await _scale(connection, uid, after["scale_count"] - len(change.scales), change)
-    return await _record_change(
+    return await record_change(
         connection, after, changes.EDITED, (change.at, change.reason, change.message, change.actor)
     )
 
@@ -179,7 +179,7 @@ async def request_cancel(
         after = await connection.fetchrow(_CANCEL, uid, at, actor.name, reason, _TERMINAL, actor.id)
         if after is None:
             return await _unchanged(connection, uid)
-        return await _record_change(connection, after, changes.CANCELLED, (at, CANCEL_REQUESTED, reason or "", actor))
+        return await record_change(connection, after, changes.CANCELLED, (at, CANCEL_REQUESTED, reason or "", actor))
 
 
 async def request_remove(
@@ -203,7 +203,7 @@ async def request_remove(
         if after is None:
             return await _unchanged(connection, uid)
         what, word = (changes.DELETED, DELETE_REQUESTED) if delete else (changes.REMOVED, REMOVE_REQUESTED)
-        return await _record_change(connection, after, what, (at, word, reason or "", actor))
+        return await record_change(connection, after, what, (at, word, reason or "", actor))
 
 
 async def set_reported(db: Database, uid: UUID, value: Mapping[str, Any]) -> bool:
@@ -239,7 +239,7 @@ async def _unchanged(connection: Connection, uid: UUID) -> JobRow:
     return job_row(row)
 
 
-async def _record_change(
+async def record_change(
     connection: Connection, after: Any, what: str, entry: tuple[datetime, str, str, Actor]
 ) -> JobRow:
     """Write the history row, whose number the update has assigned, and the feed entry."""
