@@ -97,9 +97,9 @@ Target = Annotated[
     ),
 ]
 Targets = Annotated[
-    list[str],
+    list[str] | None,
     typer.Argument(
-        metavar="NAME…",
+        metavar="[NAME…]",
         help="Jobs, or KIND/NAME, such as sampleset/imagenet.",
         autocompletion=_complete_object,
     ),
@@ -114,12 +114,15 @@ KindOrTargets = Annotated[
 ]
 JobName = Annotated[str, typer.Argument(metavar="JOB", help="A job.", autocompletion=_complete_job)]
 LogName = Annotated[
-    str,
+    str | None,
     typer.Argument(
-        metavar="JOB", help="A job, JOB/TASK/RANK, the name of a pod, or a uid.", autocompletion=_complete_job
+        metavar="[JOB]", help="A job, JOB/TASK/RANK, the name of a pod, or a uid.", autocompletion=_complete_job
     ),
 ]
-JobNames = Annotated[list[str], typer.Argument(metavar="JOB…", help="Names of jobs.", autocompletion=_complete_job)]
+JobNames = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[JOB…]", help="Names of jobs.", autocompletion=_complete_job, show_default=False),
+]
 ListedKind = Annotated[
     str,
     typer.Argument(

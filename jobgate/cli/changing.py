@@ -1,11 +1,11 @@
 """Commands that change objects: scale, pause, resume, cancel, retry, delete."""
 
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Collection, Sequence
+from typing import Annotated, Any, Final
 
 import typer
 
-from jobgate.cli.arguments import JobName, JobNames, Target, Targets
+from jobgate.cli.arguments import JobNames, Target, Targets
 from jobgate.cli.exits import Exit
 from jobgate.cli.faults import fault_text
 from jobgate.cli.options import (
@@ -21,11 +21,15 @@ from jobgate.cli.options import (
     resource_of,
     together,
 )
+from jobgate.cli.overview import LIVE
 from jobgate.cli.printing import advise, say
+from jobgate.cli.selection import Mine, Phases, Selection, Selector, Since, select_jobs
 from jobgate.cli.targets import JOBS, SAMPLE_SETS, TargetError, job_named, shown_name, target_named
 from jobgate.client import ProblemError
 from jobgate.client.synchronous.objects import Jobs
 from jobgate.client.types import Job
+
+_RETRIED: Final = ("Failed", "TimedOut")  # what filters of `retry` select
 
 
 def scale(
@@ -54,12 +58,19 @@ def scale(
         _each([target], scaled, output, f"scaled to {replicas}")
 
 
-def _on_jobs(request: Callable[..., Job], text: str) -> Callable[..., None]:
-    """Return the command that sends a request about each of several jobs, such as `Jobs.pause`. `text` is its help."""
+def _on_jobs(request: Callable[..., Job], phases: Collection[str], text: str) -> Callable[..., None]:
+    """Return the command that sends a request about each of several jobs, such as `Jobs.pause`.
+
+    Without names it is about the jobs of these phases that filters select. `text` is its help.
+    """
     verb = request.__name__
 
-    def command(
-        jobs: JobNames,
+    def command(  # noqa: PLR0913, PLR0917 - one argument for each option
+        jobs: JobNames = None,
+        selector: Selector = None,
+        phase: Phases = None,
+        mine: Mine = False,
+        since: Since = None,
         reason: Reason = None,
         namespace: Namespace = None,
         output: Format = Output.TEXT,
@@ -67,7 +78,10 @@ def _on_jobs(request: Callable[..., Job], text: str) -> Callable[..., None]:
         context: ContextName = None,
     ) -> None:
         with gateway(server, namespace, context) as client:
-            names = [job_named(job, verb) for job in jobs]
+            selection = Selection(selector=selector, phases=phase, mine=mine, since=since)
+            names = select_jobs(client, jobs or (), selection, verb, phases=phases)
+            for name in names:
+                job_named(name, verb)  # another resource is refused before any request
             _each(names, lambda _, name: request(client.jobs, name, reason=reason), output, f"{verb} requested")
 
     command.__name__, command.__doc__ = verb, text
@@ -76,6 +90,7 @@ def _on_jobs(request: Callable[..., Job], text: str) -> Callable[..., None]:
 
 pause = _on_jobs(
     Jobs.pause,
+    [phase for phase in LIVE if phase != "Paused"],
     """Stop the pods of jobs until they are resumed.
 
     Example: jobgate pause tour --reason "the night is for others"
@@ -83,6 +98,7 @@ pause = _on_jobs(
 )
 resume = _on_jobs(
     Jobs.resume,
+    ["Paused"],
     """Start the pods of paused jobs again.
 
     Example: jobgate resume tour
@@ -90,34 +106,49 @@ resume = _on_jobs(
 )
 cancel = _on_jobs(
     Jobs.cancel,
+    LIVE,
     """End live jobs. Their records and logs stay.
 
-    Example: jobgate cancel tour --reason "wrong data"
+    Examples: jobgate cancel tour --reason "wrong data"; jobgate cancel --mine -l team=vision
     """,
 )
 
 
-def retry(
-    job: JobName,
+def retry(  # noqa: PLR0913, PLR0917 - one argument for each option
+    jobs: JobNames = None,
     name: Annotated[str | None, typer.Option("--name", help="Name of the new job.", show_default=False)] = None,
+    selector: Selector = None,
+    phase: Phases = None,
+    mine: Mine = False,
+    since: Since = None,
     reason: Reason = None,
     namespace: Namespace = None,
     output: Format = Output.TEXT,
     server: Server = None,
     context: ContextName = None,
 ) -> None:
-    """Submit the manifest of an ended job as a new job.
+    """Submit the manifests of ended jobs as new jobs.
 
-    Example: jobgate retry tour --name tour-2
+    Filters select jobs that have failed, unless --phase is given.
+
+    Examples: jobgate retry tour --name tour-2; jobgate retry --mine --since 12h
     """
     with gateway(server, namespace, context) as client:
-        ended = job_named(job, "retry")
-        done = f"submitted as a retry of {ended}"
-        _each([ended], lambda _, old: client.jobs.retry(old, name=name, reason=reason), output, done)
+        selection = Selection(selector=selector, phases=phase, mine=mine, since=since)
+        ended = select_jobs(client, jobs or (), selection, "retry", phases=_RETRIED)
+        if name is not None and len(ended) > 1:
+            raise TargetError(f"retry --name {name}: there are {len(ended)} jobs; accepted: one")
+        for job in ended:
+            job_named(job, "retry")
+        _each(ended, lambda _, old: client.jobs.retry(old, name=name, reason=reason), output, "submitted as a retry")
 
 
-def delete(
-    targets: Targets,
+def delete(  # noqa: PLR0913, PLR0917 - one argument for each option
+    targets: Targets = None,
+    selector: Selector = None,
+    phase: Phases = None,
+    mine: Mine = False,
+    since: Since = None,
     reason: Reason = None,
     namespace: Namespace = None,
     output: Format = Output.TEXT,
@@ -126,16 +157,18 @@ def delete(
 ) -> None:
     """Delete objects from the cluster. Their records stay.
 
-    A live job is cancelled first.
+    A live job is cancelled first. Filters select jobs.
 
-    Example: jobgate delete tour sampleset/imagenet
+    Examples: jobgate delete tour sampleset/imagenet; jobgate delete -l team=vision --phase Failed
     """
     with gateway(server, namespace, context) as client:
+        selection = Selection(selector=selector, phases=phase, mine=mine, since=since)
+        names = select_jobs(client, targets or (), selection, "delete")
 
         def deleted(resource: str, name: str) -> Any:
             return resource_of(client, resource).delete(name, reason=reason)
 
-        _each(targets, deleted, output, "deletion requested")
+        _each(names, deleted, output, "deletion requested")
 
 
 def _each(targets: Sequence[str], change: Callable[[str, str], Any], output: Output, done: str) -> None:

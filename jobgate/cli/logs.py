@@ -27,6 +27,7 @@ from jobgate.cli.options import (
     run_async,
 )
 from jobgate.cli.printing import LogOutput, report, say
+from jobgate.cli.selection import Mine, Phases, Selection, Selector, select_jobs
 from jobgate.cli.targets import TargetError
 from jobgate.client import NotFoundError, ProblemError
 from jobgate.client.calls import LogOptions, Ref
@@ -40,7 +41,7 @@ _MOST: Final = 40
 
 
 def logs(  # noqa: PLR0913, PLR0917 - one argument for each option
-    name: LogName,
+    name: LogName = None,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Print lines as they arrive, until it ends.")] = False,
     every: Annotated[bool, typer.Option("-a", "--all", help="Of all replicas, with prefixes.")] = False,
     task: Annotated[str | None, typer.Option(help="Task.", show_default=False)] = None,
@@ -52,6 +53,9 @@ def logs(  # noqa: PLR0913, PLR0917 - one argument for each option
         float | None, typer.Option(parser=seconds, metavar="DURATION", help="Largest age.", show_default=False)
     ] = None,
     timestamps: Annotated[bool, typer.Option("--timestamps", help="Show the time of each line.")] = False,
+    selector: Selector = None,
+    phase: Phases = None,
+    mine: Mine = False,
     raw: Annotated[bool, typer.Option("--raw", help="Also control characters, if the output is no terminal.")] = False,
     namespace: Namespace = None,
     output: Format = Output.TEXT,
@@ -66,6 +70,8 @@ def logs(  # noqa: PLR0913, PLR0917 - one argument for each option
     attempt that has a log. With -f, it continues with the next attempt after a
     restart, and ends with the job. With -o json, each line is an object.
 
+    Filters select several jobs, whose logs follow each other.
+
     Examples: jobgate logs tour/worker/1; jobgate logs tour --all -f --since 5m
     """
     options = LogOptions(
@@ -73,23 +79,56 @@ def logs(  # noqa: PLR0913, PLR0917 - one argument for each option
     )
     refuse_name(output)
     printed = LogOutput(is_raw=raw)
+    selection = Selection(selector=selector, phases=phase, mine=mine)
     with gateway(server, namespace, context) as client:
-        missing: NotFoundError | None = None
-        for place in places(client, name):
-            chosen = place.narrowed(task, rank)
-            reading = _Reading(client, name, chosen, options, output, printed, every=every)
-            try:
-                reading.run()
-            except NotFoundError as error:
-                if error.code == "NoLog":
-                    raise
-                missing = missing or error
-                continue
-            break
-        else:
-            raise missing or TargetError(f"logs {name}: there is no such job")
+        names = select_jobs(client, [] if name is None else [name], selection, "logs")
+        if selection.is_given:
+            _print_jobs(client, names, options, output, printed)
+            return
+        reading = _read(client, names[0], task, rank, options, output, printed, every=every)
     if (follower := reading.follower) is not None:
-        run_async(server, namespace, context, lambda other: _follow(other, chosen.job, *follower))
+        run_async(server, namespace, context, lambda other: _follow(other, reading.job, *follower))
+
+
+def _read(
+    client: "Client",
+    name: str,
+    task: str | None,
+    rank: int | None,
+    options: LogOptions,
+    output: Output,
+    printed: LogOutput,
+    *,
+    every: bool,
+) -> "_Reading":
+    """Print the logs at the first place that the name can stand for, or find out what is to be followed."""
+    missing: NotFoundError | None = None
+    for place in places(client, name):
+        reading = _Reading(client, name, place.narrowed(task, rank), options, output, printed, every=every)
+        try:
+            reading.run()
+        except NotFoundError as error:
+            if error.code == "NoLog":
+                raise
+            missing = missing or error
+            continue
+        return reading
+    raise missing or TargetError(f"logs {name}: there is no such job")
+
+
+def _print_jobs(
+    client: "Client", names: Sequence[str], options: LogOptions, output: Output, printed: LogOutput
+) -> None:
+    """Print the logs of all replicas of several jobs, each job after its name, as `tail` does with files."""
+    if options["follow"]:
+        raise TargetError("logs -f: accepted: one job; `jobgate list` shows their names")
+    for name in names:
+        if output not in STRUCTURED:
+            say(f"==> {name} <==")
+        try:
+            _read(client, name, None, None, options, output, printed, every=True)
+        except NotFoundError as error:
+            report(f"{name}: {error.problem.detail}")
 
 
 class _Reading:
@@ -117,6 +156,7 @@ class _Reading:
         self._output = output
         self._printed = printed
         self._every = every
+        self.job = place.job
         self.follower: tuple[Wanted, _Printer] | None = None
 
     def run(self) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -27,6 +27,7 @@ from jobgate.cli.options import (
 )
 from jobgate.cli.overview import ENDED, LIVE, overview, overview_text
 from jobgate.cli.printing import advise, report, say, terminal_width
+from jobgate.cli.selection import Mine, Phases, Selection, Selector, Since
 from jobgate.cli.targets import JOBS, SAMPLE_SETS, kind_named, shown_name, target_named, targets_named
 from jobgate.client import JobgateError
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from jobgate.client import Client
 
 _PAGE = 500  # objects of one request
+_PLAIN: Final = tables.Columns()
 _LAST = 12  # rows of the history and of the events that `describe` shows
 
 
@@ -41,8 +43,15 @@ def list_(  # noqa: PLR0913, PLR0917 - one argument for each option
     kind: ListedKind = "jobs",
     namespace: Namespace = None,
     all_namespaces: Annotated[bool, typer.Option("-A", "--all-namespaces", help="In all namespaces.")] = False,
-    selector: Annotated[str | None, typer.Option("-l", "--selector", help="Labels, as in kubectl.")] = None,
-    phase: Annotated[list[str] | None, typer.Option(help="Only this phase; repeatable.", show_default=False)] = None,
+    selector: Selector = None,
+    phase: Phases = None,
+    mine: Mine = False,
+    since: Since = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option("-L", "--label-columns", help="A label as a column; repeatable.", show_default=False),
+    ] = None,
+    sort: Annotated[tables.Order, typer.Option(help="Order of the shown ones.")] = tables.Order.CREATED,
     search: Annotated[str | None, typer.Option(help="A part of the name.", show_default=False)] = None,
     deleted: Annotated[bool, typer.Option("--deleted", help="Also deleted ones.")] = False,
     limit: Annotated[int, typer.Option(help="The newest objects of this number; 0 for all.")] = 100,
@@ -61,54 +70,61 @@ def list_(  # noqa: PLR0913, PLR0917 - one argument for each option
         filters = {
             "namespace": where,
             "kind": wanted.kind,
-            "label_selector": selector,
-            "phase": phase,
             "search": search,
             "deleted": deleted or None,
+            **Selection(selector=selector, phases=phase, mine=mine, since=since).filters(now()),
         }
         objects = resource_of(client, wanted.resource)
+        shown = tables.Columns(all_namespaces=all_namespaces, wide=output is Output.WIDE, labels=label or ())
         page_size = min(limit + 1, _PAGE) if limit else _PAGE
-        found = list(islice(_rows(objects, output)(**filters, page_size=page_size), limit + 1 if limit else None))
+        found = list(
+            islice(_rows(objects, output, shown)(**filters, page_size=page_size), limit + 1 if limit else None)
+        )
         items = found[:limit] if limit else found
-        _print_list(items, wanted.resource, output, all_namespaces=all_namespaces)
+        items = tables.in_order_of(sort, items, now())
+        _print_list(items, wanted.resource, output, shown)
         if len(items) < len(found):
-            report(f"these are the newest {limit}; --limit 0 shows all")
+            report(f"these are the newest {limit}{_sorted_text(sort)}; --limit 0 shows all")
         if watch:
-            _print_changes(objects, filters, wanted.resource, output, all_namespaces=all_namespaces)
+            _print_changes(objects, filters, wanted.resource, output, shown)
 
 
-def _rows(objects: Any, output: Output) -> Callable[..., Any]:
-    """Return the method that lists objects: whole ones for programs, and what a table shows otherwise."""
-    return objects.list if output in STRUCTURED else objects.summaries  # type: ignore[no-any-return]
+def _sorted_text(sort: tables.Order) -> str:
+    return "" if sort is tables.Order.CREATED else f", sorted by {sort}"
+
+
+def _rows(objects: Any, output: Output, shown: tables.Columns) -> Callable[..., Any]:
+    """Return the method that lists objects: whole ones for programs and labels, and what a table shows otherwise."""
+    return objects.list if output in STRUCTURED or shown.labels else objects.summaries  # type: ignore[no-any-return]
 
 
 def _print_changes(
-    objects: Any, filters: Mapping[str, Any], resource: str, output: Output, *, all_namespaces: bool
+    objects: Any, filters: Mapping[str, Any], resource: str, output: Output, shown: tables.Columns
 ) -> None:
     """Print each object that changes from now on, if the filters of the list select it."""
     for change in objects.watch(namespace=filters["namespace"]):
-        for item in _rows(objects, output)(**filters, uid=change.object.uid):
+        for item in _rows(objects, output, shown)(**filters, uid=change.object.uid):
             if output in STRUCTURED:
                 say(one_of_many(item, output))
             else:
-                text = _listed([item], resource, output, all_namespaces=all_namespaces)
+                text = _listed([item], resource, output, shown)
                 say(text if output is Output.NAME else text.partition("\n")[2])
 
 
-def _print_list(items: Sequence[Any], resource: str, output: Output, *, all_namespaces: bool) -> None:
+def _print_list(items: Sequence[Any], resource: str, output: Output, shown: tables.Columns = _PLAIN) -> None:
     """Print objects. Without any, standard output is empty, or for programs an empty list."""
     if items or output in STRUCTURED:
-        say(_listed(items, resource, output, all_namespaces=all_namespaces))
+        say(_listed(items, resource, output, shown))
     elif output is not Output.NAME:
         advise("jobgate: there are none")
 
 
-def _listed(items: Sequence[Any], resource: str, output: Output, *, all_namespaces: bool) -> str:
+def _listed(items: Sequence[Any], resource: str, output: Output, shown: tables.Columns = _PLAIN) -> str:
     if output in STRUCTURED:
         return printed({"items": items}, output)
     if output is Output.NAME:
         return "\n".join(shown_name(resource, item.name) for item in items)
-    return tables.list_text(items, now(), all_namespaces=all_namespaces, wide=output is Output.WIDE)
+    return tables.list_text(items, now(), shown)
 
 
 def top(
@@ -131,7 +147,7 @@ def top(
         if output in STRUCTURED:
             say(printed(overview(jobs), output))
         elif output is Output.NAME:
-            _print_list(jobs, JOBS, output, all_namespaces=all_namespaces)
+            _print_list(jobs, JOBS, output)
         else:
             say(overview_text(jobs, now(), all_namespaces=all_namespaces, width=terminal_width()))
 
@@ -159,7 +175,7 @@ def get(
         # Objects of one resource share a table.
         for resource in dict.fromkeys(resource for resource, _ in found):
             items = [item for other, item in found if other == resource]
-            say(_listed(items, resource, output, all_namespaces=False))
+            say(_listed(items, resource, output, tables.Columns(wide=output is Output.WIDE)))
 
 
 def status(

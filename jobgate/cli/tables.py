@@ -1,7 +1,9 @@
 """Text of lists and statuses. Pure: from values and the present time to lines."""
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from typing import Final
 
 from jobgate.cli.visible import visible_line
@@ -109,20 +111,74 @@ def _replicas(count: int) -> str:
     return "1 replica" if count == 1 else f"{count} replicas"
 
 
-def list_text(items: Sequence[Listed], now: datetime, *, all_namespaces: bool, wide: bool) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """The columns of `jobgate list` beside those that it always has. `labels` are the keys of labels."""
+
+    all_namespaces: bool = False
+    wide: bool = False
+    labels: Sequence[str] = ()
+
+
+class Order(StrEnum):
+    """The orders of `jobgate list`. Only the shown objects are sorted."""
+
+    CREATED = "created"
+    NAME = "name"
+    PHASE = "phase"
+    DURATION = "duration"
+    OWNER = "owner"
+
+
+def in_order_of(order: Order, items: Sequence[Listed], now: datetime) -> list[Listed]:
+    """Return the objects in an order: the longest first, or by text. Those that are equal stay as they were."""
+    match order:
+        case Order.CREATED:
+            return list(items)
+        case Order.DURATION:
+            return sorted(items, key=lambda item: _duration(item, now), reverse=True)
+        case Order.NAME:
+            return sorted(items, key=lambda item: (item.namespace, item.name))
+        case Order.PHASE:
+            return sorted(items, key=lambda item: item.status.phase)
+        case Order.OWNER:
+            return sorted(items, key=lambda item: (item.created_by, item.created_by_id or ""))
+
+
+def _duration(item: Listed, now: datetime) -> timedelta:
+    """Return how long an object has run; less than none if it has not started."""
+    started, finished = getattr(item.status, "started_at", None), getattr(item.status, "finished_at", None)
+    return timedelta(seconds=-1) if started is None else (finished or now) - started
+
+
+def list_text(items: Sequence[Listed], now: datetime, columns: Columns) -> str:
     """Return the table of `jobgate list`."""
-    header = ["NAME", "KIND", "PHASE", "REPLICAS", "AGE"]
-    rows = [[one.name, one.kind, one.status.phase or "New", _size(one), age(one.created_at, now)] for one in items]
-    if all_namespaces:
-        header.insert(0, "NAMESPACE")
-        rows = [[one.namespace, *row] for one, row in zip(items, rows, strict=True)]
-    if wide:
-        header += ["CREATED BY", "UID", "MESSAGE"]
-        rows = [
-            [*row, actor_text(one.created_by, one.created_by_id), one.uid, shortened(why(one))]
-            for one, row in zip(items, rows, strict=True)
-        ]
-    return table(header, rows)
+    return table(_list_header(columns), [_list_row(item, now, columns) for item in items])
+
+
+def _list_header(columns: Columns) -> list[str]:
+    return [
+        *(["NAMESPACE"] if columns.all_namespaces else []),
+        *("NAME", "KIND", "PHASE", "REPLICAS", "DURATION", "AGE"),
+        *(key.rpartition("/")[2].upper() for key in columns.labels),
+        *(("CREATED BY", "UID", "MESSAGE") if columns.wide else ()),
+    ]
+
+
+def _list_row(item: Listed, now: datetime, columns: Columns) -> list[str]:
+    started, finished = getattr(item.status, "started_at", None), getattr(item.status, "finished_at", None)
+    return [
+        *([item.namespace] if columns.all_namespaces else []),
+        *(item.name, item.kind, item.status.phase or "New", _size(item)),
+        *(age(started, finished or now), age(item.created_at, now)),
+        *(_labels(item).get(key, "-") for key in columns.labels),
+        *((actor_text(item.created_by, item.created_by_id), item.uid, shortened(why(item))) if columns.wide else ()),
+    ]
+
+
+def _labels(item: Listed) -> Mapping[str, str]:
+    # The summaries of SampleSets and SampleJobs have none, so their lists are read whole for these columns.
+    return getattr(item, "labels", {})
 
 
 def _size(item: Listed) -> str:

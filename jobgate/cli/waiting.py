@@ -1,10 +1,12 @@
 """Commands that follow objects: watch and wait."""
 
+import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jobgate.cli.arguments import Target
+from jobgate.cli.arguments import Target, Targets
+from jobgate.cli.exits import Exit
 from jobgate.cli.following import Followed, follow, shown
 from jobgate.cli.options import (
     STRUCTURED,
@@ -18,8 +20,10 @@ from jobgate.cli.options import (
     printed,
     refuse_name,
     resource_of,
+    together,
 )
 from jobgate.cli.printing import say
+from jobgate.cli.selection import Mine, Phases, Selection, Selector, Since, select_jobs
 from jobgate.cli.targets import arguments_of, shown_name, target_named
 from jobgate.client import Goal
 
@@ -49,30 +53,43 @@ def watch(
         raise typer.Exit(status)
 
 
-def wait(
-    target: Target,
+def wait(  # noqa: PLR0913, PLR0917 - one argument for each option
+    targets: Targets = None,
     goal: Annotated[Goal, typer.Option("--for", help="What to wait for.")] = Goal.DONE,
     timeout: Timeout = None,
+    selector: Selector = None,
+    phase: Phases = None,
+    mine: Mine = False,
+    since: Since = None,
     namespace: Namespace = None,
     output: Format = Output.TEXT,
     server: Server = None,
     context: ContextName = None,
 ) -> None:
-    """Wait until a job runs, has succeeded, or is done.
+    """Wait until jobs run, have succeeded, or are done.
 
-    A SampleSet has succeeded when its data is cached.
-    Exit status: 0 reached, 1 failed, 2 usage, 3 timed out, 4 cancelled.
+    A SampleSet has succeeded when its data is cached. Filters select jobs.
+    Exit status: 0 reached, 1 failed, 2 usage, 3 timed out, 4 cancelled; of several, the highest.
 
     Example: jobgate wait tour --for running --timeout 10m
     """
     with gateway(server, namespace, context) as client:
-        followed = _followed(client, target, namespace)
-        last, status = follow(followed, shown(followed.objects, output, each=False), until=goal, timeout=timeout)
-        if output in STRUCTURED and last is not None:
-            say(printed(last, output))
-        elif output is Output.NAME and last is not None:
-            say(shown_name(target_named(target)[0], last.name))
-        raise typer.Exit(status)
+        selection = Selection(selector=selector, phases=phase, mine=mine, since=since)
+        names = select_jobs(client, targets or (), selection, "wait")
+        worst, ends, begun = Exit.SUCCEEDED, [], time.monotonic()
+        for name in names:
+            followed = _followed(client, name, namespace)
+            left = None if timeout is None else max(0.0, timeout - (time.monotonic() - begun))
+            last, status = follow(followed, shown(followed.objects, output, each=False), until=goal, timeout=left)
+            worst = max(worst, status)
+            ends.append(last)
+            if output is Output.NAME and last is not None:
+                say(shown_name(target_named(name)[0], last.name))
+            if status is Exit.INTERRUPTED:
+                break
+        if output in STRUCTURED and ends:
+            say(printed(together(ends), output))
+        raise typer.Exit(worst)
 
 
 def _followed(client: "Client", target: str, namespace: str | None) -> Followed:

@@ -73,6 +73,7 @@ class Filters(TypedDict, total=False):
     name: str | None
     prefix: str | None
     search: str | None
+    created_by: str | None
     created_after: datetime | None
     created_before: datetime | None
     finished_after: datetime | None

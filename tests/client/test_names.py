@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.scripted import RunCommand, ok, page, problem, state
+from tests.client.scripted import RunCommand, ok, page, problem
 from tests.client.scripted import job as whole
 
 
@@ -92,9 +92,11 @@ def test_a_kind_is_no_name_of_an_object(run: RunCommand, command: str) -> None:
     "command", [["status", "tour"], ["wait", "tour"], ["describe", "tour"], ["top"], ["get", "tour"]]
 )
 def test_o_name_prints_nothing_but_names(run: RunCommand, command: list[str]) -> None:
-    answer = page([whole("Running")]) if command == ["top"] else ok(whole("Succeeded") | state("Succeeded"))
-    answers = [answer] if command[0] != "describe" else [ok(whole()), page([]), page([])]
-    result, _ = run([*command, "-o", "name"], *answers)
+    answers = {
+        "top": [page([whole("Running")]), page([])],  # the live jobs, then the ended ones with running replicas
+        "describe": [ok(whole()), page([]), page([])],
+    }
+    result, _ = run([*command, "-o", "name"], *answers.get(command[0], [ok(whole("Succeeded"))]))
     assert (result.exit_code, result.stdout) == (0, "tour\n"), result.output
 
 

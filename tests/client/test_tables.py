@@ -7,11 +7,14 @@ import msgspec
 import pytest
 
 from jobgate.cli.tables import (
+    Columns,
+    Order,
     age,
     counts,
     describe_text,
     failure_text,
     in_order,
+    in_order_of,
     list_text,
     shortened,
     status_line,
@@ -91,7 +94,7 @@ def test_describe_and_wide_lists_show_every_cause_whole() -> None:
     begin = next(number for number, line in enumerate(lines) if line.startswith("Cause:"))
     assert lines[begin].split(maxsplit=1)[1] == f"Unschedulable: {NODES} (2 replicas)"
     assert lines[begin + 1].strip() == "ImagePull: no such image (1 replica)"
-    (_, row) = list_text([waiting], NOW, all_namespaces=False, wide=True).splitlines()
+    (_, row) = list_text([waiting], NOW, Columns(wide=True)).splitlines()
     assert row.endswith(f"Unschedulable: {NODES} (2 replicas); ImagePull: no such image (1 replica)")
 
 
@@ -144,23 +147,52 @@ def test_counts_without_replicas() -> None:
 )
 def test_a_list_shows_how_many_replicas_a_job_needs(phase: str, buckets: dict[str, int], expected: str) -> None:
     shown = job(phase, aggregate=aggregate(**buckets))
-    text = list_text([typed(Job, shown)], NOW, all_namespaces=False, wide=False)
+    text = list_text([typed(Job, shown)], NOW, Columns())
     assert text.splitlines()[1].split()[3] == expected
 
 
 @pytest.mark.parametrize(
-    ("all_namespaces", "wide", "header"),
+    ("columns", "before", "after"),
     [
-        (False, False, ["NAME", "KIND", "PHASE", "REPLICAS", "AGE"]),
-        (True, False, ["NAMESPACE", "NAME", "KIND", "PHASE", "REPLICAS", "AGE"]),
-        (False, True, ["NAME", "KIND", "PHASE", "REPLICAS", "AGE", "CREATED", "BY", "UID", "MESSAGE"]),
+        (Columns(), [], []),
+        (Columns(all_namespaces=True), ["NAMESPACE"], []),
+        (Columns(labels=["team", "example.com/tier"]), [], ["TEAM", "TIER"]),
+        (Columns(wide=True), [], ["CREATED", "BY", "UID", "MESSAGE"]),
     ],
 )
-def test_the_columns_of_a_list(header: list[str], *, all_namespaces: bool, wide: bool) -> None:
-    text = list_text([typed(Job, job("Running"))], NOW, all_namespaces=all_namespaces, wide=wide)
-    first, second = text.splitlines()
-    assert first.split() == header
-    assert second.split()[int(all_namespaces) :][:5] == ["tour", "GenericJob", "Running", "2/2", "5m"]
+def test_the_columns_of_a_list(columns: Columns, before: list[str], after: list[str]) -> None:
+    running = job("Running", startedAt="2026-01-31T12:04:00Z") | {"labels": {"team": "vision"}}
+    first, second = list_text([typed(Job, running)], NOW, columns).splitlines()
+    assert first.split() == [*before, "NAME", "KIND", "PHASE", "REPLICAS", "DURATION", "AGE", *after]
+    row = second.split()[len(before) :]
+    assert row[:6] == ["tour", "GenericJob", "Running", "2/2", "60s", "5m"]
+    if columns.labels:
+        assert row[6:] == ["vision", "-"]
+
+
+ORDERED = [
+    typed(Job, job("Running", name="b", startedAt="2026-01-31T12:00:00Z") | {"createdBy": "z"}),
+    typed(Job, job("Queued", name="c") | {"createdBy": "y"}),
+    typed(
+        Job,
+        job("Failed", name="a", startedAt="2026-01-31T10:00:00Z", finishedAt="2026-01-31T11:00:00Z")
+        | {"createdBy": "x"},
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("order", "names"),
+    [
+        (Order.CREATED, "bca"),
+        (Order.NAME, "abc"),
+        (Order.PHASE, "acb"),
+        (Order.DURATION, "abc"),
+        (Order.OWNER, "acb"),
+    ],
+)
+def test_a_list_is_sorted_by_a_column(order: Order, names: str) -> None:
+    assert "".join(item.name for item in in_order_of(order, ORDERED, NOW)) == names
 
 
 REPLICA = {

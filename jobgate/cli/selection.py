@@ -1,0 +1,77 @@
+"""Which jobs a command is about: those that are named, or those that filters select."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from jobgate.cli.durations import seconds
+from jobgate.cli.following import now
+from jobgate.cli.printing import report
+from jobgate.cli.targets import TargetError
+from jobgate.client.calls import Filters
+
+if TYPE_CHECKING:
+    from jobgate.client import Client
+
+Selector = Annotated[str | None, typer.Option("-l", "--selector", help="Labels, as in kubectl.", show_default=False)]
+Phases = Annotated[list[str] | None, typer.Option("--phase", help="Only this phase; repeatable.", show_default=False)]
+Mine = Annotated[bool, typer.Option("--mine", help="Only those of this user.")]
+Since = Annotated[
+    float | None,
+    typer.Option("--since", parser=seconds, metavar="DURATION", help="Created within this time.", show_default=False),
+]
+_PAGE: Final = 500  # objects of one request
+_ME: Final = "me"  # the caller, as a value of `createdBy`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The filters of a command. `since` is an age in seconds."""
+
+    selector: str | None = None
+    phases: Sequence[str] | None = None
+    mine: bool = False
+    since: float | None = None
+
+    @property
+    def is_given(self) -> bool:
+        return bool(self.selector or self.phases or self.mine or self.since is not None)
+
+    def filters(self, at: datetime, phases: Collection[str] = ()) -> Filters:
+        """Return the filters of a list. `phases` apply unless the user has given others."""
+        return Filters(
+            label_selector=self.selector,
+            phase=list(self.phases or phases) or None,
+            created_by=_ME if self.mine else None,
+            created_after=None if self.since is None else at - timedelta(seconds=self.since),
+        )
+
+
+def select_jobs(
+    client: "Client", names: Sequence[str], selection: Selection, verb: str, *, phases: Collection[str] = ()
+) -> list[str]:
+    """Return the given names, otherwise those of the jobs that the filters select, oldest first.
+
+    Args:
+        client: reads the jobs of its namespace.
+        names: the names that the user has given.
+        selection: the filters that the user has given.
+        verb: the command, for errors.
+        phases: the phases of jobs with which the command can do something.
+
+    Raises:
+        TargetError: there are neither names nor filters, or both.
+    """
+    if bool(names) == selection.is_given:
+        given = "both are given" if names else "neither is given"
+        raise TargetError(f"{verb}: accepted: names of jobs, or filters such as -l, --phase or --mine; {given}")
+    if names:
+        return list(names)
+    found = client.jobs.summaries(**selection.filters(now(), phases) | Filters(page_size=_PAGE))
+    selected = [f"job/{job.name}" for job in found][::-1]
+    if not selected:
+        report(f"{verb}: no job matches")
+    return selected
