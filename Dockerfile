@@ -30,7 +30,7 @@ COPY openapi openapi
 # The page offers the examples as templates, and completes pod templates by their schema.
 COPY examples examples
 COPY app/domain/data/pod_template.schema.json app/domain/data/
-COPY tools/dashboard.py tools/
+COPY tools/dashboard.py tools/notices.py tools/
 # A build behind a mirror of npm passes its configuration as the secret `npm`.
 RUN --mount=type=secret,id=npm,target=/etc/npmrc --mount=type=cache,target=/var/cache/npm \
     NPM_CONFIG_GLOBALCONFIG=/etc/npmrc NPM_CONFIG_CACHE=/var/cache/npm /opt/tools/bin/python -m tools.dashboard build

