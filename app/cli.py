@@ -192,6 +192,8 @@ def dev_defaults() -> dict[str, Any]:
         "pod_policy": Level.PRIVILEGED,
         "pod_policy_allow": JOBGATE_CONTROLS,
         "cache_roots": ANY_CACHE_ROOTS,
+        # The data of the examples (app/demo/sample_story.py). `demo` adds its own.
+        "file_directories": ("/var/tmp/jobgate-digits",),  # noqa: S108
     }
 
 

@@ -6,11 +6,15 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from app.domain.cache.specs.source_limits import SourceLimits
 from app.domain.cache.vocabulary import JobType
 
 
 class SyncRequest(msgspec.Struct, kw_only=True, frozen=True, rename="kebab"):
-    """Source, destination and flags of `juicefs sync`. A flag that is zero or empty is not passed."""
+    """Source, destination and flags of `juicefs sync`, and what the sync may reach.
+
+    A flag that is zero or empty is not passed.
+    """
 
     source: str = ""
     destination: str = ""
@@ -31,6 +35,14 @@ class SyncRequest(msgspec.Struct, kw_only=True, frozen=True, rename="kebab"):
     worker: str = ""
     bwlimit: int = 0
     no_https: bool = False
+    allowed_hosts: tuple[str, ...] = ()
+    """What the source may name besides hosts of the internet: `SourceLimits.hosts`."""
+    allowed_directories: tuple[str, ...] = ()
+    """Where a file:// source may be: `SourceLimits.directories`."""
+
+    @property
+    def limits(self) -> SourceLimits:
+        return SourceLimits(hosts=self.allowed_hosts, directories=self.allowed_directories)
 
 
 class WarmupRequest(msgspec.Struct, kw_only=True, frozen=True):
@@ -105,6 +117,9 @@ class CacheInfo(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     error_massage: str = ""
 
 
+NO_FLAGS: Final = frozenset({"source", "destination", "allowed-hosts", "allowed-directories"})
+
+
 def decoded(kind: JobType, body: bytes) -> Options:
     """Decode posted options.
 
@@ -118,5 +133,5 @@ def decoded(kind: JobType, body: bytes) -> Options:
 def flags(options: SyncRequest) -> list[str]:
     """Return the flags of a sync: `--x` for true, `--x=value` for values that are neither zero nor empty."""
     given: Mapping[str, Any] = msgspec.to_builtins(options)
-    passed = {name: value for name, value in given.items() if value and name not in {"source", "destination"}}
+    passed = {name: value for name, value in given.items() if value and name not in NO_FLAGS}
     return [f"--{name}" if value is True else f"--{name}={value}" for name, value in passed.items()]

@@ -33,9 +33,14 @@ def why_no_cache(settings: Settings) -> str:
     return why_no_fuse()
 
 
+def home_of(data_dir: Path) -> Path:
+    """Return the directory of the files of the story."""
+    return data_dir / "digits"
+
+
 async def play_cache(client: httpx2.AsyncClient, namespace: str, say: Say, data_dir: Path) -> StoryResult:
     """Play the story, and delete its files afterwards."""
-    home = data_dir / "digits"
+    home = home_of(data_dir)
     kubeconfig = data_dir / "cluster" / "kubeconfig"
     api = await connect(kubeconfig=str(kubeconfig), context=None, limits=TransportLimits(connect=CONNECT))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx2
 
 from app import dev, hints
-from app.demo.cache import play_cache, why_no_cache
+from app.demo.cache import home_of, play_cache, why_no_cache
 from app.demo.player import DemoError, Player, StoryResult
 from app.demo.sample_story import STORY as CACHE
 from app.demo.stories import STORIES, Story
@@ -28,8 +28,11 @@ async def run(settings: Settings, data_dir: Path, *, stop: asyncio.Event, keep_s
     print("starting Postgres, a cluster and the gateway …", flush=True)  # noqa: T201
     started = time.monotonic()
     async with asyncio.TaskGroup() as group:
+        allowing = settings.model_copy(
+            update={"file_directories": (*settings.file_directories, str(home_of(data_dir)))}
+        )
         serving = group.create_task(
-            dev.run(settings, data_dir, on_ready=lambda *found: ready.set_result(found), stop=stop)
+            dev.run(allowing, data_dir, on_ready=lambda *found: ready.set_result(found), stop=stop)
         )
         serving.add_done_callback(lambda _: ready.cancel())
         url, kubeconfig = await ready

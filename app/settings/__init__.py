@@ -14,7 +14,6 @@ from pydantic_settings import SettingsConfigDict
 from app.db.settings import DatabaseTimeouts
 from app.domain.access.grants import read_group_grants
 from app.domain.access.namespaces import NamespaceSet
-from app.domain.cache.specs.limits import DEFAULT_CACHE_ROOTS, CacheLimits
 from app.domain.cache.values import CACHE_MOUNT_PATH, DATA_MOUNT_PATH, CacheSite
 from app.domain.decoding import decode_yaml
 from app.domain.dialects.accelerators import accelerators_of
@@ -26,7 +25,7 @@ from app.domain.reconcile.timing import Timing
 from app.domain.reservations.pod_limits import PodLimits
 from app.k8s.limits import TransportLimits
 from app.loops.settings import AutoscalerSettings, ControllerSettings, EvidenceSettings, SampleSettings
-from app.settings.leading import LeadingSettings
+from app.settings.sample_sets import SampleSetSettings
 from app.settings.serving import Names
 
 ENV_PREFIX = "JOBGATE_"
@@ -47,7 +46,7 @@ _DIVIDED = {
 }
 
 
-class Settings(LeadingSettings):
+class Settings(SampleSetSettings):
     """The settings of one process. Times are in seconds and sizes in bytes, unless a description says otherwise."""
 
     model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, extra="ignore", frozen=True)
@@ -149,14 +148,6 @@ class Settings(LeadingSettings):
     service_accounts: Annotated[
         Names,
         Field(description="comma-separated service accounts that pods may use besides default; * is all"),
-    ] = ()
-    cache_roots: Annotated[
-        Names,
-        Field(description="comma-separated directories of nodes in which the caches of SampleSets must be"),
-    ] = DEFAULT_CACHE_ROOTS
-    secret_namespaces: Annotated[
-        Names,
-        Field(description="comma-separated namespaces whose Secrets SampleSets of all namespaces may use"),
     ] = ()
 
     restart_backoff: Annotated[
@@ -301,11 +292,6 @@ class Settings(LeadingSettings):
     def pod_limits(self) -> PodLimits:
         return PodLimits(installation=self.max_live_pods, namespace=self.max_live_pods_per_namespace)
 
-    def cache_limits(self) -> CacheLimits:
-        """Return the limits without a namespace; the caller adds that of the manifest."""
-        roots = self.cache_roots
-        return CacheLimits(namespace="", secret_namespaces=frozenset(self.secret_namespaces), cache_roots=roots)
-
     def site(self) -> Site:
         pairs = (item.split("=", 1) for item in self.scheduler_names.split(",") if "=" in item)
         return Site(
@@ -323,6 +309,7 @@ class Settings(LeadingSettings):
                 runtime_image=self.runtime_image,
                 cache_mount_path=self.cache_mount_path,
                 data_mount_path=self.data_mount_path,
+                sources=self.source_limits(),
             ),
             secret_namespaces=frozenset(self.secret_namespaces),
             pause_factor=self.sample_pause_factor,

@@ -53,7 +53,8 @@ def test_clear_empties_cache_directories(data: Path) -> None:
 
 @needs_juicefs
 def test_sync_takes_options_from_standard_input(data: Path) -> None:
-    options = {"source": f"file://{data}/a/", "destination": f"file://{data}/copy/", "threads": 2}
+    ends = {"source": f"file://{data}/a/", "destination": f"file://{data}/copy/"}
+    options = {**ends, "threads": 2, "allowed-directories": [str(data)]}
     ran = command("sync", f"--dataDir={data}", "--options", "-", text=json.dumps(options))
     assert (ran.returncode, ran.stdout) == (0, "1 files found\n")
     assert (data / "copy" / "1").read_text() == "1"

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from app.cache_runtime import cli
 from app.cache_runtime.config import RuntimeConfig, WarmupTimes
 from app.cache_runtime.engine.binary import juicefs_path
-from app.cache_runtime.options import Options, SyncRequest, WarmupRequest, flags
+from app.cache_runtime.options import NO_FLAGS, Options, SyncRequest, WarmupRequest, flags
 from app.domain.cache.specs.mount_options import JuiceFSMountOptions
 from tests.support.cache_server import ROOT
 from tests.support.juicefs import needs_juicefs
@@ -56,7 +56,7 @@ def documented(command: str) -> dict[str, str]:
 
 @needs_juicefs
 def test_every_flag_of_a_sync_is_documented() -> None:
-    names = {field.encode_name for field in msgspec.structs.fields(SyncRequest)} - {"source", "destination"}
+    names = {field.encode_name for field in msgspec.structs.fields(SyncRequest)} - NO_FLAGS
     assert names <= documented("sync").keys()
     assert {"file", "threads"} <= documented("warmup").keys()
 
@@ -89,7 +89,7 @@ def test_juicefs_takes_all_flags_together(tmp_path: Path) -> None:
     (tmp_path / "from").mkdir()
     (tmp_path / "from" / "file").write_text("x")
     given = flags(EVERY_FLAG)
-    assert len(given) == len(msgspec.structs.fields(SyncRequest)) - len({"source", "destination", "manager", "worker"})
+    assert len(given) == len(msgspec.structs.fields(SyncRequest)) - len(NO_FLAGS | {"manager", "worker"})
     assert "Found: 1," in juicefs("sync", *given, f"file://{tmp_path}/from/", f"file://{tmp_path}/to/")
 
 
@@ -115,7 +115,8 @@ def test_no_shell_reads_a_flag(tmp_path: Path) -> None:
     (tmp_path / "from" / "kept").write_text("x")
     source, target = f"--source=file://{tmp_path}/from/", f"--destination=file://{tmp_path}/data/"
     (tmp_path / "data").mkdir()
-    ran = run("sync", f"--dataDir={tmp_path}/data", source, target, f"--exclude=$(touch {tmp_path}/pwned)")
+    allowed = f"--allowed-directories={tmp_path}"
+    ran = run("sync", f"--dataDir={tmp_path}/data", source, target, allowed, f"--exclude=$(touch {tmp_path}/pwned)")
     assert (ran.returncode, ran.stdout) == (0, "1 files found\n"), ran.stderr
     assert not (tmp_path / "pwned").exists()
 

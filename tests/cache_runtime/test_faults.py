@@ -243,7 +243,7 @@ def fill_up(path: Path) -> None:
 
 @needs_juicefs
 async def test_a_result_waits_for_room_on_the_disk(tmp_path: Path) -> None:
-    with small_disk(tmp_path / "disk", 1) as disk, cache_server(disk / "home", f"--cacheDirs={tmp_path}") as server:
+    with small_disk(tmp_path / "disk", 1) as disk, cache_server(disk / "home") as server:
         source = tmp_path / "source"
         make_files(source, 1, size=20_000_000)  # takes minutes, so that it does not end before it is killed
         options = {"source": f"file://{source}/", "destination": f"file://{tmp_path}/out/", "bwlimit": 1}

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 import yaml
 
+from app.cli import dev_defaults
 from app.demo.sample_story import CACHE, HOME, NAME
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.specs.limits import CacheLimits
+from app.domain.cache.specs.source_limits import SourceLimits
 from app.domain.kinds.base import PodlessKind
 from app.domain.planning import Planner
 from tests.docs.test_docs import read
@@ -27,7 +29,7 @@ def document(file: str) -> dict[str, Any]:
 def test_the_example_is_valid(file: str) -> None:
     found = document(file)
     if found["kind"] in KINDS:
-        KINDS[found["kind"]].accept(found, CacheLimits(namespace="team"))
+        KINDS[found["kind"]].accept(found, CacheLimits(namespace="team", sources=SourceLimits(directories=(HOME,))))
     elif found["kind"] != "Secret":
         Planner(installation="i").draft(found, "team", lambda: "xxxxx")
 
@@ -54,3 +56,8 @@ def test_the_paths_of_the_example_are_in_one_directory(file: str) -> None:
 @pytest.mark.parametrize("file", FILES)
 def test_the_page_names_the_example(file: str) -> None:
     assert file in read("examples/README.md") or f" {file.removesuffix('.yaml')}" in read("examples/README.md")
+
+
+def test_the_embedded_configuration_allows_the_data_of_the_examples_and_nothing_else() -> None:
+    assert dev_defaults()["file_directories"] == (HOME,)
+    assert not dev_defaults().keys() & {"source_hosts", "source_schemes"}

@@ -8,10 +8,11 @@ from app.domain.cache.manifests.stateful_set import TOKEN_FILE
 from app.domain.cache.naming import NAME_MAX
 from app.domain.cache.reconcile.cache_status import CacheStatus
 from app.domain.cache.reconcile.events import job_word
-from app.domain.cache.specs.mount_options import DEFAULT_CACHE_DIR, JuiceFSMountOptions
+from app.domain.cache.specs.directories import DEFAULT_CACHE_DIR
+from app.domain.cache.specs.mount_options import JuiceFSMountOptions
 from app.domain.cache.specs.sample_job import SampleJobSpec, SyncOptions, WarmupOptions
 from app.domain.cache.specs.sample_set import MUTABLE_FIELDS, SampleSetSpec
-from app.domain.cache.specs.sources import STORAGES
+from app.domain.cache.specs.source_limits import STORAGES
 from app.domain.cache.vocabulary import JobType, SampleJobPhase, SetPart, SetPhase
 from app.domain.dialects.spec_model import SpecModel
 from tests.docs.test_docs import read, rows

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.cache.specs.limits import ANY_CACHE_ROOTS, CacheLimits
+from app.domain.cache.specs.source_limits import SourceLimits
 from app.domain.kinds.registry import PODLESS_KINDS
 from app.domain.plan import Manifest
 from app.domain.planning import Planner
@@ -42,7 +43,12 @@ def documents() -> list[Any]:
 
 def accepted(document: Manifest) -> Manifest:
     if kind := PODLESS_KINDS.get(document["kind"]):
-        limits = CacheLimits(namespace="default", cache_roots=ANY_CACHE_ROOTS, secret_namespaces=frozenset({"team"}))
+        limits = CacheLimits(
+            namespace="default",
+            cache_roots=ANY_CACHE_ROOTS,
+            secret_namespaces=frozenset({"team"}),
+            sources=SourceLimits(directories=("/var/tmp",)),
+        )
         return drafted(kind, document, "default", limits, lambda: "x7k2m").manifest
     return (
         Planner(installation="i", policy=PodPolicy(level=Level.PRIVILEGED, service_accounts=frozenset("*")))

@@ -70,15 +70,15 @@ async def test_help_is_the_default_entry_point() -> None:
 
 async def test_the_cache_runtime_copies_files_with_juicefs(tmp_path: Path) -> None:
     """As in the pod of a SampleSet: privileged and root, with the volume and the cache mounted."""
-    source, volume = tmp_path / "cache" / "source", tmp_path / "volume"
+    source, volume = tmp_path / "source", tmp_path / "volume"
     source.mkdir(parents=True)
     volume.mkdir()
     (source / "sample.txt").write_text("a sample\n")
     ran = await run_once(
         image_under_test(),
         *("cache-runtime", "sync", "--driver=juicefs", "--dataDir=/mnt/samples", "--cacheDirs=/cache"),
-        *("--source=file:///cache/source/", "--destination=file:///mnt/samples/"),
-        volumes=(f"{tmp_path / 'cache'}:/cache", f"{volume}:/mnt/samples"),
+        *("--source=file:///source/", "--allowed-directories=/source", "--destination=file:///mnt/samples/"),
+        volumes=(f"{source}:/source", f"{volume}:/mnt/samples"),
         access=PRIVILEGED,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -21,6 +21,7 @@ from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.reconcile.values import JobRecord, SetRecord
 from app.domain.cache.specs.limits import CacheLimits
 from app.domain.cache.specs.sample_set import API_VERSION
+from app.domain.cache.specs.source_limits import SourceLimits
 from app.domain.cache.vocabulary import SampleJobPhase, SetPhase
 from app.domain.errors import Conflict, InvalidManifest, NotFound, PreconditionFailed, Unavailable
 from app.domain.kinds.base import PodlessKind
@@ -49,7 +50,10 @@ class Service:
 
     def __post_init__(self) -> None:
         self.limits = CacheLimits(
-            namespace="", secret_namespaces=frozenset({"shared"}), cache_roots=("/mnt", "/dev/shm/jobgate")
+            namespace="",
+            secret_namespaces=frozenset({"shared"}),
+            cache_roots=("/mnt", "/dev/shm/jobgate"),
+            sources=SourceLimits(directories=("/data",)),
         )
 
     def submitter(self, kind: PodlessKind = SAMPLE_SET) -> PodlessSubmitter:
@@ -353,8 +357,8 @@ async def test_concurrent_deletions_are_stored_once(service: Service) -> None:
     assert (row.version, row.history_count) == (2, len(await service.reader().history(row.uid, 0, 9))) == (2, 2)
 
 
-async def test_a_set_with_directories_that_are_no_longer_allowed_can_be_edited(service: Service) -> None:
-    """A set with caches below `/mnt` is scaled after this directory was removed from the setting for new sets."""
+async def test_a_set_with_places_that_are_no_longer_allowed_can_be_edited(service: Service) -> None:
+    """A set is scaled after its directory for caches and that of its source were removed from the settings."""
     document = a_set(cache={"levels": [{"mediumType": "SSD", "path": "/mnt/a", "cacheSize": 1}]})
     await service.submit(document)
     service.limits = CacheLimits(namespace="", cache_roots=("/ssd",))
@@ -363,6 +367,9 @@ async def test_a_set_with_directories_that_are_no_longer_allowed_can_be_edited(s
     patch = {"spec": {"partitions": 5}}
     changed = await service.editor().merge(TEAM, "imagenet", patch, actor=Actor("me"), precondition=lambda _: None)
     assert changed.row.manifest["spec"]["partitions"] == 5
+    other = {"spec": {"source": {"uri": "file:///data/others/"}}}
+    with pytest.raises(InvalidManifest, match="no directory for file:// sources"):
+        await service.editor().merge(TEAM, "imagenet", other, actor=Actor("you"), precondition=any_version)
 
 
 async def test_an_object_with_empty_values_of_an_earlier_version_can_be_edited(service: Service) -> None:

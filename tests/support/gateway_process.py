@@ -43,6 +43,9 @@ QUICK = {
     "JOBGATE_POD_POLICY_ALLOW": "Sysctls",
     "JOBGATE_SERVICE_ACCOUNTS": "trainer",
     "JOBGATE_CACHE_ROOTS": ",".join(ANY_CACHE_ROOTS),
+    # Sources and volumes of tests are on this machine.
+    "JOBGATE_FILE_DIRECTORIES": "/",
+    "JOBGATE_SOURCE_HOSTS": "127.0.0.0/8",
     "JOBGATE_LOG_FORMAT": "text",
     "JOBGATE_DRAIN_SECONDS": "0",
     # The tests kill and freeze the process that serves; tests/crash/test_workers.py does so with several.

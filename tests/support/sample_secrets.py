@@ -4,7 +4,7 @@ import base64
 
 from tests.support.kube import KubeClient
 
-STORAGE = {"name": "vol", "storage": "file", "metaurl": "redis://meta/1", "bucket": "/b/"}
+STORAGE = {"name": "vol", "storage": "s3", "metaurl": "redis://meta/1", "bucket": "https://b.example.com"}
 
 
 async def create_storage_secret(kube: KubeClient, namespace: str, name: str = "storage") -> None:

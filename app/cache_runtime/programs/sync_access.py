@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -34,13 +35,13 @@ def local_path(uri: str) -> Path | None:
     return Path(unquote(urlsplit(uri).path)) if uri.lower().startswith(_FILE) else None
 
 
-def check_source(uri: str, config: RuntimeConfig) -> None:
-    """Check a local source. It blocks, because it reads the file system.
+def check_source(uri: str, config: RuntimeConfig, directories: Sequence[str]) -> None:
+    """Check that a local source is in one of these directories. It blocks, because it reads the file system.
 
     To juicefs, a directory that does not exist is an empty source, which with delete-dst would empty the destination.
 
     Raises:
-        JobFailed: the source does not exist, or contains or is in a forbidden directory.
+        JobFailed: the source does not exist, is not in these directories, or contains or is in a forbidden directory.
     """
     path = local_path(uri)
     if path is None:
@@ -50,9 +51,13 @@ def check_source(uri: str, config: RuntimeConfig) -> None:
         real = _listed_directory(uri, path).resolve()
     except OSError:
         present, real = False, path
+    allowed = [Path(directory).resolve() for directory in directories]
+    # Before anything about it is told.
+    if not any(real.is_relative_to(directory) for directory in allowed):
+        raise JobFailed(f"the source {path} is refused: it is in no directory for file:// sources")
     if not present:
         raise JobFailed(f"the source {path} is not there")
-    for forbidden in (*_FORBIDDEN, *(secret.resolve() for secret in config.secrets)):
+    for forbidden in (*_FORBIDDEN, *(path.resolve() for path in (*config.secrets, *config.cache_dirs))):
         if real.is_relative_to(forbidden) or forbidden.is_relative_to(real):
             raise JobFailed(f"the source {path} is refused: it is in {forbidden}, or above it")
 

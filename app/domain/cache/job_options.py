@@ -4,13 +4,15 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from app.domain.cache.manifests.stateful_set import cache_mounts_of
+from app.domain.cache.specs.directories import base_of
 from app.domain.cache.specs.paths import check_relative, inside, parts_of, wrong_path
-from app.domain.cache.specs.sample_job import SampleJobSpec, SyncOptions, WarmupOptions, check_rmr
+from app.domain.cache.specs.sample_job import SampleJobSpec, SyncOptions, WarmupOptions, check_rmr, check_sync
 from app.domain.cache.specs.sample_set import SampleSetSpec
+from app.domain.cache.specs.source_limits import SourceLimits
 from app.domain.cache.specs.sources import require_source, with_keys
 from app.domain.cache.values import CacheSite, SecretValues, SetIdentity, StorageKeys, storage_keys_of
 from app.domain.cache.vocabulary import JobType
@@ -22,25 +24,33 @@ _SPEC: Final = "/spec"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOptions:
-    """The options of one job. `values` are safe to show; only the option file contains the keys of a sync's source."""
+    """The options of one job. `values` are safe to show; only the option file contains the keys of a sync's source.
+
+    `permissions` is what the installation permits the server to reach for this job.
+    """
 
     type: JobType
     values: Mapping[str, Any]
     keys: StorageKeys | None = None
+    permissions: Mapping[str, Any] = field(default_factory=dict)
 
     def option_file(self) -> dict[str, Any]:
         """Return the option file for the runtime servers. It may contain keys, so it must not be shown or stored."""
+        return {**self._desired(), **self.permissions}
+
+    def _desired(self) -> dict[str, Any]:
         if self.keys is None:
             return dict(self.values)
         return {**self.values, "source": with_keys(self.values["source"], self.keys)}
 
     def digest(self, key: bytes) -> str:
-        """Return an HMAC of the option file under the installation's key.
+        """Return an HMAC of the options and keys under the installation's key.
 
-        It shows whether the options, keys included, have changed. Without the installation's key it reveals nothing.
+        It shows whether these have changed. A changed permission does not repeat a job. Without the installation's key
+        it reveals nothing.
         """
         # Sorted and compact, so that equal options always give the same digest.
-        text = json.dumps([self.type, self.option_file()], sort_keys=True, separators=(",", ":"))
+        text = json.dumps([self.type, self._desired()], sort_keys=True, separators=(",", ":"))
         return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
 
 
@@ -62,15 +72,22 @@ def sync_options(
     source = options.source or spec.source_uri
     pointer = pointer_to(_SPEC, "syncOptions", "source") if options.source else pointer_to(_SPEC, "source", "uri")
     keys = storage_keys_of(secret) if secret else None
-    require_source(source, pointer)
+    require_source(source, pointer, site.sources)
     problems = Problems()
-    check_relative(options.destination, pointer_to(_SPEC, "syncOptions", "destination"), problems)
+    check_sync(options, pointer_to(_SPEC, "syncOptions"), problems, site.sources)
     problems.raise_if_any("the options of the sync job are not valid")
     source, destination = _aligned(source, options.destination, site.data_dir(identity.name))
     flags = options.model_dump(by_alias=True, exclude_none=True, exclude={"source", "destination"})
     # JuiceFS would take keys in a file:// URI for a part of the path.
     kept = None if source.startswith("file://") else keys
-    return JobOptions(type=JobType.SYNC, values={"source": source, "destination": destination, **flags}, keys=kept)
+    values = {"source": source, "destination": destination, **flags}
+    return JobOptions(type=JobType.SYNC, values=values, keys=kept, permissions=_permissions(site.sources))
+
+
+def _permissions(sources: SourceLimits) -> dict[str, Any]:
+    """Return what a server may reach for a sync, besides hosts of the internet. The server checks it."""
+    permitted = {"allowed-hosts": sources.hosts, "allowed-directories": sources.directories}
+    return {name: list(listed) for name, listed in permitted.items() if listed}
 
 
 def _aligned(source: str, relative: str, data_dir: str) -> tuple[str, str]:
@@ -130,39 +147,46 @@ def rmr_options(identity: SetIdentity, job: SampleJobSpec, site: CacheSite) -> J
     return JobOptions(type=JobType.RMR, values={"paths": [inside(data_dir, path) for path in paths]})
 
 
-def clear_options(job: SampleJobSpec, stateful_set: Mapping[str, Any]) -> JobOptions:
+def clear_options(identity: SetIdentity, job: SampleJobSpec, stateful_set: Mapping[str, Any]) -> JobOptions:
     """Return the options of a clear job, with paths in the container; without paths it clears all cache directories.
+
+    On the node, a path may be in a directory of the set, or in the base that the manifest of the set names.
 
     Raises:
         InvalidManifest: a path is in none of the cache directories.
     """
     mounts = cache_mounts_of(stateful_set)
+    known = [
+        (directory, mount)
+        for host, mount in mounts
+        for directory in (host, base_of(host, identity.namespace, identity.uid), mount)
+        if directory is not None
+    ]
     paths = (job.clear_options.paths if job.clear_options else None) or []
     if not paths:
         return JobOptions(type=JobType.CLEAR, values={"paths": [mount + _EVERYTHING for _, mount in mounts]})
     problems = Problems()
     base = pointer_to(_SPEC, "clearOptions", "paths")
-    translated = [_mounted(path, mounts, pointer_to(base, index), problems) for index, path in enumerate(paths)]
+    translated = [_mounted(path, known, pointer_to(base, index), problems) for index, path in enumerate(paths)]
     problems.raise_if_any("the options of the clear job are not valid")
     return JobOptions(type=JobType.CLEAR, values={"paths": translated})
 
 
-def _mounted(path: str, mounts: Sequence[tuple[str, str]], pointer: str, problems: Problems) -> str:
-    """Translate a path on the node or in the container into the path in the container."""
-    accepted = "a path in one of " + ", ".join(directory for pair in mounts for directory in pair)
+def _mounted(path: str, known: Sequence[tuple[str, str]], pointer: str, problems: Problems) -> str:
+    """Translate a path in one of the known directories into the path in the container where it is mounted."""
+    accepted = "a path in one of " + ", ".join(directory for directory, _ in known)
     if wrong := wrong_path(path):
         problems.add(pointer, "PathNotValid", wrong, accepted)
         return ""
     parts = parts_of(path.removesuffix(_EVERYTHING))
     everything = path.endswith(_EVERYTHING)
-    for host, mount in mounts:
-        for directory in (host, mount):
-            base = parts_of(directory)
-            # Components are compared and not text: /data/cache2 is not in /data/cache.
-            if path.startswith("/") and parts[: len(base)] == base:
-                # Only the content of a cache directory can be removed: the directory itself is a mount point.
-                whole = everything or len(parts) == len(base)
-                return inside(mount, "/".join(parts[len(base) :])) + (_EVERYTHING if whole else "")
+    for directory, mount in known:
+        base = parts_of(directory)
+        # Components are compared and not text: /data/cache2 is not in /data/cache.
+        if path.startswith("/") and parts[: len(base)] == base:
+            # Only the content of a cache directory can be removed: the directory itself is a mount point.
+            whole = everything or len(parts) == len(base)
+            return inside(mount, "/".join(parts[len(base) :])) + (_EVERYTHING if whole else "")
     detail = f"given path {shorten(path)} is not valid, it should in host path or mount path"
     problems.add(pointer, "ClearPathNotValid", detail, accepted)
     return ""

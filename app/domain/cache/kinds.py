@@ -143,10 +143,10 @@ class SampleSetKind(_CacheKind):
 
     @override
     def limits_of_edit(self, stored: Manifest, limits: CacheLimits) -> CacheLimits:
-        """Return the limits with the directories of the stored set, which an edit may always keep."""
+        """Return the limits with the directories and the source of the stored set, which an edit may always keep."""
         spec = SampleSetSpec.model_validate(stored["spec"])
         own = given_directories(spec.mount_options, spec.levels)
-        return replace(limits, cache_roots=(*limits.cache_roots, *own))
+        return replace(limits, cache_roots=(*limits.cache_roots, *own), stored_source=spec.source_uri)
 
     @override
     def frozen(self, record: Any, stored: Manifest, new: Manifest) -> Sequence[FieldError]:

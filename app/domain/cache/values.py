@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from typing_extensions import override
 
+from app.domain.cache.specs.source_limits import INTERNET_ONLY, SourceLimits
 from app.domain.errors import invalid_manifest
 
 CACHE_MOUNT_PATH = "/cache"
@@ -28,6 +29,7 @@ class CacheSite:
     runtime_image: str = ""
     cache_mount_path: str = CACHE_MOUNT_PATH
     data_mount_path: str = DATA_MOUNT_PATH
+    sources: SourceLimits = INTERNET_ONLY
 
     def data_dir(self, set_name: str) -> str:
         """Return the directory in which the containers of a set mount its data."""

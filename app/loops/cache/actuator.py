@@ -160,7 +160,7 @@ class SampleActuator:
             case SetPart.PV:
                 if work.secret is None:
                     raise ActionDeferred("the volume's Secret has not been read")
-                return persistent_volume(identity, subject.spec, work.secret)
+                return persistent_volume(identity, subject.spec, work.secret, self._settings.site.sources)
             case SetPart.PVC:
                 return persistent_volume_claim(identity)
             case SetPart.TOKEN:

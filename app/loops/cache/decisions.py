@@ -89,7 +89,7 @@ class SampleDecider:
         subject, leaving = self._subject(row), row.delete_requested_at is not None
         refusals = self._refusals.setdefault(str(row.uid), {})
         objects = await self._reader.objects(subject, leaving=leaving)
-        found = _Found(observed=objects.observed(refusals))
+        found = _Found(observed=objects.observed(subject.identity, refusals))
         for need in sorted(needs(subject.spec, record, found.observed, deleted=leaving)):
             await self._fulfil(need, subject, record, objects, found)
         if record.phase is SetPhase.READY and not leaving:

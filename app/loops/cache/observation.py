@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from app.domain.cache.job_options import JobOptions, clear_options, rmr_options, sync_options, warmup_options
-from app.domain.cache.manifests.storage import check_secret
+from app.domain.cache.manifests.storage import check_secret, is_shared
 from app.domain.cache.naming import (
     node_label_of,
     runtime_name,
@@ -108,11 +108,13 @@ class SetObjects:
         """Return the object if it belongs to the set."""
         return self.objects[part] if self.found.get(part) is Found.OURS else None
 
-    def observed(self, failures: Mapping[SetPart, str]) -> SetObserved:
+    def observed(self, identity: SetIdentity, failures: Mapping[SetPart, str]) -> SetObserved:
         """Return the observation without what takes further requests."""
+        volume = self.ours(SetPart.PV)
         return SetObserved(
             found=self.found,
-            volume_bound=_is_bound(self.ours(SetPart.PV)),
+            volume_bound=_is_bound(volume),
+            is_shared=volume is not None and is_shared(volume.raw, identity),
             runtime=_runtime_status(self.ours(SetPart.RUNTIME)),
             pods=tuple(sorted(map(_runtime_pod, self.pods), key=lambda pod: pod.index)),
             labelled=self.labelled,
@@ -192,7 +194,7 @@ class SampleReader:
         if isinstance(secret, Complaint):
             return secret
         try:
-            check_secret(secret)
+            check_secret(secret, self._settings.site.sources)
         except DomainError as error:
             return Complaint(reason=f"ErrorCreate{SetPart.PV}", message=_message(error))
         return secret
@@ -288,7 +290,7 @@ class SampleReader:
                 return warmup_options(identity, spec, job, site)
             if kind is JobType.RMR:
                 return rmr_options(identity, job, site)
-            return clear_options(job, runtime.raw if runtime else {})
+            return clear_options(identity, job, runtime.raw if runtime else {})
         except DomainError as error:
             return Complaint(reason=f"ErrorCreate{job_word(kind)}", message=_message(error))
 

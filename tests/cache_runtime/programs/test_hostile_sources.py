@@ -74,7 +74,13 @@ async def test_without_landlock_keys_that_climb_are_left_out(tmp_path: Path, mon
     engine = JuiceFSEngine(RuntimeConfig(tmp_path / "data"))
     with object_storage({"../../up": b"e", "a/../../../up": b"e", "a..b": b"g", "skipped": b"s"}) as storage:
         await engine.do_sync_job(
-            SyncRequest(source=storage.uri, destination=f"file://{tmp_path}/data/out/", exclude="^skip"), Progress()
+            SyncRequest(
+                source=storage.uri,
+                destination=f"file://{tmp_path}/data/out/",
+                exclude="^skip",
+                allowed_hosts=("127.0.0.0/8",),
+            ),
+            Progress(),
         )
     assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()} == {"data/out/a..b"}
 
@@ -115,6 +121,8 @@ SOURCES = {
     "by a link": ("{home}/data/link/", "is refused"),
     "by dots": ("{home}/source/../runtime/", "is refused"),
     "by escapes": ("{home}/source/%2e%2e/runtime/", "is refused"),
+    "a cache": ("{home}/cache/", "is refused: it is in"),
+    "a chunk of a cache": ("{home}/cache/raw/chunks/", "is refused"),
     "everything": ("/", "is refused"),
     "processes": ("/proc/self/", "is refused"),
     "a disk": ("/dev/", "is refused"),
@@ -126,20 +134,52 @@ SOURCES = {
 
 @pytest.mark.parametrize(("path", "refusal"), SOURCES.values(), ids=SOURCES)
 def test_a_source_may_not_be_where_secrets_are(tmp_path: Path, path: str, refusal: str) -> None:
-    for name in ("source", "runtime/syncOptions", "token", "data"):
+    for name in ("source", "runtime/syncOptions", "token", "data", "cache/raw/chunks"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "source" / "f").write_text("f")
     (tmp_path / "token" / "token").write_text("t")
     (tmp_path / "data" / "link").symlink_to(tmp_path / "runtime" / "syncOptions")
-    config = RuntimeConfig(tmp_path / "data", secrets=(tmp_path / "runtime", tmp_path / "token" / "token"))
+    secrets = (tmp_path / "runtime", tmp_path / "token" / "token")
+    config = RuntimeConfig(tmp_path / "data", (tmp_path / "cache",), secrets=secrets)
     uri = f"file://{path.format(home=tmp_path)}"
     if refusal:
         with pytest.raises(JobFailed, match=refusal):
-            check_source(uri, config)
+            check_source(uri, config, ["/"])
         with pytest.raises(JobFailed, match=refusal):
-            check_source(uri.replace("file", "FILE", 1), config)
+            check_source(uri.replace("file", "FILE", 1), config, ["/"])
     else:
-        check_source(uri, config)
+        check_source(uri, config, ["/"])
+    with pytest.raises(JobFailed, match="is in no directory for file:// sources"):
+        check_source(uri, config, [])
+
+
+PLACES = {
+    "inside": ("{home}/allowed/x/", True),
+    "the directory itself": ("{home}/allowed/", True),
+    "a beginning of names inside": ("{home}/allowed/x", True),
+    "a beginning of names that is the directory": ("{home}/allowed", False),
+    "beside": ("{home}/allowed2/", False),
+    "above": ("{home}/", False),
+    "by a link": ("{home}/allowed/link/", False),
+    "by dots": ("{home}/allowed/../allowed2/", False),
+    "by escapes": ("{home}/allowed/%2e%2e/allowed2/", False),
+    "nothing elsewhere": ("{home}/nothing/", False),
+}
+
+
+@pytest.mark.parametrize(("path", "accepted"), PLACES.values(), ids=PLACES)
+def test_a_local_source_is_where_links_lead(tmp_path: Path, path: str, *, accepted: bool) -> None:
+    for name in ("allowed/x", "allowed2"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "allowed" / "link").symlink_to(tmp_path / "allowed2")
+    (tmp_path / "by-link").symlink_to(tmp_path / "allowed")
+    uri = f"file://{path.format(home=tmp_path)}"
+    for directory in ("allowed", "by-link"):
+        if accepted:
+            check_source(uri, RuntimeConfig(), [str(tmp_path / directory)])
+        else:
+            with pytest.raises(JobFailed, match="is in no directory for file:// sources"):
+                check_source(uri, RuntimeConfig(), [str(tmp_path / directory)])
 
 
 WORKERS = ["-oProxyCommand=reboot", "10.0.0.1,-x", "-l@host", "me@-x", "a b", "a,,b", "a/b", "host;reboot"]

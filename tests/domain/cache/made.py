@@ -8,11 +8,13 @@ from app.domain.cache.manifests.storage import persistent_volume
 from app.domain.cache.specs.limits import ANY_CACHE_ROOTS, CacheLimits
 from app.domain.cache.specs.sample_job import SampleJobSpec
 from app.domain.cache.specs.sample_set import API_VERSION, SampleSetSpec
+from app.domain.cache.specs.source_limits import SourceLimits
 from app.domain.cache.values import CacheSite, SecretValues, SetIdentity
 from app.domain.plan import Manifest
 
+SOURCES = SourceLimits(directories=("/data",))
 SITE = CacheSite(runtime_image="example.com/jobgate:1")
-LIMITS = CacheLimits(namespace="team", cache_roots=ANY_CACHE_ROOTS)
+LIMITS = CacheLimits(namespace="team", cache_roots=ANY_CACHE_ROOTS, sources=SOURCES)
 IDENTITY = SetIdentity(uid="4b9ee1f2", namespace="team", name="imagenet", installation="one")
 KEYS = {"name": "vol", "storage": "s3", "metaurl": "redis://meta/1", "bucket": "https://b.example.com"}
 
@@ -58,7 +60,7 @@ def a_secret(name: str = "storage", **data: str) -> SecretValues:
 
 
 def a_pv(spec: SampleSetSpec, identity: SetIdentity = IDENTITY) -> Manifest:
-    return persistent_volume(identity, spec, a_secret())
+    return persistent_volume(identity, spec, a_secret(), SOURCES)
 
 
 def a_runtime(spec: SampleSetSpec, identity: SetIdentity = IDENTITY) -> Manifest:

@@ -1,5 +1,6 @@
 """The controller and the runtime servers agree on their messages."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,14 @@ from app.domain.cache.job_options import JobOptions, clear_options, rmr_options,
 from app.domain.cache.manifests.service import runtime_service
 from app.domain.cache.naming import JUICEFS
 from app.domain.cache.reconcile.cache_status import ServerReport
+from app.domain.cache.specs.source_limits import SourceLimits
 from app.domain.cache.specs.sources import with_keys
 from app.domain.cache.values import StorageKeys
 from app.domain.cache.vocabulary import JobType
 from tests.domain.cache.made import IDENTITY, SITE, a_runtime, a_secret, job_spec, set_spec
 from tests.support.json_values import UNHURRIED
 
+SOURCES = SourceLimits(hosts=("minio.storage.svc",), directories=("/data",))
 KEY = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1, max_size=20)
 SYNC = {
     "destination": "a/",
@@ -38,8 +41,8 @@ SYNC = {
     "delete-dst": True,
     "exclude": "c",
     "include": "d",
-    "manager": "e",
-    "worker": "f",
+    "manager": "e.example.com",
+    "worker": "f.example.com",
     "bwlimit": 3,
     "no-https": True,
 }
@@ -52,10 +55,10 @@ def all_options() -> list[JobOptions]:
     rmr = job_spec("rmr", rmrOptions={"paths": ["a"]})
     keys = a_secret(**{"access-key": "AK", "secret-key": "SK"})
     return [
-        sync_options(IDENTITY, spec, sync, keys, SITE),
+        sync_options(IDENTITY, spec, sync, keys, replace(SITE, sources=SOURCES)),
         warmup_options(IDENTITY, spec, warmup, SITE),
         rmr_options(IDENTITY, rmr, SITE),
-        clear_options(job_spec("clear"), a_runtime(spec)),
+        clear_options(IDENTITY, job_spec("clear"), a_runtime(spec)),
     ]
 
 

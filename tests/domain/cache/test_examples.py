@@ -53,7 +53,7 @@ JOBS = {
         a_job("sync", secretRef={"name": "imagenet"}, syncOptions={"source": SOURCE}),
         {"source": f"{SOURCE}/", "destination": "file:///mnt/imagenet/"},
     ),
-    "clear": (a_job("clear"), {"paths": ["/cache/dev-shm-jobgate-paddle-system-imagenet/*"]}),
+    "clear": (a_job("clear"), {"paths": ["/cache/dev-shm-jobgate/*"]}),
     "warmup": (a_job("warmup"), {"paths": ["/mnt/imagenet"], "partitions": 1, "strategyName": "sequence"}),
 }
 
@@ -65,7 +65,9 @@ def set_spec(manifest: Manifest) -> SampleSetSpec:
 
 
 def a_pv(spec: SampleSetSpec) -> Manifest:
-    return persistent_volume(IDENTITY, spec, SecretValues(name="imagenet", namespace=NAMESPACE, data=REDIS))
+    return persistent_volume(
+        IDENTITY, spec, SecretValues(name="imagenet", namespace=NAMESPACE, data=REDIS), SITE.sources
+    )
 
 
 @pytest.mark.parametrize("manifest", SETS.values(), ids=SETS)
@@ -89,7 +91,7 @@ def test_a_job_is_accepted_and_can_be_posted(manifest: Manifest, options: Manife
         JobType.SYNC: lambda: sync_options(IDENTITY, spec, job, None, SITE),
         JobType.WARMUP: lambda: warmup_options(IDENTITY, spec, job, SITE),
         JobType.RMR: lambda: rmr_options(IDENTITY, job, SITE),
-        JobType.CLEAR: lambda: clear_options(job, runtime),
+        JobType.CLEAR: lambda: clear_options(IDENTITY, job, runtime),
     }[JobType(job.type)]()
     assert made.option_file() == options
 

@@ -11,9 +11,10 @@ from app.domain.cache.job_options import clear_options, rmr_options, sync_option
 from app.domain.cache.kinds import SAMPLE_JOB
 from app.domain.cache.specs.sample_set import SampleSetSpec
 from app.domain.cache.specs.secret_refs import SecretRef, resolved
+from app.domain.cache.specs.source_limits import SourceLimits
 from app.domain.errors import InvalidManifest
 from app.domain.plan import Manifest
-from tests.domain.cache.made import IDENTITY, LIMITS, SITE, a_job, a_runtime, a_secret, job_spec, set_spec
+from tests.domain.cache.made import IDENTITY, LIMITS, SITE, SOURCES, a_job, a_runtime, a_secret, job_spec, set_spec
 from tests.support.json_values import UNHURRIED
 
 MOUNT = "/mnt/imagenet"
@@ -71,7 +72,35 @@ def test_the_keys_of_a_sync_are_in_the_option_file_only() -> None:
 
 
 def test_a_file_source_gets_no_keys() -> None:
-    assert sync({"source": "file:///data"}, **KEYS)["source"] == "file:///data/"
+    job = job_spec("sync", syncOptions={"source": "file:///data"})
+    made = sync_options(IDENTITY, set_spec(), job, a_secret(**KEYS), replace(SITE, sources=SOURCES))
+    assert made.option_file()["source"] == "file:///data/"
+
+
+def test_what_a_sync_may_reach_is_in_its_option_file_and_not_in_its_digest() -> None:
+    """A job that has failed or succeeded is not repeated because the operator has changed a setting."""
+    hosts = ("minio.storage.svc", "10.1.0.0/16")
+    site = replace(SITE, sources=SourceLimits(hosts=hosts, directories=("/data",)))
+    before, after = (sync_options(IDENTITY, set_spec(), None, None, one) for one in (SITE, site))
+    permitted = {"allowed-hosts": [*hosts], "allowed-directories": ["/data"]}
+    assert after.option_file() == before.option_file() | permitted
+    assert after.digest(b"one") == before.digest(b"one")
+
+
+@pytest.mark.parametrize(
+    ("options", "pointer"),
+    [
+        ({"source": "webdav://169.254.169.254/"}, "/spec/syncOptions/source"),
+        ({"source": "file:///cache/ssd/"}, "/spec/syncOptions/source"),
+        ({"worker": "kubernetes.default.svc"}, "/spec/syncOptions/worker"),
+        ({"manager": "10.0.0.1:6070"}, "/spec/syncOptions/manager"),
+    ],
+)
+def test_a_stored_job_cannot_reach_what_is_not_allowed_any_more(options: Manifest, pointer: str) -> None:
+    with pytest.raises(InvalidManifest) as refused:
+        sync(options)
+    (error,) = refused.value.errors
+    assert (error.pointer, error.code) == (pointer, "SourceNotAllowed")
 
 
 REFUSED_SYNCS = [
@@ -178,7 +207,7 @@ def test_an_rmr_that_is_refused(options: Manifest | None, code: str, words: str)
 
 def clear(*paths: str) -> list[str]:
     job = job_spec("clear", **({"clearOptions": {"paths": list(paths)}} if paths else {}))
-    made: list[str] = clear_options(job, a_runtime(set_spec(cache=LEVELS))).option_file()["paths"]
+    made: list[str] = clear_options(IDENTITY, job, a_runtime(set_spec(cache=LEVELS))).option_file()["paths"]
     return made
 
 
@@ -192,6 +221,10 @@ def clear(*paths: str) -> list[str]:
         (["/cache/ssd"], ["/cache/ssd/*"]),
         (["/data/cache/raw/chunks"], ["/cache/data-cache/raw/chunks"]),
         (["/data/cache/raw/*"], ["/cache/data-cache/raw/*"]),
+        # The directory of the set on the node, and one that another set would have there.
+        (["/ssd/team/4b9ee1f2/raw"], ["/cache/ssd/raw"]),
+        (["/ssd/team/4b9ee1f2"], ["/cache/ssd/*"]),
+        (["/ssd/other/8ab2"], ["/cache/ssd/other/8ab2"]),
         (["/cache/data-cache/raw", "/ssd/x"], ["/cache/data-cache/raw", "/cache/ssd/x"]),
     ],
 )
@@ -224,7 +257,7 @@ def test_a_stateful_set_with_several_containers_is_refused() -> None:
     runtime = a_runtime(set_spec())
     runtime["spec"]["template"]["spec"]["containers"] *= 2
     with pytest.raises(InvalidManifest) as refused:
-        clear_options(job_spec("clear"), runtime)
+        clear_options(IDENTITY, job_spec("clear"), runtime)
     assert refused.value.code == "RuntimeNotValid"
 
 
@@ -241,7 +274,7 @@ def test_no_path_leaves_its_directory(path: str, kind: str) -> None:
             "sync": lambda: [sync_options(IDENTITY, spec, job, None, SITE).values["destination"]],
             "warmup": lambda: warmup_options(IDENTITY, spec, job, SITE).values["paths"],
             "rmr": lambda: rmr_options(IDENTITY, job, SITE).values["paths"],
-            "clear": lambda: clear_options(job, a_runtime(spec)).values["paths"],
+            "clear": lambda: clear_options(IDENTITY, job, a_runtime(spec)).values["paths"],
         }[kind]()
     except InvalidManifest:
         assert ".." in path.split("/") or kind == "rmr"

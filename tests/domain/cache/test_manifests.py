@@ -29,7 +29,7 @@ from app.domain.errors import InvalidManifest, Problems
 from app.domain.kubernetes import labels, names
 from app.domain.plan import Manifest
 from app.domain.pod_template import validate_pod_template
-from tests.domain.cache.made import IDENTITY, LIMITS, SITE, a_pv, a_runtime, a_secret, a_set, set_spec
+from tests.domain.cache.made import IDENTITY, LIMITS, SITE, SOURCES, a_pv, a_runtime, a_secret, a_set, set_spec
 from tests.support.golden import Golden
 from tests.support.json_values import UNHURRIED
 
@@ -41,7 +41,7 @@ DIRECTORIES = st.lists(st.from_regex(r"(/[a-zA-Z0-9_.-]{1,40}){1,4}", fullmatch=
 
 
 def objects_of(identity: SetIdentity, spec: SampleSetSpec) -> list[Manifest]:
-    pv = persistent_volume(identity, spec, a_secret())
+    pv = persistent_volume(identity, spec, a_secret(), SOURCES)
     return [
         pv,
         persistent_volume_claim(identity),
@@ -97,7 +97,7 @@ def test_a_secret_that_lacks_a_key_is_refused(key: str) -> None:
     data = a_secret().data
     for lacking in ({**data, key: ""}, {name: value for name, value in data.items() if name != key}):
         with pytest.raises(InvalidManifest) as refused:
-            persistent_volume(IDENTITY, set_spec(), replace(a_secret(), data=lacking))
+            persistent_volume(IDENTITY, set_spec(), replace(a_secret(), data=lacking), SOURCES)
         assert refused.value.code == "SecretNotValid"
         assert refused.value.message == f"secret storage is not valid: it lacks {key}"
 
@@ -105,7 +105,7 @@ def test_a_secret_that_lacks_a_key_is_refused(key: str) -> None:
 @pytest.mark.parametrize(("has", "lacks"), [("access-key", "secret-key"), ("secret-key", "access-key")])
 def test_a_key_without_the_other_is_refused(has: str, lacks: str) -> None:
     with pytest.raises(InvalidManifest) as refused:
-        persistent_volume(IDENTITY, set_spec(), a_secret(**{has: "hush"}))
+        persistent_volume(IDENTITY, set_spec(), a_secret(**{has: "hush"}), SOURCES)
     assert refused.value.code == "IncompleteKeys"
     assert refused.value.message == f"secret storage is not valid: it has the key {has} without {lacks}"
 
@@ -121,11 +121,11 @@ def test_the_installation_configures_the_mount_paths() -> None:
     site = replace(SITE, cache_mount_path="/c", data_mount_path="/d")
     made = runtime_stateful_set(IDENTITY, set_spec(), a_pv(set_spec()), site)
     mounts = made["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
-    assert [mount["mountPath"] for mount in mounts[:2]] == ["/c/dev-shm-jobgate-team-imagenet", "/d/imagenet"]
+    assert [mount["mountPath"] for mount in mounts[:2]] == ["/c/dev-shm-jobgate", "/d/imagenet"]
 
 
 def test_a_volumes_secret_may_be_of_another_namespace() -> None:
-    made = persistent_volume(IDENTITY, set_spec(), replace(a_secret("lent"), namespace="shared"))
+    made = persistent_volume(IDENTITY, set_spec(), replace(a_secret("lent"), namespace="shared"), SOURCES)
     assert made["spec"]["csi"]["nodePublishSecretRef"] == {"name": "lent", "namespace": "shared"}
 
 
@@ -139,7 +139,7 @@ def test_cache_directories_come_from_the_volume_not_from_a_later_edit() -> None:
     made_with = set_spec(cache={"levels": [{"mediumType": "SSD", "path": "/ssd"}]})
     edited = set_spec(cache={"levels": [{"mediumType": "SSD", "path": "/other"}]}, partitions=7)
     made = runtime_stateful_set(IDENTITY, edited, a_pv(made_with), SITE)
-    assert made["spec"]["template"]["spec"]["volumes"][0]["hostPath"]["path"] == "/ssd"
+    assert made["spec"]["template"]["spec"]["volumes"][0]["hostPath"]["path"] == "/ssd/team/4b9ee1f2"
     assert made["spec"]["replicas"] == 7
 
 
@@ -244,11 +244,11 @@ def test_credentials_are_in_the_option_file_only(access: str, hidden: str) -> No
     spec = set_spec()
     options = sync_options(IDENTITY, spec, None, secret, SITE)
     seen: list[Any] = [
-        persistent_volume(IDENTITY, spec, secret),
+        persistent_volume(IDENTITY, spec, secret, SOURCES),
         persistent_volume_claim(IDENTITY),
         runtime_service(IDENTITY),
         token_secret(IDENTITY, "t0k3n"),
-        runtime_stateful_set(IDENTITY, spec, persistent_volume(IDENTITY, spec, secret), SITE),
+        runtime_stateful_set(IDENTITY, spec, persistent_volume(IDENTITY, spec, secret, SOURCES), SITE),
         options.values,
         repr(options),
         str(options),
@@ -261,7 +261,7 @@ def test_credentials_are_in_the_option_file_only(access: str, hidden: str) -> No
     ]
     for lacking in ("access-key", "secret-key", "bucket"):
         with pytest.raises(InvalidManifest) as refused:
-            persistent_volume(IDENTITY, spec, a_secret(**{**keys, lacking: ""}))
+            persistent_volume(IDENTITY, spec, a_secret(**{**keys, lacking: ""}), SOURCES)
         seen += [str(refused.value), repr(refused.value), repr(refused.value.errors)]
     text = json.dumps(seen)
     assert access not in text

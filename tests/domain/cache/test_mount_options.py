@@ -19,14 +19,14 @@ from app.domain.plan import Manifest
 from tests.domain.cache.made import a_pv, set_spec
 from tests.support.json_values import UNHURRIED
 
-OWN_DIR = "/dev/shm/jobgate/team/imagenet"
+OWN_DIR = "/dev/shm/jobgate/team/4b9ee1f2"
 DEFAULT = f"cache-dir={OWN_DIR},cache-size={DEFAULT_CACHE_SIZE}"
 
 
 def emitted(options: Manifest | None = None, *levels: Manifest) -> str:
     csi = None if options is None else {"juiceFSMountOptions": options}
     spec = set_spec(csi=csi, cache={"levels": list(levels)} if levels else None)
-    return mount_options(spec.mount_options, spec.levels, "team", "imagenet")
+    return mount_options(spec.mount_options, spec.levels, "team", "4b9ee1f2")
 
 
 def level(path: str | None, size: int = 0, medium: str = "SSD") -> Manifest:
@@ -60,7 +60,7 @@ CASES: list[tuple[Manifest | None, list[Manifest], str]] = [
         },
         [],
         (
-            "attr-cache=7,buffer-size=301,cache-dir=/data/team/imagenet,cache-partial-only,cache-size=100,dir-entry-cache=9,"
+            "attr-cache=7,buffer-size=301,cache-dir=/data/team/4b9ee1f2,cache-partial-only,cache-size=100,dir-entry-cache=9,"
             "enable-xattr,entry-cache=8,free-space-ratio=0.2,get-timeout=61,io-retries=3,max-uploads=21,metrics=0.0.0.0:9567,"
             "open-cache=5,prefetch=2,put-timeout=62,sub-dir=/train,writeback"
         ),
@@ -70,16 +70,24 @@ CASES: list[tuple[Manifest | None, list[Manifest], str]] = [
     ({"free-space-ratio": "", "metrics": ""}, [], DEFAULT),
     # A directory that a user gives gets one of the set's own, with a slash, and each of several does.
     ({"cache-dir": "/data/"}, [], DEFAULT.replace("/dev/shm/jobgate", "/data")),
-    ({"cache-dir": "/a:/b//c"}, [], f"cache-dir=/a/team/imagenet:/b/c/team/imagenet,cache-size={DEFAULT_CACHE_SIZE}"),
-    # Levels' paths are taken as they are, in their order; sizes are summed where there are any.
-    (None, [level("/ssd:/nvme", 100), level("/hdd", 50)], "cache-dir=/ssd:/nvme:/hdd,cache-size=150"),
-    ({"cache-dir": "/data", "cache-size": 7}, [level("/ssd")], "cache-dir=/ssd,cache-size=7"),
-    ({"cache-dir": "/data"}, [level(None, 9)], "cache-dir=/data/team/imagenet,cache-size=9"),
-    ({"cache-size": 7}, [level("/ssd"), level("/hdd", 5)], "cache-dir=/ssd:/hdd,cache-size=5"),
+    ({"cache-dir": "/a:/b//c"}, [], f"cache-dir=/a/team/4b9ee1f2:/b/c/team/4b9ee1f2,cache-size={DEFAULT_CACHE_SIZE}"),
+    # So do the paths of levels, in their order; sizes are summed where there are any.
+    (
+        None,
+        [level("/ssd:/nvme", 100), level("/hdd", 50)],
+        "cache-dir=/ssd/team/4b9ee1f2:/nvme/team/4b9ee1f2:/hdd/team/4b9ee1f2,cache-size=150",
+    ),
+    ({"cache-dir": "/data", "cache-size": 7}, [level("/ssd")], "cache-dir=/ssd/team/4b9ee1f2,cache-size=7"),
+    ({"cache-dir": "/data"}, [level(None, 9)], "cache-dir=/data/team/4b9ee1f2,cache-size=9"),
+    (
+        {"cache-size": 7},
+        [level("/ssd"), level("/hdd", 5)],
+        "cache-dir=/ssd/team/4b9ee1f2:/hdd/team/4b9ee1f2,cache-size=5",
+    ),
     # A level without a path is skipped with its size where another has one.
-    (None, [level("/ssd", 5), level(None, 90), level(None, 90)], "cache-dir=/ssd,cache-size=5"),
+    (None, [level("/ssd", 5), level(None, 90), level(None, 90)], "cache-dir=/ssd/team/4b9ee1f2,cache-size=5"),
     (None, [level(None, 5), level(None, 4)], f"cache-dir={OWN_DIR},cache-size=9"),
-    (None, [level("/ssd", 0, "MEM")], f"cache-dir=/ssd,cache-size={DEFAULT_CACHE_SIZE}"),
+    (None, [level("/ssd", 0, "MEM")], f"cache-dir=/ssd/team/4b9ee1f2,cache-size={DEFAULT_CACHE_SIZE}"),
 ]
 
 
@@ -95,13 +103,13 @@ def test_the_default_cache_size_is_the_capacity_of_the_volume() -> None:
 
 def test_sets_of_the_same_name_have_different_directories() -> None:
     spec = set_spec()
-    one, other = (mount_options(spec.mount_options, spec.levels, space, "imagenet") for space in ("a", "b"))
+    one, other = (mount_options(spec.mount_options, spec.levels, space, "4b9ee1f2") for space in ("a", "b"))
     assert parse_mount_options(one)["cache-dir"] != parse_mount_options(other)["cache-dir"]
 
 
 def test_directories_are_read_back_from_the_volume() -> None:
     spec = set_spec(cache={"levels": [level("/ssd:/nvme", 100), level("/hdd", 50)]})
-    assert cache_dirs_of(a_pv(spec)) == ("/ssd", "/nvme", "/hdd")
+    assert cache_dirs_of(a_pv(spec)) == tuple(f"{base}/team/4b9ee1f2" for base in ("/ssd", "/nvme", "/hdd"))
 
 
 @pytest.mark.parametrize(

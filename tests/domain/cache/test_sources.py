@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.cache.specs.sources import STORAGES, with_keys, wrong_source
+from app.domain.cache.specs.source_limits import STORAGES
+from app.domain.cache.specs.sources import with_keys, wrong_source
 from app.domain.cache.values import StorageKeys
 from tests.support.json_values import UNHURRIED
 

@@ -43,7 +43,7 @@ KEY = b"k" * 32
 QUIET_CLUSTER = ("--nodes", "0", "--node-monitor-grace", "3600")
 IMAGE = "registry.example/jobgate:1"
 WITHIN = 60.0
-SECRET = {"name": "vol", "storage": "file", "metaurl": "redis://meta/1", "bucket": "/b/"}
+SECRET = {"name": "vol", "storage": "s3", "metaurl": "redis://meta/1", "bucket": "https://b.example.com"}
 KEYS = {"access-key": "AKI", "secret-key": "s3cr3t-key"}
 
 

@@ -9,6 +9,7 @@ from app.domain.cache.job_options import JobOptions
 from app.domain.cache.reconcile.values import Complaint
 from app.domain.cache.specs.sample_job import SampleJobSpec
 from app.domain.cache.specs.sample_set import SampleSetSpec
+from app.domain.cache.specs.source_limits import SourceLimits
 from app.domain.cache.values import CacheSite, SetIdentity
 from app.domain.kubernetes.objects import Metadata, Object
 from app.k8s.errors import KubeForbidden, KubeNotFound
@@ -44,7 +45,9 @@ def subject(**spec: Any) -> Subject:
 
 
 def reader(secrets: Secrets) -> SampleReader:
-    settings = SampleSettings(site=CacheSite(), secret_namespaces=frozenset({"shared", "closed"}))
+    settings = SampleSettings(
+        site=CacheSite(sources=SourceLimits(directories=("/data",))), secret_namespaces=frozenset({"shared", "closed"})
+    )
     return SampleReader(secrets, settings, timeout=1)  # type: ignore[arg-type]
 
 

@@ -15,6 +15,7 @@ from app.domain.cache.naming import (
     set_labels,
     token_secret_name,
 )
+from app.domain.cache.specs.directories import base_of
 from app.domain.cache.specs.mount_options import cache_dirs_of
 from app.domain.cache.specs.sample_set import SampleSetSpec
 from app.domain.cache.values import CacheSite, SetIdentity
@@ -22,6 +23,7 @@ from app.domain.errors import invalid_manifest
 from app.domain.plan import Manifest
 
 CONTAINER: Final = "runtime"
+NODE_ADDRESS: Final = "NODE_ADDRESS"
 TOKEN_DIR: Final = "/run/jobgate-cache"  # noqa: S105  a path
 TOKEN_FILE: Final = f"{TOKEN_DIR}/{TOKEN_KEY}"
 _COMMAND: Final = ("jobgate", "cache-runtime")
@@ -39,7 +41,8 @@ def runtime_stateful_set(
     The cache directories come from the PersistentVolume and not from the spec, since the volume is mounted with them.
 
     Raises:
-        InvalidManifest: the installation has no runtime image, or the PersistentVolume names no cache directories.
+        InvalidManifest: the installation has no runtime image, or the PersistentVolume names no cache directories, or
+            one that is not the set's own.
     """
     if not site.runtime_image:
         raise invalid_manifest("RuntimeImageMissing", "RUNTIME_IMAGE is not in environment variable")
@@ -49,7 +52,7 @@ def runtime_stateful_set(
             "labels": {**set_labels(identity), **selector},
             "annotations": dict(CREATED_BY),
         },
-        "spec": _pod_spec(identity, spec, cache_dirs_of(persistent_volume), site),
+        "spec": _pod_spec(identity, spec, _own_dirs(identity, persistent_volume), site),
     }
     return {
         "apiVersion": "apps/v1",
@@ -64,6 +67,18 @@ def runtime_stateful_set(
             "template": pod,
         },
     }
+
+
+def _own_dirs(identity: SetIdentity, persistent_volume: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the cache directories of the set by their bases."""
+    found = {}
+    for directory in cache_dirs_of(persistent_volume):
+        base = base_of(directory, identity.namespace, identity.uid)
+        if base is None:
+            detail = f"the cache directory {directory} of the volume is not the set's own"
+            raise invalid_manifest("CacheDirShared", detail)
+        found[base] = directory
+    return found
 
 
 def cache_mounts_of(stateful_set: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
@@ -87,8 +102,9 @@ def cache_mounts_of(stateful_set: Mapping[str, Any]) -> Sequence[tuple[str, str]
     ]
 
 
-def _pod_spec(identity: SetIdentity, spec: SampleSetSpec, cache_dirs: Sequence[str], site: CacheSite) -> Manifest:
-    volumes = directory_volume_names(cache_dirs, reserved=(_DATA_VOLUME, _TOKEN_VOLUME))
+def _pod_spec(identity: SetIdentity, spec: SampleSetSpec, cache_dirs: Mapping[str, str], site: CacheSite) -> Manifest:
+    # Named by the bases, as upstream, which has no directories of sets.
+    volumes = directory_volume_names([*cache_dirs], reserved=(_DATA_VOLUME, _TOKEN_VOLUME))
     mounts = [f"{site.cache_mount_path}/{volume}" for volume in volumes]
     # One server on each node: a second one would count and clear the same cache directories.
     anti_affinity = {
@@ -108,7 +124,7 @@ def _pod_spec(identity: SetIdentity, spec: SampleSetSpec, cache_dirs: Sequence[s
         "volumes": [
             *(
                 {"name": name, "hostPath": {"path": path, "type": "DirectoryOrCreate"}}
-                for name, path in zip(volumes, cache_dirs, strict=True)
+                for name, path in zip(volumes, cache_dirs.values(), strict=True)
             ),
             {"name": _DATA_VOLUME, "persistentVolumeClaim": {"claimName": identity.name}},
             {"name": _TOKEN_VOLUME, "secret": {"secretName": token_secret_name(identity.name), "defaultMode": 0o400}},
@@ -133,6 +149,8 @@ def _container(identity: SetIdentity, volumes: Sequence[str], mounts: Sequence[s
         "name": CONTAINER,
         "image": site.runtime_image,
         "command": [*_COMMAND, "server", *directories, f"--token-file={TOKEN_FILE}"],
+        # No source may be on the node.
+        "env": [{"name": NODE_ADDRESS, "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}}],
         "ports": [{"name": CONTAINER, "containerPort": PORT, "protocol": "TCP"}],
         # Only an open port is checked: any other request needs the token.
         "readinessProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 5},

@@ -10,7 +10,7 @@ from typing import Final
 
 from app.domain.cache.reconcile.events import complained
 from app.domain.cache.reconcile.values import CacheAction, Complaint, Delete, LabelNode, SetDecision, SetInputs
-from app.domain.cache.vocabulary import Found, RemovalStage, SetPart
+from app.domain.cache.vocabulary import Found, RemovalStage, SetPart, SetPhase
 
 _PAUSE: Final = 5.0  # seconds
 # The objects of these stages usually vanish at once, so the next reconcile comes soon.
@@ -28,6 +28,12 @@ _IN_USE: Final = Complaint(
     message="a pod, even an ended one, still mounts the claim, so the cluster keeps it: delete the jobs that mount it",
 )
 
+_SHARED: Final = (
+    "the set is older than directories that only one set can use: its objects are replaced, and its data stays in the "
+    "storage"
+)
+_SHARED_IN_USE: Final = f"{_SHARED}; this waits for the end of all pods that mount the claim"
+
 
 def remove(inputs: SetInputs) -> SetDecision:
     """Do the next stage of the removal. Objects that do not belong to the set stay."""
@@ -44,6 +50,24 @@ def remove(inputs: SetInputs) -> SetDecision:
         wake_after=None if stage is RemovalStage.GONE else pause,
         gone=stage is RemovalStage.GONE,
     )
+
+
+def renew(inputs: SetInputs) -> SetDecision:
+    """Do the next stage of the replacement of a set's objects, in the order of a removal.
+
+    An earlier version gave sets directories that a set of another namespace could name, and a volume keeps its
+    directories for ever. Once the volume is gone, the set gets new objects. A synced set is not synced again.
+    """
+    stage, actions = _next_stage(inputs)
+    message = _SHARED_IN_USE if stage is RemovalStage.CLAIM else _SHARED
+    complaint = Complaint(reason="CacheDirShared", message=message)
+    record = replace(
+        inputs.record, phase=SetPhase.NONE, complaint=complaint, cache=None, nodes=(), sync_progress=None, delays=0
+    )
+    if not record.synced:
+        record = replace(record, sync_job="", digest="")
+    events = complained(inputs.record.complaint, complaint)
+    return SetDecision(record=record, actions=actions, events=events, wake_after=_PAUSE)
 
 
 def _next_stage(inputs: SetInputs) -> tuple[RemovalStage, tuple[CacheAction, ...]]:

@@ -13,7 +13,7 @@ from typing import Final
 from app.domain.cache.reconcile.cache_status import node_caches
 from app.domain.cache.reconcile.events import already_exists, complained, created, done, failed, not_created
 from app.domain.cache.reconcile.progress import overall
-from app.domain.cache.reconcile.removal import remove
+from app.domain.cache.reconcile.removal import remove, renew
 from app.domain.cache.reconcile.values import (
     CacheAction,
     Complaint,
@@ -55,6 +55,8 @@ def reconcile_set(inputs: SetInputs) -> SetDecision:
         return remove(inputs)
     record, events = _with_observed(inputs)
     updated = replace(inputs, record=record)
+    if inputs.observed.is_shared:
+        return renew(updated)
     blocked, missing = _objects(updated)
     if record.phase is SetPhase.NONE:
         decision = _unbound(updated, blocked, missing)

@@ -92,6 +92,7 @@ class SetObserved:
 
     found: Mapping[SetPart, Found] = field(default_factory=dict)
     volume_bound: bool = False
+    is_shared: bool = False  # the volume has cache directories that are not the set's own
     secret: Complaint | None = None
     runtime: RuntimeStatus = RuntimeStatus()
     pods: tuple[RuntimePod, ...] = ()

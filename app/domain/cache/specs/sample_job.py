@@ -10,8 +10,9 @@ from app.domain.cache.specs.mount_options import FlagNumber
 from app.domain.cache.specs.paths import EMPTY_LIST, check_all_relative, check_relative
 from app.domain.cache.specs.sample_set import check_set_name
 from app.domain.cache.specs.secret_refs import SecretRef, check_secret_ref
-from app.domain.cache.specs.sources import check_source
-from app.domain.cache.specs.worker_hosts import ACCEPTED, wrong_hosts
+from app.domain.cache.specs.source_limits import SourceLimits
+from app.domain.cache.specs.sources import check_source, wrong_hosts_of_source
+from app.domain.cache.specs.worker_hosts import ACCEPTED, worker_hosts, wrong_hosts
 from app.domain.cache.vocabulary import JobType
 from app.domain.dialects.spec_model import SpecModel
 from app.domain.errors import Problems, pointer_to, shorten
@@ -148,7 +149,7 @@ def check_sample_job(
     # As upstream. Jobs of other types read no Secret, and the type never changes.
     if spec.type == JobType.SYNC:
         check_secret_ref(spec.secret_ref, pointer_to(base, "secretRef"), limits, problems)
-    _check_sync(spec.sync_options, pointer_to(base, "syncOptions"), problems)
+    check_sync(spec.sync_options, pointer_to(base, "syncOptions"), problems, limits.sources)
     _check_warmup(spec.warmup_options, pointer_to(base, "warmupOptions"), problems)
     check_rmr(spec.rmr_options, pointer_to(base, "rmrOptions"), problems, is_needed=spec.type == JobType.RMR)
     if spec.clear_options is not None and spec.clear_options.paths == []:
@@ -164,14 +165,20 @@ def _check_type(spec: SampleJobSpec, base: str, problems: Problems) -> None:
         problems.add(at, "JobTypeNotSupported", detail, "one of " + ", ".join(JobType))
 
 
-def _check_sync(options: SyncOptions | None, base: str, problems: Problems) -> None:
+def check_sync(options: SyncOptions | None, base: str, problems: Problems, sources: SourceLimits) -> None:
+    """Check the options of a sync."""
     if options is None:
         return
     if options.source:
-        check_source(options.source, pointer_to(base, "source"), problems)
+        check_source(options.source, pointer_to(base, "source"), problems, sources)
     check_relative(options.destination, pointer_to(base, "destination"), problems)
+    # A sync connects to its workers by ssh, and a worker to its manager by HTTP.
     if options.worker and (wrong := wrong_hosts(options.worker)):
         problems.add(pointer_to(base, "worker"), "WorkerNotValid", wrong, ACCEPTED)
+    elif refused := wrong_hosts_of_source(worker_hosts(options.worker or ""), sources):
+        problems.add(pointer_to(base, "worker"), *refused)
+    if refused := wrong_hosts_of_source(worker_hosts(options.manager or ""), sources):
+        problems.add(pointer_to(base, "manager"), *refused)
 
 
 def _check_warmup(options: WarmupOptions | None, base: str, problems: Problems) -> None:

@@ -6,16 +6,9 @@ from typing import Annotated, Any, Final, TypeAlias
 from pydantic import ConfigDict, Field
 
 from app.domain.cache.naming import JUICEFS, NAME_MAX
+from app.domain.cache.specs.directories import check_default_directory, check_directories, check_distinct
 from app.domain.cache.specs.limits import CacheLimits
-from app.domain.cache.specs.mount_options import (
-    CacheLevel,
-    JuiceFSMountOptions,
-    cache_dirs,
-    check_default_directory,
-    check_directories,
-    check_distinct,
-    check_mount_options,
-)
+from app.domain.cache.specs.mount_options import CacheLevel, JuiceFSMountOptions, cache_bases, check_mount_options
 from app.domain.cache.specs.paths import EMPTY_LIST
 from app.domain.cache.specs.secret_refs import SecretRef, check_secret_ref
 from app.domain.cache.specs.sources import EXPECTED, check_source, wrong_authority
@@ -142,9 +135,9 @@ def check_sample_set(
     _check_levels(spec, pointer_to(base, "cache", "levels"), limits, problems)
     if not any(level.path for level in spec.levels) and not (spec.mount_options and spec.mount_options.cache_dir):
         check_default_directory(base, problems, limits.cache_roots)
-    # Only valid directories can be compared. Namespace and name do not matter for whether one contains another.
+    # Only valid directories can be compared.
     if len(problems) == before:
-        check_distinct(cache_dirs(spec.mount_options, spec.levels, "n", "s"), base, problems)
+        check_distinct(cache_bases(spec.mount_options, spec.levels), base, problems)
     _check_placement(spec, base, problems)
 
 
@@ -174,7 +167,8 @@ def _check_source(spec: SampleSetSpec, pointer: str, limits: CacheLimits, proble
     elif 0 < len(uri or "") < _MIN_URI:
         problems.add(at, "TooShort", f"the uri has {len(uri or '')} characters", f"{_MIN_URI} or more: {EXPECTED}")
     elif not uri or not spec.no_sync:
-        check_source(uri or "", at, problems)
+        # The controller does not sync a stored source that is not allowed any more, and the rest can still be edited.
+        check_source(uri or "", at, problems, None if uri and uri == limits.stored_source else limits.sources)
     elif wrong := wrong_authority(uri):
         problems.add(at, *wrong)
     if spec.source.secret_ref is not None:

@@ -1,44 +1,20 @@
 """URIs of data sources: the supported storages, the checks, and the place of credentials."""
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
+from app.domain.cache.specs.source_limits import (
+    LOCAL,
+    STORAGES,
+    SourceLimits,
+    first_wrong_host,
+    hosts_of,
+    wrong_directory,
+)
 from app.domain.cache.values import StorageKeys
 from app.domain.errors import Problems, invalid_manifest, shorten
 
-STORAGES: Final = (
-    "bos",
-    "s3",
-    "hdfs",
-    "gs",
-    "wasb",
-    "oss",
-    "cos",
-    "ks3",
-    "ufile",
-    "qingstor",
-    "jss",
-    "qiniu",
-    "b2",
-    "space",
-    "obs",
-    "oos",
-    "scw",
-    "minio",
-    "scs",
-    "ibmcos",
-    "wasabi",
-    "mss",
-    "nos",
-    "eos",
-    "speedy",
-    "ceph",
-    "swift",
-    "webdav",
-    "redis",
-    "tikv",
-    "file",
-)
 EXPECTED: Final = "[NAME://]BUCKET[.ENDPOINT][/PREFIX], as s3://bucket.s3.us-east-1.amazonaws.com/train"
 _MARK: Final = "://"
 
@@ -89,15 +65,36 @@ def wrong_authority(uri: str) -> Wrong | None:
     return None
 
 
-def check_source(uri: str, pointer: str, problems: Problems) -> None:
-    """Report what is wrong with the URI of a source."""
-    if wrong := wrong_source(uri):
+def wrong_place(uri: str, limits: SourceLimits) -> Wrong | None:
+    """Return why the limits forbid a valid URI, or None."""
+    scheme = uri.partition(_MARK)[0]
+    if scheme == LOCAL:
+        if why := wrong_directory(uri, limits):
+            accepted = ", ".join(limits.directories) or "the storages " + ", ".join(sorted(limits.schemes))
+            return Wrong("SourceNotAllowed", f"the source {why}", accepted)
+        return None
+    if scheme not in limits.schemes:
+        detail = f"sources in {scheme} are not allowed here"
+        return Wrong("SourceNotAllowed", detail, "one of " + ", ".join(sorted(limits.schemes)))
+    return wrong_hosts_of_source(hosts_of(uri), limits)
+
+
+def wrong_hosts_of_source(hosts: Sequence[str], limits: SourceLimits) -> Wrong | None:
+    """Return why the limits forbid one of these hosts, or None."""
+    if wrong := first_wrong_host(hosts, limits):
+        return Wrong("SourceNotAllowed", f"{shorten(wrong[0])} {wrong[1]}", limits.accepted_hosts)
+    return None
+
+
+def check_source(uri: str, pointer: str, problems: Problems, limits: SourceLimits | None) -> None:
+    """Report what is wrong with the URI of a source. Without limits, it may name any place."""
+    if wrong := wrong_source(uri) or (wrong_place(uri, limits) if limits else None):
         problems.add(pointer, *wrong)
 
 
-def require_source(uri: str, pointer: str) -> None:
-    """Raise InvalidManifest unless the URI of a source is valid."""
-    if wrong := wrong_source(uri):
+def require_source(uri: str, pointer: str, limits: SourceLimits) -> None:
+    """Raise InvalidManifest unless the URI of a source is valid and allowed."""
+    if wrong := wrong_source(uri) or wrong_place(uri, limits):
         raise invalid_manifest(wrong.code, wrong.detail, pointer, wrong.accepted)
 
 

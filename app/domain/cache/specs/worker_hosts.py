@@ -6,6 +6,8 @@ juicefs passes each host to ssh as an argument. A host that begins with a dash w
 import re
 from typing import Final
 
+from app.domain.cache.specs.source_limits import without_port
+
 ACCEPTED: Final = "hosts or user@host, separated by commas"
 _HOST: Final = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9](?:[A-Za-z0-9_.:-]*)")
 
@@ -15,3 +17,8 @@ def wrong_hosts(workers: str) -> str | None:
     if all(_HOST.fullmatch(host) for host in workers.split(",")):
         return None
     return "worker is not a list of hosts"
+
+
+def worker_hosts(listed: str) -> list[str]:
+    """Return the hosts of a list, without users and ports."""
+    return [without_port(host.rpartition("@")[2]) for host in listed.split(",") if host]

@@ -1,11 +1,12 @@
-"""The removal of a SampleSet: upstream's order, and the report about a claim that stays."""
+"""The removal of a SampleSet and the replacement of its objects: upstream's order, and reports about a claim in use."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from app.domain.cache.reconcile.sample_sets import reconcile_set
-from app.domain.cache.reconcile.values import Complaint, Delete, LabelNode, SetInputs, SetObserved, SetRecord
+from app.domain.cache.reconcile.values import Complaint, Create, Delete, LabelNode, SetInputs, SetObserved, SetRecord
 from app.domain.cache.vocabulary import RemovalStage, SetPart, SetPhase
 from tests.domain.cache.made import set_spec
 from tests.domain.cache.reconcile.made import ALL, STORAGE, at_work, decide_set, found, pods
@@ -68,3 +69,41 @@ def test_short_stages_are_reconciled_again_soon(before: RemovalStage | None, pau
     left = SetObserved(found=found(SetPart.SERVICE))
     decision = decide_set(SetPhase.READY, left, deleted=True, stage=before)
     assert (decision.record.stage, decision.wake_after) == (RemovalStage.SERVICE, pause)
+
+
+@pytest.mark.parametrize(("observed", "stage", "actions"), [each for each in REMOVALS if SetPart.PV in each[0].found])
+@pytest.mark.parametrize("phase", list(SetPhase))
+def test_objects_with_shared_directories_are_replaced_in_the_order_of_a_removal(
+    phase: SetPhase, observed: SetObserved, stage: RemovalStage, actions: tuple[Any, ...]
+) -> None:
+    decision = decide_set(phase, replace(observed, is_shared=True))
+    assert decision.actions == actions
+    assert (decision.record.stage, decision.record.phase, decision.gone) == (None, SetPhase.NONE, False)
+    complaint = decision.record.complaint
+    assert complaint is not None
+    assert complaint.reason == "CacheDirShared"
+    assert ("waits for the end of all pods" in complaint.message) == (stage is RemovalStage.CLAIM)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (SetRecord(phase=SetPhase.READY, synced=True, sync_job="j", digest="d"), ("j", "d")),
+        # A sync that has not ended is posted again: without its job, the set would be ready without data.
+        (SetRecord(phase=SetPhase.SYNCING, sync_job="j", digest="d"), ("", "")),
+        (SetRecord(phase=SetPhase.SYNC_FAILED, sync_job="j", digest="d"), ("", "")),
+    ],
+)
+def test_only_a_set_that_is_not_synced_is_synced_after_its_objects_are_replaced(
+    before: SetRecord, after: tuple[str, str]
+) -> None:
+    inputs = SetInputs(spec=set_spec(), deleted=False, record=before, observed=at_work(), fresh_name="fresh")
+    replaced = reconcile_set(replace(inputs, observed=replace(inputs.observed, is_shared=True)))
+    assert (replaced.record.sync_job, replaced.record.digest) == after
+    made_again = reconcile_set(replace(inputs, record=replaced.record, observed=SetObserved()))
+    assert Create(part=SetPart.PV) in made_again.actions
+
+
+def test_a_deleted_set_with_shared_directories_is_removed() -> None:
+    observed = SetObserved(found=found(SetPart.PV), is_shared=True)
+    assert decide_set(SetPhase.READY, observed, deleted=True).record.stage is RemovalStage.VOLUME
