@@ -25,7 +25,10 @@ from app.services.reading import ReplicaHistory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRequest:
-    """The requested part of a log. `tail_lines` None means all lines."""
+    """The requested part of a log. `tail_lines` None means all lines.
+
+    `previous` means the log of the container before the kubelet last restarted it in place.
+    """
 
     namespace: str
     pod: str
@@ -34,6 +37,7 @@ class LogRequest:
     tail_lines: int | None = None
     since: datetime | None = None
     timestamps: bool = False
+    previous: bool = False
 
 
 class LogReader(Protocol):
@@ -66,6 +70,7 @@ class ClusterLogs(LogReader):
             since_time=request.since,
             timestamps=request.timestamps,
             follow=request.follow,
+            previous=request.previous,
         )
         try:
             async with aclosing(pieces):
@@ -135,6 +140,8 @@ class Logs:
             except (NotFound, Unavailable) as error:
                 # The pod may have been released a moment ago. Then its log is stored.
                 refusal = error
+        if request.previous:
+            raise refusal or NotFound("the log before a restart in place exists only while the pod does", code="NoLog")
         stored = await evidence.log(self._db, uid, story.stored.replica.key, number, request.container)
         if stored is not None:
             tail = _last_lines(stored.tail, request.tail_lines)

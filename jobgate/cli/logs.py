@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 # Replicas that are followed at once. The gateway limits the open logs of all its clients together.
 _MOST: Final = 40
+_Previous = Annotated[
+    bool, typer.Option("-p", "--previous", help="Of the run before a restart in place.", show_default=False)
+]
 
 
 def logs(  # noqa: PLR0913, PLR0917 - one argument for each option
@@ -53,6 +56,7 @@ def logs(  # noqa: PLR0913, PLR0917 - one argument for each option
         float | None, typer.Option(parser=seconds, metavar="DURATION", help="Largest age.", show_default=False)
     ] = None,
     timestamps: Annotated[bool, typer.Option("--timestamps", help="Show the time of each line.")] = False,
+    previous: _Previous = False,
     selector: Selector = None,
     phase: Phases = None,
     mine: Mine = False,
@@ -74,9 +78,8 @@ def logs(  # noqa: PLR0913, PLR0917 - one argument for each option
 
     Examples: jobgate logs tour/worker/1; jobgate logs tour --all -f --since 5m
     """
-    options = LogOptions(
-        attempt=attempt, container=container, follow=follow, tail=tail, since=since, timestamps=timestamps
-    )
+    options = LogOptions(attempt=attempt, container=container, follow=follow, tail=tail, since=since)
+    options |= LogOptions(timestamps=timestamps, previous=previous)
     refuse_name(output)
     printed = LogOutput(is_raw=raw)
     selection = Selection(selector=selector, phases=phase, mine=mine)
@@ -160,6 +163,8 @@ class _Reading:
         self.follower: tuple[Wanted, _Printer] | None = None
 
     def run(self) -> None:
+        if self._options["follow"] and self._options["previous"]:
+            raise TargetError("logs: the log of a previous run does not grow; accepted: --follow or --previous")
         is_single = not self._every and (not self._options["follow"] or self._options["attempt"] is not None)
         if is_single and self._output not in STRUCTURED:
             try:
@@ -183,7 +188,8 @@ class _Reading:
     def _replicas(self) -> Sequence[Replica]:
         task, rank = self._place.task, self._place.rank
         found = self._client.jobs.replicas(self._place.job, task=task)
-        return [one for one in found if rank in {None, one.rank} and not one.leaving]
+        # A replica that left by a scale down has a log, which is shown if it is named.
+        return [one for one in found if one.rank == rank or (rank is None and not one.leaving)]
 
     def _printer(self, replicas: Sequence[Replica]) -> "_Printer":
         has_times = self._options["timestamps"]

@@ -94,6 +94,7 @@ class LogOptions(TypedDict, total=False):
     tail: int | None
     since: float | None
     timestamps: bool
+    previous: bool
 
 
 def segment(text: str) -> str:
@@ -256,6 +257,7 @@ class JobCalls(ResourceCalls[Job, JobStatus, JobSummary, DryRun]):
             tail_lines=options.get("tail"),
             since_seconds=None if since is None else max(1, int(since)),
             timestamps=options.get("timestamps") or None,
+            previous=options.get("previous") or None,
         )
         return Call(method="GET", path=f"{self.readable(ref, namespace)}/logs", answer=bytes, query=query)
 

@@ -177,6 +177,16 @@ async def test_events_have_pending_reasons_and_stored_events(gateway: Gateway) -
     assert kept["lastSeenAt"] == "2026-01-02T03:04:05Z"
 
 
+async def test_events_are_shown_although_the_log_was_not_available(gateway: Gateway) -> None:
+    uid = await job_with_attempts(gateway)
+    events = [{"type": "Warning", "reason": "NodeNotReady", "message": "Node is not ready"}]
+    capture = Capture(
+        key=FIRST.key, attempt=1, state=Evidence.UNAVAILABLE, reason="the node is away", logs={}, events=events
+    )
+    assert await evidence.store(gateway.db, await gateway.lease(), UUID(uid), [capture])
+    assert [item["reason"] for item in (await get(gateway, "events"))["items"]] == ["Unschedulable", "NodeNotReady"]
+
+
 def captured(key: Rank, attempt: int, *messages: str) -> Capture:
     events = [{"type": "Normal", "reason": "Killing", "message": message} for message in messages]
     return Capture(key=key, attempt=attempt, state=Evidence.CAPTURED, logs={}, events=events)

@@ -183,6 +183,7 @@ async def test_the_same_by_uid(gateway: Gateway, pods: Pods) -> None:
     [
         ("rank=0", 400, "InvalidParameter"),
         ("attempt=1", 400, "InvalidParameter"),
+        ("previous=true", 400, "InvalidParameter"),
         ("task=nothing", 400, "UnknownTask"),
     ],
 )

@@ -1,5 +1,6 @@
 """A failed job says why in its status, in its history and in its native status."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -107,3 +108,12 @@ async def test_the_annotation_names_the_container_whose_log_is_shown(jobs: Jobs)
     assert (await jobs.http.get(jobs.path("injected", "logs"))).text == "from train\n"
     merged = await jobs.http.get(jobs.path("injected", "logs"), params={"merged": "true"})
     assert merged.text == "worker[0] from train\n"
+
+
+async def test_the_log_before_a_restart_in_place_is_readable(jobs: Jobs, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    script = f"test -e {mark} && echo again && exec sleep 600; touch {mark}; echo crashed; exit 1"
+    await jobs.submit(job("resumed", task(containers=[container(script, **RESTARTED_IN_PLACE)])))
+    await jobs.until_log("resumed", "again")
+    assert (await jobs.log("resumed", previous="true")).text == "crashed\n"
+    await jobs.cancel("resumed")

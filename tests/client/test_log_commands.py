@@ -63,6 +63,16 @@ def test_a_job_with_several_tasks_shows_all_of_them_with_prefixes(run: RunComman
     assert [json.loads(line)["task"] for line in result.stdout.splitlines()] == ["ps", "worker"]
 
 
+def test_the_log_of_a_replica_that_left_is_shown_if_it_is_named(run: RunCommand) -> None:
+    replicas = page([replica(0, "Running"), replica(1, "Deleted", leaving=True)])
+    log = httpx2.Response(200, content=b"one\n")
+    result, _ = run(["logs", "tour/worker/1", "-o", "json"], replicas, log)
+    assert [json.loads(line)["rank"] for line in result.stdout.splitlines()] == [1]
+    result, script = run(["logs", "tour", "--all"], replicas, log)
+    assert result.stdout.splitlines() == ["worker[0]    | one"]
+    assert script.is_over
+
+
 UID = "0c8d7f3e-6d0f-4a3c-9a43-2a6a3e1f0b11"
 NO_JOB = problem(404, "NotFound")
 LOG = httpx2.Response(200, content=b"one\n")

@@ -110,6 +110,16 @@ async def test_a_missing_log_is_an_error(
         await Logs(db, reader).open(UID, story(pod_uid), number, request())
 
 
+async def test_the_log_before_a_restart_in_place_is_never_the_stored_one(db: Database) -> None:
+    await keep(db, 2, b"of the last run")
+    cluster = Cluster(b"of the run before")
+    stream = await Logs(db, cluster).open(UID, story(), 2, request(previous=True))
+    assert (await whole(stream.pieces), cluster.asked[0].previous) == (b"of the run before", True)
+    for number, reader in ((2, Cluster(error=NotFound("no previous run"))), (1, cluster)):
+        with pytest.raises(NotFound):
+            await Logs(db, reader).open(UID, story(), number, request(previous=True))
+
+
 async def test_closing_an_open_log_closes_its_connection(db: Database) -> None:
     cluster = Cluster(b"a", b"b", b"c")
     stream = await Logs(db, cluster).open(UID, story(), 2, request())

@@ -85,6 +85,7 @@ class _LogQuery:
     tail_lines: int | None
     since_seconds: int | None
     timestamps: bool
+    previous: bool
     merged: bool
 
     def since(self, now: datetime) -> datetime | None:
@@ -116,6 +117,13 @@ def _log_query(  # noqa: PLR0913 - one argument for each query parameter
     timestamps: Annotated[
         bool, Query(description="Prefix each line with its time. Only live logs have times.")
     ] = False,
+    previous: Annotated[
+        bool,
+        Query(
+            description="Return the log of the container before the kubelet last restarted it in place. It exists only "
+            "while the pod does."
+        ),
+    ] = False,
     merged: Annotated[
         bool, Query(description="Return the logs of all replicas, or of those of one task, in one response.")
     ] = False,
@@ -129,6 +137,7 @@ def _log_query(  # noqa: PLR0913 - one argument for each query parameter
         tail_lines=tail_lines,
         since_seconds=since_seconds,
         timestamps=timestamps,
+        previous=previous,
         merged=merged,
     )
 
@@ -167,6 +176,7 @@ async def _one_log(target: Target, row: JobRow, query: _LogQuery) -> Response:
         tail_lines=query.tail_lines,
         since=query.since(services.clock.now()),
         timestamps=query.timestamps,
+        previous=query.previous,
     )
     # The log is opened after the limits are checked, because it holds a connection to the API server.
     source = {
@@ -183,7 +193,7 @@ async def _merged_log(target: Target, row: JobRow, query: _LogQuery) -> Response
     Raises:
         InvalidParameter: there is no such task, or a parameter selects one replica or attempt.
     """
-    for name in ("rank", "attempt"):
+    for name in ("rank", "attempt", "previous"):
         if name in target.caller.request.query_params:
             detail = "selects one log, and merged=true the logs of all replicas"
             raise parameter_error("query", name, "InvalidParameter", detail, "task, or merged=false")

@@ -58,7 +58,7 @@ _READ_EVENTS = """
 WITH listed AS MATERIALIZED (
     SELECT e.attempt, e.task, e.rank, e.events
     FROM attempt_events AS e JOIN attempts AS a USING (job_uid, task, rank, attempt)
-    WHERE e.job_uid = $1 AND lower(a.evidence) = 'captured'
+    WHERE e.job_uid = $1 AND lower(a.evidence) <> 'none'
       AND (-e.attempt, e.task, e.rank) >= (-$2::int, $3::text, $4::int)
     ORDER BY -e.attempt, e.task, e.rank LIMIT $6::int + 1
 )

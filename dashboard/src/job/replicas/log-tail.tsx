@@ -17,13 +17,18 @@ interface LogTailProps {
 /** The last lines of the log of an attempt, which are read when the user opens them. */
 export function LogTail({ uid, replica, attempt, isOpen }: LogTailProps) {
   const [isShown, setShown] = useState(isOpen);
-  if (attempt.startedAt === null) return null;
+  if (!hasLog(attempt)) return null;
   return (
     <details open={isShown} onToggle={(event) => setShown(event.currentTarget.open)}>
       <summary>Last log lines</summary>
       {isShown && <Lines uid={uid} replica={replica} attempt={attempt} />}
     </details>
   );
+}
+
+/** Whether a container has run. An init container that failed has a log although the attempt never started. */
+export function hasLog({ startedAt, containers }: Attempt): boolean {
+  return startedAt !== null || containers.some((container) => container.startedAt !== null);
 }
 
 function Lines({ uid, replica: { task, rank }, attempt: { number, outcome } }: Omit<LogTailProps, "isOpen">) {
