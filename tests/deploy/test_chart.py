@@ -48,6 +48,13 @@ def test_everything_is_rendered_and_nothing_that_is_not_wanted() -> None:
     assert {found["kind"] for found in rendered(off)} == {"Deployment", "Service", "CronJob"}
 
 
+@pytest.mark.parametrize(("namespaces", "served"), [([], "default"), (["team-a", "team-b"], "team-a")])
+def test_the_notes_name_a_namespace_that_is_served(namespaces: list[str], served: str) -> None:
+    ran = run_helm("install", "notes", str(CHART), "--dry-run=client", values={"namespaces": namespaces})
+    assert ran.returncode == 0, ran.stderr
+    assert f"--role submitter --namespace {served}\n" in ran.stdout
+
+
 def described(objects: list[Object]) -> dict[tuple[str, str, str], Object]:
     """Roles and bindings by kind, namespace and name, without their labels."""
     return {
