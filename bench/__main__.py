@@ -7,6 +7,7 @@ cache    the cache runtime beside the bare `juicefs` command
 follow   the polls of a client beside thousands of streams and long polls
 large    jobs of a thousand replicas, or many jobs on a node, beside kube-controller-manager
 memory   the peak memory with many planned replicas
+neighbours the requests of one tenant beside the reads of another
 poll     the CPU time of a poll, in two checkouts
 recovery the time of a restart beside 50 000 pods
 scale    all rows of the goals in docs/benchmarks.md except soak, in 20 minutes
@@ -30,7 +31,7 @@ from pathlib import Path
 from typing import Final
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench import cache, follow, large, memory, poll, recovery, scale, stages, start, stored, submit
+from bench import cache, follow, large, memory, neighbours, poll, recovery, scale, stages, start, stored, submit
 from bench.client import LoadClient, MeasurementFailed, NoCompiler
 from bench.gateway import durability
 from bench.kubernetes import SCRIPT, ControlPlane, Unavailable, control_plane
@@ -112,6 +113,7 @@ _COMMANDS: Final[Mapping[str, Callable[[list[str]], None]]] = {
     "follow": follow.main,
     "large": large.main,
     "memory": memory.main,
+    "neighbours": neighbours.main,
     "poll": poll.main,
     "recovery": recovery.main,
     "scale": scale.main,
