@@ -1,16 +1,14 @@
-"""Bounds the memory for request bodies: for each body, and for all bodies of the process together."""
+"""Bounds the memory for request bodies: for each body, and for all bodies of the process together.
+
+Bytes count once the application reads them. Before that, the server holds at most 128 KiB for each connection.
+"""
 
 import asyncio
 import enum
-from typing import Final
 
 from starlette.types import Message, Receive
 
-# Smaller bodies are not counted, so that large bodies never cause the refusal of an ordinary submission.
-UNCOUNTED_BYTES: Final = 16 * 1024
-# Seconds for which a body may be incomplete. After that, another body that needs the memory evicts it. A client that
-# sends its body slowly therefore blocks other clients no longer than this.
-GRACE_SECONDS: Final = 5.0
+from app.fairness.byte_budget import UNCOUNTED_BYTES, ByteBudget
 
 
 class ExceededLimit(enum.Enum):
@@ -18,39 +16,6 @@ class ExceededLimit(enum.Enum):
 
     ONE_BODY = "one body"
     ALL_BODIES = "all bodies"
-
-
-class BodyBudget:
-    """The bytes of request bodies that a process may hold at once; `held` is the number that it holds.
-
-    Bytes count once the application reads them. Before that, the server holds at most 128 KiB for each connection.
-    """
-
-    def __init__(self, max_bytes: int) -> None:
-        self.max_bytes = max_bytes
-        self.held = 0
-        self._counted: dict[IncomingBody, None] = {}  # the oldest first
-
-    def reserve(self, body: "IncomingBody", count: int, now: float) -> bool:
-        """Count bytes of a body. Return False if they do not fit even after the eviction of slow bodies."""
-        if self.held + count > self.max_bytes:
-            self._evict_slow(body, count, now)
-        if self.held + count > self.max_bytes:
-            return False
-        self.held += count
-        self._counted.setdefault(body)
-        return True
-
-    def release(self, body: "IncomingBody", count: int) -> None:
-        self.held -= count
-        self._counted.pop(body, None)
-
-    def _evict_slow(self, newcomer: "IncomingBody", count: int, now: float) -> None:
-        for body in list(self._counted):
-            if self.held + count <= self.max_bytes:
-                return
-            if body is not newcomer and body.since + GRACE_SECONDS <= now:
-                body.evict()
 
 
 class IncomingBody:
@@ -61,7 +26,7 @@ class IncomingBody:
         since: when the request began, by the clock of the event loop.
     """
 
-    def __init__(self, max_bytes: int, budget: BodyBudget, since: float) -> None:
+    def __init__(self, max_bytes: int, budget: ByteBudget, since: float) -> None:
         self.since = since
         self.is_evicted = False
         self._max_bytes = max_bytes

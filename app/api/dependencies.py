@@ -15,6 +15,7 @@ from app.db.idempotency import KeyPlace
 from app.domain.access.actors import Actor
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.errors import NotFound, no_such
+from app.fairness.share import identify
 from app.services.access import Principal, Verb, require
 from app.services.gateway import Services
 from app.telemetry.log_fields import note_actor
@@ -127,6 +128,7 @@ async def caller(request: Request) -> Caller:
     api = api_of(request)
     principal = await api.services.access.authenticate(request.headers.get("authorization"))
     note_actor(principal.actor.name, principal.actor.id)
+    identify(principal.id)
     # After the authentication, so that an unauthenticated client does not learn the parameters of a route.
     refuse_unknown_query(request)
     return Caller(request, api, principal)

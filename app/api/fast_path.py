@@ -26,6 +26,7 @@ from app.api.parameters import PollOptions
 from app.api.routes.reading import Target, poll
 from app.api.routes.submission import submit
 from app.domain.errors import DomainError
+from app.fairness.share import identify
 from app.services.access import Verb
 from app.services.reading import Address
 from app.telemetry.log_fields import note_actor
@@ -106,4 +107,5 @@ class FastPath:
     async def _caller(self, request: Request) -> Caller:
         principal = await self._api.services.access.authenticate(request.headers.get("authorization"))
         note_actor(principal.actor.name, principal.actor.id)
+        identify(principal.id)
         return Caller(request, self._api, principal)

@@ -15,7 +15,7 @@ from app.api.conditional import status_tag, whole_tag
 from app.api.render_cache import RenderCache
 from app.api.rendering import job_bytes, status_view
 from app.api.responses import json_bytes
-from app.db.jobs.rows import JobRow
+from app.db.jobs.rows import JobRow, JobSummary
 from app.offload import is_large, offloaded
 from app.services.gateway import Services
 from app.services.reading import Address, RelatedRows
@@ -94,12 +94,13 @@ class JobViewCache:
 
     async def _render(self, address: Address, representation: Representation) -> Rendered:
         if representation is Representation.STATUS:
-            row = await self._services.reading.row(address)
-            return self._keep(representation, row, status_tag(row.uid, row.version), json_bytes(status_view(row)))
+            summary = await self._services.reading.summary(address)
+            body = json_bytes(status_view(summary))
+            return self._keep(representation, summary, status_tag(summary.uid, summary.version), body)
         uid = address.uid or (await self._services.reading.version(address)).uid
         return await self.whole(*await self._services.reading.whole(uid))
 
-    def _keep(self, representation: Representation, row: JobRow, tag: str, body: bytes) -> Rendered:
+    def _keep(self, representation: Representation, row: JobSummary, tag: str, body: bytes) -> Rendered:
         rendered = Rendered(row.namespace, row.uid, row.version, tag, lambda: body)
         self._cache.put((representation, row.uid, row.version), rendered)
         return rendered

@@ -1,6 +1,5 @@
 """The resource `jobs`: the jobs of all kinds whose manifests become pods."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
 from typing import Final
 from uuid import UUID
@@ -26,6 +25,7 @@ from app.db.jobs.rows import JobRow, JobSummary
 from app.domain.cluster_check import ClusterCheck
 from app.domain.kinds.base import JOBS
 from app.domain.vocabulary import JobPhase
+from app.fairness.share import next_slice
 from app.services.control import JobControl
 from app.services.gateway import Services
 from app.services.manifests import Sampler
@@ -96,7 +96,7 @@ class JobsResource(Resource):
                     # The cache may have dropped a view that it had when `related` was loaded.
                     known = related.get(row.uid)
                     rendered = await (views.whole_of(row) if known is None else views.whole(row, known))
-                    await asyncio.sleep(0)  # rendering a page of 500 jobs would delay other requests
+                    await next_slice()
                 yield rendered.body
 
     @override

@@ -11,6 +11,7 @@ from app.api.dependencies import Caller
 from app.api.long_requests import LongResponse
 from app.api.streaming import line_type
 from app.domain.errors import DomainError
+from app.fairness.share import next_slice
 from app.services.log_order import MergedLine
 from app.services.long_requests import EndReason, LongRequestKind
 from app.services.merged_logs import MergedRequest
@@ -62,6 +63,7 @@ class MergedLogResponse(LongResponse):
         form = _json if self._is_json else self._text
         async with aclosing(batches):
             async for batch in batches:
+                await next_slice()
                 yield b"".join(map(form, batch))
 
     def _text(self, line: MergedLine) -> bytes:

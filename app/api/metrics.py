@@ -1,5 +1,6 @@
 """Request metrics. They are labelled by route template, because raw paths would create a time series for each job."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -12,6 +13,8 @@ from app.api.answer_status import AnswerStatus
 
 # From a cached poll, about 0.5 ms, to the longest wait of a long poll.
 _BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
+# Prometheus scrapes every few seconds.
+_FRESH_SECONDS: Final = 1.0
 _NO_ROUTE: Final = "unmatched"
 # A client may send any method: each unknown one would create a time series.
 _KNOWN_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -38,6 +41,8 @@ class HttpMetrics:
             registry=self._registry,
         )
         # prometheus_client looks series up under a lock. Their number is bounded, as methods and routes are.
+        self._computing = asyncio.Lock()
+        self._computed: tuple[float, bytes] = (float("-inf"), b"")
         self._series: dict[tuple[str, str, int], Histogram] = {}
 
     def observe(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -51,10 +56,17 @@ class HttpMetrics:
         return (generate_latest(self._registry) + generate_latest(REGISTRY)).decode()
 
     async def answer(self) -> Response:
-        text = self.exposition()
-        if self._add_others is not None:
-            text = await self._add_others(text)
-        return Response(text, media_type=CONTENT_TYPE_LATEST)
+        """Return the metrics, which are computed at most once in a second: no token is needed to request them."""
+        async with self._computing:
+            at, body = self._computed
+            now = asyncio.get_running_loop().time()
+            if now - at >= _FRESH_SECONDS:
+                text = self.exposition()
+                if self._add_others is not None:
+                    text = await self._add_others(text)
+                body = text.encode()
+                self._computed = now, body
+        return Response(body, media_type=CONTENT_TYPE_LATEST)
 
 
 class RequestMetrics:

@@ -11,9 +11,10 @@ import structlog
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.body_budget import UNCOUNTED_BYTES, BodyBudget, ExceededLimit, IncomingBody
+from app.api.body_budget import ExceededLimit, IncomingBody
 from app.api.errors import internal_problem, problem, shutdown_problem
 from app.api.request_telemetry import begin_request
+from app.fairness.byte_budget import UNCOUNTED_BYTES, ByteBudget
 from app.http_server.metrics import REFUSALS
 
 REQUEST_ID: Final = b"x-request-id"
@@ -121,7 +122,7 @@ class BodyLimit:
     def __init__(self, app: ASGIApp, max_bytes: int, max_bytes_at_once: int) -> None:
         self._app = app
         self._max_bytes = max_bytes
-        self._budget = BodyBudget(max_bytes_at_once)
+        self._budget = ByteBudget(max_bytes_at_once)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -29,6 +29,7 @@ from app.api.middleware import identifying, request_id_of
 from app.api.request_telemetry import note_request, write_line
 from app.api.responses import polled_headers
 from app.domain.errors import DomainError
+from app.fairness.share import identify
 from app.http_server.forwarding import NO_PROXIES, TrustedProxies
 from app.http_server.shortcuts import Field, Handler, Respond, ShortAnswer, field_lines
 from app.services.access import Verb
@@ -172,6 +173,7 @@ class PlainPolls:
         services, address = self._api.services, poll.target.address
         principal = await services.access.authenticate(poll.header(b"authorization"))
         note_actor(principal.actor.name, principal.actor.id)
+        identify(principal.id)
         require_in_namespace(services.namespaces, principal, Verb.READ, address.namespace)
         rendered = await self._api.job_views.read(address, poll.target.representation)
         is_known = unchanged(poll.header(b"if-none-match"), rendered.tag)

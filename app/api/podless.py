@@ -32,6 +32,7 @@ from app.db.samples.rows import SampleRow
 from app.domain.cluster_check import ClusterCheck
 from app.domain.kinds.base import Facts, Figures, PodlessKind
 from app.domain.listing import Criteria
+from app.fairness.share import next_slice
 from app.services.gateway import Services
 from app.services.manifests import Sampler
 from app.services.podless import PodlessEditor, PodlessReader, PodlessSubmitter
@@ -88,6 +89,7 @@ class PodlessResource(Resource):
     async def whole_views(self, api: Api, rows: Sequence[SampleRow]) -> AsyncGenerator[bytes, None]:
         for row in rows:
             yield json_bytes(self.view_of(row))
+            await next_slice()
 
     @override
     def summary_bytes(self, row: SampleRow) -> bytes:
@@ -95,7 +97,7 @@ class PodlessResource(Resource):
 
     @override
     async def statuses(self, services: Services, uids: Collection[UUID]) -> Mapping[UUID, CurrentStatus]:
-        page = await self.reading(services).page(Criteria(uids=sorted(uids)), None, len(uids))
+        page = await self.reading(services).summary_page(Criteria(uids=sorted(uids)), None, len(uids))
         return {row.uid: CurrentStatus(self.status_of(row), row.version, row.is_settled) for row in page.rows}
 
     @override

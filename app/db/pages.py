@@ -11,9 +11,10 @@ Each step either yields the page, or leaves it to the next one:
 docs/decisions/0033-lists-examine-a-bounded-number-of-rows.md has the reasons.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import Any, Final, Generic
+from uuid import UUID
 
 from app.db import list_reading
 from app.db.engine import Connection, Database
@@ -23,6 +24,13 @@ from app.db.list_reading import ORDER, OTHER_INDEXED, SELECTIVE, ListReading
 from app.db.queries import Cursor
 from app.db.resources import Row, Stored
 from app.domain.listing import Criteria
+from app.fairness.share import next_slice
+
+PAGE_BYTES: Final = 1024 * 1024
+"""The most bytes of documents on a page of whole objects, if it has several."""
+_SUMMARIES_AT_ONCE: Final = 10
+STEP_BYTES: Final = 64 * 1024
+"""The most bytes of documents that are read and decoded at once, if they are several: other requests run in between."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,37 +44,67 @@ class Page(Generic[Row]):
     next: Cursor | None
 
 
+_NOTHING: Final[Page[Any]] = Page(rows=[], next=None)
+
+
 async def page(
     db: Database, stored: Stored[Row], where: Criteria, *, after: Cursor | None = None, limit: int
 ) -> Page[Row]:
-    """Return at most `limit` rows after the cursor, the newest first."""
-    return await _page(db, stored, where, after, limit, columns=stored.columns, read=stored.row)
+    """Return at most `limit` rows after the cursor, the newest first. Their documents have at most PAGE_BYTES together.
+
+    They are read in steps, because a decoded document takes about twelve times the memory of its text.
+    """
+    if where.namespaces.names == []:
+        return _NOTHING
+    entry = f"{stored.alias}.uid, {stored.alias}.created_at, {stored.size} AS size"
+    async with db.begin(list_reading.BEGIN) as connection:
+        entries, following = _within_bytes(*await _Reading(connection, stored, where, after, limit, entry).page())
+        rows: dict[UUID, Row] = {}
+        for uids in _steps(entries):
+            rows |= {row["uid"]: stored.row(row) for row in await connection.fetch(stored.by_uids, uids)}
+            await next_slice()
+    return Page(rows=[rows[entry["uid"]] for entry in entries], next=following)
 
 
 async def summary_page(
     db: Database, stored: Stored[Row], where: Criteria, *, after: Cursor | None = None, limit: int
 ) -> Page[Any]:
-    """Return the page that `page` returns, with summaries in place of rows."""
-    return await _page(db, stored, where, after, limit, columns=stored.summary_columns, read=stored.summary)
-
-
-async def _page(
-    db: Database,
-    stored: Stored[Any],
-    where: Criteria,
-    after: Cursor | None,
-    limit: int,
-    *,
-    columns: str,
-    read: Callable[[Mapping[str, Any]], Any],
-) -> Page[Any]:
+    """Return at most `limit` summaries after the cursor, the newest first."""
     # The token reaches no served namespace.
     if where.namespaces.names == []:
-        return Page(rows=[], next=None)
+        return _NOTHING
     async with db.begin(list_reading.BEGIN) as connection:
-        reading = _Reading(connection, stored, where, after, limit, columns)
-        rows, following = await reading.page()
-    return Page(rows=[read(row) for row in rows], next=following)
+        rows, following = await _Reading(connection, stored, where, after, limit, stored.summary_columns).page()
+    summaries = []
+    for number, row in enumerate(rows, 1):
+        summaries.append(stored.summary(row))
+        if number % _SUMMARIES_AT_ONCE == 0:
+            await next_slice()
+    return Page(rows=summaries, next=following)
+
+
+def _within_bytes(entries: Sequence[Any], following: Cursor | None) -> tuple[Sequence[Any], Cursor | None]:
+    """Return the first entries of a page whose documents fit into PAGE_BYTES, at least one, and what follows them."""
+    taken = 0
+    for number, entry in enumerate(entries):
+        taken += entry["size"]
+        if number and taken > PAGE_BYTES:
+            return entries[:number], _place(entries[number - 1])
+    return entries, following
+
+
+def _steps(entries: Sequence[Any]) -> Iterator[list[UUID]]:
+    """Yield the uids of the rows that are read at once."""
+    uids: list[UUID] = []
+    taken = 0
+    for entry in entries:
+        if uids and taken + entry["size"] > STEP_BYTES:
+            yield uids
+            uids, taken = [], 0
+        uids.append(entry["uid"])
+        taken += entry["size"]
+    if uids:
+        yield uids
 
 
 class _Reading(ListReading):

@@ -58,10 +58,11 @@ RowKey: TypeAlias = UUID | tuple[str, str]
 
 
 class RowVersion(NamedTuple):
-    """Identifies a rendered row in caches."""
+    """Identifies a rendered row in caches. `size` is the size of its documents in bytes."""
 
     uid: UUID
     version: int
+    size: int
 
 
 _JOBS: Final = f"""
@@ -120,19 +121,30 @@ class Stored(Generic[Row]):
         )
 
     @cached_property
+    def by_uids(self) -> str:
+        return f"SELECT {self.columns} FROM {self.table.name} AS {self.alias} WHERE {self.alias}.uid = ANY($1::uuid[])"  # noqa: S608
+
+    @cached_property
     def by_name(self) -> str:
         return f"SELECT {self.columns} FROM {self.table.name} AS {self.alias} WHERE {self.alias}.uid = {self._named}"  # noqa: S608
 
+    @property
+    def size(self) -> str:
+        """The SQL expression of the size of the documents of a row. PostgreSQL reads it without the documents."""
+        return " + ".join(
+            f"COALESCE(octet_length({self.alias}.{column}::text), 0)" for column in ("manifest", "posted")
+        )
+
     @cached_property
     def versions_by_uid(self) -> str:
-        return f"""SELECT uid, version FROM {self.table.name} AS {self.alias}
+        return f"""SELECT uid, version, {self.size} FROM {self.table.name} AS {self.alias}
             WHERE uid = ANY({any_length("$1::uuid[]")}) AND {self.only}"""  # noqa: S608
 
     @cached_property
     def versions_by_name(self) -> str:
         # Each name is found by the expression that `by_name` uses. A join would permit plans that read the whole table.
         arrays = f"{any_length('$1::text[]')}, {any_length('$2::text[]')}"
-        return f"""SELECT asked.place, {self.alias}.uid, {self.alias}.version
+        return f"""SELECT asked.place, {self.alias}.uid, {self.alias}.version, {self.size}
             FROM unnest({arrays}) WITH ORDINALITY AS asked(namespace, name, place)
             CROSS JOIN LATERAL (SELECT {self._uid_of("asked.namespace", "asked.name")} AS uid OFFSET 0) AS named
             JOIN {self.table.name} AS {self.alias} ON {self.alias}.uid = named.uid"""  # noqa: S608
@@ -176,11 +188,11 @@ async def versions(db: Database, stored: Stored[Row], keys: Sequence[RowKey]) ->
     async with db.read() as connection:
         if named:
             namespaces, names = zip(*named, strict=True)
-            for place, uid, version in await connection.fetch(stored.versions_by_name, namespaces, names):
-                found[named[place - 1]] = RowVersion(uid, version)
+            for place, *version in await connection.fetch(stored.versions_by_name, namespaces, names):
+                found[named[place - 1]] = RowVersion(*version)
         if uids:
-            for uid, version in await connection.fetch(stored.versions_by_uid, uids):
-                found[uid] = RowVersion(uid, version)
+            for version in await connection.fetch(stored.versions_by_uid, uids):
+                found[version["uid"]] = RowVersion(*version)
     return found
 
 

@@ -12,6 +12,8 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from app.fairness.share import FairShares
+from app.http_server.admission import admitted, admitted_shortcut
 from app.http_server.error_answers import ErrorAnswer, RefusalReason
 from app.http_server.limits import ConnectionStage, ConnectionState, Overdue, SendWindow, ServerLimits
 from app.http_server.metrics import REFUSALS
@@ -53,14 +55,17 @@ class GuardedProtocol(HttpToolsProtocol):
         limits: ServerLimits,
         address: str,
         on_lost: Callable[["GuardedProtocol"], None],
+        shares: FairShares,
         shortcut: Shortcut | None = None,
     ) -> None:
         super().__init__(config=config, server_state=server_state, app_state={})
+        self._application = self.app
         self.address = address
         self._last_request = False
         self._limits = limits
         self._on_lost = on_lost
         self._shortcut = shortcut
+        self._shares = shares
         self._reading: ConnectionStage | None = None  # HEAD or BODY while a request is incomplete
         self._since = self.loop.time()  # when the present stage began
         self._closing_since: float | None = None
@@ -119,6 +124,15 @@ class GuardedProtocol(HttpToolsProtocol):
             return 0.0
         self._sending = SendWindow(now, unsent) if self._sending is None else self._sending.at(now, unsent)
         return now - self._sending.began
+
+    def abort(self) -> None:
+        """End the connection at once."""
+        if self.transport is not None:
+            self.transport.abort()
+
+    def is_gone(self) -> bool:
+        """Return whether the connection has ended."""
+        return self.transport is None or self.transport.is_closing()
 
     def end_overdue(self, finding: Overdue) -> None:
         """Close the connection; answer 408 first if a request is incomplete."""
@@ -203,7 +217,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._report_disconnect(self._active)  # uvicorn informs only the latest request, which may still be queued
         self.pipeline.clear()
         super().connection_lost(exc)
-        self._unparsed = b""
+        self._unparsed, self.app = b"", self._application  # that of the last request refers to this
         self._on_lost(self)
 
     @override
@@ -299,6 +313,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._begin_short(handler)
         else:
             self._make_scope()
+            self.app = admitted(self._application, self._shares, self.address, self.headers, self)
             super().on_headers_complete()
             self.cycle.transport = JoinedWrites(self.transport, self.loop)
         self._reading, self._since, self._span = ConnectionStage.BODY, self.loop.time(), 0
@@ -324,7 +339,8 @@ class GuardedProtocol(HttpToolsProtocol):
             keep_alive=self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive(),
             on_response=self.on_response_complete,
         )
-        app: ASGI3Application = handler  # type: ignore[assignment]  # `ShortCycle.run_asgi` expects a handler
+        # `ShortCycle.run_asgi` expects a handler.
+        app: ASGI3Application = admitted_shortcut(handler, self._shares, self.address, self.headers, self)
         if earlier is None or earlier.response_complete:
             self._start_asgi_task(self.cycle, app)
         else:

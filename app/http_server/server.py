@@ -10,6 +10,7 @@ import structlog
 import uvicorn
 from typing_extensions import override
 
+from app.fairness.share import FairShares
 from app.http_server.acceptor import ConnectionAcceptor
 from app.http_server.limits import RESERVED_DESCRIPTORS, ServerLimits
 from app.http_server.protocol import GuardedProtocol
@@ -42,6 +43,7 @@ class Server(uvicorn.Server):
         self.accepts = asyncio.Event()
         self._limits = limits
         self._shortcut = shortcut
+        self._shares = FairShares()
         self._listening = listening
 
     def _connection(self, address: str, on_lost: Callable[[GuardedProtocol], None]) -> GuardedProtocol:
@@ -51,6 +53,7 @@ class Server(uvicorn.Server):
             limits=self._limits,
             address=address,
             on_lost=on_lost,
+            shares=self._shares,
             shortcut=self._shortcut,
         )
 

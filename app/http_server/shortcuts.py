@@ -20,7 +20,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from app.http_server.writes import write_both
+from app.http_server.writes import PIECE, write_both
 
 _WITHOUT_LENGTH: Final = frozenset({204, 304})
 _NOT_A_VALUE: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
@@ -123,8 +123,15 @@ class ShortCycle(RequestResponseCycle):
             await self.flow.drain()
         if self.disconnected or self.response_started:
             return
-        self.response_started = self.response_complete = True
-        write_both(self.transport, self._head(answer), answer.body)
+        self.response_started = True
+        write_both(self.transport, self._head(answer), answer.body[:PIECE])
+        for begin in range(PIECE, len(answer.body), PIECE):
+            if self.flow.write_paused:
+                await self.flow.drain()
+            if self.transport.is_closing():
+                return
+            self.transport.write(answer.body[begin : begin + PIECE])
+        self.response_complete = True
         if not self.keep_alive:
             self.transport.close()
         self.on_response()

@@ -6,6 +6,8 @@ from typing import Final
 from typing_extensions import override
 
 # Longer data is not joined, because that copies it: a client that reads slowly would make the process hold its copy.
+PIECE: Final = 64 * 1024
+"""Bytes of a body that the transport gets at once: it copies what the client does not take."""
 _JOINED_BYTES: Final = 16 * 1024
 
 

@@ -27,7 +27,7 @@ from app.services.logs import LogReader, Logs
 from app.services.long_requests import LongRequests
 from app.services.merged_logs import MergedLogs
 from app.services.podless import PodlessEditor, PodlessReader, PodlessSubmitter
-from app.services.reading import JobReader
+from app.services.reading import JobReader, list_turns
 from app.services.settings import LongRequestLimits
 from app.services.submitting import Hint
 from app.services.submitting_jobs import JobSubmitter
@@ -118,8 +118,9 @@ class Services:
     _commit: GroupCommit = field(init=False)
 
     def __post_init__(self) -> None:
+        lists = list_turns()
         self._commit = GroupCommit(self.db, self.planner.limits.pods)
-        self.reading = JobReader(self.db, self.planner)
+        self.reading = JobReader(self.db, self.planner, lists)
         self.submitter = JobSubmitter(self._commit, self.planner, self.clock, self.job_hint, self.randomness)
         self.submission_turns = Turns(
             "submissions",
@@ -128,7 +129,7 @@ class Services:
             max_seconds=_SUBMISSION_WAIT,
         )
         self.control = JobControl(self.db, self.planner, self.clock, self.job_hint)
-        self.podless = {kind.resource: self._podless_services(kind) for kind in PODLESS_KINDS.values()}
+        self.podless = {kind.resource: self._podless_services(kind, lists) for kind in PODLESS_KINDS.values()}
         self.di_server = DiServer(self.db, self.control, self.installation_key)
         self.autoscaling = Autoscaling(self.db, self.clock)
         self.watcher = Watcher(self.db, self.feed_hint)
@@ -141,10 +142,10 @@ class Services:
             self.db, self.clock, self.freshness, required=self.refuses_missing_namespaces
         )
 
-    def _podless_services(self, kind: PodlessKind) -> PodlessServices:
+    def _podless_services(self, kind: PodlessKind, lists: Turns) -> PodlessServices:
         hint, limits = self.sample_hint, self.cache_limits
         return PodlessServices(
-            PodlessReader(kind, self.db),
+            PodlessReader(kind, self.db, lists),
             PodlessSubmitter(kind, self.db, self.clock, hint, limits, self.randomness),
             PodlessEditor(kind, self.db, self.clock, hint, limits),
         )

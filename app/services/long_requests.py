@@ -19,6 +19,7 @@ from app.cancellation import rounds
 from app.clock import Clock
 from app.db.errors import DatabaseUnavailable
 from app.domain.errors import DomainError, Forbidden, TooManyRequests, Unauthenticated, Unavailable
+from app.fairness.share import let_go
 from app.instruments import Values, exposed
 from app.services import metrics
 from app.services.access import Access, Principal
@@ -107,6 +108,7 @@ class LongRequests:
             TooManyRequests: a limit is reached. The block did not start.
         """
         self._require_room(principal, kind)
+        let_go()
         request = LongRequest(principal=principal, kind=kind, confirmed_at=self._clock.monotonic(), logs=0)
         # There is no await since the check, so the limits are never exceeded.
         self._count(request, 1)

@@ -1,6 +1,5 @@
 """Renders the Kubernetes objects of a plan as JSON, page by page, so that no request renders a whole job at once."""
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -9,6 +8,7 @@ import msgspec
 
 from app.domain.manifests.rendered import count_objects, objects_of, sample_objects
 from app.domain.plan import JobPlan, Manifest
+from app.fairness.share import next_slice
 
 # The size of a page. A single pod may have a megabyte, so a page holds at least a few.
 PAGE_BYTES: Final = 4 * 1024 * 1024
@@ -56,5 +56,5 @@ async def _taken(manifests: Iterable[Manifest], size: int, max_bytes: int, least
             return ManifestPage(items=items, more=True)
         items.append(encoded)
         taken += len(encoded)
-        await asyncio.sleep(0)  # rendering a large pod takes milliseconds; other requests run in between
+        await next_slice()
     return ManifestPage(items=items, more=False)

@@ -22,6 +22,7 @@ from app.domain.errors import NotFound, Unavailable
 from app.domain.plan import Rank
 from app.domain.status.log_choice import default_attempt, has_log
 from app.domain.vocabulary import Evidence, ReplicaPhase
+from app.fairness.share import next_slice
 from app.offload import offloaded
 from app.services.log_channels import ArrivalOrder, LineChannel, TimeOrder
 from app.services.log_lines import LineSplitter, TimedLine
@@ -279,6 +280,7 @@ class MergedLog:
             progress.opened()
             async for piece in pieces:
                 for begin in range(0, len(piece), _SLICE):
+                    await next_slice()
                     received = splitter.feed(piece[begin : begin + _SLICE])
                     await self._pass_on(key, number, progress.new_lines(received))
             await self._pass_on(key, number, progress.new_lines(splitter.end()))

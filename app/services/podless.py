@@ -30,6 +30,7 @@ from app.services.editing import Editor, EditRequest, Precondition
 from app.services.podless_drafts import PodlessDraft, drafted, redrafted
 from app.services.reading import Reader, ResourceEvent
 from app.services.submitting import Hint, Submitter
+from app.services.turns import Turns
 from app.telemetry import trace_context
 
 # Transactions that submissions of one kind have open at once. A batch submits 100 objects together, and would otherwise
@@ -155,8 +156,8 @@ class PodlessEditor(Editor[SampleRow, SampleEdit]):
 class PodlessReader(Reader[SampleRow]):
     """Reads objects of one podless kind."""
 
-    def __init__(self, kind: PodlessKind, db: Database) -> None:
-        super().__init__(db, stored_as(kind), kind.kind)
+    def __init__(self, kind: PodlessKind, db: Database, lists: Turns | None = None) -> None:
+        super().__init__(db, stored_as(kind), kind.kind, lists)
 
     @override
     async def events(self, row: SampleRow, after: EventPlace | None, limit: int) -> list[ResourceEvent]:

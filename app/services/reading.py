@@ -1,13 +1,12 @@
 """Reads of the stored objects of any resource. The caller has checked that the principal may see them."""
 
-import asyncio
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 from uuid import UUID
 
 from typing_extensions import override
@@ -31,10 +30,24 @@ from app.domain.planning import Planner
 from app.domain.posted import recall
 from app.domain.status.records import Attempt, JobPendingReason, Replica, ScaleRecord
 from app.domain.vocabulary import ReplicaPhase
-from app.offload import offloaded_if_large
-from app.services.manifests import ManifestPage, page_of
+from app.fairness.share import caller
+from app.offload import offloaded, offloaded_if_large
+from app.services.manifests import PAGE_BYTES, ManifestPage, page_of
+from app.services.turns import Turns, room_for
 
 _T = TypeVar("_T")
+DECODED: Final = 12
+"""Decoded JSON of many short strings takes about twelve times as much memory as its text."""
+# Bytes of documents that need no room: their objects take less than a megabyte.
+_SMALL_BYTES: Final = 64 * 1024
+_LISTS_AT_ONCE: Final = 3
+_MAX_WAITING: Final = 10_000
+# Seconds after which a client hears that the process is overloaded.
+_LIST_WAIT: Final = 10.0
+# Bytes of a summary, a row of history or an event with its message, as a record and as text.
+_ITEM_BYTES: Final = 4 * 1024
+# Bytes of a replica with a few ended attempts, as records and as text.
+_REPLICA_BYTES: Final = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,13 +114,19 @@ class ResourceEvent:
     last_seen_at: datetime | None = None
 
 
+def list_turns() -> Turns:
+    """Return the turns in which callers read lists, so that most connections of the pool remain for other requests."""
+    return Turns("lists", at_once=_LISTS_AT_ONCE, max_waiting=_MAX_WAITING, max_seconds=_LIST_WAIT)
+
+
 class Reader(ABC, Generic[Row]):
     """Reads objects of one resource. `what` is the word for an object in messages."""
 
-    def __init__(self, db: Database, where: Stored[Row], what: str) -> None:
+    def __init__(self, db: Database, where: Stored[Row], what: str, lists: Turns | None = None) -> None:
         self._db = db
         self._where = where
         self._what = what
+        self._lists = lists or list_turns()
         self._versions = GroupRead[RowKey, RowVersion](
             partial(resources.versions, db, where), max_wait=db.acquire_timeout
         )
@@ -122,9 +141,16 @@ class Reader(ABC, Generic[Row]):
 
     async def row(self, address: Address) -> Row:
         """Return the object. Raise NotFound if there is none."""
-        if address.uid is not None:
-            return self._present(await resources.get(self._db, self._where, address.uid))
-        return self._present(await resources.find(self._db, self._where, address.namespace, address.name))
+        uid = await self._with_room(address)
+        return self._present(await resources.get(self._db, self._where, uid))
+
+    async def _with_room(self, address: Address) -> UUID:
+        """Return the uid of the object, whose documents this request then has the memory for. Raise NotFound."""
+        key = address.uid or (address.namespace, address.name)
+        version = self._present((await resources.versions(self._db, self._where, [key])).get(key))
+        if version.size > _SMALL_BYTES:
+            await room_for(version.size * DECODED)
+        return version.uid
 
     async def version(self, address: Address) -> RowVersion:
         """Return uid and version of the object, which is cheaper than its row. Raise NotFound if there is none.
@@ -135,7 +161,9 @@ class Reader(ABC, Generic[Row]):
 
     async def page(self, where: Criteria, after: Cursor | None, limit: int) -> Page[Row]:
         """Return at most `limit` objects after the cursor, newest first. A short page may have a successor."""
-        return await pages.page(self._db, self._where, where, after=after, limit=limit)
+        await room_for(pages.PAGE_BYTES * DECODED)
+        async with self._lists.turn(caller()):
+            return await pages.page(self._db, self._where, where, after=after, limit=limit)
 
     async def newest(self, where: Criteria, limit: int) -> list[Row]:
         """Return the newest objects that match, at most `limit`, however many rows must be examined for them."""
@@ -148,14 +176,18 @@ class Reader(ABC, Generic[Row]):
 
     async def summary_page(self, where: Criteria, after: Cursor | None, limit: int) -> Page[Any]:
         """Return the page that `page` returns, with summaries in place of rows."""
-        return await pages.summary_page(self._db, self._where, where, after=after, limit=limit)
+        await room_for(limit * _ITEM_BYTES)
+        async with self._lists.turn(caller()):
+            return await pages.summary_page(self._db, self._where, where, after=after, limit=limit)
 
     async def facets(self, where: Criteria) -> Facets:
         """Count the objects that match the filter, whatever their kinds and phases."""
-        return await counting.facets(self._db, self._where, where)
+        async with self._lists.turn(caller()):
+            return await counting.facets(self._db, self._where, where)
 
     async def history(self, uid: UUID, after: int, limit: int) -> list[HistoryRow]:
         """Return at most `limit` history rows with a number above `after`, oldest first."""
+        await room_for(limit * _ITEM_BYTES)
         return await resources.history(self._db, self._where, uid, after_seq=after, limit=limit)
 
     @abstractmethod
@@ -171,16 +203,22 @@ class Reader(ABC, Generic[Row]):
 class JobReader(Reader[JobRow]):
     """Reads jobs: what every resource has, and replicas, attempts and scale records, which only jobs have."""
 
-    def __init__(self, db: Database, planner: Planner) -> None:
-        super().__init__(db, STORED_JOBS, "job")
+    def __init__(self, db: Database, planner: Planner, lists: Turns | None = None) -> None:
+        super().__init__(db, STORED_JOBS, "job", lists)
         self._planner = planner
 
     async def summaries(self, uids: Collection[UUID]) -> Mapping[UUID, JobSummary]:
         """Return the existing jobs among these, without their manifests, in one statement."""
         return await reads.summaries(self._db, uids)
 
+    async def summary(self, address: Address) -> JobSummary:
+        """Return the job without its manifest. Raise NotFound if there is none."""
+        uid = address.uid or (await self.version(address)).uid
+        return self._present((await self.summaries([uid])).get(uid))
+
     async def whole(self, uid: UUID) -> tuple[JobRow, RelatedRows]:
         """Return a job with its related rows, read in one snapshot. Raise NotFound if there is none."""
+        await self._with_room(Address(uid=uid))
         found = self._present(await reads.whole(self._db, uid))
         return found.row, RelatedRows(
             replicas=[stored.replica for stored in found.replicas],
@@ -212,11 +250,12 @@ class JobReader(Reader[JobRow]):
 
         The replicas of a job that the controller has not reconciled yet are those of its plan.
         """
+        await room_for(limit * _REPLICA_BYTES)
         found = await replicas.page(self._db, uid, where, start=start, limit=limit)
         if not found:
             row = await self.row(Address(uid=uid))  # an unknown job is an error, not an empty page
             if not row.status.observed_generation:
-                plan = await asyncio.to_thread(self._plan, row)
+                plan = await offloaded(self._plan, row)
                 return _planned_replicas(plan, where)[start : start + limit]
             # The controller may have stored the replicas between the two reads.
             found = await replicas.page(self._db, uid, where, start=start, limit=limit)
@@ -248,7 +287,8 @@ class JobReader(Reader[JobRow]):
 
     async def manifests(self, job: JobRow, *, start: int, size: int, task: str | None) -> ManifestPage:
         """Return a page of the Kubernetes objects of the job, with first attempts of its replicas."""
-        plan = await asyncio.to_thread(self._plan, job)
+        await room_for(2 * PAGE_BYTES)
+        plan = await offloaded(self._plan, job)
         return await page_of(plan, start=start, size=size, task=task)
 
     def _plan(self, job: JobRow) -> JobPlan:

@@ -11,16 +11,34 @@ request, which adds to the load.
 import asyncio
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
+from typing import Final
 
 from app.domain.errors import Unavailable
-from app.domain.fair_queue import FairQueue
+from app.fairness.answer_memory import NoRoomError
+from app.fairness.fair_queue import FairQueue
+from app.fairness.share import hold
 from app.services import metrics
+
+_NO_MEMORY: Final = metrics.OVERLOAD_REFUSALS.labels("answers")
 
 
 class Overloaded(Unavailable):
     """Too many requests wait for their turn. The request had no effect."""
 
     default_code = "Overloaded"
+
+
+async def room_for(count: int) -> None:
+    """Wait until this request may hold this number of bytes for its answer.
+
+    Raises:
+        Overloaded: other answers use the memory for too long.
+    """
+    try:
+        await hold(count)
+    except NoRoomError:
+        _NO_MEMORY.inc()
+        raise Overloaded("this process has no memory for the answer: repeat the request later") from None
 
 
 class Turns:

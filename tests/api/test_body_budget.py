@@ -10,9 +10,11 @@ import pytest
 import pytest_asyncio
 from starlette.types import Message
 
-from app.api import body_budget, middleware
-from app.api.body_budget import GRACE_SECONDS, UNCOUNTED_BYTES, BodyBudget, ExceededLimit, IncomingBody
+from app.api import middleware
+from app.api.body_budget import ExceededLimit, IncomingBody
 from app.api.settings import HttpSettings
+from app.fairness import byte_budget
+from app.fairness.byte_budget import GRACE_SECONDS, UNCOUNTED_BYTES, ByteBudget
 from tests.support.gateway import Gateway, jobs_path, manifest, running_gateway
 from tests.support.raw_http import Connection, request
 from tests.support.waiting import until
@@ -25,15 +27,15 @@ LARGE = json.dumps(manifest("large")).encode() + b" " * (LIMIT - 1024)
 
 
 @pytest.fixture
-def budget(monkeypatch: pytest.MonkeyPatch) -> BodyBudget:
+def budget(monkeypatch: pytest.MonkeyPatch) -> ByteBudget:
     """The budget of the gateway."""
-    made = BodyBudget(AT_ONCE)
-    monkeypatch.setattr(middleware, "BodyBudget", lambda _: made)
+    made = ByteBudget(AT_ONCE)
+    monkeypatch.setattr(middleware, "ByteBudget", lambda _: made)
     return made
 
 
 @pytest_asyncio.fixture
-async def bounded(database_url: str, budget: BodyBudget) -> AsyncIterator[Gateway]:
+async def bounded(database_url: str, budget: ByteBudget) -> AsyncIterator[Gateway]:
     settings = HttpSettings(max_body_bytes=LIMIT, max_bodies_bytes=budget.max_bytes)
     async with running_gateway(database_url, settings=settings) as running:
         yield running
@@ -53,9 +55,9 @@ async def submitted(gateway: Gateway, body: bytes) -> tuple[int, bytes]:
 
 
 async def test_a_large_body_is_refused_while_the_budget_is_used_and_a_small_one_is_not(
-    bounded: Gateway, budget: BodyBudget, monkeypatch: pytest.MonkeyPatch
+    bounded: Gateway, budget: ByteBudget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(body_budget, "GRACE_SECONDS", PATIENCE)
+    monkeypatch.setattr(byte_budget, "GRACE_SECONDS", PATIENCE)
     unfinished = request("POST", jobs_path(), JSON, body=LARGE)[:-1]
     async with connected(bounded) as connection:
         await connection.send(unfinished)
@@ -92,7 +94,7 @@ async def test_a_stream_does_not_hold_the_memory_of_its_body(bounded: Gateway) -
     ],
 )
 def test_bodies_count_as_they_arrive(pieces: list[int], found: ExceededLimit | None, held: int) -> None:
-    budget = BodyBudget(AT_ONCE)
+    budget = ByteBudget(AT_ONCE)
     receipt = IncomingBody(2 * AT_ONCE, budget, since=0)
     assert [receipt.add(count, now=0) for count in pieces][-1] is found
     assert budget.held == held
@@ -102,15 +104,15 @@ def test_bodies_count_as_they_arrive(pieces: list[int], found: ExceededLimit | N
     assert budget.held == 0
 
 
-async def test_a_slow_body_is_evicted(bounded: Gateway, budget: BodyBudget, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_body_is_evicted(bounded: Gateway, budget: ByteBudget, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client gets the error at once, not only when the rest of the body has arrived."""
     unfinished = request("POST", jobs_path(), JSON, body=LARGE)[:-1]
     async with connected(bounded) as connection:
-        monkeypatch.setattr(body_budget, "GRACE_SECONDS", PATIENCE)
+        monkeypatch.setattr(byte_budget, "GRACE_SECONDS", PATIENCE)
         await connection.send(unfinished)
         await until(lambda: budget.held == len(LARGE) - 1)
         assert (await submitted(bounded, LARGE))[0] == 503
-        monkeypatch.setattr(body_budget, "GRACE_SECONDS", 0.0)
+        monkeypatch.setattr(byte_budget, "GRACE_SECONDS", 0.0)
         assert (await submitted(bounded, LARGE))[0] == 200
         status, problem = await connection.answer()
         assert (status, json.loads(problem)["code"]) == (503, "TooManyBodies")
@@ -122,7 +124,7 @@ async def test_a_slow_body_is_evicted(bounded: Gateway, budget: BodyBudget, monk
     ids=["slow", "young", "complete"],
 )
 async def test_only_an_old_incomplete_body_is_evicted(*, age: float, is_complete: bool, evicted: bool) -> None:
-    budget = BodyBudget(AT_ONCE)
+    budget = ByteBudget(AT_ONCE)
     old, new = IncomingBody(AT_ONCE, budget, since=0), IncomingBody(AT_ONCE, budget, since=age)
     requested: asyncio.Queue[None] = asyncio.Queue()
     pieces: asyncio.Queue[Message] = asyncio.Queue()

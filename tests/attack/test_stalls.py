@@ -44,8 +44,9 @@ async def watched(
 
 @asynccontextmanager
 async def watched_victim(database_url: str, directory: Path, limit: float) -> AsyncIterator[Victim]:
-    limits = {"JOBGATE_MAX_STALL": str(limit), "JOBGATE_BODY_TIMEOUT": "60"}
-    async with running_victim(database_url, directory, **limits) as running:
+    async with running_victim(
+        database_url, directory, JOBGATE_MAX_STALL=str(limit), JOBGATE_BODY_TIMEOUT="60"
+    ) as running:
         yield running
 
 

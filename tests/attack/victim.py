@@ -35,6 +35,7 @@ class Victim:
 
     process: GatewayProcess
     address: tuple[str, int]
+    _cpu: float = float("-inf")
 
     async def connect(self, source: str | None = None) -> Connection:
         return await Connection.open(self.address, source=source)
@@ -47,6 +48,15 @@ class Victim:
     def peak_bytes(self) -> int:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
+
+    def reset_peak(self) -> None:
+        """Begin to measure the peak again."""
+        Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
+
+    def is_idle(self) -> bool:
+        """Return whether the process has used hardly any CPU time since the last call."""
+        before, self._cpu = self._cpu, self.cpu_seconds()
+        return self._cpu - before < 0.02
 
     def log_bytes(self) -> int:
         return self.process.log.stat().st_size
@@ -112,10 +122,12 @@ class Bystander:
 
 
 @asynccontextmanager
-async def running_victim(database_url: str, directory: Path, **environment: str) -> AsyncIterator[Victim]:
+async def running_victim(
+    database_url: str, directory: Path, *, descriptors: int = DESCRIPTORS, **environment: str
+) -> AsyncIterator[Victim]:
     kubeconfig = directory / "no-kubeconfig"
     async with gateway_process(database_url, kubeconfig, directory / "gateway", **(LIMITS | environment)) as process:
-        process.descriptors = DESCRIPTORS
+        process.descriptors = descriptors
         parts = urlsplit(await process.start())
         assert parts.hostname is not None
         assert parts.port is not None

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from uvicorn.server import ServerState
 
+from app.fairness.share import FairShares
 from app.http_server.limits import ConnectionStage, Overdue, ServerLimits, overdue
 from app.http_server.protocol import GuardedProtocol
 from app.http_server.server import Server, uvicorn_config
@@ -78,6 +79,7 @@ async def one_connection(
         ServerState(),
         limits=ServerLimits(),
         address="127.0.0.1",
+        shares=FairShares(),
         on_lost=lambda _: lost.set(),
         shortcut=shortcut,
     )
@@ -224,11 +226,14 @@ async def test_the_idle_time_begins_when_the_client_has_its_answer() -> None:
     async with one_connection(page) as (server, client):
         await client.send(request("GET", "/"))
         await client.reader.readuntil(b"\r\n\r\n")
-        later = asyncio.get_running_loop().time() + 1000
-        assert server.state(later).waited == 0
-        await client.reader.readexactly(len(PAGE))
+        now = asyncio.get_running_loop().time
+        assert overdue(server.state(now() + 1000), ServerLimits()) is None
+        half = await client.reader.readexactly(len(PAGE) // 2)
+        before_end = now()
+        await client.reader.readexactly(len(PAGE) - len(half))
         await until(lambda: server.stage, lambda stage: stage is ConnectionStage.IDLE, within=PATIENCE)
-        assert server.state(later + 1).waited == pytest.approx(1)
+        later = now() + 1000
+        assert 1000 <= server.state(later).waited <= later - before_end
 
 
 async def test_a_request_refused_before_100_continue_gets_one_answer(caplog: pytest.LogCaptureFixture) -> None:

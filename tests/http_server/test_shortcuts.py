@@ -8,6 +8,7 @@ import pytest
 
 from app.http_server.limits import ConnectionStage, Overdue, ServerLimits, overdue
 from app.http_server.shortcuts import Field, Handler, Respond, ShortAnswer, field_lines
+from app.http_server.writes import PIECE
 from tests.http_server.test_connections import BUFFER, PAGE, echo_path, one_connection, served
 from tests.http_server.test_draining import CLOSE, head, serving, until_drained
 from tests.support.raw_http import PATIENCE, Connection, request
@@ -165,9 +166,9 @@ async def test_the_next_answer_waits_for_a_client_that_does_not_read() -> None:
     short = greeter(PAGE)
     async with one_connection(echo_path, short) as (server, client):
         await client.send(request("GET", "/short/1") + request("GET", "/short/2"))
-        await until(lambda: short.started, lambda started: len(started) == 2, within=PATIENCE)
-        assert server.transport.get_write_buffer_size() <= len(PAGE) + BUFFER
-        assert short.ended == ["/short/1"]
+        await until(lambda: server.flow.write_paused, within=PATIENCE)
+        assert server.transport.get_write_buffer_size() <= PIECE + BUFFER
+        assert (short.started, short.ended) == (["/short/1"], [])
         began = asyncio.get_running_loop().time()
         assert overdue(server.state(began), ServerLimits()) is None
         assert overdue(server.state(began + 70), ServerLimits()) is Overdue.SEND

@@ -1,6 +1,5 @@
 """Lists the objects of any resource, with filters and pages. A list is joined from rendered objects."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
@@ -23,13 +22,14 @@ from app.db.pages import Page
 from app.db.queries import Cursor
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.listing import Criteria, Extent
+from app.fairness.share import next_slice
 from app.services.access import Verb
 from app.services.positions import Interest
 
 # A page ends early rather than exceed this size; a single object may have a megabyte.
 _PAGE_BYTES: Final = 8 * 1024 * 1024
-# Rendering a summary takes about 0.1 ms, so other requests run after 2 ms.
-_SUMMARIES_AT_ONCE: Final = 20
+# Rendering a summary takes about 0.1 ms.
+_SUMMARIES_AT_ONCE: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +159,7 @@ async def _summaries(resource: Resource, rows: Sequence[Any]) -> list[bytes]:
     for number, row in enumerate(rows, 1):
         items.append(resource.summary_bytes(row))
         if number % _SUMMARIES_AT_ONCE == 0:
-            await asyncio.sleep(0)
+            await next_slice()
     return items
 
 

@@ -8,7 +8,6 @@ from fastapi import Depends, Request, Response
 from pydantic import Field, model_validator
 
 from app.api.bodies import JSON, read_options
-from app.api.body_budget import UNCOUNTED_BYTES
 from app.api.dependencies import api_of
 from app.api.errors import parameter_error
 from app.api.parameters import refuse_unknown_query
@@ -17,6 +16,7 @@ from app.api.routers import new_router
 from app.api.views import View
 from app.domain.dialects.spec_model import SpecModel
 from app.domain.errors import NotFound, TooLarge, invalid_manifest
+from app.fairness.byte_budget import UNCOUNTED_BYTES
 from app.http_server.forwarding import site_of
 from app.services.oidc.exchange import Exchange
 from app.services.oidc.settings import OidcSettings

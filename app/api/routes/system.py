@@ -1,5 +1,6 @@
 """Routes of the gateway itself: accepted kinds, the caller, the state of the installation, health and metrics."""
 
+from functools import cache
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Query, Request, Response
@@ -44,6 +45,12 @@ class KindList(View):
 @router.get("/api/v1/kinds", response_model=None, responses={200: {"model": KindList}}, dependencies=[Depends(caller)])
 async def list_kinds() -> Response:
     """List the accepted kinds with the JSON schemas of their manifests."""
+    return Response(_kinds(), media_type=JSON, headers=PRIVATE)
+
+
+@cache
+def _kinds() -> bytes:
+    """Return the answer to all requests for the kinds, so that answers in progress share their bytes."""
     items = [
         KindView(
             kind=kind.kind,
@@ -55,7 +62,7 @@ async def list_kinds() -> Response:
         )
         for kind in registered().values()
     ]
-    return Response(json_bytes(KindList(items=items)), media_type=JSON, headers=PRIVATE)
+    return json_bytes(KindList(items=items))
 
 
 @router.get("/api/v1/system", response_model=None, responses={200: {"model": SystemView}})

@@ -49,7 +49,9 @@ async def test_a_name_finds_the_live_job_or_else_the_newest(db: Database, lease:
         assert found.uid == expected
         keys: list[RowKey] = [("team-a", "train"), expected, ("team-b", "train"), uuid4(), ("team-a", "other")]
         versions = await resources.versions(db, STORED_JOBS, keys)
-        assert versions == dict.fromkeys(keys[:2], (expected, found.version))
+        assert {key: version[:2] for key, version in versions.items()} == dict.fromkeys(
+            keys[:2], (expected, found.version)
+        )
         if not found.finished:
             await move(db, lease, new.uid, JobPhase.SUCCEEDED)
     assert await resources.find(db, STORED_JOBS, "team-b", "train") is None

@@ -1,7 +1,7 @@
 """A bounded queue that serves its keys in turn, so that a key with many entries cannot delay a key with one."""
 
 from collections import OrderedDict, deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -55,6 +55,17 @@ class FairQueue(Generic[_Key, _Entry]):
         else:
             del self._entries[key]
         return entry
+
+    def pop_first(self, is_wanted: Callable[[_Key, _Entry], bool]) -> _Entry | None:
+        """Remove the oldest entry of a key, if it is wanted: of the first such key in turn. That key is then the last.
+
+        Return None if no key has such an entry.
+        """
+        for key, entries in self._entries.items():
+            if is_wanted(key, entries[0]):
+                self._entries.move_to_end(key, last=False)
+                return self.pop()
+        return None
 
     def remove(self, key: _Key, entry: _Entry) -> bool:
         """Remove an entry before its turn. Return whether the queue held it."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.fair_queue import FairQueue
+from app.fairness.fair_queue import FairQueue
 
 KEYS = st.sampled_from("abcd")
 

@@ -1,0 +1,56 @@
+"""A bound on the bytes of bodies that a process holds at once."""
+
+from typing import Final, Protocol
+
+UNCOUNTED_BYTES: Final = 16 * 1024
+"""Smaller bodies are not counted, so that large bodies never cause the refusal of an ordinary request."""
+GRACE_SECONDS: Final = 5.0
+"""Seconds for which a body may keep the process waiting for its client. After that, another body that needs the memory
+evicts it. A client that sends or reads slowly therefore blocks other clients no longer than this."""
+
+
+class HeldBody(Protocol):
+    """A body that holds bytes. `since` is when it began to wait for its client, by the clock of the event loop."""
+
+    since: float
+
+    def evict(self) -> None:
+        """Release the bytes if the body waits for its client. Otherwise do nothing."""
+
+
+class ByteBudget:
+    """The bytes that bodies may hold together; `held` is the number that they hold."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.held = 0
+        self._counted: dict[HeldBody, None] = {}  # the oldest first
+
+    def fits(self, count: int) -> bool:
+        return self.held + count <= self.max_bytes
+
+    def reserve(self, holder: HeldBody, count: int, now: float) -> bool:
+        """Count bytes of a body. Return False if they do not fit even after the eviction of slow bodies."""
+        self.evict_slow(holder, count, now)
+        if not self.fits(count):
+            return False
+        self.add(holder, count)
+        return True
+
+    def add(self, holder: HeldBody, count: int) -> None:
+        """Count bytes that the process holds already."""
+        self.held += count
+        self._counted.setdefault(holder)
+
+    def release(self, holder: HeldBody, count: int) -> None:
+        """Stop counting bytes of a body that holds no others."""
+        self.held -= count
+        self._counted.pop(holder, None)
+
+    def evict_slow(self, newcomer: HeldBody, count: int, now: float) -> None:
+        """Evict slow bodies, the oldest first, until this number of bytes fits."""
+        for body in list(self._counted):
+            if self.fits(count):
+                return
+            if body is not newcomer and body.since + GRACE_SECONDS <= now:
+                body.evict()

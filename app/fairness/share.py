@@ -1,0 +1,101 @@
+"""The share of one request. Code that works for a request uses it without knowing the request."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Hashable
+from contextvars import ContextVar
+from typing import Final
+
+from app.fairness.answer_memory import AnswerMemory, Client, HeldAnswer
+from app.fairness.slices import Slices
+
+# Credentials whose callers are remembered.
+_MAX_KNOWN: Final = 10_000
+
+
+class FairShares:
+    """What the requests of one server share: the slices of its event loop, and its memory for answers.
+
+    A request counts for its address, until its credential has been verified once: from then on, requests with this
+    credential count for its token or user. Invented credentials therefore get no shares.
+    """
+
+    def __init__(self) -> None:
+        self.slices = Slices()
+        self.memory = AnswerMemory()
+        self._known: OrderedDict[int, Hashable] = OrderedDict()  # by the hash of the credential, which is secret
+
+    def share(self, address: str, credential: bytes | None, client: Client) -> "Share":
+        """Return the share of a request. `client` is its connection."""
+        digest = None if credential is None else hash(credential)
+        return Share(self, self._known.get(digest, address) if digest is not None else address, digest, client)
+
+    def remember(self, digest: int, caller: Hashable) -> None:
+        self._known[digest] = caller
+        self._known.move_to_end(digest)
+        if len(self._known) > _MAX_KNOWN:
+            self._known.popitem(last=False)
+
+
+class Share:
+    """The share of one request."""
+
+    def __init__(self, shares: FairShares, key: Hashable, digest: int | None, client: Client) -> None:
+        self.answer = HeldAnswer(shares.memory, key, client)
+        self._shares = shares
+        self._digest = digest
+
+    async def next_slice(self) -> None:
+        await self._shares.slices.next(self.answer.key)
+
+    def identify(self, caller: str) -> None:
+        """Count further work for the caller. Bytes that are held already stay with the key before."""
+        if self._digest is None or not caller:  # an open gateway knows no callers
+            return
+        self._shares.remember(self._digest, caller)
+        if not self.answer.held:
+            self.answer.key = caller
+
+
+CURRENT: Final[ContextVar[Share | None]] = ContextVar("share", default=None)
+"""The share of the request that this task works for. Tasks that a request starts inherit it."""
+
+
+def caller() -> Hashable:
+    """Return the caller that this task works for; None if it works for no request."""
+    share = CURRENT.get()
+    return None if share is None else share.answer.key
+
+
+async def next_slice() -> None:
+    """Let other work run, and return when the next slice of this request may begin.
+
+    Call it between the parts of long work, each of which takes less than a millisecond.
+    """
+    share = CURRENT.get()
+    await (asyncio.sleep(0) if share is None else share.next_slice())
+
+
+async def hold(count: int) -> None:
+    """Wait until this request may hold this number of bytes. It holds them until it ends or waits for something else.
+
+    Raises:
+        NoRoomError: there was no room in time.
+    """
+    share = CURRENT.get()
+    if share is not None and count > share.answer.held:
+        await share.answer.hold(count)
+
+
+def let_go() -> None:
+    """Release the bytes of this request: it begins to wait, or to send pieces."""
+    share = CURRENT.get()
+    if share is not None:
+        share.answer.release()
+
+
+def identify(verified: str) -> None:
+    """Count the work of this request for its caller, whose credential has been verified."""
+    share = CURRENT.get()
+    if share is not None:
+        share.identify(verified)

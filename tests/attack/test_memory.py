@@ -1,0 +1,121 @@
+"""No read makes an API process hold more than 300 MiB, however many clients send it and none reads the answer."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import pytest_asyncio
+
+from app.db.engine import Database
+from app.models.jobs import jobs
+from tests.attack.victim import Victim, running_victim
+from tests.support.gateway import jobs_path, manifest
+from tests.support.postgres import fresh_database
+from tests.support.raw_http import PATIENCE, Connection, request
+from tests.support.waiting import until
+
+Prove = Callable[[str], None]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+MIB: Final = 2**20
+MOST_BYTES: Final = 300 * MIB
+CLIENTS: Final = 300
+JOBS: Final = 200
+_COLUMNS: Final = [column.name for column in jobs.columns if column.computed is None]
+_CHANGED: Final = {
+    "uid": "gen_random_uuid()",
+    "name": "'copy-' || number",
+    "created_at": "now() - number * interval '1 s'",
+}
+# Copies of the first job, with other uids and names.
+_COPY: Final = f"""
+INSERT INTO jobs ({", ".join(_COLUMNS)})
+SELECT {", ".join(_CHANGED.get(column, column) for column in _COLUMNS)}
+FROM jobs, generate_series(1, {JOBS}) AS number WHERE name = 'large'
+"""
+
+
+def large_job() -> dict[str, Any]:
+    """Return a job whose manifest has almost 3 MiB, as many short strings."""
+    job: dict[str, Any] = manifest("large", replicas=2)
+    container = job["spec"]["replicaSpecs"][0]["template"]["spec"]["containers"][0]
+    container["args"] = ["x" * 28] * 12_500
+    job["spec"]["replicaSpecs"] = [
+        {**job["spec"]["replicaSpecs"][0], "type": f"worker-{number}"} for number in range(7)
+    ]
+    return job
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def victim(
+    postgres_server_url: str, database_template: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Victim]:
+    directory: Path = tmp_path_factory.mktemp("memory")
+    async with (
+        fresh_database(postgres_server_url, template=database_template) as url,
+        running_victim(url, directory, descriptors=1024, JOBGATE_SEND_TIMEOUT="60") as running,
+    ):
+        async with await running.connect() as client:
+            body = json.dumps(large_job()).encode()
+            await client.send(request("POST", jobs_path(), "Content-Type: application/json", body=body))
+            status, answer = await client.answer()
+            assert status == 201, answer[:1000]
+        db = await Database.open(url, pool_size=1)
+        async with db.read() as connection:
+            await connection.execute("SET statement_timeout = 0")
+            await connection.execute(_COPY)
+        await db.close()
+        yield running
+
+
+READS: Final = {
+    "lists": "/api/v1/jobs?pageSize=500",
+    "summaries": "/api/v1/jobs?pageSize=500&view=summary",
+    "facets": "/api/v1/jobs/counts",
+    "a job": jobs_path("team", "large"),
+    "manifests": jobs_path("team", "large", "manifests") + "?pageSize=500",
+    "posted manifest": jobs_path("team", "large", "posted-manifest"),
+    "replicas": jobs_path("team", "large", "replicas") + "?pageSize=500",
+    "history": jobs_path("team", "large", "history") + "?pageSize=500",
+    "events": jobs_path("team", "large", "events") + "?pageSize=500",
+    "kinds": "/api/v1/kinds",
+    "openapi": "/openapi.json",
+    "metrics": "/metrics",
+    "watch": "/api/v1/jobs/watch",
+}
+
+
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("fields", [(), ("Accept-Encoding: gzip",)], ids=["plain", "gzip"])
+async def test_clients_that_do_not_read_cost_a_bounded_memory(
+    read: str, fields: tuple[str, ...], victim: Victim, prove: Prove
+) -> None:
+    victim.reset_peak()
+    async with AsyncExitStack() as stack:
+        clients = [
+            await stack.enter_async_context(await Connection.open(victim.address, receive_buffer=4096))
+            for _ in range(CLIENTS)
+        ]
+        for client in clients:
+            await client.send(request("GET", READS[read], *fields, host="127.0.0.1") * 2)
+        # Others are served meanwhile, and the same read is served again once the clients have gone or are evicted.
+        async with await victim.connect() as other:
+            await other.send(request("GET", "/livez", host="127.0.0.1"))
+            assert (await other.answer())[0] == 200
+        await until(victim.is_idle, what="the gateway to have no more work", within=100.0)
+    prove(
+        f"memory: {CLIENTS} clients did not read {read} ({len(fields)} fields): peak {victim.peak_bytes() // MIB} MiB"
+    )
+    assert victim.peak_bytes() < MOST_BYTES
+    async with asyncio.timeout(PATIENCE), await victim.connect() as other:
+        while True:
+            await other.send(request("GET", READS[read], host="127.0.0.1"))
+            head = await other.reader.readuntil(b"\r\n\r\n")
+            if b" 200 " in head.split(b"\r\n", 1)[0]:
+                break
+            assert b" 503 " in head.split(b"\r\n", 1)[0]
+            await other.reader.readuntil(b"}")

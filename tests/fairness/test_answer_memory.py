@@ -1,0 +1,124 @@
+"""Answers never hold more than the memory, callers share it, and readers that are slow lose it to others."""
+
+import asyncio
+from dataclasses import dataclass
+
+import pytest
+
+from app.fairness import answer_memory, byte_budget
+from app.fairness.answer_memory import AnswerMemory, HeldAnswer, NoRoomError
+from tests.support.waiting import until
+
+MAX = 100
+
+
+@dataclass
+class Client:
+    """A connection that notes whether it was ended."""
+
+    is_ended: bool = False
+
+    def abort(self) -> None:
+        self.is_ended = True
+
+    def is_gone(self) -> bool:
+        return self.is_ended
+
+
+def answer(memory: AnswerMemory, key: str = "a") -> HeldAnswer:
+    return HeldAnswer(memory, key, Client())
+
+
+async def test_one_caller_holds_at_most_half() -> None:
+    memory = AnswerMemory(MAX)
+    first, second, other = answer(memory), answer(memory), answer(memory, "b")
+    await first.hold(40)
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(second.hold(20))
+        await other.hold(50)
+        assert not waiting.done()
+        first.release()
+    assert (memory.budget.held, second.held, other.held) == (70, 20, 50)
+
+
+async def test_more_than_the_share_of_a_caller_counts_as_the_share() -> None:
+    memory = AnswerMemory(MAX)
+    large = answer(memory)
+    await large.hold(10 * MAX)
+    assert large.held == MAX // 2
+
+
+async def test_an_answer_changes_what_it_holds_without_waiting() -> None:
+    memory = AnswerMemory(MAX)
+    one, other = answer(memory), answer(memory, "b")
+    await one.hold(50)
+    await other.hold(50)
+    await one.hold(60)
+    assert memory.budget.held == 110, "it has the bytes already"
+    one.resize(5)
+    one.release()
+    other.release()
+    assert memory.budget.held == 0
+
+
+async def test_callers_that_wait_take_turns() -> None:
+    memory = AnswerMemory(MAX)
+    holders = [answer(memory, "x"), answer(memory, "y")]
+    for holder in holders:
+        await holder.hold(50)
+    order: list[str] = []
+
+    async def take(key: str) -> None:
+        one = answer(memory, key)
+        await one.hold(50)
+        order.append(key)
+        one.release()
+
+    async with asyncio.TaskGroup() as group:
+        for key in ("a", "a", "a", "b"):
+            group.create_task(take(key))
+        await asyncio.sleep(0)
+        holders[0].release()
+    assert order[:2] == ["a", "b"]
+
+
+async def test_a_slow_reader_loses_its_memory_to_an_answer_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(byte_budget, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(answer_memory, "_SEARCH_SECONDS", 0.01)
+    memory = AnswerMemory(MAX)
+    clients = [Client(), Client()]
+    slow, busy = (HeldAnswer(memory, key, client) for key, client in zip("ab", clients, strict=True))
+    await slow.hold(50)
+    await busy.hold(50)
+    slow.begin_sending()
+    newcomer = answer(memory, "c")
+    await newcomer.hold(30)
+    assert [client.is_ended for client in clients] == [True, False], "only the one that waits for its client"
+    assert memory.budget.held == 80
+
+
+async def test_an_answer_that_finds_no_room_in_time_is_refused_and_holds_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(answer_memory, "WAIT_SECONDS", 0.01)
+    memory = AnswerMemory(MAX)
+    first, second = answer(memory), answer(memory)
+    await first.hold(50)
+    with pytest.raises(NoRoomError):
+        await second.hold(1)
+    first.release()
+    assert memory.budget.held == 0
+
+
+async def test_a_client_that_has_gone_meanwhile_gets_no_memory() -> None:
+    memory = AnswerMemory(MAX)
+    first, gone = answer(memory), Client()
+    await first.hold(50)
+    second = HeldAnswer(memory, "a", gone)
+    waiting = asyncio.ensure_future(second.hold(50))  # noqa: TID251 - awaited below
+    await until(lambda: not waiting.done(), what="the answer to wait")
+    gone.abort()
+    first.release()
+    with pytest.raises(NoRoomError):
+        await waiting
+    assert memory.budget.held == 0

@@ -1,0 +1,79 @@
+"""One caller with many slices does not delay another one by more than a slice for each step."""
+
+import asyncio
+import time
+from collections.abc import Hashable
+
+from app.fairness.slices import LONG_ITERATION, Slices
+
+
+def work() -> None:
+    """Use the event loop for longer than an iteration should take."""
+    end = time.perf_counter() + 2 * LONG_ITERATION
+    while time.perf_counter() < end:
+        pass
+
+
+async def run(slices: Slices, key: Hashable, parts: int, order: list[Hashable]) -> None:
+    for _ in range(parts):
+        await slices.next(key)
+        order.append(key)
+        work()
+
+
+async def test_a_caller_with_many_tasks_gets_as_many_slices_as_one_with_one() -> None:
+    slices, order = Slices(), list[Hashable]()
+    async with asyncio.TaskGroup() as group:
+        many = [group.create_task(run(slices, "many", 5, order)) for _ in range(64)]
+        await slices.next("many")  # the first iteration does not know yet that slices are long
+        group.create_task(run(slices, "one", 5, order))
+        while order.count("one") < 5:
+            await asyncio.sleep(0)
+        for task in many:
+            task.cancel()
+    # After the slices of the first iteration, both take turns.
+    first = order.index("one")
+    assert order[first:].count("many") <= 6
+
+
+async def test_only_one_long_slice_begins_in_an_iteration() -> None:
+    slices, order = Slices(), list[Hashable]()
+    counts = []
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(run(slices, number, 3, order)) for number in range(70)]
+        while not all(task.done() for task in tasks):
+            before = len(order)
+            await asyncio.sleep(0)
+            counts.append(len(order) - before)
+    assert max(counts[3:]) <= 1
+    assert len(order) == 210
+
+
+async def test_short_slices_do_not_wait_for_iterations() -> None:
+    slices = Slices()
+    began = time.perf_counter()
+    iterations = 0
+
+    async def use() -> None:
+        for _ in range(100):
+            await slices.next("a")
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(use())
+        while not task.done():
+            iterations += 1
+            await asyncio.sleep(0)
+    assert iterations < 100 or time.perf_counter() - began > 100 * LONG_ITERATION
+
+
+async def test_a_cancelled_slice_takes_no_turn() -> None:
+    slices = Slices()
+    order: list[Hashable] = []
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(run(slices, "a", 1, order)) for _ in range(100)]
+        await asyncio.sleep(0)
+        for task in tasks[64:]:
+            task.cancel()
+        group.create_task(run(slices, "b", 1, order))
+    assert order.count("a") == 64
+    assert order[-1] == "b"
