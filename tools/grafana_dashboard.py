@@ -69,7 +69,7 @@ _SHORT: Final = '{route!~".*(watch|logs).*"}'
 
 ROWS: Final[dict[str, Sequence[Panel]]] = {
     "Overview": (
-        stat("Jobs that have not ended", "sum(max by (kind, phase) (jobgate_jobs))"),
+        stat("Jobs that have not ended", "sum(max by (namespace, kind, phase) (jobgate_jobs))"),
         stat("Active controllers", "sum(jobgate_lease_epoch > bool 0)"),
         stat("Last contact with the cluster", "max(jobgate_cluster_contact_age_seconds)", "s"),
         stat("Requests", rate("jobgate_http_request_duration_seconds_count"), "reqps"),
@@ -82,8 +82,17 @@ ROWS: Final[dict[str, Sequence[Panel]]] = {
         stat("Processes by version", "count by (version) (jobgate_build_info)", legend="{{version}}"),
     ),
     "Jobs": (
-        Panel(title="Jobs by phase", queries={"{{phase}}": "sum by (phase) (max by (kind, phase) (jobgate_jobs))"}),
-        Panel(title="Jobs by kind", queries={"{{kind}}": "sum by (kind) (max by (kind, phase) (jobgate_jobs))"}),
+        Panel(
+            title="Jobs by phase",
+            queries={"{{phase}}": "sum by (phase) (max by (namespace, kind, phase) (jobgate_jobs))"},
+        ),
+        Panel(
+            title="Jobs by kind", queries={"{{kind}}": "sum by (kind) (max by (namespace, kind, phase) (jobgate_jobs))"}
+        ),
+        Panel(
+            title="Jobs by namespace",
+            queries={"{{namespace}}": "sum by (namespace) (max by (namespace, kind, phase) (jobgate_jobs))"},
+        ),
         rates("Ended jobs", "jobgate_jobs_ended_total", "phase"),
         quantiles("Submitted until created", "jobgate_job_creation_duration_seconds", "kind"),
         quantiles("Created until running", "jobgate_job_start_duration_seconds", "kind"),

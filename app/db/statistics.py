@@ -9,7 +9,9 @@ from app.models.jobs import job_list_condition
 
 UNNUMBERED_LIMIT: Final = 10_000
 # Reads the partial index of the jobs that still need the controller, `jobs_live`.
-LIVE: Final = "SELECT kind, phase, count(*) FROM jobs WHERE NOT quiet AND finished_at IS NULL GROUP BY kind, phase"
+LIVE: Final = (
+    "SELECT namespace, kind, phase, count(*) FROM jobs WHERE NOT quiet AND finished_at IS NULL GROUP BY 1, 2, 3"
+)
 # The limit bounds the time for a backlog that no publisher reduces, such as after an outage of all processes.
 _FEED: Final = f"""
 SELECT last, (SELECT count(*) FROM (SELECT FROM job_events WHERE seq IS NULL LIMIT {UNNUMBERED_LIMIT}) AS waiting)
@@ -30,9 +32,9 @@ UNION ALL SELECT 'idempotency_keys', (SELECT min(created_at) FROM idempotency_ke
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """The jobs that have not ended, by kind and phase; the last number in the feed; the entries without a number."""
+    """The jobs that have not ended, by namespace, kind and phase; the last number in the feed; entries without one."""
 
-    jobs: dict[tuple[str, ...], float]
+    jobs: dict[tuple[str, str, str], int]
     feed_position: int
     unnumbered: int
 
@@ -50,7 +52,9 @@ async def counts(db: Database) -> Counts:
         jobs = await connection.fetch(LIVE)
         position, unnumbered = await connection.fetchrow(_FEED)
     return Counts(
-        jobs={(kind, phase): count for kind, phase, count in jobs}, feed_position=position, unnumbered=unnumbered
+        jobs={(namespace, kind, phase): count for namespace, kind, phase, count in jobs},
+        feed_position=position,
+        unnumbered=unnumbered,
     )
 
 

@@ -7,9 +7,12 @@ from typing import Final
 
 from prometheus_client import Counter, Histogram
 
+from app.domain.bounded_names import BoundedNames
 from app.domain.status.milestones import Stage
 from app.instruments import LONG_SECONDS, SHORT_SECONDS, ComputedMetric
 
+NAMESPACES: Final = BoundedNames(200)
+"""The namespaces that are labels. With more of them, each metric of jobs would have thousands of series."""
 # The names and meanings of the metrics of queues are those of client-go.
 QUEUE_DEPTH: Final = ComputedMetric(
     "gauge", "jobgate_workqueue_depth", "Objects that wait to be reconciled, by queue.", ("name",)
@@ -110,8 +113,12 @@ MILESTONES: Final = {
         buckets=LONG_SECONDS,
     ),
 }
-ENDED: Final = Counter("jobgate_jobs_ended_total", "Jobs that have ended, by kind and phase.", ("kind", "phase"))
-JOBS: Final = ComputedMetric("gauge", "jobgate_jobs", "Jobs that have not ended, by kind and phase.", ("kind", "phase"))
+ENDED: Final = Counter(
+    "jobgate_jobs_ended_total", "Jobs that have ended, by namespace, kind and phase.", ("namespace", "kind", "phase")
+)
+JOBS: Final = ComputedMetric(
+    "gauge", "jobgate_jobs", "Jobs that have not ended, by namespace, kind and phase.", ("namespace", "kind", "phase")
+)
 
 MIRROR_PODS: Final = ComputedMetric("gauge", "jobgate_mirror_pods", "Pods of this installation in the mirror.")
 MIRROR_LISTS: Final = ComputedMetric(

@@ -16,7 +16,7 @@ def measure(job: StoredJob, stored: JobStatus) -> None:
     for milestone in milestones(before, stored, job.created_at):
         metrics.MILESTONES[milestone.stage].labels(job.kind).observe(milestone.seconds)
     if stored.phase.is_terminal and not before.phase.is_terminal:
-        metrics.ENDED.labels(job.kind, stored.phase).inc()
+        metrics.ENDED.labels(metrics.NAMESPACES.label(job.namespace), job.kind, stored.phase).inc()
 
 
 class ChangeLag:

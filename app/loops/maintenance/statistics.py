@@ -1,6 +1,7 @@
 """Counts jobs, feed entries and storage of the installation regularly, and exposes the last numbers as metrics."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
@@ -39,12 +40,19 @@ class Statistics:
 
     def _gauges(self) -> Mapping[ComputedMetric, ValueSource]:
         return {
-            metrics.JOBS: lambda: self._counts.jobs if self._counts else {},
+            metrics.JOBS: self._jobs,
             metrics.FEED_POSITION: lambda: {(): self._counts.feed_position} if self._counts else {},
             metrics.FEED_UNNUMBERED: lambda: {(): self._counts.unnumbered} if self._counts else {},
             metrics.DATABASE_SIZE: lambda: {(): self._storage.bytes} if self._storage else {},
             metrics.OLDEST_ROW: self._ages,
         }
+
+    def _jobs(self) -> Values:
+        jobs: Counter[tuple[str, ...]] = Counter()
+        # Namespaces with many jobs first, so that these are among the labels.
+        for (namespace, kind, phase), count in Counter(self._counts.jobs if self._counts else {}).most_common():
+            jobs[metrics.NAMESPACES.label(namespace), kind, phase] += count
+        return jobs
 
     def _ages(self) -> Values:
         now, oldest = self._clock.now(), self._storage.oldest if self._storage else {}

@@ -15,13 +15,15 @@ from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
 from app.db.feed import entries
 from app.db.leases import Lease
+from app.domain.bounded_names import OTHERS, BoundedNames
 from app.domain.vocabulary import JobPhase
+from app.loops import metrics
 from app.loops.maintenance.statistics import Statistics
 from tests.db.factories import NOW, move, new_job, submitted
 from tests.support.metrics import value
 from tests.support.waiting import until
 
-AS_KIND = {"kind": "GenericJob"}
+AS_KIND = {"namespace": "team-a", "kind": "GenericJob"}
 
 
 @asynccontextmanager
@@ -42,7 +44,10 @@ async def test_live_jobs_are_counted_by_kind_and_phase(db: Database, lease: Leas
     uids = await submitted(db, *(new_job(f"job-{number}", kind="GenericJob") for number in range(3)))
     await move(db, lease, uids[0], JobPhase.RUNNING)
     await move(db, lease, uids[1], JobPhase.SUCCEEDED)
-    assert (await statistics.counts(db)).jobs == {("GenericJob", "Running"): 1, ("GenericJob", "Queued"): 1}
+    assert (await statistics.counts(db)).jobs == {
+        ("team-a", "GenericJob", "Running"): 1,
+        ("team-a", "GenericJob", "Queued"): 1,
+    }
     async with running(db):
         await shown("jobgate_jobs", 1, phase="Running", **AS_KIND)
         assert REGISTRY.get_sample_value("jobgate_jobs", {"phase": "Succeeded", **AS_KIND}) is None
@@ -98,3 +103,14 @@ async def test_an_outage_keeps_the_last_values(db: Database, monkeypatch: pytest
         monkeypatch.setattr(statistics, "counts", fail)
         await asyncio.wait_for(failed.wait(), 60)
         assert value("jobgate_jobs", phase="Queued", **AS_KIND) == 1
+
+
+async def test_jobs_of_namespaces_beyond_the_bound_are_counted_together(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics, "NAMESPACES", BoundedNames(1))
+    names = ["small", "large", "large", "other"]
+    await submitted(db, *(new_job(f"job-{n}", namespace=name, kind="GenericJob") for n, name in enumerate(names)))
+    async with running(db):
+        for namespace, count in (("large", 2), (OTHERS, 2)):
+            await shown("jobgate_jobs", count, phase="Queued", kind="GenericJob", namespace=namespace)
