@@ -64,6 +64,7 @@ class JobViewCache:
             cached = self._cache.get((representation, current.uid, current.version))
             if cached is not None:
                 return cached
+            address = Address(uid=current.uid)
         rendered = await self._render(address, representation)
         self._served[key] = None
         if len(self._served) > _MAX_SERVED:
