@@ -121,6 +121,10 @@ async def test_the_address_filters_replicas_and_selects_one(tab: Tab, user: User
     await table.get_by_role("link").click()
     await expect(tab.page.get_by_role("dialog", name="worker[1]")).to_contain_text("exited with 5")
     await expect(tab.page).to_have_url(re.compile(r"\?phase=Failed&replica=worker%2F1$"))
+    await tab.page.go_back()
+    await expect(tab.page.get_by_role("dialog")).to_have_count(0)
+    await tab.page.go_back()
+    await expect(table).to_have_attribute("aria-rowcount", "4")
 
 
 async def test_the_manifest_is_shown_downloaded_and_expanded_into_objects(tab: Tab, user: User) -> None:

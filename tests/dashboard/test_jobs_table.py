@@ -12,8 +12,9 @@ import pytest
 from playwright.async_api import Browser, Locator, Route, expect
 
 from tests.dashboard.browser import Tab, opened
-from tests.dashboard.conftest import ClosedGateway
+from tests.dashboard.conftest import NAMESPACE, ClosedGateway
 from tests.e2e.user import User, job
+from tests.support.bearer import bearer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -153,6 +154,9 @@ async def test_nothing_moves_when_counts_arrive_and_chips_come(tab: Tab, user: U
     phases = tab.page.get_by_role("group", name="Phase").get_by_role("button")
     await expect(phases).to_have_count(1)
     assert await table.bounding_box() == before
+    await tab.page.get_by_role("checkbox").first.check()
+    await expect(tab.page.get_by_role("region", name="Selected jobs")).to_be_visible()
+    assert await table.bounding_box() == before
     await tab.page.get_by_label("Label selector").fill("team")
     await phases.click()
     await expect(tab.page.get_by_role("button", name="Clear", exact=True)).to_be_enabled()
@@ -173,6 +177,26 @@ async def test_enter_goes_to_the_next_match_of_a_log(tab: Tab, user: User) -> No
         await expect(current).to_have_text(expected)
     await tab.page.keyboard.press("Shift+Enter")
     await expect(current).to_have_text("loss 2")
+
+
+async def test_mine_shows_the_jobs_of_the_user(browser: Browser, closed_gateway: ClosedGateway) -> None:
+    await closed_gateway.user.submit(job("of-another", "exit 0"))
+    mine = await bearer(closed_gateway.database_url, "admin", NAMESPACE)
+    await User(closed_gateway.user.http, NAMESPACE, mine).submit(job("of-mine", "exit 0"))
+    async with opened(browser, closed_gateway.url, token=mine["Authorization"].removeprefix("Bearer ")) as tab:
+        await tab.open()
+        await expect(names(tab)).to_have_text(["of-mine", "of-another"])
+        await expect(row(tab, "of-another").locator(".column-owner")).to_have_text("a submitter")
+        await tab.page.get_by_role("button", name="mine", exact=True).click()
+        await expect(names(tab)).to_have_text(["of-mine"])
+        await expect(tab.page).to_have_url(re.compile(r"\?owner=me$"))
+        await User(closed_gateway.user.http, NAMESPACE, mine).submit(job("of-mine-too", "exit 0"))
+        await closed_gateway.user.submit(job("of-another-too", "exit 0"))
+        await expect(names(tab)).to_have_text(["of-mine-too", "of-mine"])
+        await tab.open("#/jobs?owner=a+submitter")
+        await expect(names(tab)).to_have_text(["of-another-too", "of-another"])
+        await tab.page.get_by_role("button", name="a submitter", exact=True).click()
+        await expect(tab.page).to_have_url(re.compile("#/jobs$"))
 
 
 async def test_the_empty_table_submits_an_example(browser: Browser, closed_gateway: ClosedGateway) -> None:

@@ -1,5 +1,5 @@
 import { Tab, TabList, TabPanel, Tabs } from "react-aria-components";
-import { replaceQuery, useLocation } from "../routing/use-location";
+import { pushQuery, replaceQuery, useLocation } from "../routing/use-location";
 import { SampleJobDialog } from "./sample-job-dialog";
 import { SampleJobsTable } from "./sample-jobs-table";
 import { SetsTable } from "./sets-table";
@@ -14,7 +14,9 @@ export function CachesView() {
     const changed = new URLSearchParams(query);
     if (value === "") changed.delete(name);
     else changed.set(name, value);
-    replaceQuery(changed);
+    // Back leads from an open dialog to the table, and not again to a closed one.
+    const isClosing = name === "open" && value === "";
+    (isClosing ? replaceQuery : pushQuery)(changed);
   };
   return (
     <div className="view view-list data-view">

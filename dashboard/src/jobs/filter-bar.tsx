@@ -6,9 +6,12 @@ import { toneOf } from "../ui/phases";
 import { useShortcuts } from "../ui/shortcuts";
 import { TextFilter } from "../ui/text-filter";
 import type { Arrangement } from "./arrangement";
-import { type Filters, isFiltered, type ManyFilter, PERIODS, toggled } from "./filters";
+import { type Filters, isFiltered, type ManyFilter, ME, NO_FILTERS, PERIODS, toggled } from "./filters";
 import { useCounts } from "./use-counts";
 import { JOB_KINDS, JOB_PHASES } from "./vocabulary";
+
+/** What the chip of the user's own jobs says. */
+const MINE = "mine";
 
 interface FilterBarProps {
   filters: Filters;
@@ -40,15 +43,12 @@ export function FilterBar({ filters, arrangement, onChange, onArrange }: FilterB
         />
         <TextFilter
           name="Label columns"
+          className="label-columns"
           hint="team, stage"
           value={arrangement.labels.join(",")}
           onChange={(text) => onArrange({ ...arrangement, labels: [...new Set(text.split(/[\s,]+/).filter(Boolean))] })}
         />
-        <Button
-          className="button"
-          isDisabled={!isFiltered(filters)}
-          onPress={() => onChange({ namespace: [], kind: [], phase: [], label: "", text: "", since: "" })}
-        >
+        <Button className="button" isDisabled={!isFiltered(filters)} onPress={() => onChange(NO_FILTERS)}>
           <X aria-hidden size={14} /> Clear
         </Button>
       </div>
@@ -64,6 +64,15 @@ export function FilterBar({ filters, arrangement, onChange, onArrange }: FilterB
       </div>
       <div className="filter-chips">
         <Chips label="Kind" values={JOB_KINDS} chosen={filters.kind} counts={counts?.kinds} onToggle={toggle("kind")} />
+        <Chips
+          label="Owner"
+          values={filters.owner === "" || filters.owner === ME ? [MINE] : [MINE, filters.owner]}
+          chosen={[filters.owner === ME ? MINE : filters.owner]}
+          onToggle={(value) => {
+            const owner = value === MINE ? ME : value;
+            onChange({ ...filters, owner: owner === filters.owner ? "" : owner });
+          }}
+        />
         <Chips
           label="Submitted within"
           isLabelShown

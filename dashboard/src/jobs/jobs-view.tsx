@@ -48,7 +48,6 @@ export function JobsView() {
         }
         onArrange={(changed) => pushQuery(withArrangement(queryOf(filters), changed))}
       />
-      {selected.size > 0 && <SelectionBar jobs={[...selected.values()]} onClear={() => setSelected(new Map())} />}
       <LiveTable<JobSummary, JobStatus>
         label="Jobs"
         changes={usePage().jobChanges}
@@ -63,6 +62,8 @@ export function JobsView() {
         }}
         empty={<NoJobs isFiltered={isFiltered(filters)} />}
       />
+      {/* Below the table, so that no row moves under the mouse. */}
+      {selected.size > 0 && <SelectionBar jobs={[...selected.values()]} onClear={() => setSelected(new Map())} />}
     </div>
   );
 }

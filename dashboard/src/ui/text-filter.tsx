@@ -6,15 +6,16 @@ interface TextFilterProps {
   hint: string;
   value: string;
   onChange: (value: string) => void;
+  className?: string;
 }
 
 /** A text filter that applies when the user presses Enter or leaves the field. */
-export function TextFilter({ name, hint, value, onChange }: TextFilterProps) {
+export function TextFilter({ name, hint, value, onChange, className = "" }: TextFilterProps) {
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);
   const apply = () => text.trim() !== value && onChange(text.trim());
   return (
-    <label className="field">
+    <label className={`field ${className}`}>
       <span className="field-name">{name}</span>
       <input
         value={text}

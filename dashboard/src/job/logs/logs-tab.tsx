@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { Job, Replica } from "../../api/types";
-import { replaceQuery, useLocation } from "../../routing/use-location";
+import { pushQuery, replaceQuery, useLocation } from "../../routing/use-location";
 import { ErrorNote, Loading } from "../../ui/errors";
 import { useReplicas } from "../use-job-query";
 import { type LogOptions, LogView } from "./log-view";
@@ -16,7 +16,8 @@ export function LogsTab({ job }: { job: Job }) {
   latest.current = query;
   const select = useCallback((change: Partial<Selection>) => {
     const changed = { ...selectionOf(latest.current), ...change };
-    replaceQuery(withSelection(latest.current, changed));
+    // A search is typed letter by letter.
+    (change.search === undefined ? pushQuery : replaceQuery)(withSelection(latest.current, changed));
   }, []);
   if (replicas === undefined) {
     return error === null ? (

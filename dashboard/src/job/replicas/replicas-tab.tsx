@@ -1,5 +1,5 @@
 import type { Job, Replica } from "../../api/types";
-import { replaceQuery, useLocation } from "../../routing/use-location";
+import { pushQuery, useLocation } from "../../routing/use-location";
 import { Chips } from "../../ui/chips";
 import { ErrorNote, Loading } from "../../ui/errors";
 import { PhaseBadge, toneOf } from "../../ui/phases";
@@ -17,7 +17,7 @@ export function ReplicasTab({ job }: { job: Job }) {
   const { query } = useLocation();
   const filters = filtersOf(query);
   const shown = data === undefined ? [] : filtered(data, filters);
-  const open = ({ task, rank }: Replica) => replaceQuery(withSelection(query, { task, rank, attempt: null }));
+  const open = ({ task, rank }: Replica) => pushQuery(withSelection(query, { task, rank, attempt: null }));
   return (
     <section className="job-replicas">
       <h2 className="visually-hidden">Replicas</h2>
@@ -54,7 +54,7 @@ function ReplicaFilterBar({ replicas, filters, query }: ReplicaFilterBarProps) {
   const tasks = countedBy(replicas, "task");
   // The counts of phases are those of the chosen tasks.
   const phases = countedBy(filtered(replicas, { ...filters, phase: [] }), "phase");
-  const toggle = (name: keyof ReplicaFilters) => (value: string) => replaceQuery(toggledFilter(query, name, value));
+  const toggle = (name: keyof ReplicaFilters) => (value: string) => pushQuery(toggledFilter(query, name, value));
   return (
     <search className="filters">
       <div className="filter-chips">

@@ -2,7 +2,7 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { ChevronDown, ChevronRight } from "lucide-react";
 import { type KeyboardEvent, type MouseEvent, memo, type RefObject, useEffect, useMemo, useRef, useState } from "react";
 import { parseHash } from "../../routing/location";
-import { replaceQuery } from "../../routing/use-location";
+import { pushQuery } from "../../routing/use-location";
 import { withSelection } from "../replicas/selection";
 import { placeOf, type Range, type Tick, ticksOf } from "./axis";
 import { Bars, Patterns, ROW_HEIGHT, RunningArea } from "./bars";
@@ -123,7 +123,7 @@ const ReplicaButton = memo(({ row, range, width, index, isCurrent }: RowProps & 
     const bar = (event.target as Element).closest("[data-attempt]");
     const attempt = bar?.getAttribute("data-attempt");
     const { query } = parseHash(window.location.hash);
-    replaceQuery(withSelection(query, { task, rank, attempt: attempt == null ? null : Number(attempt) }));
+    pushQuery(withSelection(query, { task, rank, attempt: attempt == null ? null : Number(attempt) }));
   };
   return (
     <button
