@@ -3,7 +3,7 @@
 from typing import Any
 
 from app.api.closed_sets import TaskRestartPolicy
-from app.api.views import Int32, View
+from app.api.views import Int32, JobWarningView, View
 from app.domain.cluster_check import FindingEffect
 
 
@@ -69,6 +69,8 @@ class DryRunView(ResourceDryRunView):
     4 MiB. `manifestsOmitted` is the number of the other objects.
     """
 
+    warnings: list[JobWarningView]
+    """What jobgate warns about."""
     plan: PlanView
     manifests: list[dict[str, Any]]
     manifests_omitted: Int32

@@ -6,20 +6,19 @@ from typing import Any, Final
 import msgspec
 
 from app.api.dry_run_views import ClusterCheckView, PlanView, TaskPlanView
+from app.api.replica_views import AttemptView, ContainerView, ReplicaView
 from app.api.responses import json_bytes
 from app.api.structs import struct_of
 from app.api.summary_views import JobSummaryView, ListView
 from app.api.views import (
     AggregateView,
-    AttemptView,
     ConditionView,
-    ContainerView,
     EventView,
     FirstFailureView,
     JobStatusView,
     JobView,
+    JobWarningView,
     PendingReasonView,
-    ReplicaView,
     StatusView,
     TaskScalingView,
     View,
@@ -203,12 +202,13 @@ def _status(status: JobStatus) -> StatusView:
         pending_reasons=[PendingReasonView.of(reason) for reason in status.pending_reasons],
         restarts_in_place=status.restarts_in_place,
         still_running=status.still_running,
+        warnings=[JobWarningView.of(warning) for warning in status.warnings],
         first_failure=_first_failure(status.first_failure),
     )
 
 
 def _status_struct(status: JobStatus) -> Any:
-    """Return what `_status` returns as a struct. The fields of pending reasons have the same names in all formats."""
+    """Return what `_status` returns as a struct. Pending reasons and warnings have the same fields in all formats."""
     failure = _first_failure(status.first_failure)
     return _STATUS(
         **_plain_status(status),
@@ -216,6 +216,7 @@ def _status_struct(status: JobStatus) -> Any:
         pending_reasons=status.pending_reasons,
         restarts_in_place=status.restarts_in_place,
         still_running=status.still_running,
+        warnings=status.warnings,
         first_failure=failure and _encoded(failure),
     )
 
@@ -278,16 +279,18 @@ def dry_run_bytes(run: PreparedJob, manifests: Sequence[bytes], left_out: int, c
         for task in plan.tasks
     ]
     names = {task.name: [task.pod_name(rank) for rank in range(task.size)] for task in plan.tasks}
-    own = [name for task in plan.tasks if task.own_services for name in names[task.name]]
+    services = [name for task in plan.tasks if task.own_services for name in names[task.name]]
     view = PlanView(
         tasks=tasks,
         pods=[name for of_task in names.values() for name in of_task],
-        services=[service.name for service in plan.services] + own,
+        services=[service.name for service in plan.services] + services,
         active_deadline_seconds=plan.active_deadline,
         pending_deadline_seconds=plan.pending_deadline,
         ttl_seconds_after_finished=plan.ttl_after_finished,
     )
     # Joined by hand, because `manifests` may have 4 MiB that need no second encoding.
     cluster = b"null" if check is None else json_bytes(ClusterCheckView.of(check))
-    parts = (msgspec.json.encode(run.manifest), json_bytes(view), b",".join(manifests), left_out, cluster)
-    return b'{"dryRun":true,"manifest":%b,"plan":%b,"manifests":[%b],"manifestsOmitted":%d,"cluster":%b}' % parts
+    own = msgspec.json.encode(run.warnings)
+    parts = (msgspec.json.encode(run.manifest), own, json_bytes(view), b",".join(manifests), left_out, cluster)
+    head = b'{"dryRun":true,"manifest":%b,"warnings":%b,"plan":%b,'
+    return (head + b'"manifests":[%b],"manifestsOmitted":%d,"cluster":%b}') % parts

@@ -13,14 +13,13 @@ from pydantic.alias_generators import to_camel
 from app.api.closed_sets import (
     ChangeType,
     ConditionStatus,
-    ContainerState,
     EventOrigin,
     JobChangeType,
     JobKind,
     PendingReasonCode,
 )
 from app.domain.documented import DocumentedModel
-from app.domain.vocabulary import Evidence, JobPhase, Outcome, ReplicaPhase, ScaleOutcome
+from app.domain.vocabulary import JobPhase, ScaleOutcome
 
 
 class View(DocumentedModel):
@@ -72,6 +71,17 @@ class PendingReasonView(View):
     """Whether these replicas run, and a container of them has this fault. Otherwise they wait."""
 
 
+class JobWarningView(View):
+    """A field of a valid manifest that does not have the effect that its author may expect."""
+
+    source: Literal["jobgate", "cluster"]
+    """`jobgate`, which accepted the manifest, or the `cluster`, which created the objects of the job."""
+    task: str | None
+    pointer: str
+    """JSON pointer to the field of the manifest; empty in a warning of the cluster, whose message names the field."""
+    message: str
+
+
 class FirstFailureView(View):
     """The first failed attempt of a job."""
 
@@ -119,6 +129,8 @@ class StatusView(CommonStatusView):
     The restart limit does not count these restarts."""
     still_running: Int32
     """How many replicas run although the job has ended, because its clean-up policy keeps them. A cancel stops them."""
+    warnings: list[JobWarningView]
+    """What a client should know about the manifest: those of jobgate, and the first 20 of the cluster."""
     first_failure: FirstFailureView | None
     """It stays through restarts, resizes and pauses, and after the end of the job; null if no attempt has failed."""
     observed_at: datetime | None
@@ -199,88 +211,6 @@ class JobPage(View):
     items: list[JobView]
     next_page_token: NextPageToken
     view: Literal["full"]
-
-
-class ContainerView(View):
-    """A container of a pod."""
-
-    name: str
-    init: bool
-    default: bool
-    """Whether its log is shown unless a client names a container: the one of the annotation
-    `kubectl.kubernetes.io/default-container`, or else the first of the pod's spec."""
-    state: ContainerState
-    ready: bool
-    image: str | None
-    restart_count: Int32
-    exit_code: Int32 | None
-    signal: Int32 | None
-    reason: str | None
-    message: str | None
-    started_at: datetime | None
-    finished_at: datetime | None
-
-
-class AttemptView(View):
-    """The life of one pod of a replica."""
-
-    number: Int32
-    pod_uid: str | None
-    phase: ReplicaPhase
-    outcome: Outcome | None
-    """How the attempt ended; null while it has not ended."""
-    evidence: Evidence
-    """Whether the last log lines and events of the attempt are stored."""
-    evidence_reason: str | None
-    node: str | None
-    pod_ip: str | None = Field(alias="podIP")
-    created_at: datetime | None
-    started_at: datetime | None
-    finished_at: datetime | None
-    exit_code: Int32 | None
-    reason: str | None
-    message: str | None
-    containers: list[ContainerView]
-    log_container: str | None
-    """The container whose log is returned by default; null if no container is known."""
-
-
-class ReplicaView(View):
-    """One member of a task. The fields about a pod concern the current attempt."""
-
-    name: str
-    """Name of the pod."""
-    task: str
-    rank: Int32
-    phase: ReplicaPhase
-    attempt: Int32
-    restart_count: Int32
-    restarts_in_place: Int32
-    """How often the kubelet has restarted containers of the current pod. The restart limit does not count these."""
-    disruptions: Int32
-    """Number of replacements after the cluster removed a pod. They do not count against the restart limit."""
-    leaving: bool
-    """Whether a scale down removes this replica. The aggregate does not count it."""
-    retry_at: datetime | None
-    node: str | None
-    pod_ip: str | None = Field(alias="podIP")
-    started_at: datetime | None
-    finished_at: datetime | None
-    exit_code: Int32 | None
-    reason: str | None
-    message: str | None
-    containers: list[ContainerView]
-    attempts: list[AttemptView]
-    """All attempts, the current one last."""
-    log_attempt: Int32 | None
-    """The attempt whose log is returned by default: the newest one that has a log. Null if none has."""
-
-
-class ReplicaPage(View):
-    """A page of replicas, ordered by task and rank."""
-
-    items: list[ReplicaView]
-    next_page_token: NextPageToken
 
 
 class PostedManifestView(View):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from typing_extensions import override
 
 from app.domain.reservations.name_ranges import NameRange
-from app.domain.vocabulary import BudgetScope, CleanUpPolicy, Quantifier, RestartPolicy, RuleOutcome
+from app.domain.vocabulary import BudgetScope, CleanUpPolicy, Quantifier, RestartPolicy, RuleOutcome, WarningSource
 
 Manifest: TypeAlias = dict[str, Any]
 
@@ -42,6 +42,20 @@ class JobIdentity:
     generation: int
     installation: str
     credential: str = ""  # authenticates the pods of the job; empty in a plan for a dry run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobWarning:
+    """A field of a valid manifest that does not have the effect that its author may expect.
+
+    `pointer` leads to the field of the manifest; it is empty in a warning of the cluster, whose message names the field
+    of the object. `task` is that of the pod that the cluster warned about.
+    """
+
+    source: WarningSource
+    task: str | None = None
+    pointer: str = ""
+    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

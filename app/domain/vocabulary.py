@@ -74,6 +74,13 @@ class Outcome(LegacySpelling):
     STOPPED = "Stopped"  # jobgate stopped the pod: pause, cancel, scale down or clean-up; fires no rule
 
 
+class WarningSource(StrEnum):
+    """Who warns about a job: jobgate when it accepts the manifest, or the cluster when it creates the objects."""
+
+    JOBGATE = "jobgate"
+    CLUSTER = "cluster"
+
+
 class StopReason(StrEnum):
     """Why jobgate stops a running attempt. It is stored before the pod is deleted."""
 

@@ -172,17 +172,19 @@ class KubeApi:
         *,
         dry_run: bool = False,
         timeout: float | None = None,  # noqa: ASYNC109 - see Transport.request
+        on_warning: Callable[[str], None] | None = None,
     ) -> T:
-        """Do what `create` does, and decode the created object with the codec of its resource."""
+        """Do what `create` does, and decode the created object with the codec of its resource.
+
+        `on_warning` gets the warnings of the server about the object.
+        """
         resource = resource_for(manifest["apiVersion"], manifest["kind"])
         params = _given({"fieldValidation": "Strict", "dryRun": "All" if dry_run else ""})
-        answer = await self._transport.request(
-            "POST",
-            resource.path(manifest["metadata"].get("namespace")),
-            params,
-            body=msgspec.json.encode(manifest),
-            timeout=timeout,
-        )
+        path = resource.path(manifest["metadata"].get("namespace"))
+        answer, warnings = await self._transport.post(path, params, msgspec.json.encode(manifest), timeout)
+        if on_warning is not None:
+            for warning in warnings:
+                on_warning(warning)
         return codec.decode(answer)
 
     async def check_create(self, manifest: Mapping[str, Any]) -> list[str]:
@@ -193,7 +195,8 @@ class KubeApi:
         resource = resource_for(manifest["apiVersion"], manifest["kind"])
         params = {"fieldValidation": "Strict", "dryRun": "All"}
         path = resource.path(manifest["metadata"].get("namespace"))
-        return await self._transport.post_with_warnings(path, params, msgspec.json.encode(manifest))
+        _, warnings = await self._transport.post(path, params, msgspec.json.encode(manifest))
+        return warnings
 
     async def merge_patch(
         self,

@@ -137,14 +137,20 @@ class Transport:
                 call.status = response.status
         return found
 
-    async def post_with_warnings(self, path: str, params: Params, body: bytes) -> list[str]:
-        """Send a POST and return the warnings of the server. A status of 300 or more raises KubeStatusError."""
-        limit = aiohttp.ClientTimeout(total=self.limits.request, sock_connect=self.limits.connect)
+    async def post(
+        self,
+        path: str,
+        params: Params,
+        body: bytes,
+        timeout: float | None = None,  # noqa: ASYNC109 - as in `request`
+    ) -> tuple[bytes, list[str]]:
+        """Send a POST. Return the body of the answer and the warnings of the server; raise errors as `request` does."""
+        limit = aiohttp.ClientTimeout(total=timeout or self.limits.request, sock_connect=self.limits.connect)
         with self.call_times.measured(VERBS["POST"]) as call:
             async with self._answer("POST", path, params, limit, body) as response:
-                await response.read()
+                found = await response.read()
                 call.status = response.status
-                return [warning_text(header) for header in response.headers.getall("Warning", ())]
+                return found, [warning_text(header) for header in response.headers.getall("Warning", ())]
 
     @asynccontextmanager
     async def stream(

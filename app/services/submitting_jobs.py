@@ -17,7 +17,7 @@ from app.db.jobs.submit import Answer, NameTaken, NewJob, Submitted
 from app.domain.access.actors import Actor
 from app.domain.errors import FieldError, InvalidManifest
 from app.domain.manifests.rendered import reserved_names
-from app.domain.plan import JobPlan, Manifest
+from app.domain.plan import JobPlan, JobWarning, Manifest
 from app.domain.planning import Draft, Planner
 from app.domain.posted import Posted, record
 from app.domain.reservations.name_ranges import NameRange
@@ -45,6 +45,7 @@ class PreparedJob:
     uid: UUID
     plan: JobPlan
     names: Sequence[NameRange]
+    warnings: tuple[JobWarning, ...]
     is_large: bool
 
     @property
@@ -93,6 +94,7 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
             uid=uid,
             plan=plan,
             names=reserved_names(plan),
+            warnings=tuple(draft.accepted.dialect.warnings(posted, draft.accepted)),
             is_large=large,
         )
 
@@ -116,7 +118,7 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
             created_by_id=actor.id,
             names=prepared.names,
             retry_of=retry_of,
-            status=_first_status(pods),
+            status=_first_status(pods, prepared.warnings),
             pods=pods,
             **trace_context.columns_of(trace_context.current()),
         )
@@ -179,7 +181,7 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
 
 # Most jobs have one of a few sizes.
 @lru_cache(maxsize=256)
-def _first_status(count: int) -> JobStatus:
+def _first_status(count: int, warnings: tuple[JobWarning, ...]) -> JobStatus:
     """Return the status of a job with this number of replicas before its first reconcile."""
     waiting = JobPendingReason(
         code=PendingCode.QUEUED,
@@ -190,4 +192,4 @@ def _first_status(count: int) -> JobStatus:
     )
     # The aggregate adds up to the desired number of replicas from the beginning.
     aggregate = _NO_REPLICAS | {ReplicaPhase.CREATING: count}
-    return JobStatus(aggregate=aggregate, pending_reasons=(waiting,))
+    return JobStatus(aggregate=aggregate, pending_reasons=(waiting,), warnings=warnings)

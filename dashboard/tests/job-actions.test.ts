@@ -51,6 +51,7 @@ function jobOf(facts: Facts = {}): Job {
       pendingReasons: [],
       restartsInPlace: 0,
       stillRunning: facts.stillRunning ?? 0,
+      warnings: [],
       firstFailure: null,
     },
   };

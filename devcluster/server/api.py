@@ -2,7 +2,7 @@
 
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -22,6 +22,7 @@ from devcluster.server.pod_logs import LogProxy
 from devcluster.server.pod_proxy import PodPortProxy
 from devcluster.server.tables import Tables
 from devcluster.store import Record
+from devcluster.strategies import strategy_for
 
 _logger = logging.getLogger(__name__)
 _HEALTH = ("/healthz", "/readyz", "/livez")
@@ -167,7 +168,9 @@ class ApiServer:
     async def _create(self, request: web.Request, info: RequestInfo) -> web.Response:
         dry_run = queries.dry_run(request.query, "CreateOptions")
         body = await self._read(request, info)
-        return _object(self._registry.create(info.address, body.object, dry_run=dry_run), 201, body.unknown)
+        created = self._registry.create(info.address, body.object, dry_run=dry_run)
+        warnings = [] if info.address.subresource else strategy_for(info.address.resource).warnings(created.object)
+        return _object(created, 201, body.unknown, warnings)
 
     async def _update(self, request: web.Request, info: RequestInfo) -> web.Response:
         dry_run = queries.dry_run(request.query, "UpdateOptions")
@@ -286,9 +289,12 @@ def _json(body: object, code: int = 200) -> web.Response:
     return _raw(msgspec.json.encode(body), code)
 
 
-def _object(record: Record, code: int = 200, unknown: list[str] | None = None) -> web.Response:
+def _object(
+    record: Record, code: int = 200, unknown: list[str] | None = None, warnings: Sequence[str] = ()
+) -> web.Response:
     response = _raw(record.full_body(), code)
-    for path in unknown or ():
+    for text in [*(f'unknown field "{path}"' for path in unknown or ()), *warnings]:
+        quoted = text.replace("\\", "\\\\").replace('"', '\\"')
         # 299 is HTTP's code of a warning that clients show to users.
-        response.headers.add("Warning", f'299 - "unknown field \\"{path}\\""')
+        response.headers.add("Warning", f'299 - "{quoted}"')
     return response

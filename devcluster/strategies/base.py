@@ -37,6 +37,11 @@ class Strategy:
         del obj
         return []
 
+    def warnings(self, obj: Object) -> list[str]:
+        """Return what the API server warns about when the object is created."""
+        del obj
+        return []
+
     def validate_update(self, new: Object, old: Object) -> list[FieldCause]:
         del new, old
         return []

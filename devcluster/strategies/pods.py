@@ -4,7 +4,7 @@ from typing_extensions import override
 
 from devcluster.errors import FieldCause, forbidden_field
 from devcluster.objects import Object, spec
-from devcluster.quantity import qos_class
+from devcluster.quantity import parse, qos_class
 from devcluster.strategies.base import Strategy
 from devcluster.strategies.pod_spec import validate_spec
 
@@ -44,6 +44,18 @@ class PodStrategy(Strategy):
     @override
     def validate(self, obj: Object) -> list[FieldCause]:
         return validate_spec(spec(obj))
+
+    @override
+    def warnings(self, obj: Object) -> list[str]:
+        return [
+            f"spec.{field}[{place}].resources.{kind}[{name}]: "
+            f'fractional byte value "{amount}" is invalid, must be an integer'
+            for field in ("initContainers", "containers")
+            for place, container in enumerate(spec(obj).get(field) or [])
+            for kind in ("limits", "requests")
+            for name, amount in ((container.get("resources") or {}).get(kind) or {}).items()
+            if name in ("memory", "ephemeral-storage") and parse(amount) % 1
+        ]
 
     @override
     def validate_update(self, new: Object, old: Object) -> list[FieldCause]:

@@ -30,6 +30,7 @@ from jobgate.cli.options import (
     together,
 )
 from jobgate.cli.printing import advise, say
+from jobgate.cli.tables import warnings_of
 from jobgate.cli.targets import JOBS, arguments_of, shown_name
 from jobgate.cli.targets import resource_of as resource_of_kind
 from jobgate.client import Goal, ProblemError
@@ -116,6 +117,8 @@ def _send(client: "Client", document: Document, output: Output, *, dry_run: bool
         say(shown_name(resource, stored.name))
     elif output not in STRUCTURED:
         say(f"{shown_name(resource, stored.name)} submitted to namespace {stored.namespace}")
+        for text in warnings_of(stored):
+            advise(f"warning: {text}")
     return _Sent(resource=resource, result=stored)
 
 

@@ -324,6 +324,8 @@ def describe_text(
     sections = ["\n".join(f"{name + ':':<{width}}{_hung(value, width)}" for name, value in fields)]
     if failure := failure_text(job):
         sections.append(failure)
+    if texts := warnings_of(job):
+        sections.append("Warnings:\n" + _indented("\n".join(texts)))
     if replicas:
         sections.append("Replicas:\n" + _indented(replicas_text(replicas, now)))
     conditions = [
@@ -337,6 +339,12 @@ def describe_text(
     if history:
         sections.append("History:\n" + _indented(history_text(history)))
     return "\n\n".join(sections)
+
+
+def warnings_of(item: Whole) -> list[str]:
+    """Return the warnings about the manifest of a job, each with its field, or with the task that the cluster names."""
+    found = item.status.warnings if isinstance(item, Job) else []
+    return [f"{one.pointer or one.task or one.source}: {one.message}" for one in found]
 
 
 def failure_text(state: State | Whole) -> str:

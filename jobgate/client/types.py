@@ -83,6 +83,15 @@ class JobPhase(StrEnum):
     UNKNOWN = "Unknown"
 
 
+class JobWarning(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A field of a valid manifest that does not have the effect that its author may expect."""
+
+    source: str
+    task: str | None = None
+    pointer: str
+    message: str
+
+
 class PendingCode(StrEnum):
     """Why replicas are not running yet."""
 
@@ -140,6 +149,7 @@ class Status(Struct, frozen=True, kw_only=True, rename="camel"):
     pending_reasons: list[PendingReason]
     restarts_in_place: int
     still_running: int
+    warnings: list[JobWarning]
     first_failure: FirstFailure | None = None
 
 
@@ -781,6 +791,7 @@ class DryRun(Struct, frozen=True, kw_only=True, rename="camel"):
 
     dry_run: bool
     manifest: dict[str, Any]
+    warnings: list[JobWarning]
     plan: Plan
     manifests: list[dict[str, Any]]
     manifests_omitted: int

@@ -9,9 +9,10 @@ from uuid import UUID
 import pytest
 
 from app.api.rendering import job_bytes, replica_view, summary_bytes
+from app.api.replica_views import AttemptView, ContainerView
 from app.api.responses import json_bytes
 from app.api.summary_views import JobSummaryView
-from app.api.views import AttemptView, ContainerView, JobView, PendingReasonView, ScaleRecordView, View
+from app.api.views import JobView, PendingReasonView, ScaleRecordView, View
 from app.clock import SystemClock
 from app.db.jobs.group_commit import GroupCommit
 from app.db.jobs.replicas import StoredReplica

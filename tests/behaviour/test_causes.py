@@ -81,6 +81,25 @@ async def test_a_crash_loop_in_place_is_in_the_status_of_a_running_job(
     await jobs.cancel(name)
 
 
+async def test_warnings_of_jobgate_and_of_the_cluster_are_kept_with_the_job(jobs: Jobs) -> None:
+    limits = {"limits": {"memory": "400000400m"}}
+    stated = task(
+        replicas=2, policy="OnFailure", containers=[container("exit 0", resources=limits)], restartPolicy="Always"
+    )
+    submitted = await jobs.submit(job("warned", stated))
+    own = [(one["source"], one["pointer"]) for one in submitted["status"]["warnings"]]
+    assert own == [
+        ("jobgate", "/spec/replicaSpecs/0/template/spec/restartPolicy"),
+        ("jobgate", "/spec/replicaSpecs/0/restartPolicy"),
+    ]
+    status = await jobs.until("warned", "Succeeded")
+    assert status["warnings"][:2] == submitted["status"]["warnings"]
+    found = [(one["source"], one["task"]) for one in status["warnings"][2:]]
+    # The API server repeats its warnings for each pod, and for the requests that follow from the limits.
+    assert found in ([("cluster", "worker")], [("cluster", "worker")] * 2)
+    assert "spec.containers[0].resources.limits[memory]: fractional byte value" in str(status["warnings"])
+
+
 async def test_a_job_that_waits_says_why_in_its_message(jobs: Jobs) -> None:
     resources = {"requests": {"cpu": "4000"}}
     await jobs.submit(job("greedy", task(replicas=2, containers=[container(resources=resources)])))

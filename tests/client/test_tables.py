@@ -137,6 +137,22 @@ def test_counts_without_replicas() -> None:
     assert counts(Aggregate(**aggregate())) == "no replicas"
 
 
+def test_warnings_name_the_field_or_the_task() -> None:
+    found = [
+        {"source": "jobgate", "task": None, "pointer": "/spec/a", "message": "restarts nothing"},
+        {"source": "cluster", "task": "worker", "pointer": "", "message": "fractional byte value"},
+        {"source": "cluster", "task": None, "pointer": "", "message": "deprecated"},
+    ]
+    described = describe_text(typed(Job, job("Running", warnings=found)), [], [], [], NOW)
+    warnings = described.partition("Warnings:\n")[2].splitlines()
+    assert [line.strip() for line in warnings[:3]] == [
+        "/spec/a: restarts nothing",
+        "worker: fractional byte value",
+        "cluster: deprecated",
+    ]
+    assert "Warnings" not in describe_text(typed(Job, job("Running")), [], [], [], NOW)
+
+
 @pytest.mark.parametrize(
     ("phase", "buckets", "expected"),
     [

@@ -40,6 +40,7 @@ def prepared(name: str = "train", replicas: int = 2) -> PreparedJob:
         uid=uid,
         plan=plan,
         names=reserved_names(plan),
+        warnings=(),
         is_large=False,
     )
 

@@ -8,10 +8,11 @@ from app.api.jobs import JOBS_RESOURCE
 from app.api.paging import SequencePage
 from app.api.parameters import PageSize, PageToken, TaskFilter
 from app.api.rendering import list_bytes, replica_view
+from app.api.replica_views import ReplicaPage
 from app.api.responses import polled_response
 from app.api.routers import new_router
 from app.api.routes.reading import Target, TargetDependency, object_paths, read_route, view_response
-from app.api.views import ManifestList, ReplicaPage, ScaleRecordPage, ScaleRecordView
+from app.api.views import ManifestList, ScaleRecordPage, ScaleRecordView
 from app.db.jobs.replicas import ReplicaFilter
 from app.db.jobs.rows import JobRow
 from app.domain.vocabulary import ReplicaPhase

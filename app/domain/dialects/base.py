@@ -1,7 +1,7 @@
 """The interface of a dialect, and the values that its methods take and return."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Generic, TypeVar
@@ -18,7 +18,7 @@ from app.domain.dialects.spec_model import SpecModel
 from app.domain.dialects.spelling import Spelling
 from app.domain.errors import Conflict, FieldError, Problems
 from app.domain.kinds.base import JOBS, Kind
-from app.domain.plan import JobIdentity, JobPlan, Manifest
+from app.domain.plan import JobIdentity, JobPlan, JobWarning, Manifest
 from app.domain.policy.template import DeclaredTemplate
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits
 from app.domain.status.records import Attempt, JobStatus, Replica, ScaleRecord
@@ -220,6 +220,10 @@ class Dialect(Kind, Generic[SpecT]):
     @abstractmethod
     def native_status(self, accepted: Accepted[SpecT], facts: StatusFacts) -> dict[str, Any]:
         """Return the status object in the format of the kind's own system."""
+
+    def warnings(self, posted: Manifest, accepted: Accepted[SpecT]) -> Iterable[JobWarning]:  # noqa: ARG002
+        """Return warnings about posted fields that do not have the effect that their author may expect."""
+        return ()
 
     def current_spelling(self, spec: Any, problems: Problems) -> Spelling:  # noqa: ARG002  for kinds with older ones
         """Return the posted spec with older spellings replaced by the current ones."""

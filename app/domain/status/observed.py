@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from app.domain.plan import Rank
+from app.domain.plan import JobWarning, Rank
 from app.domain.vocabulary import PendingCode, ReplicaPhase
 
 
@@ -147,7 +147,8 @@ class ObservedJob:
     `pending_events` are pending reasons from Kubernetes Events, by pod uid. `objects_gone` says that the deletion of
     anchor and Services was confirmed, and `anchor_marked` that the anchor has the terminal phase. `hosts_generation` is
     the generation of the list of hosts in the cluster, or None if it is unknown. `anchors` are uids of the anchor that
-    are not on record yet. `altered` are objects to be deleted, because the cluster changed them when it created them.
+    are not on record yet. `warnings` are those of the cluster about objects that it created. `altered` are objects to
+    be deleted, because the cluster changed them when it created them.
     """
 
     pods: Sequence[ObservedPod] = ()
@@ -161,4 +162,5 @@ class ObservedJob:
     gang_available: bool = False
     hosts_generation: int | None = None
     anchors: tuple[str, ...] = ()
+    warnings: tuple[JobWarning, ...] = ()
     altered: tuple[AlteredObject, ...] = ()

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from app.domain.access.actors import CONTROLLER, Actor
-from app.domain.plan import Rank
+from app.domain.plan import JobWarning, Rank
 from app.domain.status.containers import choose_container
 from app.domain.status.observed import ObservedContainer
 from app.domain.vocabulary import (
@@ -19,6 +19,8 @@ from app.domain.vocabulary import (
     ScaleOutcome,
     StopReason,
 )
+
+MOST_WARNINGS: Final = 20  # of the cluster about one job: a webhook can give each pod another one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +195,8 @@ class JobStatus:
     end. `failure_rows` is the number of history rows about failed attempts, which is bounded.
 
     `still_running` is the number of replicas that run although the job has ended, because its clean-up policy keeps
-    them. `anchors` are the uids that the anchor of the job has had: several if another client deleted it.
+    them. `anchors` are the uids that the anchor of the job has had: several if another client deleted it. `warnings`
+    are those about its manifest, and the first 20 of the cluster about its objects.
 
     `active_since` is when the job first ran after its submission or last pause; the active deadline is counted from it.
     `gone_at` is when the last object of a removed job was found gone. `quiet` says that an ended job needs no further
@@ -227,6 +230,7 @@ class JobStatus:
     quiet: bool = False
     still_running: int = 0
     anchors: tuple[str, ...] = ()
+    warnings: tuple[JobWarning, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ the expectations keep its name and uid until it is deleted, and the create waits
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import structlog
@@ -207,7 +208,7 @@ class Creator:
         """
         resource = resource_for(manifest["apiVersion"], manifest["kind"])
         try:
-            created = await self._create(manifest, codec)
+            created = await self._create(manifest, codec, partial(work.expectations.warn, key))
         except KubeAlreadyExists:
             created = await self._find(resource, manifest, codec, work, key)
             # Another object may serve the job already, and its anchor owns all pods: it stays.
@@ -252,12 +253,12 @@ class Creator:
     async def _ensure(self, manifest: Manifest, work: Work, key: Rank | None = None) -> Metadata:
         return (await self._create_or_find(manifest, OBJECT, work, key)).metadata
 
-    async def _create(self, manifest: Manifest, codec: Codec[C]) -> C:
+    async def _create(self, manifest: Manifest, codec: Codec[C], on_warning: Callable[[str], None]) -> C:
         async with self._limiter:
             # Both checks come after the wait for the limiter, which can take longer than the lease lasts.
             await self._verify()
             self._leadership.guard(self._timeout)
-            return await self._api.create_as(manifest, codec, timeout=self._timeout)
+            return await self._api.create_as(manifest, codec, timeout=self._timeout, on_warning=on_warning)
 
     def _is_due(self, expectations: Expectations, key: Rank | None) -> bool:
         altered = expectations.altered.get(key)

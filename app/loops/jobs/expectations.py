@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass, field, replace
 
-from app.domain.plan import Rank
+from app.domain.plan import JobWarning, Rank
+from app.domain.status.log_lines import one_line
 from app.domain.status.observed import AlteredObject, ClusterRefusal, PendingReason
+from app.domain.status.records import MOST_WARNINGS
+from app.domain.vocabulary import WarningSource
 
 
 @dataclass(slots=True)
@@ -12,9 +15,10 @@ class Expectations:
 
     `retry_at` holds the monotonic times before which a refused create is not repeated, by replica; the key None stands
     for the objects of the job. `anchors` are the uids of the job's anchor in the cluster, and `anchor_sought` is True
-    once the cluster was queried for them. `altered` has the last object that the cluster changed when it created it,
-    by replica as in `retry_at`. `unfollowed` are uids of recorded pods without the job's labels, which the cluster does
-    not let jobgate put back. `revision` increases with every change that can lead to another decision.
+    once the cluster was queried for them. `altered` has the last object that the cluster changed when it created it, by
+    replica as in `retry_at`. `unfollowed` are uids of recorded pods without the job's labels, which the cluster does
+    not let jobgate put back. `warnings` are those of the cluster about objects that it created. `revision` increases
+    with every change that can lead to another decision.
     """
 
     revision: int = 0
@@ -33,6 +37,7 @@ class Expectations:
     capturing_since: dict[str, float] = field(default_factory=dict)
     altered: dict[Rank | None, AlteredObject] = field(default_factory=dict)
     unfollowed: set[str] = field(default_factory=set)
+    warnings: list[JobWarning] = field(default_factory=list)
 
     def accept(self, key: Rank | None) -> None:
         """Forget the refusal of a create that has now succeeded."""
@@ -44,6 +49,14 @@ class Expectations:
             self.job_refusal = None
         else:
             self.refusals.pop(key, None)
+
+    def warn(self, key: Rank | None, text: str) -> None:
+        """Remember a warning of the cluster about a new object. A webhook can give each object another one."""
+        task = key.task if key is not None else None
+        warning = JobWarning(source=WarningSource.CLUSTER, task=task, message=one_line(text))
+        if warning not in self.warnings and len(self.warnings) < MOST_WARNINGS:
+            self.warnings.append(warning)
+            self.revision += 1
 
     def removed(self, uid: str) -> None:
         """Remember that an altered object is deleted and released, so that its create may be repeated."""

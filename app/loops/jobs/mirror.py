@@ -211,6 +211,7 @@ class Mirror:
             anchor_marked=expectations.anchor_marked,
             hosts_generation=expectations.hosts_generation,
             anchors=tuple(expectations.anchors),
+            warnings=tuple(expectations.warnings),
             altered=tuple(one for one in expectations.altered.values() if not one.removed),
         )
 

@@ -37,6 +37,7 @@ export function job(status: Partial<Job["status"]> = {}, changes: Partial<Job> =
       pendingReasons: [],
       restartsInPlace: 0,
       stillRunning: 0,
+      warnings: [],
       firstFailure: null,
       ...status,
     },

@@ -12,7 +12,7 @@ from app.db import codec
 from app.db.columns import Columns
 from app.db.jobs.attempts import ATTEMPT, attempt_from
 from app.db.jobs.rows import CONDITION, STATUS, condition_from, status_document, status_from
-from app.domain.plan import Rank
+from app.domain.plan import JobWarning, Rank
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import (
     Attempt,
@@ -24,7 +24,7 @@ from app.domain.status.records import (
     ReplicaFailure,
     Transition,
 )
-from app.domain.vocabulary import ConditionType, Evidence, JobPhase, Outcome, ReplicaPhase, StopReason
+from app.domain.vocabulary import ConditionType, Evidence, JobPhase, Outcome, ReplicaPhase, StopReason, WarningSource
 
 moments = st.integers(0, 2**52).map(lambda n: datetime.fromtimestamp(0, UTC) + timedelta(microseconds=n))
 maybe_moment = st.none() | moments
@@ -126,6 +126,10 @@ statuses = st.builds(
     failure_rows=counts,
     restarts_in_place=counts,
     still_running=counts,
+    warnings=st.lists(
+        st.builds(JobWarning, source=st.sampled_from(WarningSource), task=maybe_text, pointer=texts, message=texts),
+        max_size=2,
+    ).map(tuple),
     initialized_at=maybe_moment,
     started_at=maybe_moment,
     finished_at=maybe_moment,
@@ -194,6 +198,7 @@ def test_a_document_has_only_the_fields_that_differ_from_their_defaults() -> Non
         "first_failure": None, "failure_rows": 0, "initialized_at": None, "started_at": None, "active_since": None,
         "finished_at": None, "observed_at": None, "pending_since": None, "gone_at": None, "quiet": False,
         "still_running": 0, "anchors": [],
+        "warnings": [],
     }  # fmt: skip
     assert status_document(JobStatus()) == {}
     status = JobStatus(phase=JobPhase.RUNNING, reason="Because", resumes=3, aggregate={ReplicaPhase.RUNNING: 2})

@@ -10,10 +10,13 @@ from app.domain.kubernetes import labels
 from app.domain.plan import Rank
 from app.domain.reconcile.actions import CreatePod
 from app.domain.status.observed import RefusalVerdict
-from app.domain.vocabulary import PendingCode, Reason
+from app.domain.status.records import MOST_WARNINGS
+from app.domain.vocabulary import PendingCode, Reason, WarningSource
 from app.loops.jobs.creator import Work
+from app.loops.jobs.expectations import Expectations
 from app.loops.leadership.identity import WrongCluster
 from tests.loops.harness import Harness
+from tests.support.gateway import manifest
 
 KEY = Rank("worker", 0)
 FIRST, SECOND = CreatePod(key=KEY, attempt=1), CreatePod(key=KEY, attempt=2)
@@ -53,6 +56,28 @@ async def test_a_create_whose_answer_is_lost_is_repeated_and_adopts_the_pod(harn
     await created(harness, work)
     assert work.expectations.refusals == {}
     assert list(await harness.pods()) == [NAME]
+
+
+async def test_each_warning_of_the_cluster_about_a_task_is_kept_once(harness: Harness) -> None:
+    (task,) = manifest(replicas=2)["spec"]["replicaSpecs"]
+    task["template"]["spec"]["containers"][0]["resources"] = {"requests": {"memory": "400000400m"}}
+    work = await harness.work(await harness.submit(replicaSpecs=[task]), FIRST)
+    anchor = await harness.creator.ensure_objects(work)
+    assert anchor is not None
+    for rank in range(2):
+        assert await harness.creator.create_pod(work, CreatePod(key=Rank("worker", rank), attempt=1), anchor)
+    (warning,) = work.expectations.warnings
+    assert (warning.source, warning.task, warning.pointer) == (WarningSource.CLUSTER, "worker", "")
+    assert warning.message.startswith("spec.containers[0].resources.requests[memory]: fractional byte value ")
+
+
+def test_the_warnings_of_webhooks_are_bounded() -> None:
+    expectations = Expectations()
+    for number in range(100):
+        expectations.warn(KEY, f"odd {number}\n{'x' * 5000}")
+    assert len(expectations.warnings) == MOST_WARNINGS
+    assert all(len(one.message) <= 1000 and "\n" not in one.message for one in expectations.warnings)
+    assert expectations.revision == MOST_WARNINGS
 
 
 REFUSALS: list[tuple[dict[str, Any], RefusalVerdict, str]] = [

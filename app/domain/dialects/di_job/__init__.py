@@ -5,7 +5,7 @@ addresses of replicas for requests of the job's own pods. docs/kinds/di-job.md l
 DI-orchestrator.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from typing_extensions import override
@@ -22,8 +22,9 @@ from app.domain.dialects.di_job.templates import current_templates
 from app.domain.dialects.di_job.validation import TASKS, declared_template, named, validate
 from app.domain.dialects.envelope import ASSIGNED, postable
 from app.domain.dialects.spelling import Spelling
+from app.domain.dialects.warnings import ignored_restart_policies
 from app.domain.errors import FieldError, Problems, pointer_to
-from app.domain.plan import JobIdentity, JobPlan, Manifest
+from app.domain.plan import JobIdentity, JobPlan, JobWarning, Manifest
 from app.domain.pod_template import validate_pod_template
 from app.domain.policy.template import DeclaredTemplate
 
@@ -104,6 +105,10 @@ class DIJobDialect(Dialect[DIJobSpec]):
     def pod_templates(self, posted: Manifest, accepted: Accepted[DIJobSpec]) -> Sequence[DeclaredTemplate]:
         spec = accepted.spec
         return [declared_template(spec, task, index) for index, task in enumerate(spec.tasks)]
+
+    @override
+    def warnings(self, posted: Manifest, accepted: Accepted[DIJobSpec]) -> Iterator[JobWarning]:
+        return ignored_restart_policies(self.pod_templates(posted, accepted))
 
     @override
     def native_status(self, accepted: Accepted[DIJobSpec], facts: StatusFacts) -> dict[str, Any]:

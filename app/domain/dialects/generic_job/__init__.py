@@ -4,7 +4,7 @@
 docs/kinds/generic-job.md lists the differences from TensorStack.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -18,9 +18,11 @@ from app.domain.dialects.generic_job.spec import GenericJobSpec
 from app.domain.dialects.generic_job.spellings import current_spelling
 from app.domain.dialects.generic_job.validation import names_fit, validate
 from app.domain.dialects.spelling import Spelling
+from app.domain.dialects.warnings import ignored_restart_policies, warning
 from app.domain.errors import Conflict, FieldError, Problems, pointer_to
-from app.domain.plan import JobIdentity, JobPlan, Manifest
+from app.domain.plan import JobIdentity, JobPlan, JobWarning, Manifest
 from app.domain.pod_template import validate_pod_template
+from app.domain.pod_template.reading import mapping
 from app.domain.policy.template import DeclaredTemplate
 
 
@@ -97,6 +99,20 @@ class GenericJobDialect(Dialect[GenericJobSpec]):
             DeclaredTemplate(template=replica["template"], locate=partial(locate, index))
             for index, replica in enumerate(accepted.manifest["spec"]["replicaSpecs"])
         ]
+
+    @override
+    def warnings(self, posted: Manifest, accepted: Accepted[GenericJobSpec]) -> Iterator[JobWarning]:
+        yield from ignored_restart_policies(self.pod_templates(posted, accepted))
+        spelling = current_spelling(posted.get("spec"), "/spec", Problems())
+        for index, replica in enumerate(spelling.spec["replicaSpecs"]):
+            restart = mapping(replica.get("restartPolicy"))
+            # By default the policy is OnFailure too, but only its author can expect restarts of it.
+            if restart.get("policy") == "OnFailure" and restart.get("limit") is None:
+                yield warning(
+                    spelling.written_at(pointer_to("/spec/replicaSpecs", index, "restartPolicy")),
+                    "the policy OnFailure without a limit restarts nothing: as in upstream, the limit is 0 by default; "
+                    "set limit to the number of restarts",
+                )
 
     @override
     def native_status(self, accepted: Accepted[GenericJobSpec], facts: StatusFacts) -> dict[str, Any]:

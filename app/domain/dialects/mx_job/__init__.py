@@ -4,7 +4,7 @@
 mxnet-operator.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from typing_extensions import override
@@ -15,8 +15,9 @@ from app.domain.dialects.mx_job.native import native_status
 from app.domain.dialects.mx_job.plan import plan_job
 from app.domain.dialects.mx_job.spec import MxJobSpec
 from app.domain.dialects.mx_job.validation import validate
+from app.domain.dialects.warnings import ignored_restart_policies
 from app.domain.errors import FieldError, Problems
-from app.domain.plan import JobIdentity, JobPlan, Manifest
+from app.domain.plan import JobIdentity, JobPlan, JobWarning, Manifest
 from app.domain.policy.template import DeclaredTemplate
 
 # As upstream.
@@ -64,6 +65,10 @@ class MxJobDialect(Dialect[MxJobSpec]):
             DeclaredTemplate.written_at(replica["template"], f"/spec/replicaSpecs/{index}/template")
             for index, replica in enumerate(accepted.manifest["spec"]["replicaSpecs"])
         ]
+
+    @override
+    def warnings(self, posted: Manifest, accepted: Accepted[MxJobSpec]) -> Iterator[JobWarning]:
+        return ignored_restart_policies(self.pod_templates(posted, accepted))
 
     @override
     def native_status(self, accepted: Accepted[MxJobSpec], facts: StatusFacts) -> dict[str, Any]:
