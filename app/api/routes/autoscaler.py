@@ -23,7 +23,7 @@ _PAGE: Final = 10  # runs; each has a decision for every elastic job
 class RehearsalOptions(SpecModel):
     """The body of a dry run. The body may be absent."""
 
-    max_load: Annotated[float, Field(gt=0, le=1)] | None = None
+    max_load: Annotated[float, Field(ge=0.01, le=1)] | None = None
     """Share of the cluster's resources that jobs may request. By default the controller's setting."""
 
 
