@@ -19,8 +19,6 @@ from app.domain.decoding import decode_yaml
 from app.domain.dialects.accelerators import accelerators_of
 from app.domain.dialects.base import Accelerator, Limits, Site
 from app.domain.errors import DomainError
-from app.domain.policy import Level, PodPolicy
-from app.domain.policy.table import NAMES
 from app.domain.reconcile.timing import Timing
 from app.domain.reservations.pod_limits import PodLimits
 from app.k8s.limits import TransportLimits
@@ -135,21 +133,6 @@ class Settings(SampleSetSettings):
         int, Field(ge=1024, description="largest size of a pod as JSON; etcd refuses 1.5 MiB")
     ] = 1024 * 1024
 
-    pod_policy: Annotated[
-        Level, Field(description="level of the Pod Security Standards that pod templates must meet")
-    ] = Level.BASELINE
-    pod_policy_allow: Annotated[
-        Names, Field(description="comma-separated controls of the pod policy that are not enforced")
-    ] = ()
-    pod_policy_user_namespaces: Annotated[
-        bool,
-        Field(description="whether hostUsers: false lifts controls; off, because a cluster without support drops it"),
-    ] = False
-    service_accounts: Annotated[
-        Names,
-        Field(description="comma-separated service accounts that pods may use besides default; * is all"),
-    ] = ()
-
     restart_backoff: Annotated[
         float, Field(ge=0, description="wait before the first restart, doubled each time, as a Kubernetes Job does")
     ] = 10.0
@@ -211,13 +194,6 @@ class Settings(SampleSetSettings):
         _accelerators(value)
         return value
 
-    @field_validator("pod_policy_allow")
-    @classmethod
-    def _name_controls(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        if unknown := sorted(set(value) - NAMES):
-            raise ValueError(f"there is no control {', '.join(unknown)}; the controls are {', '.join(sorted(NAMES))}")
-        return value
-
     @model_validator(mode="after")
     def _name_no_reserved_namespace(self) -> Self:
         """Reject settings that open a reserved namespace: a Secret there holds the database's password."""
@@ -258,14 +234,6 @@ class Settings(SampleSetSettings):
     def served_namespaces(self) -> NamespaceSet:
         """Return the namespaces that jobgate serves. A token can restrict its caller further."""
         return self.controller().served
-
-    def policy(self) -> PodPolicy:
-        return PodPolicy(
-            level=self.pod_policy,
-            allow=frozenset(self.pod_policy_allow),
-            service_accounts=frozenset(self.service_accounts),
-            user_namespaces=self.pod_policy_user_namespaces,
-        )
 
     def database_timeouts(self) -> DatabaseTimeouts:
         return DatabaseTimeouts.of(self.database_timeout)

@@ -4,10 +4,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from app.settings.oidc import SignInSettings
+from app.settings.policy import PolicySettings
 
 
-class LeadingSettings(SignInSettings):
+class LeadingSettings(PolicySettings):
     """The settings of the active controller. Times are in seconds."""
 
     lease_seconds: Annotated[

@@ -41,6 +41,7 @@ QUICK = {
     "JOBGATE_MISSING_NAMESPACES": "wait",
     # Some tests need pods that jobgate accepts and the cluster refuses.
     "JOBGATE_POD_POLICY_ALLOW": "Sysctls",
+    "JOBGATE_POD_POLICY_ANNOTATIONS": "devcluster.jobgate.dev/*",
     "JOBGATE_SERVICE_ACCOUNTS": "trainer",
     "JOBGATE_CACHE_ROOTS": ",".join(ANY_CACHE_ROOTS),
     # Sources and volumes of tests are on this machine.

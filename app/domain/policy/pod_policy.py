@@ -6,6 +6,7 @@ from functools import cached_property
 
 from app.domain.checked_values import CheckedValues, digest_of
 from app.domain.errors import FieldError, Forbidden, Problems
+from app.domain.policy.keys import ANNOTATIONS_CONTROL, LABELS_CONTROL, annotations, labels
 from app.domain.policy.own import service_account
 from app.domain.policy.table import SERVICE_ACCOUNT, Level, checks_of
 from app.domain.policy.template import Check, DeclaredTemplate, PodTemplate
@@ -17,6 +18,7 @@ class PodPolicy:
     """The configuration of the pod policy.
 
     The controls of `allow` are not enforced. Pods may use the `service_accounts` and `default`; * stands for any.
+    Templates may have `annotations` and `labels` that match these patterns, besides harmless ones.
     `user_namespaces` says that the cluster runs each pod with `hostUsers: false` in its own user namespace, so that
     such a pod may run as root. A cluster without this feature ignores the field and runs the pod with the users of the
     node, so by default the field lifts no control.
@@ -25,11 +27,17 @@ class PodPolicy:
     level: Level = Level.BASELINE
     allow: frozenset[str] = frozenset()
     service_accounts: frozenset[str] = frozenset()
+    annotations: frozenset[str] = frozenset()
+    labels: frozenset[str] = frozenset()
     user_namespaces: bool = False
 
     @cached_property
     def checks(self) -> dict[str, Check]:
-        enforced = checks_of(self.level) | {SERVICE_ACCOUNT: service_account(self.service_accounts)}
+        enforced = checks_of(self.level) | {
+            ANNOTATIONS_CONTROL: annotations(self.annotations),
+            LABELS_CONTROL: labels(self.labels),
+            SERVICE_ACCOUNT: service_account(self.service_accounts),
+        }
         return {name: check for name, check in enforced.items() if name not in self.allow}
 
     @cached_property

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from app.domain.policy import baseline, own, restricted
+from app.domain.policy.keys import ANNOTATIONS_CONTROL, LABELS_CONTROL
 from app.domain.policy.template import Check
 
 
@@ -64,17 +65,18 @@ CONTROLS: Final = _by_name(
     _restricted("SeccompRestricted", "Seccomp", restricted.seccomp, replaces="Seccomp"),
     _restricted("CapabilitiesRestricted", "Capabilities", restricted.capabilities, replaces="Capabilities"),
 )
-# Enforced at every level. The check of service accounts depends on a setting, so PodPolicy adds it.
+# Enforced at every level. The checks of these depend on settings, so PodPolicy adds them.
 SERVICE_ACCOUNT: Final = "ServiceAccount"
+OF_SETTINGS: Final = (ANNOTATIONS_CONTROL, LABELS_CONTROL, SERVICE_ACCOUNT)
 _OWN_CHECKS: Final[Mapping[str, Check]] = MappingProxyType(
-    {"NodeName": own.node_name, "PriorityClass": own.priority_class, "Annotations": own.annotations}
+    {"NodeName": own.node_name, "PriorityClass": own.priority_class}
 )
-JOBGATE_CONTROLS: Final = (*_OWN_CHECKS, SERVICE_ACCOUNT)
+JOBGATE_CONTROLS: Final = (*_OWN_CHECKS, *OF_SETTINGS)
 NAMES: Final = frozenset({*CONTROLS, *JOBGATE_CONTROLS})
 
 
 def checks_of(level: Level) -> dict[str, Check]:
-    """Return the checks of a level by name, with jobgate's own except the one of service accounts."""
+    """Return the checks of a level by name, with jobgate's own except those of settings."""
     order = list(Level)
     demanded = [control for control in CONTROLS.values() if order.index(control.level) <= order.index(level)]
     replaced = {control.replaces for control in demanded}

@@ -13,6 +13,7 @@ from app.domain.pod_template.reading import Mapping, mapping, text
 
 SPEC: Final = "/spec"
 ANNOTATIONS: Final = "/metadata/annotations"
+LABELS: Final = "/metadata/labels"
 _CONTAINER_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
 _CONTEXT: Final = "securityContext"
 
@@ -57,12 +58,15 @@ class PodTemplate:
     """
 
     __slots__ = (
-        "annotations", "container_contexts", "containers", "context", "contexts", "has_own_users", "spec", "volumes",
+        "annotations", "container_contexts", "containers", "context", "contexts", "has_own_users", "labels", "spec",
+        "volumes",
     )  # fmt: skip
 
     def __init__(self, template: Manifest, *, user_namespaces: bool) -> None:
         self.spec = TemplateObject(mapping(template.get("spec")), SPEC)
-        self.annotations = mapping(mapping(template.get("metadata")).get("annotations"))
+        metadata = mapping(template.get("metadata"))
+        self.annotations = mapping(metadata.get("annotations"))
+        self.labels = mapping(metadata.get("labels"))
         self.volumes = tuple(self.spec.items("volumes"))
         self.containers = tuple(place for field in _CONTAINER_LISTS for place in self.spec.items(field))
         self.context = self.spec.child(_CONTEXT)

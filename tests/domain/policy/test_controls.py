@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from app.domain.errors import Forbidden
 from app.domain.policy import CONTROLS, JOBGATE_CONTROLS, DeclaredTemplate, Level, PodPolicy
+from app.domain.policy.keys import is_pattern
 from tests.support.json_values import JSON_VALUES, UNHURRIED
 from tests.support.pod_security import CASES, RESTRICTED_POD, WITHOUT_USER_NAMESPACES, PodCase
 
@@ -78,8 +79,33 @@ def test_the_tables_have_a_violation_of_every_control() -> None:
                 "cni.projectcalico.org/ipAddrs": "[]",
                 "sidecar.istio.io/userVolume": "[]",
                 "k8s.v1.cni.cncf.io/networks": "kube-system/host-net",
-                "v1.multus-cni.io/default-network": '[{"name":"n","namespace":"kube-system"}]',
+                "v1.multus-cni.io/default-network": "rdma",
+                "io.katacontainers.config.hypervisor.kernel_params": "agent.debug_console",
+                "cpu-load-balancing.crio.io": "disable",
+                "devices.nri.io/container.main": "- path: /dev/sda",
+                "run.oci.handler": "krun",
+                "dev.gvisor.spec.mount.x.type": "bind",
+                "iam.amazonaws.com/role": "admin",
+                "policy.cilium.io/proxy-visibility": "",
+                "traffic.sidecar.istio.io/excludeOutboundPorts": "443",
+                "proxy.istio.io/config": "{}",
+                "ad.datadoghq.com/main.checks": "{}",
+                "kubernetes.io/psp": "privileged",
+                "seccomp.security.alpha.kubernetes.io/pod": "unconfined",
             }.items()
+        ),
+        *(
+            ({"/metadata/labels": {key: "true"}}, "Labels", "/metadata/labels/" + key.replace("/", "~1"))
+            for key in (
+                "sidecar.istio.io/inject",
+                "security.istio.io/tlsMode",
+                "azure.workload.identity/use",
+                "kueue.x-k8s.io/queue-name",
+                "kubernetes.io/cluster-service",
+                "example.com/team",
+                "aadpodidbinding",
+                "io.cilium.k8s.policy",
+            )
         ),
     ],
 )
@@ -98,11 +124,60 @@ def test_controls_of_jobgates_own(fields: dict[str, Any], control: str, pointer:
         {"/spec/serviceAccountName": "", "/spec/nodeName": ""},
         {"/spec/serviceAccountName": "trainer"},
         {"/metadata/annotations": {"sidecar.istio.io/inject": "false", "k8s.v1.cni.cncf.io/networks": "rdma"}},
+        {"/metadata/annotations": {"note": "io.katacontainers.x", "prometheus.io/scrape": "true", "CreatedBy": "me"}},
+        {
+            "/metadata/annotations": {
+                "kubectl.kubernetes.io/default-container": "main",
+                "kubernetes.io/description": "d",
+            }
+        },
+        {"/metadata/annotations": {"jobgate.dev/main-container": "train"}},
+        {"/metadata/labels": {"app": "train", "job_type": "x", "app.kubernetes.io/name": "train"}},
     ],
 )
 def test_what_the_controls_of_jobgates_own_accept(fields: dict[str, Any]) -> None:
     template = PodCase(fields=fields).template()
     assert violated(template, service_accounts=frozenset({"trainer"})) == []
+
+
+@pytest.mark.parametrize("field", ["annotations", "labels"])
+@pytest.mark.parametrize(
+    ("key", "patterns", "accepted"),
+    [
+        ("example.com/team", {"example.com/*"}, True),
+        ("example.com/team", {"example.com/team"}, True),
+        ("example.com/team", {"*"}, True),
+        ("example.com/team", {"example.com/tea"}, False),
+        ("example.com.evil/team", {"example.com/*"}, False),
+        ("io.kubernetes.cri-o.umask", {"io.kubernetes.cri-o.*"}, True),
+        ("aadpodidbinding", {"aadpodidbinding"}, True),
+    ],
+)
+def test_settings_allow_further_keys(field: str, key: str, patterns: set[str], *, accepted: bool) -> None:
+    template = PodCase(fields={f"/metadata/{field}": {key: "x"}}).template()
+    found = violated(template, **{field: frozenset(patterns)})
+    assert found == ([] if accepted else [(field.title(), f"/metadata/{field}/{key.replace('/', '~1')}")])
+    error = next(
+        iter(PodPolicy().violations(declared(PodCase(fields={f"/metadata/{field}": {"a.b/c": "x"}}).template())))
+    )
+    assert f"JOBGATE_POD_POLICY_{field.upper()}" in (error.accepted or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a", True),
+        ("a/b", True),
+        ("a.b/*", True),
+        ("*", True),
+        ("", False),
+        ("/a", False),
+        ("a*b", False),
+        ("a b", False),
+    ],
+)
+def test_patterns_of_keys(text: str, *, expected: bool) -> None:
+    assert is_pattern(text) is expected
 
 
 def test_any_service_account_may_be_allowed() -> None:
