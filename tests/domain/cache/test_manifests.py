@@ -114,7 +114,7 @@ def test_without_a_runtime_image_the_stateful_set_is_refused() -> None:
     with pytest.raises(InvalidManifest) as refused:
         runtime_stateful_set(IDENTITY, set_spec(), a_pv(set_spec()), replace(SITE, runtime_image=""))
     assert refused.value.code == "RuntimeImageMissing"
-    assert refused.value.message == "RUNTIME_IMAGE is not in environment variable"
+    assert refused.value.message == "no image for the runtime servers is set: JOBGATE_RUNTIME_IMAGE of the controller"
 
 
 def test_the_installation_configures_the_mount_paths() -> None:

@@ -143,7 +143,7 @@ async def test_a_missing_runtime_image_is_reported(own_cluster: Cluster, databas
         await stage.secret()
         uid = await stage.a_set()
         row = await stage.until(uid, lambda row: row.reason == "ErrorCreateStatefulSet")
-        assert row.message == "RUNTIME_IMAGE is not in environment variable"
+        assert row.message.endswith("is set: JOBGATE_RUNTIME_IMAGE of the controller")
 
 
 async def test_the_newest_warning_of_the_first_pod_is_reported(stage: Stage) -> None:

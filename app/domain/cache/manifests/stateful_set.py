@@ -29,6 +29,12 @@ TOKEN_FILE: Final = f"{TOKEN_DIR}/{TOKEN_KEY}"
 _COMMAND: Final = ("jobgate", "cache-runtime")
 _DATA_VOLUME: Final = "sample-set"
 _TOKEN_VOLUME: Final = "runtime-token"  # noqa: S105  a volume's name
+# Fixed, because no field of the spec sets them, and a quota refuses a container without them. The cache is in memory of
+# the pod of the CSI driver, so the limit is for `juicefs sync` and `juicefs warmup`.
+_RESOURCES: Final = {
+    "limits": {"cpu": "4", "memory": "4Gi"},
+    "requests": {"cpu": "100m", "memory": "256Mi"},
+}
 # The preStop hook deletes the cached files. Many small files take long.
 _GRACE_SECONDS: Final = 120
 
@@ -45,7 +51,9 @@ def runtime_stateful_set(
             one that is not the set's own.
     """
     if not site.runtime_image:
-        raise invalid_manifest("RuntimeImageMissing", "RUNTIME_IMAGE is not in environment variable")
+        raise invalid_manifest(
+            "RuntimeImageMissing", "no image for the runtime servers is set: JOBGATE_RUNTIME_IMAGE of the controller"
+        )
     selector = dict(pod_selector(identity))
     pod: Manifest = {
         "metadata": {
@@ -152,6 +160,7 @@ def _container(identity: SetIdentity, volumes: Sequence[str], mounts: Sequence[s
         # No source may be on the node.
         "env": [{"name": NODE_ADDRESS, "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}}],
         "ports": [{"name": CONTAINER, "containerPort": PORT, "protocol": "TCP"}],
+        "resources": _RESOURCES,
         # Only an open port is checked: any other request needs the token.
         "readinessProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 5},
         # Root, whatever the image's user is: the cache directories of the node and the token belong to root.

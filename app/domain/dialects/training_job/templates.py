@@ -34,6 +34,12 @@ _MASTER_RESOURCES: Final = {
     "limits": {"cpu": "2", "memory": "1Gi"},
     "requests": {"cpu": "1", "memory": "500Mi"},
 }
+# Fixed too, because no field of the spec sets them, and a quota refuses a container without them. etcd needs 100 MB for
+# the progress of a training.
+_ETCD_RESOURCES: Final = {
+    "limits": {"cpu": "1", "memory": "512Mi"},
+    "requests": {"cpu": "100m", "memory": "128Mi"},
+}
 _QUOTES: Final = frozenset("'\"")
 _FIRST: Final = "/spec/containers/0"
 
@@ -229,4 +235,5 @@ def _etcd(spec: TrainingJobSpec, job: str) -> Manifest:
         "imagePullPolicy": "Always",
         "command": _ETCD_COMMAND.split(" "),
         "env": common_env(spec, job),
+        "resources": _ETCD_RESOURCES,
     }
