@@ -24,6 +24,9 @@ _CLUSTERS_OWN: Final = (
     "ownerReferences",
     "finalizers",
     "selfLink",
+    # Of Kubernetes 1.16 and earlier, which printed them even if they were empty.
+    "clusterName",
+    "initializers",
 )
 _SECONDS: Final = frozenset(
     {labels.ACTIVE_DEADLINE_SECONDS, labels.PENDING_DEADLINE_SECONDS, labels.TTL_SECONDS_AFTER_FINISHED}

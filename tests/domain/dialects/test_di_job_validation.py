@@ -99,6 +99,17 @@ def test_one_error_at_its_place(manifest: Manifest, pointer: str, code: str, det
     assert detail in found[0].detail
 
 
+@pytest.mark.parametrize("field", ["template", "coordinator", "collector", "learner"])
+def test_the_form_of_version_1_0_is_named(field: str) -> None:
+    manifest = a_manifest()
+    del manifest["spec"]["tasks"]
+    manifest["spec"] |= {"minReplicas": 1, "maxReplicas": 4, field: {"spec": POD}, "unknown": 1}
+    (error,) = errors_of(manifest)
+    assert (error.pointer, error.code) == ("/spec/tasks", "Required")
+    assert f"spec.{field} is the form of DI-orchestrator 1.0" in error.detail
+    assert "spec.tasks" in error.detail
+
+
 @pytest.mark.parametrize(
     ("changes", "extra", "sentence"),
     [

@@ -325,6 +325,7 @@ def test_a_template_cannot_have_fields_of_jobgate() -> None:
 def test_what_a_cluster_exports_is_accepted() -> None:
     manifest = a_manifest()
     manifest["metadata"] |= {"uid": "u", "resourceVersion": "1", "managedFields": [], "creationTimestamp": None}
+    manifest["metadata"] |= {"clusterName": "", "initializers": None}  # of Kubernetes 1.16 and earlier
     manifest["status"] = {"phase": "Running"}
     accepted = DIALECT.accept(manifest, Limits(), GIVEN).manifest
     assert accepted["metadata"] == {"name": "job"}

@@ -19,7 +19,7 @@ from app.domain.dialects.di_job.native import native_status
 from app.domain.dialects.di_job.plan import plan_job
 from app.domain.dialects.di_job.spec import DIJobSpec
 from app.domain.dialects.di_job.templates import current_templates
-from app.domain.dialects.di_job.validation import TASKS, declared_template, named, validate
+from app.domain.dialects.di_job.validation import TASKS, declared_template, named, refuse_first_form, validate
 from app.domain.dialects.envelope import ASSIGNED, postable
 from app.domain.dialects.spelling import Spelling
 from app.domain.dialects.warnings import ignored_restart_policies
@@ -50,6 +50,7 @@ class DIJobDialect(Dialect[DIJobSpec]):
 
     @override
     def current_spelling(self, spec: Any, problems: Problems) -> Spelling:
+        refuse_first_form(spec, problems)
         return Spelling(current_templates(spec))
 
     @override

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from app.domain.dialects.base import Limits
 from app.domain.dialects.di_job.bounds import least_total, longest_name, most_listed, pod_bytes
@@ -18,6 +18,25 @@ from app.domain.policy.template import DeclaredTemplate
 _MAX_TASKS: Final = 256
 TASKS: Final = "/spec/tasks"
 VOLUMES: Final = "/spec/volumes"
+
+
+# Fields of a spec of DI-orchestrator 1.0 or earlier, which have no place beside tasks.
+_FIRST_FORM: Final = ("template", "coordinator", "collector", "learner")
+
+
+def refuse_first_form(spec: Any, problems: Problems) -> None:
+    """Refuse the form of DI-orchestrator 1.0, which has one template and no tasks, and which manuals still show.
+
+    Raises:
+        InvalidManifest: the spec has this form. The error names no other field, because all of them would be wrong.
+    """
+    if not isinstance(spec, dict) or "tasks" in spec:
+        return
+    found = next((name for name in _FIRST_FORM if name in spec), None)
+    if found is not None:
+        detail = f"spec.{found} is the form of DI-orchestrator 1.0; since 1.1 the replicas are in spec.tasks"
+        problems.add(TASKS, "Required", detail, "a list of tasks, each with type or name, replicas and template")
+        problems.raise_if_any("the DIJob has the form of an earlier version")
 
 
 def named(spec: DIJobSpec) -> DIJobSpec:
