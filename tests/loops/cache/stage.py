@@ -24,6 +24,7 @@ from app.domain.access.actors import Actor
 from app.domain.access.credentials import runtime_token_of
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.specs.limits import CacheLimits
+from app.domain.cache.specs.mount_options import parse_mount_options
 from app.domain.cache.specs.sample_set import API_VERSION
 from app.domain.cache.values import CacheSite
 from app.domain.kinds.base import PodlessKind
@@ -233,6 +234,15 @@ class Stage:
         key = f"paddlepaddle.org/juicefs-{self.namespace}.imagenet"
         nodes = (await self.kube.get("/api/v1/nodes", labelSelector=key)).ok()["items"]
         return {node["metadata"]["name"]: node["metadata"]["labels"][key] for node in nodes}
+
+    async def directories(self) -> set[str]:
+        """Return the directories of nodes that the set's volume and its servers have."""
+        volume = (await self.kube.get(f"/api/v1/persistentvolumes/{self.namespace}.imagenet")).ok()
+        options = parse_mount_options(volume["spec"]["csi"]["volumeAttributes"]["mountOptions"])
+        runtime = (await self.kube.get(f"/apis/apps/v1/namespaces/{self.namespace}/statefulsets/imagenet-runtime")).ok()
+        volumes = runtime["spec"]["template"]["spec"]["volumes"]
+        mounted = {each["hostPath"]["path"] for each in volumes if "hostPath" in each}
+        return mounted | set((options["cache-dir"] or "").split(":"))
 
     async def left(self) -> list[str]:
         """Return the objects of this namespace's sets that still exist."""

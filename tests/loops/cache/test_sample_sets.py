@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from app.db.samples.rows import SampleRow
+from app.domain.cache.manifests import stateful_set, storage
 from app.domain.cache.reconcile.values import SetRecord
 from app.domain.cache.vocabulary import RemovalStage
+from app.loops.cache import observation
 from tests.loops.cache.stage import KEYS, Stage, a_stage
 from tests.support.kube import Answer, Cluster
 from tests.support.waiting import until
@@ -61,6 +63,25 @@ async def test_a_set_gets_ready_scales_and_leaves_nothing(stage: Stage) -> None:
     assert {RemovalStage.NODE_LABELS, RemovalStage.GONE} <= set(stages)
     assert await stage.left() == []
     assert await stage.labels() == {}
+
+
+async def test_the_objects_of_a_set_of_an_earlier_version_are_replaced(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its volume and its servers have the directory that the manifest names, which other sets can name too."""
+    base = "/var/cache/jobgate/digits"
+    with monkeypatch.context() as earlier:
+        earlier.setattr(storage, "mount_options", lambda *_: f"cache-dir={base}")
+        earlier.setattr(stateful_set, "_own_dirs", lambda *_: {base: base})
+        earlier.setattr(observation, "is_shared", lambda *_: False)
+        uid = await stage.ready(cache={"levels": [{"mediumType": "SSD", "path": base}]})
+    assert await stage.directories() == {base}
+    row = await stage.until(uid, lambda row: row.reason == "CacheDirShared")
+    assert (row.phase, record_of(row).synced) == ("", True)
+    row = await stage.until(uid, lambda row: row.phase == "Ready")
+    assert await stage.directories() == {f"{base}/{stage.namespace}/{uid}"}
+    assert (row.reason, record_of(row).stage, len(record_of(row).made)) == ("", None, 5)
+    assert stage.servers.posted("sync") == ["imagenet-runtime-0"]
 
 
 async def test_a_failed_sync_is_tried_again_once_its_keys_are_others(stage: Stage) -> None:
