@@ -61,6 +61,7 @@ def test_relative_paths_are_made_absolute(tmp_path: Path, monkeypatch: pytest.Mo
     assert defaults.data_dir == tmp_path / ".jobgate" / "nodes" / "node-1"
     assert defaults.juicefs.is_absolute()
     assert defaults.juicefs.name == "sh"
+    assert parse_arguments(["--kubeconfig", "config", "--juicefs", "./none"]).juicefs == tmp_path / "none"
 
 
 async def run_pod(cluster: Cluster, node: str) -> str:
