@@ -2,10 +2,13 @@
 
 import asyncio
 import contextlib
+import heapq
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from itertools import chain
+from operator import itemgetter
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
@@ -134,6 +137,14 @@ def _print_jobs(
             report(f"{name}: {error.problem.detail}")
 
 
+class _Placed(NamedTuple):
+    """A line of a log, and its place in time; lines without times have the place of the line before them."""
+
+    place: str
+    source: Source
+    line: str
+
+
 class _Reading:
     """Prints the logs at a place, or finds out what is to be followed: `follower` is then set.
 
@@ -168,7 +179,8 @@ class _Reading:
         is_single = not self._every and (not self._options["follow"] or self._options["attempt"] is not None)
         if is_single and self._output not in STRUCTURED:
             try:
-                self._print(None, lambda _, line: self._printed.write(line))
+                for placed in self._lines(None):
+                    self._printed.write(placed.line)
             except ProblemError as error:
                 if not _needs_task(error):
                     raise
@@ -196,25 +208,35 @@ class _Reading:
         return _Printer(replicas, self._output, self._printed, has_prefix=self._every, has_times=has_times)
 
     def _print_each(self, replicas: Sequence[Replica], printer: "_Printer") -> None:
-        """Print the logs of replicas one after the other.
+        """Print the logs of replicas one after the other, or with times in the order of these.
 
-        A merged log of the gateway would mix them, and leave out all replicas after the 64th.
+        A merged log of the gateway would leave out all replicas after the 64th.
         """
         if not replicas:
             raise TargetError(
                 f"logs {self._name}: the job has no such replica; `jobgate describe {self._name}` lists them"
             )
-        for one in replicas:
-            source = Source(task=one.task, rank=one.rank, attempt=one.attempt)
-            try:
-                self._print(source, printer.emit)
-            except NotFoundError as error:
-                if len(replicas) == 1:
-                    raise
-                report(f"{source.label}: {error.problem.detail}")
+        logs = [self._known_lines(one, is_only=len(replicas) == 1) for one in replicas]
+        # A log that is merged keeps its connection open.
+        is_merged = self._options["timestamps"] and len(logs) <= _MOST
+        for placed in heapq.merge(*logs, key=itemgetter(0)) if is_merged else chain(*logs):
+            printer.emit(placed.source, placed.line)
 
-    def _print(self, source: Source | None, emit: Callable[[Source, str], None]) -> None:
-        """Print one log, and report what the user cannot see: that it is an earlier one, or only the end of one."""
+    def _known_lines(self, replica: Replica, *, is_only: bool) -> "Iterator[_Placed]":
+        """Yield the lines of a replica. Report that it has no log, unless it is the only one."""
+        source = Source(task=replica.task, rank=replica.rank, attempt=replica.attempt)
+        try:
+            yield from self._lines(source)
+        except NotFoundError as error:
+            if is_only:
+                raise
+            report(f"{source.label}: {error.problem.detail}")
+
+    def _lines(self, source: Source | None) -> "Iterator[_Placed]":
+        """Yield the lines of one log, and report what the user cannot see.
+
+        That is that the log is an earlier one, or only the end of one.
+        """
         options, tail = self._options, self._options["tail"]
         if source is not None:
             options |= LogOptions(task=source.task, rank=source.rank)
@@ -224,9 +246,11 @@ class _Reading:
             about = f"{shown.label}: " if source is not None else ""
             if options["attempt"] is None and log.newest_attempt is not None and number < log.newest_attempt:
                 report(f"{about}this is the log of attempt {number}; attempt {log.newest_attempt} has none")
-            count = 0
+            count, place = 0, ""
             for line in log.lines:
-                emit(shown, line)
+                # The times of standard output and standard error differ a little from the order of the lines.
+                place = max(place, parsed(line).time) if options["timestamps"] else place
+                yield _Placed(place, shown, line)
                 count += 1
             if log.is_truncated and (tail is None or count < tail):
                 report(f"{about}earlier lines are missing: only the last {count} lines of the log are stored")

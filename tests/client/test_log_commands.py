@@ -28,6 +28,19 @@ def test_the_logs_of_all_replicas_have_prefixes(run: RunCommand) -> None:
     assert [request.url.params.get("rank") for request in script.requests[1:]] == ["0", "1"]
 
 
+def test_logs_with_times_are_in_the_order_of_these(run: RunCommand) -> None:
+    at = "2026-01-31T12:00:0{}Z {}\n".format
+    answers = [
+        httpx2.Response(200, content=(at(1, "one") + at(4, "four")).encode()),
+        problem(404, "NoLog"),
+        httpx2.Response(200, content=(at(2, "two") + at(3, "three")).encode()),
+    ]
+    replicas = page([replica(rank, "Running") for rank in range(3)])
+    result, _ = run(["logs", "tour", "--all", "--timestamps"], replicas, *answers)
+    assert [line.rpartition(" ")[2] for line in result.stdout.splitlines()] == ["one", "two", "three", "four"]
+    assert result.stderr == "jobgate: worker[1]: it is NoLog\n"
+
+
 def test_logs_as_json_name_the_replica_of_each_line(run: RunCommand) -> None:
     log = httpx2.Response(200, content=b"2026-01-31T12:00:00.5Z one\n")
     result, script = run(
