@@ -230,10 +230,13 @@ def _run(pod: Replica | Attempt, now: datetime) -> list[str]:
     ]
 
 
-def actor_text(name: str, identity: str | None) -> str:
-    """Return the name with the kind of a token or a user, which may have the name of any other actor."""
+def actor_text(name: str, identity: str | None, *, whole: bool = False) -> str:
+    """Return the name with the kind of a token or a user, which may have the name of any other actor.
+
+    With `whole`, the text has the identity in place of the kind.
+    """
     kind = (identity or "").partition(":")[0]
-    return f"{name} ({kind})" if kind in {"token", "user"} else name
+    return f"{name} ({identity if whole else kind})" if kind in {"token", "user"} else name
 
 
 def history_text(rows: Sequence[History]) -> str:
@@ -299,8 +302,7 @@ def describe_text(
 ) -> str:
     """Return the text of `jobgate describe`. Only SampleSets have dependents."""
     status = job.status
-    # The whole identity, since this page is about one object.
-    creator = job.created_by + (f", {job.created_by_id}" if job.created_by_id else "")
+    creator = actor_text(job.created_by, job.created_by_id, whole=True)
     fields = [
         ("Name", job.name),
         ("Namespace", job.namespace),

@@ -9,6 +9,7 @@ import pytest
 from jobgate.cli.tables import (
     Columns,
     Order,
+    actor_text,
     age,
     counts,
     describe_text,
@@ -315,3 +316,23 @@ def test_the_first_failure_has_its_place_cause_and_last_lines(failure: Any, expe
     assert failure_text(status) == expected
     described = describe_text(typed(Job, job("Failed", firstFailure=failure)), [], [], [], NOW)
     assert expected in described
+
+
+@pytest.mark.parametrize(
+    ("identity", "short", "whole"),
+    [
+        ("controller", "jobgate", "jobgate"),
+        ("anonymous", "jobgate", "jobgate"),
+        ("job:1c3e", "jobgate", "jobgate"),
+        (None, "jobgate", "jobgate"),
+        ("token:Zk3v", "jobgate (token)", "jobgate (token:Zk3v)"),
+        ("user:https://id.example#u-1", "jobgate (user)", "jobgate (user:https://id.example#u-1)"),
+    ],
+)
+def test_a_token_or_a_user_never_looks_like_the_controller(identity: str | None, short: str, whole: str) -> None:
+    assert actor_text("jobgate", identity) == short
+    assert actor_text("jobgate", identity, whole=True) == whole
+    described = describe_text(
+        typed(Job, job("Running") | {"createdBy": "jobgate", "createdById": identity}), [], [], [], NOW
+    )
+    assert f"by {whole} (" in described
