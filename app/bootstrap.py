@@ -8,13 +8,14 @@ settings -> database, cluster -> services -> HTTP        (role api, all)
 import asyncio
 import os
 import socket
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
 from app import faultpoints
+from app.api.metrics import HttpMetrics, MetricsApp
 from app.clock import SystemClock
 from app.connections import Connections, NotConfigured, connections
 from app.db.notifications import FEED, JOB_INTENT, SAMPLE_INTENT
@@ -22,6 +23,7 @@ from app.db.stuck_sessions import StuckSessions
 from app.domain.planning import Planner
 from app.http_server import server as http_server
 from app.http_server import stalls
+from app.http_server.limits import ServerLimits
 from app.http_server.sockets import bind, url_of
 from app.loops.leadership.controller_state import ControllerCondition
 from app.loops.supervisor import Loop, Supervisor
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
     from app.loops.controller import Controller
 
 GRACEFUL_SHUTDOWN = 5  # seconds for open requests to end; streams end at once
+# A few scrapers, each with a connection or two.
+_METRICS_LIMITS = ServerLimits(max_connections=64, max_connections_per_address=32)
 FEED_POLL = 1.0  # seconds; polling finds what a lost notification announced
 
 
@@ -55,11 +59,11 @@ async def serve(settings: Settings, *, on_ready: Callable[[str], None], stop: as
         NotConfigured: a setting is missing or forbidden.
     """
     refuse_open_access_to_others(settings)
-    with listening_socket(settings.host, settings.port) as listening:
+    with listening_socket(settings.host, settings.port) as listening, metrics_socket(settings) as for_metrics:
         settings = with_server_url(settings, listening)
         await run_role(
             settings,
-            lambda services: _serve_http(listening, settings, services, on_ready, stop),
+            lambda services: _serve_http(listening, for_metrics, settings, services, on_ready, stop),
             unready=stop,
         )
 
@@ -215,23 +219,49 @@ def refuse_open_access_to_others(settings: Settings) -> None:
 
 async def _serve_http(
     listening: socket.socket,
+    for_metrics: socket.socket | None,
     settings: Settings,
     services: Services,
     on_ready: Callable[[str], None],
     stop: asyncio.Event,
 ) -> None:
     """Serve until `stop`. The role controller serves only health and metrics."""
-    app = create_app(services, settings.http(), serves_jobs=settings.role != "controller")
+    metrics = HttpMetrics()
+    app = create_app(services, settings.http(), serves_jobs=settings.role != "controller", metrics=metrics)
     config = http_server.uvicorn_config(app, graceful_seconds=GRACEFUL_SHUTDOWN)
     limits = http_server.with_descriptors_for(settings.server_limits())
-    with stalls.watched(settings.max_stall):
-        await http_server.serve(
-            http_server.Server(config, listening, limits, shortcut=app.state.shortcut),
-            stop,
-            drain_seconds=settings.drain_seconds,
-            on_ready=lambda: on_ready(url_of(listening)),
-            on_close=services.close,
-        )
+    async with metrics_served(for_metrics, metrics):
+        with stalls.watched(settings.max_stall):
+            await http_server.serve(
+                http_server.Server(config, listening, limits, shortcut=app.state.shortcut),
+                stop,
+                drain_seconds=settings.drain_seconds,
+                on_ready=lambda: on_ready(url_of(listening)),
+                on_close=services.close,
+            )
+
+
+@asynccontextmanager
+async def metrics_served(listening: socket.socket | None, metrics: HttpMetrics) -> AsyncIterator[None]:
+    """Serve the metrics on a socket during the block, if there is one."""
+    if listening is None:
+        yield
+        return
+    config = http_server.uvicorn_config(MetricsApp(metrics), graceful_seconds=GRACEFUL_SHUTDOWN)
+    server = http_server.Server(config, listening, _METRICS_LIMITS)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(server.run_until_exit())
+        try:
+            yield
+        finally:
+            server.should_exit = True
+
+
+def metrics_socket(settings: Settings) -> AbstractContextManager[socket.socket | None]:
+    """Return the socket for metrics, or None if the port of the API serves them."""
+    if settings.metrics_port is None:
+        return nullcontext()
+    return listening_socket(settings.host, settings.metrics_port)
 
 
 def with_server_url(settings: Settings, listening: socket.socket) -> Settings:

@@ -129,7 +129,9 @@ def create_app(
     if serves_jobs:
         for router in _routers():
             app.router.routes.extend(router.routes)
-    app.router.routes.extend(system.router.routes)
+    app.router.routes.extend(
+        route for route in system.router.routes if settings.serves_metrics or route is not system.METRICS_ROUTE
+    )
     app.add_route(OPENAPI_PATH, _openapi_document, methods=["GET"], include_in_schema=False)
     add_start_page(app, OPENAPI_PATH, {resource.name: resource.all_path for resource in resources()})
     if services is not None:

@@ -42,10 +42,14 @@ def serve(settings: Settings, *, on_ready: Callable[[str], None]) -> int:
     bootstrap.refuse_open_access_to_others(settings)
     log_fields.name_process(_SUPERVISOR)
     names = _names(settings)
-    with bootstrap.listening_socket(settings.host, settings.port) as listening, MetricsExchange(names) as exchange:
+    with (
+        bootstrap.listening_socket(settings.host, settings.port) as listening,
+        bootstrap.metrics_socket(settings) as for_metrics,
+        MetricsExchange(names) as exchange,
+    ):
         # Now, so that connections wait in the queue while no worker accepts.
         listening.listen(BACKLOG)
-        processes = _Processes(bootstrap.with_server_url(settings, listening), listening, exchange)
+        processes = _Processes(bootstrap.with_server_url(settings, listening), listening, for_metrics, exchange)
         _prepare_fork(settings)
         supervisor = ProcessSupervisor(
             names,
@@ -78,11 +82,18 @@ def _prepare_fork(settings: Settings) -> None:
 class _Processes:
     """What the processes share, and the work of each."""
 
-    def __init__(self, settings: Settings, listening: socket.socket, metrics: MetricsExchange) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        listening: socket.socket,
+        for_metrics: socket.socket | None,
+        metrics: MetricsExchange,
+    ) -> None:
         self.workers = settings.api_workers()
         self._has_controller = settings.role == "all"
         self._settings = settings.share_of(self.workers)
         self._listening = listening
+        self._for_metrics = for_metrics
         self._table = ConnectionTable(self.workers)
         self._metrics = metrics
 
@@ -117,7 +128,10 @@ class _Processes:
             config = http_server.uvicorn_config(app, graceful_seconds=bootstrap.GRACEFUL_SHUTDOWN)
             limits = http_server.with_descriptors_for(settings.server_limits())
             share = self._table.share_of(process)
-            async with self._metrics.served(link.name, metrics.exposition):
+            async with (
+                self._metrics.served(link.name, metrics.exposition),
+                bootstrap.metrics_served(self._for_metrics, metrics),
+            ):
                 with stalls.watched(settings.max_stall):
                     await http_server.serve_beside_others(
                         http_server.Server(config, self._listening, limits, share, app.state.shortcut),
@@ -133,6 +147,8 @@ class _Processes:
     async def _control(self, link: SupervisorLink) -> None:
         """Run the controller until the supervisor stops this process. It serves only its metrics, to the workers."""
         self._listening.close()
+        if self._for_metrics is not None:
+            self._for_metrics.close()
 
         async def front(_: Services) -> None:
             async with self._metrics.served(link.name, HttpMetrics().exposition):

@@ -19,6 +19,7 @@ class HttpSettings:
         gzip_min_bytes: size from which answers are compressed for clients that accept it; 0 disables compression.
         access_log: whether a line is logged for each request.
         proxies: those whose X-Forwarded-For names the client.
+        serves_metrics: whether /metrics is among the routes, or served on a port of its own.
         hosts: names that a Host header may have. A name enables the checks of `app.api.browsers`; empty disables them.
     """
 
@@ -27,5 +28,6 @@ class HttpSettings:
     cors_origins: tuple[str, ...] = ()
     gzip_min_bytes: int = 4096
     access_log: bool = False
+    serves_metrics: bool = True
     hosts: tuple[str, ...] = ()
     proxies: TrustedProxies = NO_PROXIES

@@ -42,6 +42,15 @@ class ServingSettings(LogSettings):
     ] = "all"
     host: Annotated[str, Field(description="address to serve on")] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535, description="port to serve on; 0 chooses a free port")] = 8080
+    metrics_port: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            le=65535,
+            description="port on which /metrics is served, and nothing else; 0 chooses a free port. By default that of "
+            "the API serves it, to everybody who reaches that port",
+        ),
+    ] = None
     workers: Annotated[
         int | None,
         Field(
@@ -193,6 +202,7 @@ class ServingSettings(LogSettings):
             cors_origins=self.cors_origins,
             gzip_min_bytes=self.gzip_min_bytes,
             access_log=self.writes_access_log(),
+            serves_metrics=self.metrics_port is None,
             hosts=self._hosts(),
             proxies=TrustedProxies(_networks(self.trusted_proxies)),
         )

@@ -276,7 +276,9 @@ def test_objects_select_the_pods_and_services_of_their_component() -> None:
             among = pods if what == "pods" else services
             selected = {name for name, has in among.items() if labels.items() <= has.items()}
             component = each["metadata"]["labels"].get("app.kubernetes.io/component")
-            expected = {f"jobgate-{component}"} if component else set(services)
+            expected = {f"jobgate-{component}"} if component else {"jobgate-metrics"}
+            if component == "metrics":
+                expected = set(pods)
             assert selected == expected, each["metadata"]["name"]
 
 
@@ -293,7 +295,7 @@ def test_ports_are_named_alike() -> None:
     used |= {port["name"] for each in services.values() for port in each["spec"]["ports"]}
     for policy in of_kind("NetworkPolicy", found).values():
         used |= {port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]}
-    assert used == named == {"http"}
+    assert used == named == {"http", "metrics"}
 
 
 def test_the_autoscaler_owns_the_number_of_pods() -> None:

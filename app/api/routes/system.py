@@ -111,3 +111,7 @@ async def metrics(request: Request) -> Response:
     """Return metrics in the exposition format of Prometheus."""
     http_metrics: HttpMetrics = request.app.state.metrics
     return await http_metrics.answer()
+
+
+METRICS_ROUTE: Final = router.routes[-1]
+"""The route that a gateway with a port for metrics does not have."""

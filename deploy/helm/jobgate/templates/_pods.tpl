@@ -28,6 +28,8 @@ capabilities: {drop: [ALL]}
 {{/* The variables of API and controller. */}}
 {{- define "jobgate.variables" -}}
 {{ include "jobgate.databaseVariable" (dict "root" . "secret" (printf "%s-database" (include "jobgate.fullname" .))) }}
+- name: JOBGATE_METRICS_PORT
+  value: "9090"
 - name: JOBGATE_SERVER_URL
   value: {{ include "jobgate.serverUrl" . | quote }}
 - name: JOBGATE_SYSTEM_NAMESPACE
@@ -52,6 +54,7 @@ capabilities: {drop: [ALL]}
 {{- define "jobgate.serving" -}}
 ports:
   - {name: http, containerPort: 8080}
+  - {name: metrics, containerPort: 9090}
 livenessProbe:
   httpGet: {path: /livez, port: http}
   periodSeconds: 30
