@@ -272,5 +272,6 @@ def with_server_url(settings: Settings, listening: socket.socket) -> Settings:
 def listening_socket(host: str, port: int) -> socket.socket:
     try:
         return bind(host, port)
-    except OSError as error:
-        raise NotConfigured(f"cannot serve on {host}:{port}: {error.strerror}") from error
+    # ValueError: a name that no resolver accepts.
+    except (OSError, ValueError) as error:
+        raise NotConfigured(f"cannot serve on {host}:{port}: {getattr(error, 'strerror', error)}") from error

@@ -177,28 +177,9 @@ def demo(
     _run(lambda stop: demonstration.run(settings, data_dir.resolve(), stop=stop, keep_serving=not exit_))
 
 
-def dev_defaults() -> dict[str, Any]:
-    """Return the defaults of settings that differ for `dev` and `demo`."""
-    from app.domain.cache.specs.limits import ANY_CACHE_ROOTS
-    from app.domain.policy import JOBGATE_CONTROLS, Level
-
-    # Only this process uses the database, so a short lease lets it restart fast after it was killed. There is no load
-    # balancer to drain. Its own user submits all jobs, so it accepts every manifest of the kinds' upstream projects.
-    return {
-        "lease_seconds": 6.0,
-        "request_timeout": 2.5,
-        "drain_seconds": 0.0,
-        "access_log": "off",
-        "pod_policy": Level.PRIVILEGED,
-        "pod_policy_allow": JOBGATE_CONTROLS,
-        "cache_roots": ANY_CACHE_ROOTS,
-        # The data of the examples (app/demo/sample_story.py). `demo` adds its own.
-        "file_directories": ("/var/tmp/jobgate-digits",),  # noqa: S108
-    }
-
-
 def _dev_settings(**given: Any) -> "Settings":
     from app.settings import ENV_PREFIX
+    from app.settings.development import dev_defaults
 
     defaults = {name: value for name, value in dev_defaults().items() if ENV_PREFIX + name.upper() not in os.environ}
     return _settings(host="127.0.0.1", role="all", open_access=True, log_format="text", **defaults, **given)
@@ -212,19 +193,20 @@ def migrate(
 ) -> None:
     """Migrate the database to the current schema."""
     from app.db import migrations, schema_version
-    from app.db.errors import DatabaseUnavailable
+    from app.running import exit_status
 
     url = _database_url()
-    try:
+
+    def work() -> int:
         pending = asyncio.run(schema_version.check_database(url))
         if pending and check:
             typer.echo("\n".join(pending))
-            raise typer.Exit(1)
+            return 1
         migrations.migrate(url)  # without an event loop, so that a signal interrupts it
-    except DatabaseUnavailable as error:
-        typer.echo(f"jobgate: {error}", err=True)
-        raise typer.Exit(2) from None
-    typer.echo("the schema is current")
+        typer.echo("the schema is current")
+        return 0
+
+    raise typer.Exit(exit_status(work))
 
 
 def _database_url() -> str:
@@ -238,11 +220,15 @@ def _database_url() -> str:
 
 
 def _with_database(work: "Callable[[Database], Awaitable[None]]") -> None:
+    from app.connections import NotConfigured
+    from app.db import schema_version
     from app.db.engine import Database
 
     url = _database_url()
 
     async def run(_: asyncio.Event) -> None:
+        if unusable := await schema_version.check_database(url):
+            raise NotConfigured("; ".join(unusable))
         db = await Database.open(url, pool_size=1)
         try:
             await work(db)
@@ -362,10 +348,16 @@ def devcluster(context: typer.Context) -> None:
     with _embedded():
         from devcluster import __main__ as cluster_command
         from devcluster.node import __main__ as node_command
-    if context.args[:1] == ["node"]:
-        node_command.main(context.args[1:])
-    else:
-        cluster_command.main(context.args)
+    from app.running import exit_status
+
+    def work() -> int:
+        if context.args[:1] == ["node"]:
+            node_command.main(context.args[1:])
+        else:
+            cluster_command.main(context.args)
+        return 0
+
+    raise typer.Exit(exit_status(work))
 
 
 @app.command("cache-runtime", context_settings=PASS_ON)

@@ -1,4 +1,8 @@
-"""How a command of the server runs: its event loop, and the exit status of its work."""
+"""How a command of the server runs: its event loop, and the exit status of its work.
+
+Errors of the settings, the database, the cluster and the machine are for operators: every command reports them here, in
+one line and with one status.
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -7,14 +11,16 @@ from typing import Any, Final, TypeVar
 import uvloop
 
 from app.connections import NotPossible
-from app.db.errors import DatabaseUnavailable, LeaseLost
-from app.domain.errors import Conflict
+from app.domain.errors import DomainError
 from app.embedded_postgres.binaries import EmbeddedPostgresError
 from app.k8s.errors import KubeError
 from app.telemetry.logs import report_failure
 
 _NOT_POSSIBLE: Final = 2  # as of a command with wrong arguments
 _INTERRUPTED: Final = 130  # as a shell reports SIGINT
+
+# DomainError includes the errors of the database. OSError: a directory that cannot be written, an address in use.
+_FOR_OPERATORS: Final = (NotPossible, DomainError, EmbeddedPostgresError, KubeError, OSError)
 
 _Result = TypeVar("_Result")
 
@@ -26,25 +32,18 @@ def run_loop(main: Coroutine[Any, Any, _Result]) -> _Result:
 
 
 def exit_status(work: Callable[[], int]) -> int:
-    """Do the work, and return its exit status: 2 after an error that an operator can fix, which it reports.
+    """Do the work, and return its exit status: 2 after an error that an operator can fix, which it reports in one line.
 
     SIGINT interrupts work that does not handle it yet. The status is then that of a shell.
     """
     status = _NOT_POSSIBLE
     try:
         return work()
-    except* (
-        NotPossible,
-        EmbeddedPostgresError,
-        DatabaseUnavailable,
-        KubeError,
-        LeaseLost,
-        Conflict,
-    ) as group:
+    except* _FOR_OPERATORS as group:
         error: BaseException = group
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
-        report_failure(str(error))
+        report_failure(" ".join((str(error) or type(error).__name__).split()))
     except* KeyboardInterrupt:
         status = _INTERRUPTED
     return status

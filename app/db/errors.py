@@ -27,6 +27,10 @@ class KeyContended(DatabaseContended):
     """A lock on an idempotency key timed out: another request with this key is in progress. Nothing was written."""
 
 
+class DatabaseRefused(DatabaseUnavailable):
+    """PostgreSQL answers, but not for this: wrong password, a role without the right, a missing database or table."""
+
+
 class NotStorable(InvalidManifest):
     """PostgreSQL cannot store a value: NUL in text, a number out of range, a document over its limits."""
 
@@ -48,6 +52,15 @@ _CONTENDED = (
     asyncpg.LockNotAvailableError,
     asyncpg.DeadlockDetectedError,
     asyncpg.SerializationError,
+)
+# Only an operator can change them. A process that runs already keeps trying, as while PostgreSQL does not answer.
+_REFUSED = (
+    asyncpg.InvalidAuthorizationSpecificationError,  # also a wrong password
+    asyncpg.InvalidCatalogNameError,  # there is no such database
+    asyncpg.InsufficientPrivilegeError,
+    asyncpg.InvalidSchemaNameError,
+    asyncpg.UndefinedTableError,
+    asyncpg.UndefinedColumnError,
 )
 _UNAVAILABLE = (
     asyncpg.PostgresConnectionError,
@@ -77,6 +90,8 @@ def translated() -> Iterator[None]:
         raise NotStorable(f"the database cannot store this: {_words(error)}") from error
     except _CONTENDED as error:
         raise DatabaseContended(f"the database is busy with the same rows: {_words(error)}") from error
+    except _REFUSED as error:
+        raise DatabaseRefused(f"the database refuses this: {_words(error)}") from error
     except _UNAVAILABLE as error:
         raise DatabaseUnavailable(f"the database is not available: {_words(error)}") from error
 

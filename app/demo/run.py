@@ -50,8 +50,12 @@ async def run(settings: Settings, data_dir: Path, *, stop: asyncio.Event, keep_s
 async def play_against(url: str, token: str | None, stop: asyncio.Event) -> int:
     """Play the stories of jobs against a running gateway; return the exit code, 0 if each story ended as expected."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=CLIENT_TIMEOUT) as client:
-        return await _unless_stopped(_play_stories(client, longest=LONGEST_WITH_PULL), stop)
+    try:
+        async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=CLIENT_TIMEOUT) as client:
+            await client.get("/livez")
+            return await _unless_stopped(_play_stories(client, longest=LONGEST_WITH_PULL), stop)
+    except (httpx2.TransportError, httpx2.InvalidURL) as error:
+        raise NotStarted(f"no gateway answers at {url}: {str(error) or type(error).__name__}") from error
 
 
 async def _unless_stopped(playing: Coroutine[None, None, int], stop: asyncio.Event) -> int:

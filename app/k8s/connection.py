@@ -84,9 +84,13 @@ def _paths(kubeconfig: str | None) -> str | None:
     if not given:
         default = Path(DEFAULT_KUBECONFIG).expanduser()
         return str(default) if default.is_file() else None
-    if not any(Path(path).expanduser().is_file() for path in given.split(os.pathsep) if path):
-        named = "kubeconfig" if kubeconfig else "$KUBECONFIG"
-        raise ClusterNotConfigured(f"no cluster is configured: {named} names {given}, which does not exist")
+    named = "kubeconfig" if kubeconfig else "$KUBECONFIG"
+    try:
+        exists = any(Path(path).expanduser().is_file() for path in given.split(os.pathsep) if path)
+    except (OSError, RuntimeError) as error:  # a directory that cannot be read; a home of no user
+        raise ClusterNotConfigured(f"no cluster is configured: {named} names {given}: {error}") from error
+    if not exists:
+        raise ClusterNotConfigured(f"no cluster is configured: {named} names {given}, which is no file")
     return given
 
 

@@ -23,6 +23,7 @@ from app.domain.reconcile.timing import Timing
 from app.domain.reservations.pod_limits import PodLimits
 from app.k8s.limits import TransportLimits
 from app.loops.settings import AutoscalerSettings, ControllerSettings, EvidenceSettings, SampleSettings
+from app.settings.database import DatabaseUrl
 from app.settings.sample_sets import SampleSetSettings
 from app.settings.serving import Names
 
@@ -49,7 +50,7 @@ class Settings(SampleSetSettings):
 
     model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, extra="ignore", frozen=True)
 
-    database_url: Annotated[str | None, Field(description="postgresql://user:password@host/database")] = None
+    database_url: Annotated[DatabaseUrl | None, Field(description="postgresql://user:password@host/database")] = None
     database_pool_size: Annotated[
         int, Field(ge=2, description="most connections of a process for requests; PostgreSQL accepts 100 by default")
     ] = 10

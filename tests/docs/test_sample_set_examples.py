@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 import yaml
 
-from app.cli import dev_defaults
 from app.demo.sample_story import CACHE, HOME, NAME
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.specs.limits import CacheLimits
 from app.domain.cache.specs.source_limits import SourceLimits
 from app.domain.kinds.base import PodlessKind
 from app.domain.planning import Planner
+from app.settings.development import dev_defaults
 from tests.docs.test_docs import read
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "sample-set"

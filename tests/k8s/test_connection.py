@@ -46,7 +46,7 @@ async def test_the_error_without_configuration_names_the_places_that_were_search
 
 
 async def test_a_missing_kubeconfig_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ClusterNotConfigured, match="/no/such/file, which does not exist"):
+    with pytest.raises(ClusterNotConfigured, match="/no/such/file, which is no file"):
         await connect(kubeconfig="/no/such/file", context=None)
     monkeypatch.setenv("KUBECONFIG", "/no/such/other")
     with pytest.raises(ClusterNotConfigured, match=r"\$KUBECONFIG names /no/such/other"):

@@ -10,6 +10,7 @@ import os
 import socket
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 
 import structlog
@@ -18,7 +19,7 @@ from app.cancellation import rounds
 from app.clock import Clock
 from app.db import leases
 from app.db.engine import Database
-from app.db.errors import DatabaseUnavailable, LeaseLost
+from app.db.errors import DatabaseContended, DatabaseUnavailable, LeaseLost
 from app.db.leases import Holding, Lease
 from app.db.settings import DatabaseTimeouts
 from app.faultpoints import FaultPoint, reached
@@ -86,22 +87,30 @@ class Leadership:
             raise LeaseLost(f"the lease does not outlive a request of {timeout:g} s")
 
     async def acquire(self) -> None:
-        """Wait until this process holds the lease."""
+        """Wait until this process holds the lease.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer, or refuses.
+        """
         for _ in rounds():
-            if await self.try_to_acquire():
-                return
+            with suppress(DatabaseContended):
+                if await self._acquire():
+                    return
             await asyncio.sleep(self._renew_every)
 
     async def try_to_acquire(self) -> bool:
         """Try once to acquire the lease, and return whether this process holds it."""
-        before = self._clock.monotonic()  # before the request: the lease begins at the earliest now
         try:
-            abandoned = self._abandoned(before)
-            lease = await leases.acquire(self._db, leases.CONTROLLER, self.holder, self._ttl, abandoned=abandoned)
-            held = None if lease else await leases.holding(self._db, leases.CONTROLLER)
+            return await self._acquire()
         except DatabaseUnavailable as error:
             log.warning("lease.unavailable", error=str(error))
             return False
+
+    async def _acquire(self) -> bool:
+        before = self._clock.monotonic()  # before the request: the lease begins at the earliest now
+        abandoned = self._abandoned(before)
+        lease = await leases.acquire(self._db, leases.CONTROLLER, self.holder, self._ttl, abandoned=abandoned)
+        held = None if lease else await leases.holding(self._db, leases.CONTROLLER)
         self.answered_at = self._clock.monotonic()
         if lease is None:
             if self._observed[0] != held:

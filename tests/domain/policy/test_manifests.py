@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 import yaml
 
-from app.cli import dev_defaults
 from app.domain.dialects.registry import DIALECTS
 from app.domain.planning import Planner
 from app.domain.policy import Level, PodPolicy
 from app.settings import Settings
+from app.settings.development import dev_defaults
 
 ROOT = Path(__file__).parents[3]
 # Upstream's TrainingJobs for NCCL use the node's network, its MxJobs mount a driver from the node.
