@@ -63,9 +63,19 @@ class Caller:
         require_in_namespace(self.services.namespaces, self.principal, verb, namespace)
 
     async def require_submit(self, namespace: str, keys: Sequence[KeyPlace] = ()) -> None:
-        """Raise an error unless the caller may submit objects to the namespace, and the cluster has it.
+        """Raise an error unless the caller may store new objects of the namespace.
 
-        A request that was answered under one of these idempotency keys may be repeated without the namespace.
+        A request that was answered under one of these idempotency keys may be repeated in spite of the cluster.
+
+        Raises:
+            InvalidParameter, Forbidden, NotFound: as `require_dry_run`.
+            ClusterMismatch: the cluster is not the one of the database.
+        """
+        await self.require_dry_run(namespace, keys)
+        await self.services.cluster_match.require(keys)
+
+    async def require_dry_run(self, namespace: str, keys: Sequence[KeyPlace] = ()) -> None:
+        """Raise an error unless the caller may submit objects to the namespace, and the cluster has it.
 
         Raises:
             InvalidParameter, Forbidden: as `require`.

@@ -84,5 +84,6 @@ PROBLEM_CODES: Final = (
     "UnknownRank",
     "UnknownTask",
     "UnsupportedMediaType",
+    "WrongCluster",
     "WrongRoute",
 )

@@ -19,6 +19,7 @@ from app.domain.planning import Planner
 from app.services.access import Access
 from app.services.autoscaling import Autoscaling
 from app.services.cluster_dry_run import ClusterChecker, NoCluster
+from app.services.cluster_match import ClusterMatch
 from app.services.cluster_namespaces import NamespaceCheck
 from app.services.control import JobControl
 from app.services.di_server import DiServer
@@ -115,6 +116,7 @@ class Services:
     freshness: FreshnessReader = field(init=False)
     system: SystemReader = field(init=False)
     namespace_check: NamespaceCheck = field(init=False)
+    cluster_match: ClusterMatch = field(init=False)
     _commit: GroupCommit = field(init=False)
 
     def __post_init__(self) -> None:
@@ -138,6 +140,7 @@ class Services:
         self.merged_logs = MergedLogs(self.reading, self.logs, self.watcher)
         self.freshness = FreshnessReader(self.db, self.clock, self.stale_after)
         self.system = SystemReader(self.db, self.freshness, self.readiness)
+        self.cluster_match = ClusterMatch(self.db, self.freshness)
         self.namespace_check = NamespaceCheck(
             self.db, self.clock, self.freshness, required=self.refuses_missing_namespaces
         )

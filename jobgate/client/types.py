@@ -714,6 +714,7 @@ class ProblemCode(StrEnum):
     UNKNOWN_RANK = "UnknownRank"
     UNKNOWN_TASK = "UnknownTask"
     UNSUPPORTED_MEDIA_TYPE = "UnsupportedMediaType"
+    WRONG_CLUSTER = "WrongCluster"
     WRONG_ROUTE = "WrongRoute"
 
 

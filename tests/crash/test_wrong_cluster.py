@@ -4,6 +4,7 @@ import asyncio
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
@@ -11,11 +12,12 @@ import pytest
 from app.db.migrations import migrate
 from app.embedded_postgres.server import EmbeddedPostgres
 from tests.crash.gateways import client_of, until_ready
-from tests.crash.stories import FOREVER, generic_job, serves, task
+from tests.crash.stories import FOREVER, Client, generic_job, serves, task
 from tests.support.cluster import as_gateway, running_embedded_cluster
 from tests.support.gateway_process import STEADY, gateway_process
 from tests.support.kube import Cluster, KubeClient, connect
 from tests.support.kube_proxy import kube_proxy
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 
@@ -39,6 +41,12 @@ async def contents(api: KubeClient, namespace: str = "") -> dict[tuple[str, str,
             if namespace in ("", where):
                 found[resource, where, metadata["name"]] = metadata["uid"]
     return found
+
+
+async def refused(client: Client, manifest: dict[str, Any]) -> bool:
+    """Return whether a submission is refused because of the cluster."""
+    answer = await client.http.post(f"/api/v1/namespaces/{client.namespace}/jobs", json=manifest)
+    return answer.status_code == 503 and answer.json()["code"] == "WrongCluster"
 
 
 async def noted(api: KubeClient, database_url: str) -> None:
@@ -70,16 +78,17 @@ async def test_another_cluster_at_the_same_address_stays_untouched(
                 await client.until("stays", "Running")
                 before = await contents(other)
                 proxy.swap(other_cluster)
-                await client.submit(serves("waits", tmp_path).manifest)
                 await client.act("POST", "stays", "cancel")
                 said = await until_ready(client.http, 503, "WrongCluster")
                 assert "kube-system" in said
+                later = serves("later", tmp_path)
+                await until(lambda: refused(client, later.manifest), what="a submission is refused", within=240)
                 assert await contents(other) == before
                 assert (await client.status("stays"))["phase"] == "Running"
 
                 proxy.swap(busy_cluster)
                 await until_ready(client.http, 200, "Running")
-                await client.until("waits", "Succeeded")
+                await later.run(client)
                 await client.until("stays", "Cancelled")
                 assert await contents(other) == before
 

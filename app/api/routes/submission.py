@@ -87,7 +87,7 @@ async def _dry_run(resource: Resource, caller: Caller, namespace: str, mode: Dry
 
     `as_list` makes one result a list, too.
     """
-    await caller.require_submit(namespace)
+    await caller.require_dry_run(namespace)
     submitted = await read_submission(caller.request)
     submitter, services = resource.submitter(caller.services), caller.services
     prepared: Sequence[Any]
