@@ -93,7 +93,9 @@ class PodlessResource(Resource):
 
     @override
     def summary_bytes(self, row: SampleRow) -> bytes:
-        return json_bytes(self.models.summary(**identity(row), **submission(row), status=self._state(row)))
+        return json_bytes(
+            self.models.summary(**identity(row), **submission(row), labels=row.labels, status=self._state(row))
+        )
 
     @override
     async def statuses(self, services: Services, uids: Collection[UUID]) -> Mapping[UUID, CurrentStatus]:

@@ -26,6 +26,7 @@ class ResourceSummaryView(View):
     created_by_id: str | None
     deleted_at: datetime | None
     """When its deletion was requested, else null."""
+    labels: dict[str, str]
     status: CommonStatusView
 
 
@@ -33,7 +34,6 @@ class JobSummaryView(ResourceSummaryView):
     """What a table of jobs shows: a job without its manifest, conditions and native status."""
 
     kind: JobKind
-    labels: dict[str, str]
     status: StatusView
 
 

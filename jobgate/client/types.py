@@ -209,8 +209,8 @@ class JobSummary(Struct, frozen=True, kw_only=True, rename="camel"):
     created_by: str
     created_by_id: str | None = None
     deleted_at: datetime | None = None
-    status: Status
     labels: dict[str, str]
+    status: Status
 
 
 class SampleNode(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -335,6 +335,7 @@ class SampleSetSummary(Struct, frozen=True, kw_only=True, rename="camel"):
     created_by: str
     created_by_id: str | None = None
     deleted_at: datetime | None = None
+    labels: dict[str, str]
     status: SampleSetState
 
 
@@ -419,6 +420,7 @@ class SampleJobSummary(Struct, frozen=True, kw_only=True, rename="camel"):
     created_by: str
     created_by_id: str | None = None
     deleted_at: datetime | None = None
+    labels: dict[str, str]
     status: SampleJobState
 
 

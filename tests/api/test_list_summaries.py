@@ -22,6 +22,7 @@ FIELDS = {
     "createdBy",
     "createdById",
     "deletedAt",
+    "labels",
     "status",
 }
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
