@@ -106,7 +106,10 @@ class JobsResource(Resource):
     @override
     async def statuses(self, services: Services, uids: Collection[UUID]) -> Mapping[UUID, CurrentStatus]:
         found = await services.reading.summaries(uids)
-        return {uid: CurrentStatus(status_view(job), job.version, job.is_settled) for uid, job in found.items()}
+        return {
+            uid: CurrentStatus(status_view(job), job.namespace, job.version, job.is_settled)
+            for uid, job in found.items()
+        }
 
     @override
     async def dry_run_bytes(self, prepared: PreparedJob, check: ClusterCheck | None, sampler: Sampler) -> bytes:

@@ -100,7 +100,9 @@ class PodlessResource(Resource):
     @override
     async def statuses(self, services: Services, uids: Collection[UUID]) -> Mapping[UUID, CurrentStatus]:
         page = await self.reading(services).summary_page(Criteria(uids=sorted(uids)), None, len(uids))
-        return {row.uid: CurrentStatus(self.status_of(row), row.version, row.is_settled) for row in page.rows}
+        return {
+            row.uid: CurrentStatus(self.status_of(row), row.namespace, row.version, row.is_settled) for row in page.rows
+        }
 
     @override
     async def dry_run_bytes(self, prepared: PodlessDraft, check: ClusterCheck | None, sampler: Sampler) -> bytes:

@@ -60,6 +60,7 @@ class CurrentStatus:
     """The status view of an object at a version. `is_settled` says that it has ended and its objects change no more."""
 
     view: BaseModel
+    namespace: str
     version: int
     is_settled: bool
 

@@ -23,9 +23,13 @@ def any_length(parameter: str) -> str:
 
 
 def in_namespaces(first: int, column: str = "namespace") -> str:
-    """Return the condition that a namespace is in a set. `namespace_arguments` are its parameters, from `first` on."""
+    """Return the condition that a namespace is in a set. `namespace_arguments` are its parameters, from `first` on.
+
+    A former namespace (`app/db/former_namespaces.py`) is in the sets that have its name: the controller ends its jobs.
+    """
+    name = f"split_part({column}, '~', 1)"
     return (
-        f"(${first}::text[] IS NULL OR {column} = ANY(${first})) AND {column} <> ALL(${first + 1}::text[])"
+        f"(${first}::text[] IS NULL OR {name} = ANY(${first})) AND {name} <> ALL(${first + 1}::text[])"
         f" AND NOT starts_with({column}, 'kube-')"
     )
 

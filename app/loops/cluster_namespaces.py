@@ -1,15 +1,20 @@
-"""Follows the namespaces of the cluster and stores their names, so that requests to other namespaces are refused."""
+"""Follows the namespaces of the cluster and stores their names, so that requests to other namespaces are refused.
+
+It also notices that a namespace was created again, so that its tenants do not see the objects of the former one.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
+import structlog
 from typing_extensions import override
 
 from app.cancellation import TaskGroup, rounds
 from app.clock import Clock
 from app.db import cluster_namespaces
+from app.db.cluster_namespaces import NamespaceLife
 from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
 from app.domain.kubernetes.objects import Object
@@ -18,6 +23,8 @@ from app.k8s.codec import OBJECT, ListPage
 from app.k8s.reflector import Pace, Reflector, ResourceSource
 from app.k8s.resources import NAMESPACE
 from app.loops.leadership.lease import Leadership
+
+log = structlog.get_logger(__name__)
 
 CHECK_EVERY = 1.0  # seconds between two checks whether the last contact is too old
 
@@ -39,26 +46,32 @@ class NamespaceSource(ResourceSource[Object]):
         return page
 
 
-class _Names:
-    """A sink that has the names of all namespaces. `changed` is set when they change."""
+class _Lives:
+    """A sink that has all namespaces by name. `changed` is set when they change."""
 
     def __init__(self) -> None:
-        self.names: frozenset[str] = frozenset()
+        self.by_name: Mapping[str, NamespaceLife] = {}
         self.changed = asyncio.Event()
 
     def replaced(self, objects: Sequence[Object]) -> None:
-        self._set(frozenset(obj.metadata.name for obj in objects))
+        self._set({obj.metadata.name: _life(obj) for obj in objects})
 
     def applied(self, obj: Object) -> None:
-        self._set(self.names | {obj.metadata.name})
+        self._set({**self.by_name, obj.metadata.name: _life(obj)})
 
     def deleted(self, obj: Object) -> None:
-        self._set(self.names - {obj.metadata.name})
+        # Another namespace may have the name by now.
+        deleted = obj.metadata.name, obj.metadata.uid
+        self._set({name: life for name, life in self.by_name.items() if (name, life.uid) != deleted})
 
-    def _set(self, names: frozenset[str]) -> None:
-        if names != self.names:
-            self.names = names
+    def _set(self, lives: Mapping[str, NamespaceLife]) -> None:
+        if lives != self.by_name:
+            self.by_name = lives
             self.changed.set()
+
+
+def _life(obj: Object) -> NamespaceLife:
+    return NamespaceLife(obj.metadata.uid, obj.metadata.creation_timestamp or datetime.min.replace(tzinfo=UTC))
 
 
 class ClusterNamespaces:
@@ -78,8 +91,8 @@ class ClusterNamespaces:
         self._leadership = leadership
         self._clock = clock
         self._stale_after = timedelta(seconds=stale_after)
-        self._names = _Names()
-        self._reflector = Reflector(NamespaceSource(api, verify), self._names, clock, pace=Pace.within(stale_after))
+        self._lives = _Lives()
+        self._reflector = Reflector(NamespaceSource(api, verify), self._lives, clock, pace=Pace.within(stale_after))
 
     async def run(self) -> None:
         """Follow the namespaces until cancelled.
@@ -93,9 +106,9 @@ class ClusterNamespaces:
 
     async def _store_changes(self) -> None:
         # Differs from all that is known, so that the names that a former controller stored are replaced at once.
-        stored: frozenset[str] | None = frozenset()
+        stored: Mapping[str, NamespaceLife] | None = {}
         for _ in rounds():
-            self._names.changed.clear()
+            self._lives.changed.clear()
             known = self._known()
             if known != stored:
                 with suppress(DatabaseUnavailable):  # the next iteration tries again
@@ -103,15 +116,20 @@ class ClusterNamespaces:
                     stored = known
             with suppress(TimeoutError):
                 async with asyncio.timeout(CHECK_EVERY):
-                    await self._names.changed.wait()
+                    await self._lives.changed.wait()
 
-    def _known(self) -> frozenset[str] | None:
-        """Return the names, or None if they were never read, may not be read or may be outdated."""
+    def _known(self) -> Mapping[str, NamespaceLife] | None:
+        """Return the namespaces, or None if they were never read, may not be read or may be outdated."""
         contact = self._reflector.last_contact
         if contact is None or self._clock.now() - contact > self._stale_after:
             return None
         # Every cluster has namespaces.
-        return self._names.names or None
+        return self._lives.by_name or None
 
-    async def _store(self, names: frozenset[str] | None) -> None:
-        await cluster_namespaces.store(self._db, self._leadership.lease, names)
+    async def _store(self, lives: Mapping[str, NamespaceLife] | None) -> None:
+        lease = self._leadership.lease
+        # Before a new name is accepted for submissions, so that no tenant of it sees the objects of the former one.
+        if lives is not None:
+            for name in await cluster_namespaces.bind(self._db, lease, lives, self._clock.now()):
+                log.warning("namespaces.created_again", namespace=name)
+        await cluster_namespaces.store(self._db, lease, lives)

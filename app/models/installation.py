@@ -3,6 +3,7 @@
 from sqlalchemy import Column, Float, LargeBinary, Table
 
 from app.models.base import (
+    json_column,
     metadata,
     number_column,
     optional_json_column,
@@ -62,5 +63,10 @@ heartbeats = Table(
 )
 """The last contact of the controller with the cluster, its state and its load. One row."""
 
-cluster_namespaces = Table("cluster_namespaces", metadata, *singleton_key(), optional_json_column("names"))
-"""The names of all namespaces of the cluster; null while the controller does not know them. One row."""
+cluster_namespaces = Table(
+    "cluster_namespaces", metadata, *singleton_key(), optional_json_column("names"), json_column("uids", "{}")
+)
+"""The names of all namespaces of the cluster; null while the controller does not know them. One row.
+
+`uids` are the last known uids by name, also of deleted namespaces whose objects are stored.
+"""

@@ -70,3 +70,30 @@ async def test_the_namespaces_of_another_cluster_are_not_known(harness: Harness)
     except* WrongCluster:
         pass
     assert await cluster_namespaces.exists(harness.db, harness.namespace) is not True
+
+
+async def test_a_job_of_a_namespace_that_is_created_again_ends_and_creates_nothing_in_the_new_one(
+    harness: Harness,
+) -> None:
+    path = f"/api/v1/namespaces/{harness.namespace}"
+    former = f"{harness.namespace}~{(await harness.kube.get(path)).ok()['metadata']['uid']}"
+    async with following(harness), harness.reconciling():
+        await known(harness, harness.namespace, as_=True)
+        uid = await harness.submit(replicas=1)
+        await harness.pods_until(lambda found: len(found) == 1)
+        # The creation of a namespace is known by the second.
+        async with harness.db.begin() as connection:
+            await connection.execute("UPDATE jobs SET created_at = created_at - interval '2 s' WHERE uid = $1", uid)
+        (await harness.kube.delete(path)).ok()
+        await known(harness, harness.namespace, as_=False)
+        await until(lambda: created_again(harness, path), within=WITHIN)
+        await harness.job_until(uid, lambda job: job.namespace == former)
+        harness.queue.add(str(uid))
+        job = await harness.job_until(uid, lambda job: job.recorded.status.gone_at)
+    assert job.recorded.status.phase.is_terminal
+    assert await harness.pods() == {}
+
+
+async def created_again(harness: Harness, path: str) -> bool:
+    answer = await harness.kube.post("/api/v1/namespaces", {"metadata": {"name": path.rpartition("/")[2]}})
+    return answer.status == 201

@@ -78,7 +78,8 @@ def event_loader(resource: Resource) -> EventLoader:
                 found[event.job_uid].is_settled and found[event.job_uid].version <= event.version,
             )
             for event in events
-            if event.job_uid in found
+            # The object may have moved to a former namespace since the event.
+            if event.job_uid in found and found[event.job_uid].namespace == event.namespace
         ]
 
     return load

@@ -43,4 +43,12 @@ class NamespaceSet:
         return sorted(self.never)
 
 
+def former_name(namespace: str, uid: str) -> str:
+    """Return the name under which objects of a namespace are stored after another one has got its name.
+
+    No namespace of Kubernetes can have this name, so no token and no group can be granted it.
+    """
+    return f"{namespace}~{uid}"
+
+
 EVERY_NAMESPACE: Final = NamespaceSet()

@@ -1,0 +1,85 @@
+"""Moves the stored objects of a namespace that was deleted and created again to a name that no tenant can be granted.
+
+    namespace team-a with the uid 1 ─▶ deleted ─▶ team-a with the uid 2 ─▶ objects of the first one: `team-a~1`
+
+Access, lists, counts, streams and the uniqueness of names all depend on the namespace of an object, so this one change
+concerns all of them. `~` is in no name of Kubernetes. Only callers with all namespaces see such objects.
+"""
+
+from datetime import datetime
+from typing import Final
+
+from app.db.engine import Connection
+from app.db.feed import changes
+from app.db.jobs.pod_room import append
+from app.domain.access.actors import CONTROLLER
+from app.domain.access.namespaces import former_name
+from app.domain.kinds.registry import PODLESS_KINDS
+
+REASON: Final = "the namespace was deleted and created again"
+
+# Nothing reconciles the others, so they are gone at once.
+_WITH_OBJECTS: Final = [kind.kind for kind in PODLESS_KINDS.values() if kind.has_objects]
+
+_UIDS: Final = """
+SELECT uid FROM jobs WHERE namespace = $1 AND created_at < $2
+UNION ALL SELECT uid FROM samples WHERE namespace = $1 AND created_at < $2
+"""
+_NAMES: Final = "UPDATE names SET namespace = $2 WHERE job_uid = ANY($1::uuid[])"
+# The pods of a live job are gone with the namespace. The job must not create others in the new one.
+_JOBS: Final = """
+UPDATE jobs
+SET namespace = $2, version = version + 1,
+    remove_requested_at = CASE WHEN quiet THEN remove_requested_at ELSE COALESCE(remove_requested_at, $3) END,
+    cancel_requested_at = CASE WHEN finished_at IS NULL THEN COALESCE(cancel_requested_at, $3)
+                               ELSE cancel_requested_at END,
+    cancel_requested_by = CASE WHEN finished_at IS NULL THEN COALESCE(cancel_requested_by, $4)
+                               ELSE cancel_requested_by END,
+    cancel_requested_by_id = CASE WHEN finished_at IS NULL THEN COALESCE(cancel_requested_by_id, $5)
+                                  ELSE cancel_requested_by_id END,
+    cancel_reason = CASE WHEN finished_at IS NULL THEN COALESCE(cancel_reason, $6) ELSE cancel_reason END,
+    intent_version = intent_version + (NOT quiet)::int,
+    intent_at = CASE WHEN quiet THEN intent_at ELSE $3 END
+WHERE uid = ANY($1::uuid[])
+RETURNING uid, version, CASE WHEN finished_at IS NULL THEN planned_pods ELSE 0 END AS pods
+"""
+_SAMPLES: Final = """
+UPDATE samples
+SET namespace = $2, version = version + 1,
+    delete_requested_at = COALESCE(delete_requested_at, $3), delete_requested_by = COALESCE(delete_requested_by, $4),
+    delete_requested_by_id = COALESCE(delete_requested_by_id, $5),
+    intent_version = intent_version + (gone_at IS NULL)::int,
+    intent_at = CASE WHEN gone_at IS NULL AND kind = ANY($6::text[]) THEN $3 END,
+    gone_at = CASE WHEN kind = ANY($6::text[]) THEN gone_at ELSE COALESCE(gone_at, $3) END
+WHERE uid = ANY($1::uuid[])
+RETURNING uid, version, kind
+"""
+_ENTRIES: Final = "UPDATE job_events SET namespace = $2 WHERE job_uid = ANY($1::uuid[])"
+# Streams of the former namespace continue at no position, and what processes keep in memory of it is not used.
+_NEW_EPOCH: Final = "UPDATE feed SET epoch = epoch + 1"
+
+
+async def move(connection: Connection, namespace: str, uid: str, *, created_before: datetime, at: datetime) -> int:
+    """Move the objects of the namespace with this uid that were stored before this time. Return their number.
+
+    Live jobs are cancelled, and what they and sample sets have in the cluster is removed.
+    """
+    uids = [row["uid"] for row in await connection.fetch(_UIDS, namespace, created_before)]
+    if not uids:
+        return 0
+    former = former_name(namespace, uid)
+    # Names before rows, as in every transaction.
+    await connection.execute(_NAMES, uids, former)
+    actor = (CONTROLLER.name, CONTROLLER.id)
+    jobs = await connection.fetch(_JOBS, uids, former, at, *actor, REASON)
+    samples = await connection.fetch(_SAMPLES, uids, former, at, *actor, _WITH_OBJECTS)
+    pods = sum(row["pods"] for row in jobs)
+    await append(connection, namespace, -pods)
+    await append(connection, former, pods)
+    await connection.execute(_ENTRIES, uids, former)
+    await connection.execute(_NEW_EPOCH)
+    await changes.announce(connection, changes.REMOVED, [(former, row["uid"], row["version"]) for row in jobs])
+    for row in samples:
+        version = (former, row["uid"], row["version"])
+        await changes.announce(connection, changes.DELETED, [version], resource=PODLESS_KINDS[row["kind"]].resource)
+    return len(uids)
