@@ -19,6 +19,8 @@ from app.db.feed import entries
 from app.db.jobs import controller
 from app.domain.access.credentials import credential_of
 from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
+from app.domain.cache.specs.limits import CacheLimits
+from app.domain.cache.specs.source_limits import SourceLimits
 from app.domain.dialects.base import Limits
 from app.domain.plan import Rank
 from app.domain.planning import Planner
@@ -36,6 +38,7 @@ from app.services.oidc.settings import OidcSettings
 from app.services.oidc.token_access import token_access
 from app.services.settings import LongRequestLimits
 from app.services.system import Check
+from app.settings.development import dev_defaults
 from tests.support.bearer import free_name
 from tests.support.waiting import until
 
@@ -164,6 +167,8 @@ async def running_gateway(
         sign_in=sign_in,
         log_reader=log_reader,
         namespaces=namespaces,
+        # As `jobgate dev`, whose examples have their data there.
+        cache_limits=CacheLimits(namespace="", sources=SourceLimits(directories=dev_defaults()["file_directories"])),
         long_request_limits=long_requests or LongRequestLimits(),
     )
     listening = bind("127.0.0.1", 0)
