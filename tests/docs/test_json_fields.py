@@ -60,11 +60,13 @@ EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
     ("docs/api.md", "nativeStatus.profilings"): "what pods of a DIJob report, in a status that OpenAPI leaves open",
     ("docs/api.md", "event"): "a field of the lines of a stream, which have no schema",
     ("docs/api.md", "line"): "a field of the lines of a merged log, which have no schema",
+    ("docs/api.md", "restartPolicyRules"): _OF_KUBERNETES,
     ("docs/cli.md", "pyhton3"): "the typing error of the session",
     **{
         ("docs/client.md", name): "a name of the Python library"
         for name in ("client.jobs", "client.sample_jobs", "client.sample_sets", "jobgate.client")
     },
+    ("docs/dashboard.md", "notices.txt"): "the name of a built file",
     ("docs/elasticity.md", "hosts"): "a field of the file hosts.json",
     ("docs/embedded-cluster.md", "csi.juicefs.com"): "the name of a CSI driver",
     ("docs/embedded-cluster.md", "spec.mountOptions"): _OF_KUBERNETES,
@@ -87,6 +89,9 @@ EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
     ("docs/observability.md", "lease.acquired"): "the name of a log line",
     ("docs/observability.md", "server.address"): "an attribute of a span",
     ("docs/observability.md", "server.port"): "an attribute of a span",
+    ("docs/migration.md", "networkPolicy.controllerFrom"): "a value of the Helm chart",
+    ("docs/migration.md", "networkPolicy.metricsFrom"): "a value of the Helm chart",
+    ("docs/operations.md", "minio.storage.svc"): "the name of a host",
     ("docs/operations.md", "database.stuck_sessions_ended"): "the name of a log line",
     ("docs/operations.md", "controller.lease_given_away"): "the name of a log line",
     ("docs/sdks.md", "event"): "a field of a server-sent event",
