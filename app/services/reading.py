@@ -17,6 +17,7 @@ from app.db.facets import Facets
 from app.db.group_read import GroupRead
 from app.db.history import HistoryRow
 from app.db.jobs import attempts, evidence, reads, replicas, scale_records
+from app.db.jobs.controller import sizes
 from app.db.jobs.evidence import EventPlace, StoredEvent
 from app.db.jobs.replicas import ReplicaFilter, StoredReplica
 from app.db.jobs.rows import STORED_JOBS, JobRow, JobSummary
@@ -44,6 +45,8 @@ _LISTS_AT_ONCE: Final = 3
 _MAX_WAITING: Final = 10_000
 # Seconds after which a client hears that the process is overloaded.
 _LIST_WAIT: Final = 10.0
+# Bytes of a page of whole objects and of the replicas of one large job on it, as records and as text.
+_PAGE_BYTES: Final = 24 * 1024 * 1024
 # Bytes of a summary, a row of history or an event with its message, as a record and as text.
 _ITEM_BYTES: Final = 4 * 1024
 # Bytes of a replica with a few ended attempts, as records and as text.
@@ -161,7 +164,7 @@ class Reader(ABC, Generic[Row]):
 
     async def page(self, where: Criteria, after: Cursor | None, limit: int) -> Page[Row]:
         """Return at most `limit` objects after the cursor, newest first. A short page may have a successor."""
-        await room_for(pages.PAGE_BYTES * DECODED)
+        await room_for(_PAGE_BYTES)
         async with self._lists.turn(caller()):
             return await pages.page(self._db, self._where, where, after=after, limit=limit)
 
@@ -218,7 +221,8 @@ class JobReader(Reader[JobRow]):
 
     async def whole(self, uid: UUID) -> tuple[JobRow, RelatedRows]:
         """Return a job with its related rows, read in one snapshot. Raise NotFound if there is none."""
-        await self._with_room(Address(uid=uid))
+        size = self._present((await sizes(self._db, [uid])).get(uid))
+        await room_for(size.manifest_bytes * DECODED + size.replicas * _REPLICA_BYTES)
         found = self._present(await reads.whole(self._db, uid))
         return found.row, RelatedRows(
             replicas=[stored.replica for stored in found.replicas],

@@ -11,9 +11,12 @@ import pytest
 import pytest_asyncio
 
 from app.db.engine import Database
+from app.domain.plan import Rank
+from app.domain.status.records import Attempt, Replica
+from app.domain.vocabulary import JobPhase, ReplicaPhase
 from app.models.jobs import jobs
 from tests.attack.victim import Victim, running_victim
-from tests.support.gateway import jobs_path, manifest
+from tests.support.gateway import Gateway, jobs_path, manifest, running_gateway
 from tests.support.postgres import fresh_database
 from tests.support.raw_http import PATIENCE, Connection, request
 from tests.support.waiting import until
@@ -25,6 +28,7 @@ MIB: Final = 2**20
 MOST_BYTES: Final = 300 * MIB
 CLIENTS: Final = 300
 JOBS: Final = 200
+REPLICAS: Final = 10_000
 _COLUMNS: Final = [column.name for column in jobs.columns if column.computed is None]
 _CHANGED: Final = {
     "uid": "gen_random_uuid()",
@@ -50,6 +54,14 @@ def large_job() -> dict[str, Any]:
     return job
 
 
+async def store_wide_job(gateway: Gateway) -> None:
+    """Store a job with many replicas, as a controller does."""
+    uid = (await gateway.submit("wide", replicas=REPLICAS))["uid"]
+    replicas = [Replica(key=Rank("worker", rank), attempt=Attempt(number=1)) for rank in range(REPLICAS)]
+    aggregate = dict.fromkeys(ReplicaPhase, 0) | {ReplicaPhase.CREATING: REPLICAS}
+    await gateway.conclude(uid, {"phase": JobPhase.CREATING, "aggregate": aggregate}, replicas=replicas)
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def victim(
     postgres_server_url: str, database_template: str, tmp_path_factory: pytest.TempPathFactory
@@ -68,6 +80,8 @@ async def victim(
         async with db.read() as connection:
             await connection.execute("SET statement_timeout = 0")
             await connection.execute(_COPY)
+        async with running_gateway(url) as gateway:
+            await store_wide_job(gateway)
         await db.close()
         yield running
 
@@ -77,6 +91,9 @@ READS: Final = {
     "summaries": "/api/v1/jobs?pageSize=500&view=summary",
     "facets": "/api/v1/jobs/counts",
     "a job": jobs_path("team", "large"),
+    "a wide job": jobs_path("team", "wide"),
+    "a list with a wide job": "/api/v1/jobs?name=wide",
+    "wide replicas": jobs_path("team", "wide", "replicas") + "?pageSize=500",
     "manifests": jobs_path("team", "large", "manifests") + "?pageSize=500",
     "posted manifest": jobs_path("team", "large", "posted-manifest"),
     "replicas": jobs_path("team", "large", "replicas") + "?pageSize=500",
