@@ -228,7 +228,7 @@ class HostsPlan:
 class JobPlan:
     """The plan of one job. `rules` are evaluated in order, and the first that holds ends the job.
 
-    `fails_when_success_is_impossible` ends a job without failure rules once no success rule can hold any more. With
+    `fails_when_success_is_impossible` ends a job once no success rule can hold any more. With
     `suspends_rules` (debug mode), only a cancel or a deadline ends the job. `spare_pods` are names of pods that the job
     may need when it grows; no other job can use them. `missing_scheduler` is the requested scheduler if this cluster
     does not have it; the default one is used instead. `main_container` is the container whose end is the end of a

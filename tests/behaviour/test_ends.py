@@ -75,10 +75,13 @@ async def test_without_rules_all_replicas_must_succeed(jobs: Jobs, script: str, 
     assert (await jobs.status("implied"))["reason"] == reason
 
 
-async def test_rules_that_can_never_hold_end_a_job_whose_replicas_have_all_ended(jobs: Jobs) -> None:
-    tasks = [task("exit 1", "chief"), task("exit 0")]
-    await jobs.submit(job("stuck", *tasks, successRules=[{"chief": [0]}], failureRules=[{"chief": [0], "worker": [0]}]))
-    assert (await jobs.until("stuck", "Failed"))["reason"] == "NoRuleFulfilled"
+async def test_a_job_that_can_no_longer_succeed_fails_although_no_failure_rule_holds(jobs: Jobs) -> None:
+    """Its workers would hold their resources until somebody cancels it."""
+    tasks = [task("exit 1", "master"), task("exec sleep 600")]
+    await jobs.submit(job("stuck", *tasks, successRules=[{"master": [0]}], failureRules=[{"worker": [0]}]))
+    status = await jobs.until("stuck", "Failed")
+    assert status["reason"] == "SuccessImpossible"
+    assert "master[0]" in status["message"]
 
 
 async def test_debug_pods_do_nothing_and_no_rule_ends_them(jobs: Jobs) -> None:

@@ -41,8 +41,9 @@ def replica(rank: int, phase: ReplicaPhase, restarts: int = 0, *containers: Obse
     init = ObservedContainer(name="fetch", state="terminated", init=True, exit_code=0)
     attempt = Attempt(number=restarts + 1, pod_uid=f"uid-{rank}", phase=phase, containers=(init, *containers))
     if phase is ReplicaPhase.FAILED:
-        attempt = replace(attempt, outcome=Outcome.FAILED)
-    return Replica(key=Rank("worker", rank), attempt=attempt, restarts=restarts)
+        attempt = replace(attempt, outcome=Outcome.FAILED, exit_code=containers[0].exit_code)
+    is_settled = phase is ReplicaPhase.FAILED
+    return Replica(key=Rank("worker", rank), attempt=attempt, restarts=restarts, settled=is_settled)
 
 
 RUNNING = StatusFacts(
@@ -153,23 +154,23 @@ def ends(status: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
             JobPhase.FAILED,
             Reason.SUCCESS_IMPOSSIBLE,
             "no success rule can be fulfilled any more",
-            ("False", "Failed", "no success rule can be fulfilled any more"),
+            ("True", "Failed", "no success rule can be fulfilled any more"),
             ("True", "Failed", "no success rule can be fulfilled any more"),
         ),
         (
             JobPhase.TIMED_OUT,
             Reason.DEADLINE_EXCEEDED,
             "too long",
-            ("False", "DeadlineExceeded", "too long"),
+            ("True", "DeadlineExceeded", "too long"),
             ("True", "DeadlineExceeded", "too long"),
         ),
-        (JobPhase.CANCELLED, "Cancelled", "by me", ("False", "Cancelled", "by me"), ("True", "Cancelled", "by me")),
+        (JobPhase.CANCELLED, "Cancelled", "by me", ("True", "Cancelled", "by me"), ("True", "Cancelled", "by me")),
         (JobPhase.RUNNING, "", "", ("False", "-", ""), ("False", "-", "")),
         (
             JobPhase.FAILED,
             Reason.REFUSED_BY_CLUSTER,
             "webhook says failureRules[99]",
-            ("False", "Failed", "webhook says failureRules[99]"),
+            ("True", "Failed", "webhook says failureRules[99]"),
             ("True", "Failed", "webhook says failureRules[99]"),
         ),
     ],

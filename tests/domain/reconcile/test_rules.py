@@ -67,10 +67,21 @@ def test_a_rule_without_ranks_never_holds_and_makes_success_impossible(quantifie
     assert found.reason == Reason.SUCCESS_IMPOSSIBLE
 
 
-def test_a_job_with_failure_rules_is_not_ended_by_impossible_success() -> None:
+def test_impossible_success_ends_a_job_also_if_it_has_failure_rules() -> None:
     replicas = by_rank(ended(W0, FAILED), a_replica(W1))
-    plan = a_plan(rules=[success("worker0"), failure("worker1")], fails_when_success_is_impossible=False)
-    assert evaluate(plan, replicas) is None
+    rules = [success("worker0"), failure("worker1")]
+    found = evaluate(a_plan(rules=rules), replicas)
+    assert found is not None
+    assert (found.phase, found.reason) == (JobPhase.FAILED, Reason.SUCCESS_IMPOSSIBLE)
+    # The kinds whose upstream controllers define all ends have no such rule.
+    assert evaluate(a_plan(rules=rules, fails_when_success_is_impossible=False), replicas) is None
+
+
+def test_a_declared_rule_comes_before_impossible_success() -> None:
+    replicas = by_rank(ended(W0, FAILED), a_replica(W1))
+    found = evaluate(a_plan(rules=[success("worker0"), failure("worker0", name="failureRules[0]")]), replicas)
+    assert found is not None
+    assert found.reason == Reason.RULE_FULFILLED
 
 
 @pytest.mark.parametrize("outcome", [Outcome.SUCCEEDED, Outcome.FAILED, Outcome.DISRUPTED, Outcome.STOPPED])

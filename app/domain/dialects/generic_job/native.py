@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -10,12 +10,13 @@ from app.domain.dialects.base import StatusFacts
 from app.domain.dialects.generic_job.plan import replica_name
 from app.domain.dialects.generic_job.spec import GenericJobSpec
 from app.domain.plan import Rank
-from app.domain.status.failures import cause_of
+from app.domain.status.failures import cause_of, earliest_failure
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Condition, JobStatus, Replica
 from app.domain.vocabulary import COUNTERS, ConditionType, JobPhase, Reason
 
 NO_REASON: Final = "-"
+_FAILED: Final = "Failed"
 _PHASES: Final[Mapping[JobPhase, str]] = {
     JobPhase.QUEUED: "Pending",
     JobPhase.CREATING: "Pending",
@@ -40,8 +41,6 @@ _CONDITIONS: Final = (
     ConditionType.PAUSED,
 )
 _ENDS: Final = frozenset({ConditionType.COMPLETED, ConditionType.FAILED})
-# The others have the reason "-", whatever their status is.
-_WITH_REASON: Final = frozenset({ConditionType.REPLICA_FAILURE, ConditionType.PAUSED})
 # The message of a fulfilled rule begins with the name of the rule, see `_fulfilled` in reconcile/rules.py.
 _RULE: Final = re.compile(r"(success|failure)Rules\[([0-9]+)\]")
 
@@ -54,7 +53,11 @@ def native_status(spec: GenericJobSpec, job: str, facts: StatusFacts) -> dict[st
         "tasks": [_task(job, item.type, item.replicas, replicas) for item in spec.replica_specs],
         "phase": native_phase(facts.status),
         "aggregate": {counter: facts.status.aggregate.get(phase, 0) for phase, counter in COUNTERS.items()},
-        "conditions": [_condition(spec, kind, recorded.get(kind), facts.status, submitted) for kind in _CONDITIONS],
+        "conditions": [
+            _condition(spec, kind, recorded.get(kind), facts.status, submitted)
+            | (_replica_failure(job, facts.replicas) if kind is ConditionType.REPLICA_FAILURE else {})
+            for kind in _CONDITIONS
+        ],
     }
 
 
@@ -87,7 +90,7 @@ def _replica(name: str, replica: Replica | None) -> dict[str, Any]:
 
 
 def _container(container: ObservedContainer) -> dict[str, Any]:
-    shown: dict[str, Any] = {"name": container.name, "state": container.state}
+    shown: dict[str, Any] = {"name": container.name, "state": container.state.capitalize()}
     if container.state == "terminated":
         shown["exitCode"] = container.exit_code
     return shown
@@ -106,7 +109,9 @@ def _condition(
         status, reason, message = found.status, NO_REASON, found.message
     if kind in _ENDS and job.phase.is_terminal:
         status, reason, message = _end(spec, kind, job)
-    elif found is not None and kind in _WITH_REASON and status == "True":
+    elif kind is ConditionType.RUNNING and native_phase(job) == _FAILED:
+        status, reason = "False", _FAILED
+    elif found is not None and kind is ConditionType.PAUSED and status == "True":
         reason = found.reason
     return {
         "type": str(kind),
@@ -120,12 +125,23 @@ def _condition(
 def _end(spec: GenericJobSpec, kind: ConditionType, status: JobStatus) -> tuple[str, str, str]:
     """Return status, reason and message of Completed or Failed at the end of a job.
 
-    Deadline and cancel are failures.
+    Every end completes a job, so that a client that waits for Completed sees failures too: TensorStack's manual of
+    2024-09 (API page of GenericJob). Deadline and cancel are failures.
     """
     succeeded = status.phase == JobPhase.SUCCEEDED
     reason = str(status.phase) if status.phase in (JobPhase.SUCCEEDED, JobPhase.FAILED) else status.reason
-    holds = succeeded == (kind == ConditionType.COMPLETED)
+    holds = kind == ConditionType.COMPLETED or not succeeded
     return ("True" if holds else "False"), reason, _message(spec, status, succeeded=succeeded)
+
+
+def _replica_failure(job: str, replicas: Sequence[Replica]) -> dict[str, str]:
+    """Return reason and message of ReplicaFailure in the words of upstream, which name the pod that failed first."""
+    if (failed := earliest_failure(replicas)) is None:
+        return {}
+    pod, code = replica_name(job, failed.key.task, failed.key.rank), failed.attempt.exit_code
+    if code is None:
+        return {"reason": "ErrorInPod", "message": f"Pod[{pod}] failed: {failed.attempt.reason}"}
+    return {"reason": "ErrorInPod", "message": f"Pod[{pod}] exited with error code {code}"}
 
 
 def _message(spec: GenericJobSpec, status: JobStatus, *, succeeded: bool) -> str:

@@ -48,16 +48,13 @@ def scope_of(spec: GenericJobSpec, job: str) -> Scope:
 
 
 def plan_job(spec: GenericJobSpec, manifest: Manifest, identity: JobIdentity, *, resumed: bool, site: Site) -> JobPlan:
-    """Return the plan of an accepted spec.
-
-    A job without failure rules fails once none of its success rules can hold any more. Upstream would never end it.
-    """
+    """Return the plan of an accepted spec."""
     queueing = spec.scheduler.t9k_scheduler if spec.scheduler else None
     return JobPlan(
         identity=identity,
         tasks=_tasks(spec, identity.name, resumed=resumed, site=site),
         rules=_rules(spec),
-        fails_when_success_is_impossible=not spec.failure_rules,
+        fails_when_success_is_impossible=True,
         gang=_gang(spec, queueing, identity.name, site) if queueing else None,
         clean_up=CleanUpPolicy(spec.clean_up_policy),
         paused=spec.run_mode.pause.enabled,
