@@ -11,16 +11,14 @@ jobgate visible until this code releases it, so creating the pod of such an atte
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime
 
 from app.domain.plan import RestartPlan, RetryableExits
 from app.domain.reconcile.timing import Timing
 from app.domain.status.observed import ObservedPod
-from app.domain.status.records import Attempt, JobStatus, Recorded, Replica
+from app.domain.status.records import Attempt, Recorded, Replica
 from app.domain.vocabulary import (
     BudgetScope,
     Evidence,
-    JobPhase,
     Outcome,
     Reason,
     ReplicaPhase,
@@ -138,14 +136,17 @@ def _outcome(attempt: Attempt, pod: ObservedPod) -> Outcome:
 class Budget:
     """The restart limits of a job in one reconcile.
 
-    If the limit is one of the whole job, replicas that fail while the job restarts belong to that restart, except pods
-    that were created during it. `charged` says that this reconcile has charged a new restart.
+    If the limit is one of the whole job, replicas that fail while the job restarts belong to that restart. `charged`
+    says that this reconcile has charged a new restart.
+
+    Invariant: with such a limit, no replica restarts more often than its job. So a replica that fails again and again
+    during a restart that lasts, because another replica cannot get a pod, does reach the limit.
     """
 
     def __init__(self, recorded: Recorded) -> None:
         self._recorded = recorded.replicas
         self._job_restarts = recorded.status.restarts
-        self._restarted_at = _restarting_since(recorded.status)
+        self._restarting = _is_restarting(recorded)
         self.charged = False
 
     def grants(self, replica: Replica, plan: RestartPlan) -> bool:
@@ -154,10 +155,10 @@ class Budget:
         if self._was_granted(replica):
             return True
         # The replicas of a failed job end one after another, and their ends must not be charged as several restarts.
-        joins = plan.scope is BudgetScope.JOB and self._belongs_to_restart(replica.attempt)
-        if joins:
+        of_job = plan.scope is BudgetScope.JOB
+        if of_job and self._restarting and replica.restarts < self._job_restarts:
             return True
-        spent = self._job_restarts if plan.scope is BudgetScope.JOB else replica.restarts
+        spent = self._job_restarts if of_job else replica.restarts
         granted = plan.limit is None or spent < plan.limit
         self.charged |= granted
         return granted
@@ -166,20 +167,22 @@ class Budget:
         before = self._recorded.get(replica.key)
         return before is not None and not before.settled and _same_end(before.attempt, replica.attempt)
 
-    def _belongs_to_restart(self, attempt: Attempt) -> bool:
-        since, created = self._restarted_at, attempt.created_at
-        return since is not None and created is not None and created < since
-
 
 def _same_end(before: Attempt, after: Attempt) -> bool:
     return before.number == after.number and before.outcome is not None
 
 
-def _restarting_since(status: JobStatus) -> datetime | None:
-    # A restart because of a disruption is not charged, so failures during it cannot belong to a charged one.
-    if status.phase is not JobPhase.RESTARTING or status.reason != Reason.RESTARTING:
-        return None
-    return status.transitions[-1].at if status.transitions else None
+def _is_restarting(recorded: Recorded) -> bool:
+    """Return whether the job is in a restart after a failure, which lasts until every replica has a pod again.
+
+    A restart because of a disruption is not charged, so failures during it cannot belong to a charged one.
+    """
+    status = recorded.status
+    if status.reason == Reason.RESTARTING:
+        return not status.is_restored
+    # The reason of a resize or a resume hides that a failed replica waits for its next pod.
+    failed = (recorded.replicas.get(one.key) for one in status.crashed if one.outcome is Outcome.FAILED)
+    return any(replica is not None and replica.lacks_pod for replica in failed)
 
 
 def settle(replica: Replica, plan: RestartPlan, budget: Budget, timing: Timing) -> Replica:

@@ -85,6 +85,11 @@ class Replica:
     def phase(self) -> ReplicaPhase:
         return self.attempt.phase
 
+    @property
+    def lacks_pod(self) -> bool:
+        """Whether the replica is between two attempts."""
+        return self.attempt.pod_uid is None or self.attempt.outcome is not None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
@@ -231,6 +236,12 @@ class JobStatus:
     still_running: int = 0
     anchors: tuple[str, ...] = ()
     warnings: tuple[JobWarning, ...] = ()
+
+    @property
+    def is_restored(self) -> bool:
+        """Whether every replica got a pod again in the restart or resize that is in progress."""
+        since = self.transitions[-1].at if self.transitions else None
+        return since is not None and self.restored_at is not None and self.restored_at >= since
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

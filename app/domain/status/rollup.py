@@ -114,7 +114,7 @@ def _before_the_first_run(
     total = sum(counts.values())
     creating, waiting = counts[ReplicaPhase.CREATING], counts[ReplicaPhase.CREATING] + counts[ReplicaPhase.PENDING]
     phase = JobPhase.CREATING if creating == total else JobPhase.PENDING
-    gone = [failure for key, failure in crashed.items() if _lacks_pod(replicas[key])]
+    gone = [failure for key, failure in crashed.items() if replicas[key].lacks_pod]
     if gone:
         failed = any(failure.outcome is Outcome.FAILED for failure in gone)
         others = f"; others yet to start: {waiting - len(gone)}" if waiting > len(gone) else ""
@@ -155,11 +155,6 @@ def _faults(faults: Sequence[JobPendingReason]) -> str:
     if not faults:
         return ""
     return f"; {sum(one.count for one in faults)} with a fault: {faults[0].code}: {faults[0].message}"
-
-
-def _lacks_pod(replica: Replica) -> bool:
-    """Return whether the replica is between two attempts."""
-    return replica.attempt.pod_uid is None or replica.attempt.outcome is not None
 
 
 def _crash_list(crashed: Mapping[Rank, ReplicaFailure]) -> str:

@@ -1,5 +1,7 @@
 """What becomes of a DIJob's pods: which of them are replaced, what they make of the job, which are left at its end."""
 
+from datetime import datetime, timedelta
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -89,6 +91,49 @@ def test_a_pod_that_fails_before_the_job_first_ran_restarts_it() -> None:
         life.world.advance(5)
     phases.append(life.run()["phase"])
     assert list(dict.fromkeys(phases)) == ["Restarting", "Starting", "Running"]
+
+
+@pytest.mark.parametrize("first_run", [True, False])
+@pytest.mark.parametrize("lasts", [[0, 1, 2, 3], [3, 2, 1, 0], [2, 2, 2, 2], [5, 5, 6, 9]])
+def test_pods_that_always_fail_one_after_another_use_up_the_limit_together(
+    lasts: list[int], *, first_run: bool
+) -> None:
+    """Each pod runs `sleep <seconds>; exit 1`. Every one of them restarts as often as the job."""
+    life = Life(accept(a_manifest(a_task(type="collector", replicas=4), backoffLimit=3)))
+    life.world.reconcile()
+    if first_run:
+        life.kubelets(RUNNING)
+    life.world.reconcile()
+    began: dict[str, datetime] = {}
+    shown = []
+    for _ in range(300):
+        for pod in [pod for pod in life.world.pods.values() if not (pod.deleting or pod.ended)]:
+            bring(life, pod.key, RUNNING)
+            since = began.setdefault(pod.uid, life.world.now)
+            if life.world.now >= since + timedelta(seconds=lasts[pod.key.rank]):
+                pod.end(1, life.world.now)
+        for _ in range(3):
+            life.world.reconcile()
+        shown.append(life.status())
+        if shown[-1]["phase"] == "Failed":
+            break
+        life.world.advance(1)
+    assert shown[-1]["phase"] == "Failed"
+    counted = [restarts for restarts, _ in groupby(step["restarts"] for step in shown)]
+    assert counted in ([0, 1, 2, 3], [1, 2, 3]), "the first status can have the first restart"
+    attempts = {key.rank: one.attempt.number for key, one in life.world.recorded.replicas.items()}
+    assert attempts == dict.fromkeys(range(4), 4)
+
+
+def test_a_failure_is_part_of_a_restart_only_until_all_pods_are_created_again() -> None:
+    """As in upstream, where a job that is Starting again restarts once more, however many of its pods failed."""
+    life = a_life(backoffLimit=2)
+    life.run()
+    bring(life, FIRST, 1)
+    assert life.then("a collector has failed, and its next pod was created")["phase"] == "Starting"
+    bring(life, LEARNER, 1)
+    bring(life, SECOND, 1)
+    assert life.then("the other two have failed")["restarts"] == 2
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from app.domain.plan import RetryableExits
 from app.domain.reconcile.lifecycle import NO_POD, NODE_LOST_WARNING, Budget, settle, track
 from app.domain.reconcile.timing import Timing
+from app.domain.status.failures import failure_of
 from app.domain.status.observed import ObservedContainer, ObservedPod
 from app.domain.status.records import Attempt, JobStatus, Replica, Transition
 from app.domain.vocabulary import (
@@ -204,18 +205,46 @@ def test_replicas_that_fail_together_are_one_restart_of_the_job(
     assert budget.charged is charged
 
 
+@pytest.mark.parametrize("phase", [JobPhase.CREATING, JobPhase.PENDING, JobPhase.RESTARTING])
+@pytest.mark.parametrize("created_at", [at(9), at(10), at(11)], ids=["old", "just now", "new"])
 @pytest.mark.parametrize(
-    ("created_at", "settled"), [(at(9), False), (at(10), True), (at(11), True)], ids=["old", "just now", "new"]
+    ("reason", "restored_at", "restarts", "joins"),
+    [
+        (Reason.RESTARTING, None, 0, True),
+        (Reason.RESTARTING, at(9), 0, True),  # that was an earlier restart
+        (Reason.RESTARTING, at(12), 0, False),
+        (Reason.RESTARTING, None, 1, False),  # it has failed in this restart before
+        (Reason.DISRUPTED, None, 0, False),
+    ],
 )
-def test_a_replica_that_fails_while_the_job_restarts_belongs_to_that_restart_unless_it_is_new(
-    created_at: datetime, *, settled: bool
+def test_a_replica_that_fails_before_all_have_pods_again_belongs_to_the_restart(
+    phase: JobPhase, created_at: datetime, reason: str, restored_at: datetime | None, restarts: int, *, joins: bool
 ) -> None:
-    replica = a_replica(W1, an_attempt(key=W1, outcome=Outcome.FAILED, created_at=created_at))
-    since = Transition(at=at(10), phase=JobPhase.RESTARTING, reason=Reason.RESTARTING, message="")
-    status = running_status(phase=JobPhase.RESTARTING, reason=Reason.RESTARTING, restarts=1, transitions=(since,))
-    budget = before(replica, status=status)
-    assert settle(replica, restarting(1, scope=BudgetScope.JOB), budget, Timing()).settled is settled
-    assert not budget.charged
+    replica = a_replica(W1, an_attempt(key=W1, outcome=Outcome.FAILED, created_at=created_at), restarts=restarts)
+    since = Transition(at=at(10), phase=phase, reason=reason, message="")
+    status = running_status(phase=phase, reason=reason, restarts=1, transitions=(since,), restored_at=restored_at)
+    for limit, settled in ((1, not joins), (2, False)):
+        budget = before(replica, status=status)
+        assert settle(replica, restarting(limit, scope=BudgetScope.JOB), budget, Timing()).settled is settled
+        assert budget.charged is (limit == 2 and not joins)
+
+
+@pytest.mark.parametrize("phase", [JobPhase.SCALING, JobPhase.RESUMING])
+@pytest.mark.parametrize(
+    ("outcome", "seen", "joins"),
+    [(Outcome.FAILED, False, True), (Outcome.FAILED, True, False), (Outcome.DISRUPTED, False, False)],
+)
+def test_a_resize_or_resume_does_not_hide_a_restart(
+    phase: JobPhase, outcome: Outcome, *, seen: bool, joins: bool
+) -> None:
+    """The other replica has failed and waits for its next pod."""
+    lost = failure_of(W0, an_attempt(outcome=outcome))
+    status = running_status(phase=phase, reason=phase, restarts=1, crashed=(lost,))
+    failed = ended(W1, Outcome.FAILED, settled=False)
+    ran = replace(failed, attempt=replace(failed.attempt, outcome=None))
+    other = a_replica(W0, an_attempt(2, seen=seen, phase=P.CREATING), restarts=1)
+    budget = Budget(a_record(status, ran, other))
+    assert settle(failed, restarting(1, scope=BudgetScope.JOB), budget, Timing()).settled is not joins
 
 
 def test_a_restart_that_was_granted_is_neither_charged_nor_refused_again() -> None:

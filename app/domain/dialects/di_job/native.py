@@ -81,7 +81,7 @@ def native_phase(status: JobStatus) -> str:
     found = _phase_of(status.phase, status.reason)
     if found == PENDING and status.initialized_at is not None:
         return STARTING
-    return STARTING if _is_restored(status) and found in (RESTARTING, RESCHEDULING) else found
+    return STARTING if status.is_restored and found in (RESTARTING, RESCHEDULING) else found
 
 
 def _phase_of(phase: JobPhase, reason: str) -> str:
@@ -92,12 +92,6 @@ def _phase_of(phase: JobPhase, reason: str) -> str:
         if reason == Reason.RESTARTING:
             return RESTARTING
     return _PHASES[phase]
-
-
-def _is_restored(status: JobStatus) -> bool:
-    """Return whether all pods were created again in the restart or resize that is in progress."""
-    of_now = status.transitions[-1].at if status.transitions else None
-    return of_now is not None and status.restored_at is not None and status.restored_at >= of_now
 
 
 def _steps(job: str, facts: StatusFacts) -> list[_Step]:
