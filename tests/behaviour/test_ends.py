@@ -39,7 +39,7 @@ async def test_a_failure_rule_ends_the_job_while_others_run(jobs: Jobs) -> None:
     assert status["message"] == f"{ended}; 1 replica of this job still runs"
     native = {item["type"]: item for item in (await jobs.job("failing"))["nativeStatus"]["conditions"]}
     assert (native["Failed"]["status"], native["Failed"]["reason"]) == ("True", "Failed")
-    assert (native["Completed"]["status"], native["Completed"]["reason"]) == ("False", "Failed")
+    assert (native["Completed"]["status"], native["Completed"]["reason"]) == ("True", "Failed")
 
 
 async def test_success_is_looked_at_before_failure(jobs: Jobs, gateway: GatewayProcess, tmp_path: Path) -> None:
