@@ -43,10 +43,10 @@ async def durability(url: str) -> str:
         await connection.close(timeout=10)
 
 
-async def new_token(url: str) -> str:
+async def new_token(url: str, name: str = "bench") -> str:
     db = await Database.open(url, pool_size=2)
     try:
-        _, secret = await tokens.create(db, name="bench", role="submitter", namespaces=["*"], now=SystemClock().now())
+        _, secret = await tokens.create(db, name=name, role="submitter", namespaces=["*"], now=SystemClock().now())
         return secret
     finally:
         await db.close()

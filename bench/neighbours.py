@@ -82,7 +82,7 @@ async def measure(arguments: argparse.Namespace, directory: Path) -> None:
         ours = await stack.enter_async_context(
             gateway(url, directory, postgres, role="api", token=await new_token(url))
         )
-        theirs = Target(name="other", port=ours.port, tls=False, token=await new_token(url), pids=ours.pids)
+        theirs = Target(name="other", port=ours.port, tls=False, token=await new_token(url, "other"), pids=ours.pids)
         neighbour = Neighbour(ours)
         connection = await Connection(ours).open()
         for number in range(arguments.jobs):
