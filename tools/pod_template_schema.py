@@ -21,7 +21,7 @@ INT32 = {"minimum": -(2**31), "maximum": 2**31 - 1}
 INT64 = {"minimum": -(2**63), "maximum": 2**63 - 1}
 PORT = {"minimum": 1, "maximum": 65535}
 MODE = {"minimum": 0, "maximum": 0o777}
-ID = {"minimum": 0, "maximum": 2**32 - 1}
+ID = {"minimum": 0, "maximum": 2**31 - 1}
 NATURAL = {"minimum": 0}
 POSITIVE = {"minimum": 1}
 WEIGHT = {"minimum": 1, "maximum": 100}
@@ -73,6 +73,30 @@ BOUNDS: dict[tuple[str, str], dict[str, Any]] = {
     ("PodSecurityContext", "runAsUser"): ID,
     ("PodSecurityContext", "runAsGroup"): ID,
     ("PodSecurityContext", "fsGroup"): ID,
+    ("PodSecurityContext", "supplementalGroups"): {"items": {"type": "integer", **ID}},
+    ("ObjectFieldSelector", "fieldPath"): NOT_EMPTY,
+    ("ResourceFieldSelector", "resource"): NOT_EMPTY,
+    ("DownwardAPIVolumeFile", "path"): NOT_EMPTY,
+    ("ServiceAccountTokenProjection", "path"): NOT_EMPTY,
+    ("NFSVolumeSource", "server"): NOT_EMPTY,
+    ("NFSVolumeSource", "path"): NOT_EMPTY,
+    ("CSIVolumeSource", "driver"): NOT_EMPTY,
+    ("FlexVolumeSource", "driver"): NOT_EMPTY,
+    ("ISCSIVolumeSource", "targetPortal"): NOT_EMPTY,
+    ("ISCSIVolumeSource", "iqn"): NOT_EMPTY,
+    ("GlusterfsVolumeSource", "endpoints"): NOT_EMPTY,
+    ("GlusterfsVolumeSource", "path"): NOT_EMPTY,
+    ("RBDVolumeSource", "monitors"): {"minItems": 1},
+    ("RBDVolumeSource", "image"): NOT_EMPTY,
+    ("CephFSVolumeSource", "monitors"): {"minItems": 1},
+    ("CinderVolumeSource", "volumeID"): NOT_EMPTY,
+    ("AzureFileVolumeSource", "secretName"): NOT_EMPTY,
+    ("AzureFileVolumeSource", "shareName"): NOT_EMPTY,
+    ("GCEPersistentDiskVolumeSource", "pdName"): NOT_EMPTY,
+    ("AWSElasticBlockStoreVolumeSource", "volumeID"): NOT_EMPTY,
+    ("VsphereVirtualDiskVolumeSource", "volumePath"): NOT_EMPTY,
+    ("PortworxVolumeSource", "volumeID"): NOT_EMPTY,
+    ("GitRepoVolumeSource", "repository"): NOT_EMPTY,
     ("ServiceAccountTokenProjection", "expirationSeconds"): {"minimum": 600, "maximum": 2**32},
     ("SleepAction", "seconds"): NATURAL,
     ("ConfigMapKeySelector", "key"): NOT_EMPTY,

@@ -25,7 +25,10 @@ _HOOK_HANDLERS = ("exec", "httpGet", "sleep", "tcpSocket")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodScope:
-    """Values that the checks of a pod's containers share. The checks add each host port to `host_ports`."""
+    """Values that the checks of a pod's containers share. The checks add each host port to `host_ports`.
+
+    As in the API server, init containers do not share it, also not those that run until the pod ends.
+    """
 
     volumes: frozenset[str]
     claims: frozenset[str]
@@ -162,8 +165,8 @@ def _check_ports(container: Mapping, here: str, problems: Problems, facts: PodSc
 
 
 def _check_host_port(port: Mapping, pointer: str, problems: Problems, facts: PodScope) -> None:
-    number = port.get("hostPort")
-    # For the API server, 0 is an absent port.
+    # For the API server, 0 is an absent port, and with hostNetwork an absent port is the containerPort.
+    number = port.get("hostPort") or (port.get("containerPort") if facts.host_network else None)
     if not isinstance(number, int) or isinstance(number, bool) or number == 0:
         return
     here = pointer_to(pointer, "hostPort")
@@ -172,7 +175,7 @@ def _check_host_port(port: Mapping, pointer: str, problems: Problems, facts: Pod
     # The API server compares the texts, so an absent hostIP differs from 0.0.0.0.
     taken = (text(port, "hostIP"), text(port, "protocol") or "TCP", number)
     if taken in facts.host_ports:
-        problems.add(here, "Duplicate", "another container of this pod has the same host port", "a port of its own")
+        problems.add(here, "Duplicate", "another port of this pod is the same host port", "a port of its own")
     facts.host_ports.add(taken)
 
 

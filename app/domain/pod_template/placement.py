@@ -1,11 +1,12 @@
 """Rules on where a pod may run: tolerations, affinity, topology spread."""
 
-from app.domain.errors import Problems, pointer_to
+from app.domain.errors import Problems, pointer_to, shorten
 from app.domain.kubernetes import names
-from app.domain.pod_template.reading import Mapping, items, mapping, text
+from app.domain.pod_template.reading import Mapping, items, mapping, text, texts
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_NODE_NAME = "metadata.name"  # the only field by which nodes are selected
 
 
 def check_placement(pod: Mapping, pointer: str, problems: Problems) -> None:
@@ -36,37 +37,88 @@ def _check_toleration(toleration: Mapping, here: str, problems: Problems) -> Non
 def _check_node_affinity(affinity: Mapping, pointer: str, problems: Problems) -> None:
     required = mapping(affinity.get(_REQUIRED))
     for term, here in items(required, "nodeSelectorTerms", pointer_to(pointer, _REQUIRED)):
-        _check_expressions(term, here, problems)
+        _check_node_term(term, here, problems, checks_values=True)
     for weighted, here in items(affinity, _PREFERRED, pointer):
-        _check_expressions(mapping(weighted.get("preference")), pointer_to(here, "preference"), problems)
+        preference = mapping(weighted.get("preference"))
+        # The API server accepts every value here, because a preference may be futile.
+        _check_node_term(preference, pointer_to(here, "preference"), problems, checks_values=False)
+
+
+def _check_node_term(term: Mapping, pointer: str, problems: Problems, *, checks_values: bool) -> None:
+    _check_expressions(term, pointer, problems, checks_values=checks_values)
+    for requirement, here in items(term, "matchFields", pointer):
+        if text(requirement, "key") != _NODE_NAME:
+            detail = f"nodes cannot be selected by the field {shorten(text(requirement, 'key'))}"
+            problems.add(pointer_to(here, "key"), "NotSupported", detail, _NODE_NAME)
+        if text(requirement, "operator") not in {"In", "NotIn"}:
+            detail = "the name of a node is compared with In or NotIn only"
+            problems.add(pointer_to(here, "operator"), "NotSupported", detail, "In or NotIn")
+        values = list(texts(requirement, "values", here))
+        if len(values) != 1:
+            detail = "the name of a node is compared with one value"
+            problems.add(pointer_to(here, "values"), "Required", detail, "the name of one node")
+        for value, at in values:
+            if wrong := names.dns_subdomain(value):
+                problems.add(at, "Invalid", wrong, "the name of a node")
 
 
 def _check_pod_affinity(affinity: Mapping, pointer: str, problems: Problems) -> None:
     for term, here in items(affinity, _REQUIRED, pointer):
-        _check_selectors(term, here, problems)
+        _check_pod_term(term, here, problems)
     for weighted, here in items(affinity, _PREFERRED, pointer):
-        _check_selectors(mapping(weighted.get("podAffinityTerm")), pointer_to(here, "podAffinityTerm"), problems)
+        _check_pod_term(mapping(weighted.get("podAffinityTerm")), pointer_to(here, "podAffinityTerm"), problems)
+
+
+def _check_pod_term(term: Mapping, pointer: str, problems: Problems) -> None:
+    _check_selectors(term, pointer, problems)
+    key = text(term, "topologyKey")
+    if key and (wrong := names.label_key(key)):
+        problems.add(pointer_to(pointer, "topologyKey"), "Invalid", wrong, "the key of a label of nodes")
+    for namespace, here in texts(term, "namespaces", pointer):
+        if wrong := names.dns_label(namespace):
+            problems.add(here, "Invalid", wrong, "the name of a namespace")
 
 
 def _check_selectors(term: Mapping, pointer: str, problems: Problems) -> None:
     for name in ("labelSelector", "namespaceSelector"):
-        _check_expressions(mapping(term.get(name)), pointer_to(pointer, name), problems)
+        selector, here = mapping(term.get(name)), pointer_to(pointer, name)
+        _check_expressions(selector, here, problems, checks_values=True)
+        for key, value in mapping(selector.get("matchLabels")).items():
+            wrong = names.label_key(key) or (names.label_value(value) if isinstance(value, str) else None)
+            if wrong:
+                problems.add(pointer_to(here, "matchLabels", key), "Invalid", wrong, "the key and value of a label")
+    for name in ("matchLabelKeys", "mismatchLabelKeys"):
+        for key, here in texts(term, name, pointer):
+            if wrong := names.label_key(key):
+                problems.add(here, "Invalid", wrong, "the key of a label")
+        if term.get(name) and term.get("labelSelector") is None:
+            problems.add(pointer_to(pointer, name), "Invalid", f"{name} needs a labelSelector", "leave it out")
 
 
-def _check_expressions(selector: Mapping, pointer: str, problems: Problems) -> None:
+def _check_expressions(selector: Mapping, pointer: str, problems: Problems, *, checks_values: bool) -> None:
     for expression, here in items(selector, "matchExpressions", pointer):
-        if wrong := names.label_key(text(expression, "key")):
+        key = text(expression, "key")
+        # The schema reports a key that is missing.
+        if expression.get("key") is not None and (wrong := names.label_key(key)):
             problems.add(pointer_to(here, "key"), "Invalid", wrong, "the key of a label")
-        values = expression.get("values")
-        count = len(values) if isinstance(values, list) else 0
-        operator = text(expression, "operator")
-        at = pointer_to(here, "values")
-        if operator in {"In", "NotIn"} and not count:
-            problems.add(at, "Required", f"the operator {operator} needs values", "at least one value")
-        elif operator in {"Exists", "DoesNotExist"} and count:
-            problems.add(at, "Invalid", f"the operator {operator} takes no values", "leave it out")
-        elif operator in {"Gt", "Lt"} and count != 1:
-            problems.add(at, "Invalid", f"the operator {operator} compares with one value", "one integer as a string")
+        _check_values(expression, here, problems, checks_values=checks_values)
+
+
+def _check_values(expression: Mapping, here: str, problems: Problems, *, checks_values: bool) -> None:
+    values = expression.get("values")
+    count = len(values) if isinstance(values, list) else 0
+    operator = text(expression, "operator")
+    at = pointer_to(here, "values")
+    if operator in {"In", "NotIn"} and not count:
+        problems.add(at, "Required", f"the operator {operator} needs values", "at least one value")
+    elif operator in {"Exists", "DoesNotExist"} and count:
+        problems.add(at, "Invalid", f"the operator {operator} takes no values", "leave it out")
+    elif operator in {"Gt", "Lt"} and count != 1:
+        problems.add(at, "Invalid", f"the operator {operator} compares with one value", "one integer as a string")
+    elif checks_values:
+        for value, pointer in texts(expression, "values", here):
+            if wrong := names.label_value(value):
+                problems.add(pointer, "Invalid", wrong, "the value of a label")
 
 
 def _check_spread(pod: Mapping, pointer: str, problems: Problems) -> None:

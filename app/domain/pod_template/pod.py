@@ -1,6 +1,7 @@
 """Rules on the pod as a whole: its containers' names, its volumes, and where and as whom it runs."""
 
 import ipaddress
+from dataclasses import replace
 
 from app.domain.decoding import JsonValue
 from app.domain.errors import Problems, pointer_to, shorten
@@ -8,7 +9,7 @@ from app.domain.kubernetes import names
 from app.domain.pod_template.containers import DEFAULT_GRACE, RELATIVE, PodScope, check_container
 from app.domain.pod_template.metadata import check_labels
 from app.domain.pod_template.placement import check_placement
-from app.domain.pod_template.reading import Mapping, given, items, mapping, text
+from app.domain.pod_template.reading import Mapping, given, items, mapping, text, texts
 from app.domain.pod_template.resources import check_amount, check_resources
 
 _NAME_ACCEPTED = "lower case letters, digits and '-', at most 63 characters"
@@ -75,6 +76,9 @@ def _check_paths_inside(volume: Mapping, here: str, problems: Problems) -> None:
     if ".." in text(mapping(volume.get("hostPath")), "path").split("/"):
         pointer = pointer_to(here, "hostPath", "path")
         problems.add(pointer, "Invalid", "the path must not contain '..'", "an absolute path")
+    exported = text(mapping(volume.get("nfs")), "path")
+    if exported and not exported.startswith("/"):
+        problems.add(pointer_to(here, "nfs", "path"), "Invalid", "the path must be absolute", "an absolute path")
 
 
 def _check_name(owner: Mapping, here: str, seen: set[str], problems: Problems, *, what: str) -> None:
@@ -108,7 +112,8 @@ def _check_containers(pod: Mapping, pointer: str, problems: Problems, volumes: f
                 return
             _check_name(container, here, seen, problems, what="container")
             runs_to_completion = field == "initContainers" and container.get("restartPolicy") != "Always"
-            check_container(container, here, problems, facts, runs_to_completion=runs_to_completion)
+            scope = replace(facts, host_ports=set()) if field == "initContainers" else facts
+            check_container(container, here, problems, scope, runs_to_completion=runs_to_completion)
 
 
 def _check_sharing(pod: Mapping, pointer: str, problems: Problems) -> None:
@@ -118,6 +123,9 @@ def _check_sharing(pod: Mapping, pointer: str, problems: Problems) -> None:
     for alias, here in items(pod, "hostAliases", pointer):
         if not _is_address(text(alias, "ip")):
             problems.add(pointer_to(here, "ip"), "Invalid", "this is not an IP address", "10.9.8.7 or 2001:db8::ffff")
+        for hostname, at in texts(alias, "hostnames", here):
+            if wrong := names.dns_subdomain(hostname):
+                problems.add(at, "Invalid", wrong, "the name of a host, such as db.example.com")
     for field, name in (("readinessGates", "conditionType"), ("schedulingGates", "name")):
         for gate, here in items(pod, field, pointer):
             if wrong := names.label_key(text(gate, name)):

@@ -13,13 +13,21 @@ def mapping(value: JsonValue) -> Mapping:
 
 
 def items(owner: Mapping, name: str, pointer: str) -> Iterator[tuple[Mapping, str]]:
-    """Yield each object of the list `name`, with its pointer."""
+    """Yield each object of the list `name`, with its pointer. A null is an object without fields."""
     values = owner.get(name)
     if not isinstance(values, list):
         return
     for index, value in enumerate(values):
-        if isinstance(value, dict):
-            yield value, pointer_to(pointer, name, index)
+        if value is None or isinstance(value, dict):
+            yield value or {}, pointer_to(pointer, name, index)
+
+
+def texts(owner: Mapping, name: str, pointer: str) -> Iterator[tuple[str, str]]:
+    """Yield each text of the list `name`, with its pointer. A null is an empty text."""
+    values = owner.get(name)
+    for index, value in enumerate(values if isinstance(values, list) else ()):
+        if value is None or isinstance(value, str):
+            yield value or "", pointer_to(pointer, name, index)
 
 
 def text(owner: Mapping, name: str) -> str:

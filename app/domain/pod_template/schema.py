@@ -1,7 +1,7 @@
 """Validates a PodTemplateSpec with the closed schema of Kubernetes, and words the errors for users.
 
-tools/pod_template_schema.py generates the schema from the OpenAPI document of an API server. A null is an absent value,
-as in Kubernetes. Nulls are rare, so they are removed only if a template is not valid with them.
+tools/pod_template_schema.py generates the schema from the OpenAPI document of an API server. Nulls are rare, so they
+are replaced only if a template is not valid with them.
 """
 
 import difflib
@@ -30,6 +30,8 @@ _TYPE_NAMES = {
     "boolean": "true or false",
     "null": "null",
 }
+# What the API server reads for a null in a list: the zero value of the type in Go.
+_ZEROS: dict[str, JsonValue] = {"object": {}, "array": [], "string": "", "integer": 0, "number": 0, "boolean": False}
 # bool comes before int, since it is a subclass of int.
 _PYTHON_TYPES: tuple[tuple[type, str], ...] = (
     (bool, "boolean"),
@@ -45,17 +47,19 @@ def check_schema(template: JsonValue, pointer: str, problems: Problems) -> None:
     # Most templates are valid, and this test is much faster than the collection of errors.
     if _validator.is_valid(template):
         return
-    for error in _validator.iter_errors(_without_nulls(template)):
+    for error in _validator.iter_errors(_decoded(template, _resolved(_SCHEMA))):
         _report(error, pointer_to(pointer, *error.instance_path), problems)
         if problems.full:
             return
 
 
-def _without_nulls(value: JsonValue) -> JsonValue:
+def _decoded(value: JsonValue, schema: dict[str, Any]) -> JsonValue:
+    """Return the value as the API server decodes it: a null in an object is absent, and one in a list is zero."""
     if isinstance(value, dict):
-        return {key: _without_nulls(child) for key, child in value.items() if child is not None}
+        return {key: _decoded(child, _below(schema, key)) for key, child in value.items() if child is not None}
     if isinstance(value, list):
-        return [_without_nulls(child) for child in value]
+        item = _below(schema, 0)
+        return [_ZEROS.get(item.get("type", "")) if child is None else _decoded(child, item) for child in value]
     return value
 
 
@@ -149,13 +153,18 @@ def _schema_at(path: list[str | int]) -> dict[str, Any]:
     """Return the schema at the path of an instance; empty if the path is unknown."""
     schema = _resolved(_SCHEMA)
     for step in path:
-        if isinstance(step, int):
-            following = schema.get("items")
-        else:
-            # A map such as the labels has no properties, but a schema for all its values.
-            following = schema.get("properties", {}).get(step, schema.get("additionalProperties"))
-        schema = _resolved(following) if isinstance(following, dict) else {}
+        schema = _below(schema, step)
     return schema
+
+
+def _below(schema: dict[str, Any], step: str | int) -> dict[str, Any]:
+    """Return the schema of a field or of an item of a list; empty if it is unknown."""
+    if isinstance(step, int):
+        following = schema.get("items")
+    else:
+        # A map such as the labels has no properties, but a schema for all its values.
+        following = schema.get("properties", {}).get(step, schema.get("additionalProperties"))
+    return _resolved(following) if isinstance(following, dict) else {}
 
 
 def _resolved(schema: dict[str, Any]) -> dict[str, Any]:

@@ -71,6 +71,11 @@ def test_which_texts_can_contain_variables() -> None:
     assert rendered["containers"][0]["livenessProbe"] == probe["livenessProbe"]
 
 
+def test_a_null_in_a_list_of_texts_is_an_empty_text() -> None:
+    spec = {"containers": [{"command": ["sh", None], "args": ["$(rank)", None]}]}
+    assert with_variables(spec, SCOPE, "worker", 3) == {"containers": [{"command": ["sh", ""], "args": ["3", ""]}]}
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [("$(rank)", True), ("a $$(b", True), ('"\\$(\n', True), ("\N{DESERT}$(type)", True), ("$ (", False), ("", False)],

@@ -15,6 +15,7 @@ from app.domain.pod_template import validate_pod_template
 from tests.support.json_values import JSON_VALUES, UNHURRIED
 
 ABSENT = object()
+ID_MAX = 2**31 - 1
 SECRET = "hunter2-the-secret"
 VOLUME = {"volumes": [{"name": "v", "emptyDir": {}}]}
 TCP = {"tcpSocket": {"port": 80}}
@@ -40,9 +41,16 @@ def env(**fields: Any) -> dict[str, Any]:
     return pod(container(env=[{"name": "A"} | fields]))
 
 
-def node_expression(**fields: Any) -> dict[str, Any]:
-    terms = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a"} | fields]}]}
-    return pod(affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}})
+def volume(**source: Any) -> dict[str, Any]:
+    return pod(volumes=[{"name": "v", **source}])
+
+
+def host_port(name: str, *numbers: int, **fields: Any) -> dict[str, Any]:
+    return container(name=name, ports=[{"containerPort": 80, "hostPort": one} for one in numbers], **fields)
+
+
+def listening(name: str, *ports: int) -> dict[str, Any]:
+    return container(name=name, ports=[{"containerPort": one} for one in ports])
 
 
 def errors_of(template: Any, pointer: str = "") -> list[FieldError]:
@@ -71,8 +79,18 @@ ACCEPTED = [
     pod(initContainers=[container(name="i", restartPolicy="Always", livenessProbe=TCP)]),
     pod(tolerations=[{"operator": "Exists"}, {"key": "a", "tolerationSeconds": 5, "effect": "NoExecute"}]),
     pod(terminationGracePeriodSeconds=0, activeDeadlineSeconds=1, hostUsers=False, os={"name": "linux"}),
-    node_expression(operator="In", values=["x"]), node_expression(operator="Gt", values=["3"]),
     pod(securityContext={"runAsUser": 0, "fsGroup": 5, "seccompProfile": {"type": "RuntimeDefault"}}),
+    pod(securityContext={"runAsUser": ID_MAX, "runAsGroup": ID_MAX, "fsGroup": ID_MAX, "supplementalGroups": [ID_MAX]}),
+    # Init containers run one after another, before the others. The API server also accepts it if they run on.
+    pod(host_port("c", 90), initContainers=[host_port("i", 90), host_port("j", 90)]),
+    pod(host_port("c", 90), initContainers=[host_port("i", 90, restartPolicy="Always")]),
+    pod(listening("c", 80), initContainers=[listening("i", 80)], hostNetwork=True),
+    # Go reads a null in a list as the zero value of its type.
+    pod(container(command=["sh", None], args=[None])), pod(imagePullSecrets=[None]), pod(volumes=None),
+    pod(securityContext={"supplementalGroups": [None]}),
+    pod(container(securityContext={"capabilities": {"drop": [None]}})),
+    volume(nfs={"server": "s", "path": "/"}),
+    pod(hostAliases=[{"ip": "10.0.0.1", "hostnames": ["a.b"]}, {"ip": "::1"}]),
 ]  # fmt: skip
 
 
@@ -167,6 +185,41 @@ REFUSED = [
     (pod(tolerations=[{}]), "/spec/tolerations/0/operator", "Invalid"),
     (pod(tolerations=[{"key": "a", "effect": "Nope"}]), "/spec/tolerations/0/effect", "NotSupported"),
     (pod(tolerations=[{"key": "a", "tolerationSeconds": 5}]), "/spec/tolerations/0/effect", "Invalid"),
+    (pod(host_port("c", 90, 90)), f"{C0}/ports/1/hostPort", "Duplicate"),
+    (pod(initContainers=[host_port("i", 90, 90)]), "/spec/initContainers/0/ports/1/hostPort", "Duplicate"),
+    (pod(initContainers=[host_port("i", 90, 90, restartPolicy="Always")]),
+     "/spec/initContainers/0/ports/1/hostPort", "Duplicate"),
+    ({"spec": {"containers": [host_port("c", 90), host_port("d", 90)]}},
+     "/spec/containers/1/ports/0/hostPort", "Duplicate"),
+    ({"spec": {"containers": [listening("c", 80), listening("d", 80)], "hostNetwork": True}},
+     "/spec/containers/1/ports/0/hostPort", "Duplicate"),
+    (pod(container(env=[None])), f"{C0}/env/0/name", "Required"),
+    (pod(container(envFrom=[None])), f"{C0}/envFrom/0", "Required"),
+    (pod(container(ports=[None])), f"{C0}/ports/0/containerPort", "Required"),
+    (pod(volumes=[None]), "/spec/volumes/0/name", "Required"),
+    (pod(tolerations=[None]), "/spec/tolerations/0/operator", "Invalid"),
+    (pod(hostAliases=[{"ip": "10.0.0.1", "hostnames": [None]}]), "/spec/hostAliases/0/hostnames/0", "Invalid"),
+    (pod(hostAliases=[{"ip": "10.0.0.1", "hostnames": ["a", ""]}]), "/spec/hostAliases/0/hostnames/1", "Invalid"),
+    (pod(hostAliases=[{"ip": "10.0.0.1", "hostnames": ["A_b"]}]), "/spec/hostAliases/0/hostnames/0", "Invalid"),
+    *((pod(securityContext={name: wrong}), f"/spec/securityContext/{name}", "OutOfRange")
+      for name in ("runAsUser", "runAsGroup", "fsGroup") for wrong in (ID_MAX + 1, -1)),
+    *((pod(container(securityContext={name: ID_MAX + 1})), f"{C0}/securityContext/{name}", "OutOfRange")
+      for name in ("runAsUser", "runAsGroup")),
+    *((pod(securityContext={"supplementalGroups": [1, wrong]}), "/spec/securityContext/supplementalGroups/1",
+       "OutOfRange") for wrong in (ID_MAX + 1, -1)),
+    (env(valueFrom={"fieldRef": {"fieldPath": ""}}), f"{C0}/env/0/valueFrom/fieldRef/fieldPath", "Required"),
+    (env(valueFrom={"resourceFieldRef": {"resource": ""}}),
+     f"{C0}/env/0/valueFrom/resourceFieldRef/resource", "Required"),
+    (volume(downwardAPI={"items": [{"path": "a", "fieldRef": {"fieldPath": ""}}]}),
+     "/spec/volumes/0/downwardAPI/items/0/fieldRef/fieldPath", "Required"),
+    (volume(nfs={"server": "", "path": "/"}), "/spec/volumes/0/nfs/server", "Required"),
+    (volume(nfs={"server": "s", "path": ""}), "/spec/volumes/0/nfs/path", "Required"),
+    (volume(nfs={"server": "s", "path": "a"}), "/spec/volumes/0/nfs/path", "Invalid"),
+    (volume(csi={"driver": ""}), "/spec/volumes/0/csi/driver", "Required"),
+    (volume(iscsi={"targetPortal": "", "iqn": "iqn.2015-02.a.b:c", "lun": 0}),
+     "/spec/volumes/0/iscsi/targetPortal", "Required"),
+    (volume(cephfs={"monitors": []}), "/spec/volumes/0/cephfs/monitors", "Required"),
+    (volume(azureFile={"secretName": "s", "shareName": ""}), "/spec/volumes/0/azureFile/shareName", "Required"),
     ({"metadata": {"labels": {"a b": "c"}}, **pod()}, "/metadata/labels/a b", "Invalid"),
     ({"metadata": {"labels": {"a": "c d"}}, **pod()}, "/metadata/labels/a", "Invalid"),
     ({"metadata": {"labels": {"jobgate.dev/job-uid": "x"}}, **pod()},
@@ -189,15 +242,15 @@ def test_what_kubernetes_or_jobgate_refuses(template: dict[str, Any], pointer: s
 
 
 @pytest.mark.parametrize(
-    ("template", "code"),
+    ("template", "pointer"),
     [
-        (node_expression(operator="In"), "Required"),
-        (node_expression(operator="Exists", values=["x"]), "Invalid"),
-        (node_expression(operator="Near", values=["x"]), "NotSupported"),
+        ({"spec": {"containers": [None]}}, C0),
+        ({"spec": {"containers": [container(), None]}}, "/spec/containers/1"),
+        (pod(initContainers=[None]), "/spec/initContainers/0"),
     ],
 )
-def test_affinity(template: dict[str, Any], code: str) -> None:
-    assert [error.code for error in errors_of(template)] == [code]
+def test_a_null_among_containers_is_a_container_without_fields(template: dict[str, Any], pointer: str) -> None:
+    assert {error.pointer for error in errors_of(template)} == {f"{pointer}/name", f"{pointer}/image"}
 
 
 def test_a_misspelt_field_is_named_and_the_nearest_suggested() -> None:

@@ -143,8 +143,9 @@ def with_variables(pod_spec: Manifest, scope: Scope, task: str, rank: int | None
 def _container_with_variables(container: Manifest, scope: Scope, task: str, rank: int | None) -> Manifest:
     changed: Manifest = {}
     for name in _TEXT_LISTS:
+        # Kubernetes reads a null in a list of texts as an empty text.
         if texts := container.get(name):
-            changed[name] = [scope.substitute(text, task, rank) for text in texts]
+            changed[name] = [scope.substitute(text or "", task, rank) for text in texts]
     if env := container.get("env"):
         changed["env"] = [_variable(variable, scope, task, rank) for variable in env]
     return {**container, **changed}
