@@ -89,8 +89,6 @@ EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
     ("docs/observability.md", "lease.acquired"): "the name of a log line",
     ("docs/observability.md", "server.address"): "an attribute of a span",
     ("docs/observability.md", "server.port"): "an attribute of a span",
-    ("docs/migration.md", "networkPolicy.controllerFrom"): "a value of the Helm chart",
-    ("docs/migration.md", "networkPolicy.metricsFrom"): "a value of the Helm chart",
     ("docs/operations.md", "minio.storage.svc"): "the name of a host",
     ("docs/operations.md", "database.stuck_sessions_ended"): "the name of a log line",
     ("docs/operations.md", "controller.lease_given_away"): "the name of a log line",
