@@ -97,6 +97,22 @@ BOUNDS: dict[tuple[str, str], dict[str, Any]] = {
     ("VsphereVirtualDiskVolumeSource", "volumePath"): NOT_EMPTY,
     ("PortworxVolumeSource", "volumeID"): NOT_EMPTY,
     ("GitRepoVolumeSource", "repository"): NOT_EMPTY,
+    ("PhotonPersistentDiskVolumeSource", "pdID"): NOT_EMPTY,
+    ("QuobyteVolumeSource", "registry"): NOT_EMPTY,
+    ("QuobyteVolumeSource", "volume"): NOT_EMPTY,
+    ("ScaleIOVolumeSource", "gateway"): NOT_EMPTY,
+    ("ScaleIOVolumeSource", "system"): NOT_EMPTY,
+    ("ScaleIOVolumeSource", "volumeName"): NOT_EMPTY,
+    ("Sysctl", "name"): NOT_EMPTY,
+    ("PodDNSConfig", "nameservers"): {"maxItems": 3},
+    ("PodDNSConfigOption", "name"): NOT_EMPTY,
+    ("ConfigMapEnvSource", "name"): NOT_EMPTY,
+    ("SecretEnvSource", "name"): NOT_EMPTY,
+    ("ConfigMapKeySelector", "name"): NOT_EMPTY,
+    ("SecretKeySelector", "name"): NOT_EMPTY,
+    ("Container", "restartPolicy"): {"enum": ["Always", "Never", "OnFailure"]},
+    ("ContainerResizePolicy", "resourceName"): {"enum": ["cpu", "memory"]},
+    ("ContainerResizePolicy", "restartPolicy"): {"enum": ["NotRequired", "RestartContainer"]},
     ("ServiceAccountTokenProjection", "expirationSeconds"): {"minimum": 600, "maximum": 2**32},
     ("SleepAction", "seconds"): NATURAL,
     ("ConfigMapKeySelector", "key"): NOT_EMPTY,
@@ -111,7 +127,15 @@ BOUNDS: dict[tuple[str, str], dict[str, Any]] = {
 }
 
 # Fields that are optional in the published definition and required by the server.
-REQUIRED = {"ConfigMapVolumeSource": ["name"], "SecretVolumeSource": ["secretName"]}
+REQUIRED = {
+    "ConfigMapVolumeSource": ["name"],
+    "SecretVolumeSource": ["secretName"],
+    "ConfigMapEnvSource": ["name"],
+    "SecretEnvSource": ["name"],
+    "ConfigMapKeySelector": ["name"],
+    "SecretKeySelector": ["name"],
+    "PodDNSConfigOption": ["name"],
+}
 
 # Fields that are not pointers in Go: the empty text is the same as no text, and the server fills in its default.
 EMPTY_IS_DEFAULT = {

@@ -85,6 +85,10 @@ def _check_env(container: Mapping, here: str, problems: Problems) -> None:
         if text(variable, "value"):
             problems.add(source, "Invalid", "a variable has either value or valueFrom", "one of them")
         _check_one_of(mapping(variable["valueFrom"]), source, problems, _ENV_SOURCES)
+        for kind in ("configMapKeyRef", "secretKeyRef"):
+            key = text(mapping(mapping(variable["valueFrom"]).get(kind)), "key")
+            if key and (wrong := names.config_key(key)):
+                problems.add(pointer_to(source, kind, "key"), "Invalid", wrong, "letters, digits, '-', '_' and '.'")
         path = text(mapping(mapping(variable["valueFrom"]).get("fieldRef")), "fieldPath")
         if path and not _FIELD_PATH.fullmatch(path):
             accepted = "metadata.name, metadata.labels['<key>'], spec.nodeName, status.podIP or the like"

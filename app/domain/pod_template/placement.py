@@ -93,6 +93,10 @@ def _check_selectors(term: Mapping, pointer: str, problems: Problems) -> None:
                 problems.add(here, "Invalid", wrong, "the key of a label")
         if term.get(name) and term.get("labelSelector") is None:
             problems.add(pointer_to(pointer, name), "Invalid", f"{name} needs a labelSelector", "leave it out")
+    excluded = {key for key, _ in texts(term, "mismatchLabelKeys", pointer)}
+    for key, here in texts(term, "matchLabelKeys", pointer):
+        if key in excluded:
+            problems.add(here, "Duplicate", "the key is also one of mismatchLabelKeys", "one of both lists")
 
 
 def _check_expressions(selector: Mapping, pointer: str, problems: Problems, *, checks_values: bool) -> None:
@@ -125,6 +129,9 @@ def _check_spread(pod: Mapping, pointer: str, problems: Problems) -> None:
     seen: set[tuple[str, str]] = set()
     for constraint, here in items(pod, "topologySpreadConstraints", pointer):
         _check_selectors(constraint, here, problems)
+        if constraint.get("minDomains") is not None and text(constraint, "whenUnsatisfiable") == "ScheduleAnyway":
+            detail = "minDomains has no meaning with whenUnsatisfiable ScheduleAnyway"
+            problems.add(pointer_to(here, "minDomains"), "Invalid", detail, "leave it out")
         pair = (text(constraint, "topologyKey"), text(constraint, "whenUnsatisfiable"))
         if pair in seen:
             detail = "another constraint has the same topologyKey and whenUnsatisfiable"

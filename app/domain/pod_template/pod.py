@@ -38,7 +38,8 @@ def check_pod_spec(spec: JsonValue, pointer: str, problems: Problems) -> None:
     _check_containers(pod, pointer, problems, volumes)
     check_placement(pod, pointer, problems)
     check_resources(pod.get("resources"), pointer_to(pointer, "resources"), problems, extended=False)
-    _check_sharing(pod, pointer, problems)
+    _check_host_namespaces(pod, pointer, problems)
+    _check_aliases_and_gates(pod, pointer, problems)
     _check_dns(pod, pointer, problems)
 
 
@@ -68,7 +69,7 @@ def _check_volumes(pod: Mapping, pointer: str, problems: Problems) -> frozenset[
 
 
 def _check_paths_inside(volume: Mapping, here: str, problems: Problems) -> None:
-    for source in ("configMap", "secret"):
+    for source in ("configMap", "downwardAPI", "secret"):
         for item, pointer in items(mapping(volume.get(source)), "items", pointer_to(here, source)):
             path = text(item, "path")
             if path.startswith("/") or ".." in path.split("/"):
@@ -116,10 +117,17 @@ def _check_containers(pod: Mapping, pointer: str, problems: Problems, volumes: f
             check_container(container, here, problems, scope, runs_to_completion=runs_to_completion)
 
 
-def _check_sharing(pod: Mapping, pointer: str, problems: Problems) -> None:
+def _check_host_namespaces(pod: Mapping, pointer: str, problems: Problems) -> None:
     if pod.get("shareProcessNamespace") is True and pod.get("hostPID") is True:
         here = pointer_to(pointer, "shareProcessNamespace")
         problems.add(here, "Invalid", "shareProcessNamespace and hostPID exclude each other", "one of them")
+    for name in ("hostNetwork", "hostPID", "hostIPC"):
+        if pod.get("hostUsers") is False and pod.get(name) is True:
+            detail = f"{name} is not possible with hostUsers: false"
+            problems.add(pointer_to(pointer, name), "Invalid", detail, "leave it out")
+
+
+def _check_aliases_and_gates(pod: Mapping, pointer: str, problems: Problems) -> None:
     for alias, here in items(pod, "hostAliases", pointer):
         if not _is_address(text(alias, "ip")):
             problems.add(pointer_to(here, "ip"), "Invalid", "this is not an IP address", "10.9.8.7 or 2001:db8::ffff")
@@ -141,6 +149,9 @@ def _is_address(address: str) -> bool:
 
 
 def _check_dns(pod: Mapping, pointer: str, problems: Problems) -> None:
+    for address, here in texts(mapping(pod.get("dnsConfig")), "nameservers", pointer_to(pointer, "dnsConfig")):
+        if not _is_address(address):
+            problems.add(here, "Invalid", "this is not an IP address", "10.9.8.7 or 2001:db8::ffff")
     # With every other policy, the node or the cluster has nameservers.
     if text(pod, "dnsPolicy") != "None" or given(mapping(pod.get("dnsConfig")), ("nameservers",)):
         return

@@ -83,6 +83,8 @@ def _report(error: jsonschema_rs.ValidationError, here: str, problems: Problems)
             problems.add(here, "OutOfRange", "the number is too large", _range_of(error))
         case "minItems" | "minLength":
             problems.add(here, "Required", "this must not be empty", "at least one entry or character")
+        case "maxItems":
+            problems.add(here, "TooLong", "the list is too long", f"at most {kind.as_dict()['limit']} entries")
         case other:
             problems.add(here, "Invalid", f"this does not fit the schema of a pod template ({other})")
 

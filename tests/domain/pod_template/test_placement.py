@@ -27,7 +27,13 @@ def pod_term(kind: str = "podAffinity", **fields: Any) -> dict[str, Any]:
     return pod(affinity={kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}})
 
 
+def spread(**fields: Any) -> dict[str, Any]:
+    constraint = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"} | fields
+    return pod(topologySpreadConstraints=[constraint])
+
+
 ACCEPTED = [
+    spread(), spread(minDomains=1, whenUnsatisfiable="DoNotSchedule"), spread(topologyKey="a b"),
     node_expression(operator="In", values=["x"]), node_expression(operator="Gt", values=["3"]),
     pod(affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [None]}}}),
     node_expression(operator="In", values=[None]),
@@ -77,6 +83,11 @@ REFUSED = [
     (pod_term(labelSelector={"matchExpressions": [{"key": "a", "operator": "In", "values": ["c d"]}]}),
      f"{POD_TERM}/labelSelector/matchExpressions/0/values/0", "Invalid"),
     (pod_term(labelSelector=None, matchLabelKeys=["a"]), f"{POD_TERM}/matchLabelKeys", "Invalid"),
+    (pod_term(matchLabelKeys=["a"], mismatchLabelKeys=["a"]), f"{POD_TERM}/matchLabelKeys/0", "Duplicate"),
+    (spread(minDomains=1), "/spec/topologySpreadConstraints/0/minDomains", "Invalid"),
+    (spread(labelSelector={"matchLabels": {"a": "c d"}}),
+     "/spec/topologySpreadConstraints/0/labelSelector/matchLabels/a", "Invalid"),
+    (spread(matchLabelKeys=["a"]), "/spec/topologySpreadConstraints/0/matchLabelKeys", "Invalid"),
     (pod_term(mismatchLabelKeys=["a b"]), f"{POD_TERM}/mismatchLabelKeys/0", "Invalid"),
     (pod(affinity={"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
         {"weight": 101, "podAffinityTerm": {"topologyKey": "zone"}}]}}),
