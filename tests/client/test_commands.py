@@ -250,7 +250,14 @@ def dry_run_of(**changes: Any) -> dict[str, Any]:
         "spec": changes,
     }
     plan: dict[str, Any] = {"tasks": [], "pods": [], "services": []}
-    return {"dryRun": True, "manifest": manifest, "plan": plan, "manifests": [], "manifestsOmitted": 0}
+    return {
+        "dryRun": True,
+        "manifest": manifest,
+        "warnings": [],
+        "plan": plan,
+        "manifests": [],
+        "manifestsOmitted": 0,
+    }
 
 
 @pytest.mark.parametrize(

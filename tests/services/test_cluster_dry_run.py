@@ -188,10 +188,17 @@ async def test_a_throttled_cluster_receives_nothing_until_the_time_that_it_names
 
 
 @pytest.mark.parametrize(
-    ("reason", "message"),
-    [("NotFound", 'namespaces "team" not found'), ("Forbidden", "x because it is being terminated")],
+    ("reason", "message", "told"),
+    [
+        ("NotFound", 'namespaces "team" not found', "the namespace team does not exist"),
+        (
+            "Forbidden",
+            "x because it is being terminated",
+            "the namespace team is being deleted, so nothing can be created in it",
+        ),
+    ],
 )
-async def test_a_namespace_that_refuses_everything_is_reported_once(reason: str, message: str) -> None:
+async def test_a_namespace_that_refuses_everything_is_reported_once(reason: str, message: str, told: str) -> None:
     status = {"NotFound": 404, "Forbidden": 403}[reason]
     requests: list[Any] = []
 
@@ -201,7 +208,7 @@ async def test_a_namespace_that_refuses_everything_is_reported_once(reason: str,
 
     async with api_of(handler) as api:
         (check,) = await ClusterDryRun(api, SystemClock(), rate=FAST).check([prepared()], "alice")
-    assert (check.is_complete, [finding.detail for finding in check.findings]) == (True, [message])
+    assert (check.is_complete, [finding.detail for finding in check.findings]) == (True, [told])
     assert len(requests) == 1
 
 
