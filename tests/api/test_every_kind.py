@@ -186,7 +186,7 @@ async def test_a_record_stays_readable_after_its_deletion(of: Collection) -> Non
     requested = next(entry for entry in history if entry["reason"] == "DeleteRequested")
     assert (requested["message"], requested["actor"]) == ("old", "anonymous")
     assert (requested is history[-1], history[0]["actor"]) == (True, "anonymous")
-    assert set(history[0]) == {"seq", "at", "phase", "reason", "message", "actor", "task", "rank", "attempt"}
+    assert set(history[0]) == {"seq", "at", "phase", "reason", "message", "actor", "actorId", "task", "rank", "attempt"}
     assert await of.names() == []
     assert await of.names("?deleted=true") == ["one"]
     assert await of.names(f"?uid={created['uid']}") == ["one"]

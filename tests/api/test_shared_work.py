@@ -141,10 +141,10 @@ async def test_polls_of_one_job_read_its_new_version_once(gateway: Gateway, monk
     async with asyncio.timeout(120), asyncio.TaskGroup() as group:
         polls = [group.create_task(waiting(gateway, url, tag)) for _ in range(STREAMS)]
         await until_open(gateway, STREAMS)
-        rows = Spy(monkeypatch, gateway.services.reading, "row")
+        summaries = Spy(monkeypatch, gateway.services.reading, "summary")
         versions = Spy(monkeypatch, gateway.services.reading, "version")
         await gateway.conclude(created["uid"], {"phase": JobPhase.RUNNING})
-    assert (len(rows.calls), len(versions.calls)) == (1, 1)
+    assert (len(summaries.calls), len(versions.calls)) == (1, 1)
     assert {poll.result().json()["status"]["phase"] for poll in polls} == {"Running"}
 
 
