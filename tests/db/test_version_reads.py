@@ -7,6 +7,7 @@ import asyncpg
 import pytest
 
 from app.db.engine import Database
+from app.db.errors import DatabaseRefused
 from app.db.jobs.rows import STORED_JOBS
 from app.db.resources import Stored
 from app.domain.planning import Planner
@@ -75,7 +76,7 @@ async def test_the_error_of_a_statement_reaches_its_lookups_and_no_later_ones(db
         running = group.create_task(reading.run())
         async with db.read() as connection:
             await connection.execute("ALTER TABLE names RENAME TO names_away")
-            with pytest.raises(asyncpg.UndefinedTableError):
+            with pytest.raises(DatabaseRefused, match="names"):
                 await reading.version(Address(namespace=job.namespace, name=job.name))
             assert (await reading.version(Address(uid=job.uid))).version == 1
             await connection.execute("ALTER TABLE names_away RENAME TO names")
