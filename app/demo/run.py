@@ -52,10 +52,14 @@ async def play_against(url: str, token: str | None, stop: asyncio.Event) -> int:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
         async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=CLIENT_TIMEOUT) as client:
-            await client.get("/livez")
-            return await _unless_stopped(_play_stories(client, longest=LONGEST_WITH_PULL), stop)
+            return await _unless_stopped(_play_where_a_gateway_answers(client), stop)
     except (httpx2.TransportError, httpx2.InvalidURL) as error:
         raise NotStarted(f"no gateway answers at {url}: {str(error) or type(error).__name__}") from error
+
+
+async def _play_where_a_gateway_answers(client: httpx2.AsyncClient) -> int:
+    await client.get("/livez")
+    return await _play_stories(client, longest=LONGEST_WITH_PULL)
 
 
 async def _unless_stopped(playing: Coroutine[None, None, int], stop: asyncio.Event) -> int:

@@ -59,6 +59,7 @@ EXPLANATIONS: Final[Mapping[str, Explanation]] = {
     "sample_events": Explanation(reason="none in this run"),
     "feed": Explanation(reason=_CONSTANT, others=1),
     "installation": Explanation(reason=_CONSTANT, others=1),
+    "timekeeping": Explanation(reason=_CONSTANT, others=1),
     "leases": Explanation(reason=_CONSTANT, others=10),
     "heartbeats": Explanation(reason=_CONSTANT, others=10),
     "api_tokens": Explanation(reason=_CONSTANT, others=1),

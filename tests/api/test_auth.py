@@ -139,5 +139,4 @@ async def test_health_needs_no_token(closed: Gateway) -> None:
 async def test_created_by_is_the_name_of_the_token(closed: Gateway) -> None:
     headers = await closed.token("submitter", MINE)
     created = await closed.client.post(jobs_path(MINE), json=manifest("signed"), headers=headers)
-    assert created.json()["createdBy"] == "a submitter"
-    assert all(token.name != "" for token in await tokens.list_all(closed.db))
+    assert created.json()["createdBy"] in {token.name for token in await tokens.list_all(closed.db)}

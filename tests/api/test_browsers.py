@@ -59,7 +59,7 @@ async def test_host_name_drops_port_case_and_trailing_dot(host: str, name: str) 
         ("host.internal:8080", 200),
         ("rebound.page.example", 421),
         ("localhost.page.example:8080", 421),
-        ("127.0.0.1@page.example", 421),
+        ("127.0.0.1@page.example", 400),
         ("", 421),
     ],
 )

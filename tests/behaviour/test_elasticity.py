@@ -67,6 +67,7 @@ async def test_growth_leaves_the_pods_that_are_there_alone(jobs: Jobs) -> None:
         "fromReplicas": 1,
         "toReplicas": 3,
         "actor": "anonymous",
+        "actorId": "anonymous",
         "reason": "the queue is long",
         "outcome": "Reached",
         "message": "3 replicas are running or done",

@@ -82,11 +82,11 @@ async def _send_bad_requests(client: httpx2.AsyncClient, gateway: GatewayProcess
 
 
 async def _break_a_loop(database_url: str, client: httpx2.AsyncClient, gateway: GatewayProcess, namespace: str) -> None:
-    await execute(database_url, "ALTER TABLE feed RENAME TO feed_away")
+    await execute(database_url, "ALTER TABLE feed ADD CONSTRAINT broken CHECK (false) NOT VALID")
     await client.post(jobs_path(namespace), json=manifest("unnumbered"))
     line = await until_logged(gateway, "loop.failed", loop="publisher")
-    assert "UndefinedTable" in line["exception"]
-    await execute(database_url, "ALTER TABLE feed_away RENAME TO feed")
+    assert "CheckViolation" in line["exception"]
+    await execute(database_url, "ALTER TABLE feed DROP CONSTRAINT broken")
 
 
 async def test_workers_name_their_process(database_url: str, cluster: Cluster, tmp_path: Path) -> None:
