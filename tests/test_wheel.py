@@ -227,8 +227,10 @@ def test_the_wheel_contains_the_cache_runtime_and_no_juicefs(installed: Path, tm
     """JuiceFS has a different licence, so operators of a cache install it."""
     found = run(installed.parent / "python", "-c", "import juicefs", cwd=tmp_path)
     assert "No module named 'juicefs'" in found.stderr
+    source = f"--source=file://{tmp_path}/"
+    allowed = f"--allowed-directories={tmp_path}"
     ran = subprocess.run(
-        [installed, "cache-runtime", "sync", f"--source=file://{tmp_path}/", "--destination=file:///nowhere/"],
+        [installed, "cache-runtime", "sync", source, allowed, "--destination=file:///nowhere/"],
         cwd=tmp_path,
         env=clean(tmp_path, PATH=str(installed.parent)),
         capture_output=True,
