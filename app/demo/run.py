@@ -50,16 +50,16 @@ async def run(settings: Settings, data_dir: Path, *, stop: asyncio.Event, keep_s
 async def play_against(url: str, token: str | None, stop: asyncio.Event) -> int:
     """Play the stories of jobs against a running gateway; return the exit code, 0 if each story ended as expected."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
+    return await _unless_stopped(_play_where_a_gateway_answers(url, headers), stop)
+
+
+async def _play_where_a_gateway_answers(url: str, headers: dict[str, str]) -> int:
     try:
         async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=CLIENT_TIMEOUT) as client:
-            return await _unless_stopped(_play_where_a_gateway_answers(client), stop)
+            await client.get("/livez")
+            return await _play_stories(client, longest=LONGEST_WITH_PULL)
     except (httpx2.TransportError, httpx2.InvalidURL) as error:
         raise NotStarted(f"no gateway answers at {url}: {str(error) or type(error).__name__}") from error
-
-
-async def _play_where_a_gateway_answers(client: httpx2.AsyncClient) -> int:
-    await client.get("/livez")
-    return await _play_stories(client, longest=LONGEST_WITH_PULL)
 
 
 async def _unless_stopped(playing: Coroutine[None, None, int], stop: asyncio.Event) -> int:
