@@ -12,6 +12,7 @@ from app.domain.manifests.metadata import job_labels
 from app.domain.reconcile.actions import ConfirmGone, DeletePod, DiscardObject, ReleasePod
 from app.faultpoints import FaultPoint, reached
 from app.k8s.api import KubeApi
+from app.k8s.codec import OBJECT
 from app.k8s.codec import POD as POD_CODEC
 from app.k8s.errors import KubeConflict, KubeNotFound
 from app.k8s.finalizers import delete_and_release, release
@@ -143,17 +144,19 @@ class PodActions:
         return POD_CODEC.decode(msgspec.json.encode(patched.raw))
 
     async def discard(self, work: Work, action: DiscardObject) -> bool:
-        """Delete and release an object that the cluster has changed while it created it."""
-        altered = action.altered
-        metadata = Metadata(
-            name=altered.name,
-            namespace=work.plan.identity.namespace,
-            uid=altered.uid,
-            finalizers=altered.finalizers,
-        )
+        """Delete and release an object that the cluster has changed while it created it.
+
+        Returns False while the object exists: the containers of a pod run until the end of its grace period.
+        """
+        altered, namespace = action.altered, work.plan.identity.namespace
+        metadata = Metadata(name=altered.name, namespace=namespace, uid=altered.uid, finalizers=altered.finalizers)
         resource, finalizer = resource_for(altered.api_version, altered.kind), labels.EVIDENCE_FINALIZER
         self._leadership.guard(self._timeout)
         await delete_and_release(self._api, resource, metadata, finalizer, request_seconds=self._timeout)
+        with suppress(KubeNotFound):
+            found = await self._api.get(resource, altered.name, namespace, codec=OBJECT, timeout=self._timeout)
+            if found.metadata.uid == altered.uid:
+                return False
         await self._verify()
         log.warning("object.discarded", kind=altered.kind, name=altered.name)
         work.expectations.removed(altered.uid)

@@ -115,3 +115,22 @@ async def test_a_pod_is_followed_by_its_name_if_a_policy_keeps_the_labels_from_i
         harness.queue.add(str(uid))
         await harness.job_until(uid, lambda job: job.recorded.status.gone_at is not None)
     assert await objects(harness) == {"pods": [], "services": [], "configmaps": []}
+
+
+async def test_a_job_is_not_gone_while_the_containers_of_an_altered_pod_stop(harness: Harness) -> None:
+    """A pod with a node gets its grace period, although jobgate's finalizer does not hold it."""
+    bound = {"metadata": {"labels": None}, "spec": {"nodeName": harness.kubelet.node}}
+    await harness.inject(verb="create", resource="pods", subresource="", merge=bound)
+    await harness.inject(verb="delete", resource="pods")
+    async with harness.reconciling():
+        uid = await submitted(harness)
+        await harness.pods_until(lambda names: names == ["train-worker-0"])
+        await edits.request_remove(harness.db, uid, actor=Actor("alice"), at=harness.clock.now())
+        harness.queue.add(str(uid))
+        # The create, and a delete that was repeated because the pod is still there.
+        await harness.hits(3)
+        assert not (await harness.pods())["train-worker-0"]["metadata"].get("finalizers")
+        assert not (await stored(harness.db, uid)).recorded.status.phase.is_terminal
+        await harness.kubelet.terminate("train-worker-0")
+        await harness.job_until(uid, lambda job: job.recorded.status.gone_at is not None)
+    assert await objects(harness) == {"pods": [], "services": [], "configmaps": []}
