@@ -6,6 +6,9 @@ It uses the first of these control planes that is available:
     ../shared/k8s/controlplane exists     a new control plane on free ports, which is deleted afterwards
     neither                               a message, and exit status 0
 
+K8S_VERSION selects the version of the new control plane. Arguments that name files or directories of tests restrict the
+run to these; all others are those of pytest.
+
 The gateway authenticates as the user `gateway`, which has only the rights of deploy/. Its kubeconfig is that of
 JOBGATE_TEST_GATEWAY_KUBECONFIG, or gateway.kubeconfig beside that of the admin.
 """
@@ -22,7 +25,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.deploy import chart, rights
@@ -151,6 +154,7 @@ def control_plane(directory: Path) -> Iterator[ControlPlane | None]:
 
 
 def run_suites(found: ControlPlane, directory: Path, arguments: Sequence[str]) -> int:
+    asyncio.run(_print_version(found.admin))
     environment = os.environ | {KUBECONFIG: str(found.admin)}
     if found.gateway is not None:
         asyncio.run(_grant(found.admin))
@@ -159,10 +163,47 @@ def run_suites(found: ControlPlane, directory: Path, arguments: Sequence[str]) -
         print(f"test-cluster: {GATEWAY_KUBECONFIG} is not set, so the gateway authenticates as the admin", flush=True)
     if chart.helm() is None:
         print(f"test-cluster: {chart.NO_HELM}", flush=True)
+    suites, options = selected_suites(arguments)
+    started = time.monotonic()
     failures = 0
-    for number, suite in enumerate(SUITES):
-        failures += not _passes(suite, found, directory / f"node-{number}", environment, arguments)
+    for number, suite in enumerate(suites):
+        failures += not _passes(suite, found, directory / f"node-{number}", environment, options)
+    print(f"test-cluster: all suites took {time.monotonic() - started:.0f} s", flush=True)
     return 1 if failures else 0
+
+
+def selected_suites(arguments: Sequence[str]) -> tuple[list[Suite], list[str]]:
+    """Return the suites that contain the named tests, restricted to these, and the other arguments.
+
+    Without a named test, these are all suites.
+    """
+    named = [argument for argument in arguments if _names_tests(argument)]
+    options = [argument for argument in arguments if argument not in named]
+    if not named:
+        return list(SUITES), options
+    restricted = [replace(suite, paths=_common_paths(suite, named)) for suite in SUITES]
+    return [suite for suite in restricted if suite.paths], options
+
+
+def _names_tests(argument: str) -> bool:
+    file = argument.partition("::")[0]
+    return Path(file).parts[:1] == ("tests",) and (ROOT / file).exists()
+
+
+def _common_paths(suite: Suite, named: Sequence[str]) -> tuple[str, ...]:
+    """The named tests within the suite, and the paths of the suite within a named directory."""
+    inside = [name for name in named if _is_within(name, suite.paths) and not _is_within(name, suite.left_out)]
+    return (*inside, *(path for path in suite.paths if _is_within(path, named) and path not in inside))
+
+
+def _is_within(name: str, directories: Sequence[str]) -> bool:
+    return any(Path(name.partition("::")[0]).is_relative_to(directory) for directory in directories)
+
+
+async def _print_version(admin: Path) -> None:
+    async with connect(Cluster.read(admin, real=True)) as api:
+        version = (await api.get("/version")).ok()
+    print(f"test-cluster: Kubernetes {version['gitVersion']}", flush=True)
 
 
 async def _grant(admin: Path) -> None:
@@ -174,12 +215,8 @@ async def _grant(admin: Path) -> None:
 def _passes(
     suite: Suite, found: ControlPlane, directory: Path, environment: dict[str, str], arguments: Sequence[str]
 ) -> bool:
-    paths = [path for path in suite.paths if (ROOT / path).exists()]
-    for path in set(suite.paths) - set(paths):
-        print(f"test-cluster: skipped {path}, which does not exist", flush=True)
-    if not paths:
-        return True
-    print(f"test-cluster: {' '.join(paths)}", flush=True)
+    name = " ".join(suite.paths)
+    print(f"test-cluster: {name}", flush=True)
     started = time.monotonic()
     with ExitStack() as stack:
         if suite.shared_node:
@@ -189,9 +226,9 @@ def _passes(
         left_out = [f"--ignore={path}" for path in suite.left_out]
         only = ("-k", suite.only) if suite.only else ()
         slow = ("-m", "slow") if suite.slow else ()
-        command = [sys.executable, "-m", "pytest", *workers, *paths, *left_out, *only, *slow, *arguments]
+        command = [sys.executable, "-m", "pytest", *workers, *suite.paths, *left_out, *only, *slow, *arguments]
         status = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
-    print(f"test-cluster: {' '.join(paths)} took {time.monotonic() - started:.0f} s", flush=True)
+    print(f"test-cluster: {name} took {time.monotonic() - started:.0f} s", flush=True)
     return status in (0, NOTHING_RAN)
 
 

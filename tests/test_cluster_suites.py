@@ -1,0 +1,34 @@
+"""Which suites `make test-cluster` runs for the tests that its arguments name."""
+
+import pytest
+
+from tools.test_cluster import FREEZES, ROOT, SUITES, selected_suites
+
+
+def paths(*arguments: str) -> list[tuple[str, ...]]:
+    return [suite.paths for suite in selected_suites(arguments)[0]]
+
+
+def test_without_a_named_test_all_suites_run() -> None:
+    assert selected_suites(["-v", "-k", "pause"]) == (list(SUITES), ["-v", "-k", "pause"])
+
+
+def test_every_suite_names_tests_that_exist() -> None:
+    assert [path for suite in SUITES for path in suite.paths + suite.left_out if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [
+        (["tests/behaviour"], [("tests/behaviour",)]),
+        (["tests/behaviour/test_pause.py::test_x[a]"], [("tests/behaviour/test_pause.py::test_x[a]",)]),
+        (["tests/conformance", "tests/e2e/test_dev.py"], [("tests/conformance",), ("tests/e2e/test_dev.py",)]),
+        # Of the tests that a directory contains, each runs in its own suite.
+        (["tests/crash"], [("tests/crash",), (FREEZES,), (FREEZES,), ("tests/crash/test_soak.py",)]),
+        ([FREEZES], [(FREEZES,), (FREEZES,)]),
+        (["tests/domain"], []),
+    ],
+)
+def test_named_tests_restrict_the_suites_that_contain_them(named: list[str], expected: list[tuple[str, ...]]) -> None:
+    assert paths("--reruns", "1", *named) == expected
+    assert selected_suites(["--reruns", "1", *named])[1] == ["--reruns", "1"]
