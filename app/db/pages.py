@@ -22,7 +22,7 @@ from app.db.list_access import ListAccess, choose, needs_kinds
 from app.db.list_conditions import ListCondition, Parameters
 from app.db.list_reading import ORDER, OTHER_INDEXED, SELECTIVE, ListReading
 from app.db.queries import Cursor
-from app.db.resources import Row, Stored
+from app.db.resources import Row, Stored, sizes_in
 from app.domain.listing import Criteria
 from app.fairness.share import next_slice
 
@@ -56,11 +56,16 @@ async def page(
     """
     if where.namespaces.names == []:
         return _NOTHING
-    entry = f"{stored.alias}.uid, {stored.alias}.created_at, {stored.size} AS size"
+    entry = f"{stored.alias}.uid, {stored.alias}.created_at, {stored.stored_size} AS size"
     async with db.begin(list_reading.BEGIN) as connection:
-        entries, following = _within_bytes(*await _Reading(connection, stored, where, after, limit, entry).page())
+        entries, following = await _Reading(connection, stored, where, after, limit, entry).page()
+        # First by the sizes as stored, so that PostgreSQL does not read documents that cannot be on the page.
+        entries, following = _within_bytes(entries, [entry["size"] for entry in entries], following)
+        found = await sizes_in(connection, stored, [entry["uid"] for entry in entries])
+        sizes = [found[entry["uid"]] for entry in entries]
+        entries, following = _within_bytes(entries, sizes, following)
         rows: dict[UUID, Row] = {}
-        for uids in _steps(entries):
+        for uids in _steps(entries, sizes):
             rows |= {row["uid"]: stored.row(row) for row in await connection.fetch(stored.by_uids, uids)}
             await next_slice()
     return Page(rows=[rows[entry["uid"]] for entry in entries], next=following)
@@ -83,26 +88,28 @@ async def summary_page(
     return Page(rows=summaries, next=following)
 
 
-def _within_bytes(entries: Sequence[Any], following: Cursor | None) -> tuple[Sequence[Any], Cursor | None]:
-    """Return the first entries of a page whose documents fit into PAGE_BYTES, at least one, and what follows them."""
+def _within_bytes(
+    entries: Sequence[Any], sizes: Sequence[int], following: Cursor | None
+) -> tuple[Sequence[Any], Cursor | None]:
+    """Return the first entries of a page whose sizes fit into PAGE_BYTES, at least one, and what follows them."""
     taken = 0
-    for number, entry in enumerate(entries):
-        taken += entry["size"]
+    for number, size in enumerate(sizes):
+        taken += size
         if number and taken > PAGE_BYTES:
             return entries[:number], _place(entries[number - 1])
     return entries, following
 
 
-def _steps(entries: Sequence[Any]) -> Iterator[list[UUID]]:
-    """Yield the uids of the rows that are read at once."""
+def _steps(entries: Sequence[Any], sizes: Sequence[int]) -> Iterator[list[UUID]]:
+    """Yield the uids of the rows that are read at once. There can be more sizes than entries."""
     uids: list[UUID] = []
     taken = 0
-    for entry in entries:
-        if uids and taken + entry["size"] > STEP_BYTES:
+    for entry, size in zip(entries, sizes, strict=False):
+        if uids and taken + size > STEP_BYTES:
             yield uids
             uids, taken = [], 0
         uids.append(entry["uid"])
-        taken += entry["size"]
+        taken += size
     if uids:
         yield uids
 

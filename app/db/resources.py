@@ -58,11 +58,10 @@ RowKey: TypeAlias = UUID | tuple[str, str]
 
 
 class RowVersion(NamedTuple):
-    """Identifies a rendered row in caches. `size` is the size of its documents in bytes."""
+    """Identifies a rendered row in caches."""
 
     uid: UUID
     version: int
-    size: int
 
 
 _JOBS: Final = f"""
@@ -128,23 +127,34 @@ class Stored(Generic[Row]):
     def by_name(self) -> str:
         return f"SELECT {self.columns} FROM {self.table.name} AS {self.alias} WHERE {self.alias}.uid = {self._named}"  # noqa: S608
 
+    @cached_property
+    def sizes(self) -> str:
+        """The sizes of the documents of rows, as text. PostgreSQL reads and decompresses the documents for them."""
+        size = self._sum_of_documents("octet_length({}::text)")
+        return f"SELECT uid, {size} FROM {self.table.name} AS {self.alias} WHERE uid = ANY($1::uuid[])"  # noqa: S608
+
     @property
-    def size(self) -> str:
-        """The SQL expression of the size of the documents of a row. PostgreSQL reads it without the documents."""
-        return " + ".join(
-            f"COALESCE(octet_length({self.alias}.{column}::text), 0)" for column in ("manifest", "posted")
-        )
+    def stored_size(self) -> str:
+        """The SQL expression of the size of the documents of a row as stored, mostly compressed.
+
+        PostgreSQL reads it without the documents.
+        """
+        return self._sum_of_documents("pg_column_size({})")
+
+    def _sum_of_documents(self, function: str) -> str:
+        terms = (function.format(f"{self.alias}.{column}") for column in ("manifest", "posted"))
+        return " + ".join(f"COALESCE({term}, 0)" for term in terms)
 
     @cached_property
     def versions_by_uid(self) -> str:
-        return f"""SELECT uid, version, {self.size} FROM {self.table.name} AS {self.alias}
+        return f"""SELECT uid, version FROM {self.table.name} AS {self.alias}
             WHERE uid = ANY({any_length("$1::uuid[]")}) AND {self.only}"""  # noqa: S608
 
     @cached_property
     def versions_by_name(self) -> str:
         # Each name is found by the expression that `by_name` uses. A join would permit plans that read the whole table.
         arrays = f"{any_length('$1::text[]')}, {any_length('$2::text[]')}"
-        return f"""SELECT asked.place, {self.alias}.uid, {self.alias}.version, {self.size}
+        return f"""SELECT asked.place, {self.alias}.uid, {self.alias}.version
             FROM unnest({arrays}) WITH ORDINALITY AS asked(namespace, name, place)
             CROSS JOIN LATERAL (SELECT {self._uid_of("asked.namespace", "asked.name")} AS uid OFFSET 0) AS named
             JOIN {self.table.name} AS {self.alias} ON {self.alias}.uid = named.uid"""  # noqa: S608
@@ -188,12 +198,22 @@ async def versions(db: Database, stored: Stored[Row], keys: Sequence[RowKey]) ->
     async with db.read() as connection:
         if named:
             namespaces, names = zip(*named, strict=True)
-            for place, *version in await connection.fetch(stored.versions_by_name, namespaces, names):
-                found[named[place - 1]] = RowVersion(*version)
+            for place, uid, version in await connection.fetch(stored.versions_by_name, namespaces, names):
+                found[named[place - 1]] = RowVersion(uid, version)
         if uids:
-            for version in await connection.fetch(stored.versions_by_uid, uids):
-                found[version["uid"]] = RowVersion(*version)
+            for uid, version in await connection.fetch(stored.versions_by_uid, uids):
+                found[uid] = RowVersion(uid, version)
     return found
+
+
+async def sizes(db: Database, stored: Stored[Row], uids: Sequence[UUID]) -> dict[UUID, int]:
+    """Return the sizes of the documents of the existing rows among these, in bytes of text."""
+    async with db.read() as connection:
+        return await sizes_in(connection, stored, uids)
+
+
+async def sizes_in(connection: Connection, stored: Stored[Row], uids: Sequence[UUID]) -> dict[UUID, int]:
+    return dict(await connection.fetch(stored.sizes, uids))
 
 
 async def history(db: Database, stored: Stored[Row], uid: UUID, *, after_seq: int = 0, limit: int) -> list[HistoryRow]:

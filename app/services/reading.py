@@ -151,8 +151,9 @@ class Reader(ABC, Generic[Row]):
         """Return the uid of the object, whose documents this request then has the memory for. Raise NotFound."""
         key = address.uid or (address.namespace, address.name)
         version = self._present((await resources.versions(self._db, self._where, [key])).get(key))
-        if version.size > _SMALL_BYTES:
-            await room_for(version.size * DECODED)
+        size = (await resources.sizes(self._db, self._where, [version.uid])).get(version.uid, 0)
+        if size > _SMALL_BYTES:
+            await room_for(size * DECODED)
         return version.uid
 
     async def version(self, address: Address) -> RowVersion:

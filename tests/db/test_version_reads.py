@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import Any
+from uuid import uuid4
 
 import asyncpg
 import pytest
@@ -66,6 +67,25 @@ async def test_the_statements_of_polls_read_only_indexed_rows(stored: Stored[Any
         assert f"{stored.table.name}_pkey" in plan
         assert "Seq Scan" not in plan
     await connection.close()
+
+
+async def test_polls_do_not_read_the_documents(db: Database) -> None:
+    """For the size of a large manifest, PostgreSQL would read megabytes in the statement that all polls share."""
+    env = [{"name": f"V{number}", "value": uuid4().hex} for number in range(20_000)]
+    job = new_job(manifest={"spec": {"env": env}})
+    await submitted(db, job)
+    named = (STORED_JOBS.versions_by_name, [job.namespace], [job.name])
+    sized = f"SELECT {STORED_JOBS.stored_size} FROM jobs AS {STORED_JOBS.alias} WHERE uid = ANY($1)"
+    async with db.read() as connection:
+        assert await blocks_read(connection, STORED_JOBS.sizes, [job.uid]) > 50
+        assert await blocks_read(connection, *named) < 20
+        assert await blocks_read(connection, STORED_JOBS.versions_by_uid, [job.uid]) < 20
+        assert await blocks_read(connection, sized, [job.uid]) < 20
+
+
+async def blocks_read(connection: Any, statement: str, *arguments: Any) -> int:
+    (found,) = await connection.fetchval(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT json) {statement}", *arguments)
+    return int(found["Plan"]["Shared Hit Blocks"] + found["Plan"]["Shared Read Blocks"])
 
 
 async def test_the_error_of_a_statement_reaches_its_lookups_and_no_later_ones(db: Database) -> None:
