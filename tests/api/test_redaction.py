@@ -9,6 +9,7 @@ from app.connections import NotPossible
 from app.domain.vocabulary import JobPhase
 from app.redacting import redact_jobs
 from tests.db.factories import NOW
+from tests.support.every_kind import list_of
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
 
 SECRET = "s3cr3t-value"
@@ -60,6 +61,22 @@ async def test_no_answer_contains_a_redacted_value(gateway: Gateway, by: str) ->
     assert (last["reason"], last["actor"]) == ("Redacted", "jobgate redact")
     retried = await gateway.client.post(f"{HELLO}/retry")
     assert (retried.status_code, retried.json()["code"]) == (409, "Redacted")
+
+
+async def test_the_answer_to_an_atomic_batch_is_redacted_with_any_of_its_jobs(gateway: Gateway) -> None:
+    documents = [with_secret() | {"metadata": {"name": name}} for name in ("first", "second")]
+    batch = f"{jobs_path(NAMESPACE)}/batch?atomic=true"
+
+    async def submit() -> Any:
+        return await gateway.client.post(batch, json=list_of(*documents), headers=KEY)
+
+    answer = await submit()
+    assert SECRET in answer.text, answer.text
+    uid = str(answer.json()["items"][1]["object"]["uid"])
+    await gateway.conclude(uid, {"phase": JobPhase.FAILED, "finished_at": NOW})
+    await redact(gateway, uid)
+    repeated = await submit()
+    assert (repeated.json()["items"][1]["object"]["uid"], SECRET in repeated.text) == (uid, False)
 
 
 async def test_what_cannot_be_redacted_is_named(gateway: Gateway) -> None:

@@ -22,7 +22,13 @@ _REDACT = f"""
 UPDATE jobs AS j SET manifest = $2, posted = $3, version = version + 1, history_count = history_count + 1
 WHERE uid = $1 RETURNING j.history_count, {COLUMNS}
 """  # noqa: S608  constants
-_ANSWERS = "SELECT scope, key, answer FROM idempotency_keys WHERE job_uid = $1 FOR UPDATE"
+# The key of a batch names its first job only, and its answer contains all of them. It has the creation time of that job.
+_ANSWERS = """
+SELECT scope, key, answer FROM idempotency_keys
+WHERE created_at BETWEEN $2::timestamptz - interval '1 minute' AND $2
+    AND (job_uid = $1 OR position(convert_to($1::text, 'UTF8') IN answer) > 0)
+FOR UPDATE
+"""
 _ANSWER = "UPDATE idempotency_keys SET answer = $3 WHERE scope = $1 AND key = $2"
 
 
@@ -46,7 +52,7 @@ async def redact(db: Database, uid: UUID, *, actor: Actor, at: datetime) -> JobR
         job = job_row(found)
         if not job.finished:
             raise Conflict(f"the job is {job.status.phase}: only a job that has ended can be redacted")
-        await _redact_answers(connection, uid)
+        await _redact_answers(connection, job)
         manifest, posted = redacted(job.manifest), recall(job.manifest, job.posted)
         # A posted manifest that cannot be derived from the accepted one is not known, and is dropped.
         kept = None if posted is None else record(manifest, redacted(posted))
@@ -55,8 +61,8 @@ async def redact(db: Database, uid: UUID, *, actor: Actor, at: datetime) -> JobR
         return await record_change(connection, after, changes.EDITED, (at, REDACTED, message, actor))
 
 
-async def _redact_answers(connection: Connection, uid: UUID) -> None:
+async def _redact_answers(connection: Connection, job: JobRow) -> None:
     """Redact the first answers that are kept for repeated requests: they contain the whole job."""
-    for row in await connection.fetch(_ANSWERS, uid):
+    for row in await connection.fetch(_ANSWERS, job.uid, job.created_at):
         answer = msgspec.json.encode(redacted(msgspec.json.decode(row["answer"])))
         await connection.execute(_ANSWER, row["scope"], row["key"], answer)
