@@ -17,7 +17,7 @@ INSERT INTO cluster_namespaces (names) VALUES ($1)
 ON CONFLICT (singleton) DO UPDATE SET names = excluded.names
 """
 _EXISTS: Final = "SELECT names ? $1 FROM cluster_namespaces"
-_UIDS: Final = "SELECT uids FROM cluster_namespaces FOR UPDATE"
+_UIDS: Final = "SELECT uids FROM cluster_namespaces"
 _STORE_UIDS: Final = """
 INSERT INTO cluster_namespaces (uids) VALUES ($1) ON CONFLICT (singleton) DO UPDATE SET uids = excluded.uids
 """
@@ -56,16 +56,25 @@ async def bind(db: Database, lease: Lease, lives: Mapping[str, NamespaceLife], n
     Raises:
         LeaseLost: another controller holds the lease.
     """
+    async with db.read() as connection:
+        known: dict[str, str] = await connection.fetchval(_UIDS) or {}
+    again = [name for name, life in lives.items() if known.get(name, life.uid) != life.uid]
+    for name in again:
+        while await _move(db, lease, name, known[name], lives[name], now):
+            pass
     async with db.begin() as connection:
         await leases.fence(connection, lease)
-        known: dict[str, str] = await connection.fetchval(_UIDS) or {}
-        again = [name for name, life in lives.items() if known.get(name, life.uid) != life.uid]
-        for name in again:
-            await former_namespaces.move(connection, name, known[name], created_before=lives[name].created_at, at=now)
         uids = await _with_objects(connection, known, lives) | {name: life.uid for name, life in lives.items()}
+        # After the last move: a move that is interrupted continues at the next call.
         if uids != known:
             await connection.execute(_STORE_UIDS, uids)
     return again
+
+
+async def _move(db: Database, lease: Lease, name: str, uid: str, life: NamespaceLife, now: datetime) -> int:
+    async with db.begin() as connection:
+        await leases.fence(connection, lease)
+        return await former_namespaces.move(connection, name, uid, created_before=life.created_at, at=now)
 
 
 async def _with_objects(

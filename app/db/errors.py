@@ -56,7 +56,7 @@ _CONTENDED = (
 # Only an operator can change them. A process that runs already keeps trying, as while PostgreSQL does not answer.
 _REFUSED = (
     asyncpg.InvalidAuthorizationSpecificationError,  # also a wrong password
-    asyncpg.InvalidCatalogNameError,  # there is no such database
+    asyncpg.InvalidCatalogNameError,  # there is no such database, or it is being restored
     asyncpg.InsufficientPrivilegeError,
     asyncpg.InvalidSchemaNameError,
     asyncpg.UndefinedTableError,
@@ -69,8 +69,6 @@ _UNAVAILABLE = (
     asyncpg.PostgresSystemError,
     # This process was frozen within a transaction, and the server has ended its session.
     asyncpg.IdleInTransactionSessionTimeoutError,
-    asyncpg.InvalidAuthorizationSpecificationError,  # the password or the rights of the role are being changed
-    asyncpg.InvalidCatalogNameError,  # the database is being restored
     asyncpg.ReadOnlySQLTransactionError,  # a standby, for as long as the failover lasts
     asyncpg.InvalidCachedStatementError,  # the schema changed under a prepared statement; asyncpg prepares it again
     asyncpg.InterfaceError,

@@ -21,9 +21,13 @@ REASON: Final = "the namespace was deleted and created again"
 # Nothing reconciles the others, so they are gone at once.
 _WITH_OBJECTS: Final = [kind.kind for kind in PODLESS_KINDS.values() if kind.has_objects]
 
+MOST_AT_ONCE: Final = 1_000
+"""The objects that one transaction moves. A namespace can have so many that one statement would reach its timeout."""
+
 _UIDS: Final = """
 SELECT uid FROM jobs WHERE namespace = $1 AND created_at < $2
 UNION ALL SELECT uid FROM samples WHERE namespace = $1 AND created_at < $2
+LIMIT $3
 """
 _NAMES: Final = "UPDATE names SET namespace = $2 WHERE job_uid = ANY($1::uuid[])"
 # The pods of a live job are gone with the namespace. The job must not create others in the new one.
@@ -60,11 +64,11 @@ _NEW_EPOCH: Final = "UPDATE feed SET epoch = epoch + 1"
 
 
 async def move(connection: Connection, namespace: str, uid: str, *, created_before: datetime, at: datetime) -> int:
-    """Move the objects of the namespace with this uid that were stored before this time. Return their number.
+    """Move objects of the namespace with this uid that were stored before this time, and return their number.
 
-    Live jobs are cancelled, and what they and sample sets have in the cluster is removed.
+    Further calls move the others; 0 means that none is left. Live jobs are cancelled, and what they and sample sets have in the cluster is removed.
     """
-    uids = [row["uid"] for row in await connection.fetch(_UIDS, namespace, created_before)]
+    uids = [row["uid"] for row in await connection.fetch(_UIDS, namespace, created_before, MOST_AT_ONCE)]
     if not uids:
         return 0
     former = former_name(namespace, uid)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.db import cluster_namespaces
+from app.db import cluster_namespaces, former_namespaces
 from app.db.cluster_namespaces import NamespaceLife
 from app.db.feed import entries
 from app.domain.vocabulary import JobPhase
@@ -88,6 +88,22 @@ async def test_the_new_namespace_has_all_names_and_its_own_objects_stay(gateway:
         True,
     )
     assert (await _row(gateway, ended))["remove_requested_at"] is None, "an ended job causes no work"
+
+
+async def test_a_namespace_with_many_objects_moves_in_several_transactions(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One statement for all of them could reach its timeout at each try, and the objects would never move."""
+    monkeypatch.setattr(former_namespaces, "MOST_AT_ONCE", 2)
+    for number in range(5):
+        await gateway.submit(f"job-{number}")
+    epoch = (await entries.bounds(gateway.db)).epoch
+    await create_again(gateway)
+    assert (await entries.bounds(gateway.db)).epoch == epoch + 3, "each move begins an epoch"
+    assert (await gateway.client.get(jobs_path(NAMESPACE))).json()["items"] == []
+    items = (await gateway.client.get("/api/v1/jobs")).json()["items"]
+    assert {item["namespace"] for item in items} == {f"{NAMESPACE}~first"}
+    assert len(items) == 5
 
 
 async def _row(gateway: Gateway, uid: str) -> Any:
