@@ -66,7 +66,8 @@ _NEW_EPOCH: Final = "UPDATE feed SET epoch = epoch + 1"
 async def move(connection: Connection, namespace: str, uid: str, *, created_before: datetime, at: datetime) -> int:
     """Move objects of the namespace with this uid that were stored before this time, and return their number.
 
-    Further calls move the others; 0 means that none is left. Live jobs are cancelled, and what they and sample sets have in the cluster is removed.
+    Further calls move the others; 0 means that none is left. Live jobs are cancelled, and what they and sample sets
+    have in the cluster is removed.
     """
     uids = [row["uid"] for row in await connection.fetch(_UIDS, namespace, created_before, MOST_AT_ONCE)]
     if not uids:

@@ -56,7 +56,7 @@ def follow(
             for last in followed.objects.follow(followed.ref, until=until, timeout=timeout):
                 one(last)
     except WaitTimeoutError as error:
-        report(f"{error}")
+        report(str(error))
         return error.last, Exit.TIMED_OUT
     except KeyboardInterrupt:
         if not _is_confirmed(followed):

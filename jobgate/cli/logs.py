@@ -285,7 +285,7 @@ async def follow_log(client: "AsyncClient", job: Job, longest: float | None) -> 
 
 
 async def _follow(client: "AsyncClient", job: Ref, wanted: Wanted, printer: "_Printer") -> None:
-    await LogFollower(client=client, wanted=wanted, emit=printer.emit, report=printer.report, most=_MOST).run(job)
+    await LogFollower(client=client, wanted=wanted, emit=printer.emit, report=report, most=_MOST).run(job)
 
 
 class _Printer:
@@ -321,6 +321,3 @@ class _Printer:
             return place | {"line": line}
         timed = parsed(line)
         return place | {"time": timed.time or None, "line": timed.text}
-
-    def report(self, text: str) -> None:
-        report(text)

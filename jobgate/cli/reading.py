@@ -26,7 +26,7 @@ from jobgate.cli.options import (
     together,
 )
 from jobgate.cli.overview import ENDED, LIVE, overview, overview_text
-from jobgate.cli.printing import advise, report, say, terminal_width
+from jobgate.cli.printing import report, say, terminal_width
 from jobgate.cli.selection import Mine, Phases, Selection, Selector, Since
 from jobgate.cli.targets import JOBS, SAMPLE_SETS, kind_named, shown_name, target_named, targets_named
 from jobgate.client import JobgateError
@@ -77,9 +77,7 @@ def list_(  # noqa: PLR0913, PLR0917 - one argument for each option
         objects = resource_of(client, wanted.resource)
         shown = tables.Columns(all_namespaces=all_namespaces, wide=output is Output.WIDE, labels=label or ())
         page_size = min(limit + 1, _PAGE) if limit else _PAGE
-        found = list(
-            islice(_rows(objects, output, shown)(**filters, page_size=page_size), limit + 1 if limit else None)
-        )
+        found = list(islice(_rows(objects, output)(**filters, page_size=page_size), limit + 1 if limit else None))
         items = found[:limit] if limit else found
         items = tables.in_order_of(sort, items, now())
         _print_list(items, wanted.resource, output, shown)
@@ -93,9 +91,9 @@ def _sorted_text(sort: tables.Order) -> str:
     return "" if sort is tables.Order.CREATED else f", sorted by {sort}"
 
 
-def _rows(objects: Any, output: Output, shown: tables.Columns) -> Callable[..., Any]:
-    """Return the method that lists objects: whole ones for programs and labels, and what a table shows otherwise."""
-    return objects.list if output in STRUCTURED or shown.labels else objects.summaries  # type: ignore[no-any-return]
+def _rows(objects: Any, output: Output) -> Callable[..., Any]:
+    """Return the method that lists objects: whole ones for programs, and what a table shows otherwise."""
+    return objects.list if output in STRUCTURED else objects.summaries  # type: ignore[no-any-return]
 
 
 def _print_changes(
@@ -103,7 +101,7 @@ def _print_changes(
 ) -> None:
     """Print each object that changes from now on, if the filters of the list select it."""
     for change in objects.watch(namespace=filters["namespace"]):
-        for item in _rows(objects, output, shown)(**filters, uid=change.object.uid):
+        for item in _rows(objects, output)(**filters, uid=change.object.uid):
             if output in STRUCTURED:
                 say(one_of_many(item, output))
             else:
@@ -116,7 +114,7 @@ def _print_list(items: Sequence[Any], resource: str, output: Output, shown: tabl
     if items or output in STRUCTURED:
         say(_listed(items, resource, output, shown))
     elif output is not Output.NAME:
-        advise("jobgate: there are none")
+        report("there are none")
 
 
 def _listed(items: Sequence[Any], resource: str, output: Output, shown: tables.Columns = _PLAIN) -> str:

@@ -1,6 +1,6 @@
 """Text of lists and statuses. Pure: from values and the present time to lines."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -171,14 +171,9 @@ def _list_row(item: Listed, now: datetime, columns: Columns) -> list[str]:
         *([item.namespace] if columns.all_namespaces else []),
         *(item.name, item.kind, item.status.phase or "New", _size(item)),
         *(age(started, finished or now), age(item.created_at, now)),
-        *(_labels(item).get(key, "-") for key in columns.labels),
+        *(item.labels.get(key, "-") for key in columns.labels),
         *((actor_text(item.created_by, item.created_by_id), item.uid, shortened(why(item))) if columns.wide else ()),
     ]
-
-
-def _labels(item: Listed) -> Mapping[str, str]:
-    # The summaries of SampleSets and SampleJobs have none, so their lists are read whole for these columns.
-    return getattr(item, "labels", {})
 
 
 def _size(item: Listed) -> str:

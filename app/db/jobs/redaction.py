@@ -22,7 +22,7 @@ _REDACT = f"""
 UPDATE jobs AS j SET manifest = $2, posted = $3, version = version + 1, history_count = history_count + 1
 WHERE uid = $1 RETURNING j.history_count, {COLUMNS}
 """  # noqa: S608  constants
-# The key of a batch names its first job only, and its answer contains all of them. It has the creation time of that job.
+# The key of a batch has the uid and the creation time of its first job only, and its answer contains all of them.
 _ANSWERS = """
 SELECT scope, key, answer FROM idempotency_keys
 WHERE created_at BETWEEN $2::timestamptz - interval '1 minute' AND $2

@@ -51,9 +51,8 @@ async def test_the_stored_row_equals_the_returned_one(db: Database, new: Any) ->
     where = stored_as(row.of_kind)
     assert await resources.find(db, where, NAMESPACE, new.name) == row
     keys: list[RowKey] = [(NAMESPACE, new.name), new.uid]
-    assert await resources.versions(db, where, [*keys, (NAMESPACE, "other")]) == dict.fromkeys(
-        keys, (new.uid, 1, len(codec.text_of(new.manifest)))
-    )
+    assert await resources.versions(db, where, [*keys, (NAMESPACE, "other")]) == dict.fromkeys(keys, (new.uid, 1))
+    assert await resources.sizes(db, where, [new.uid]) == {new.uid: len(codec.text_of(new.manifest))}
     (line,) = await resources.history(db, where, new.uid, limit=10)
     entry = line.entry
     assert (line.seq, entry.at, entry.phase, entry.reason, entry.actor.name) == (1, NOW, "", "", "alice")
