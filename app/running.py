@@ -5,6 +5,7 @@ one line and with one status.
 """
 
 import asyncio
+import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
 
@@ -22,11 +23,16 @@ _INTERRUPTED: Final = 130  # as a shell reports SIGINT
 # DomainError includes the errors of the database. OSError: a directory that cannot be written, an address in use.
 _FOR_OPERATORS: Final = (NotPossible, DomainError, EmbeddedPostgresError, KubeError, OSError)
 
+# Seconds after which a thread that computes lets the event loop run. The loop waits for this time after each poll of its
+# sockets, so a request with ten steps beside a computation would take 50 ms with Python's 5 ms.
+_SWITCH_SECONDS: Final = 0.0005
+
 _Result = TypeVar("_Result")
 
 
 def run_loop(main: Coroutine[Any, Any, _Result]) -> _Result:
     """Run the coroutine in a new event loop of uvloop, which takes less CPU time per request than asyncio's own."""
+    sys.setswitchinterval(_SWITCH_SECONDS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(main)
 

@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from app.cancellation import TaskGroup, rounds
 from app.db.errors import DatabaseUnavailable
+from app.fairness.share import next_slice
 
 # Seconds after which a further statement may be sent while one is under way. A statement takes about a millisecond, so
 # this happens only while a connection does not answer. The lookups of other connections do not wait for it.
@@ -80,7 +81,9 @@ class GroupRead(Generic[_Key, _Found]):
         # Each caller has a future of its own, because the cancellation of a caller cancels the future.
         answer: asyncio.Future[_Found | None] = loop.create_future()
         lookups.answers.append(answer)
-        return await answer
+        found = await answer
+        await next_slice()  # a statement answers many lookups in one iteration of the event loop
+        return found
 
     async def run(self) -> None:
         """Read until cancelled, then refuse the waiting lookups. It may run again after it has ended."""

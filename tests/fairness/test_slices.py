@@ -49,6 +49,41 @@ async def test_only_one_long_slice_begins_in_an_iteration() -> None:
     assert len(order) == 210
 
 
+async def test_a_request_waits_for_few_slices_of_others_however_many_steps_it_has() -> None:
+    slices, order = Slices(), list[Hashable]()
+    async with asyncio.TaskGroup() as group:
+        many = [group.create_task(run(slices, "many", 50, order)) for _ in range(16)]
+        while len(order) < 20:  # from then on, one slice begins in each iteration
+            await asyncio.sleep(0)
+        await slices.next("one")
+        began = len(order)
+        for _ in range(10):
+            step_end = time.perf_counter() + LONG_ITERATION / 5
+            while time.perf_counter() < step_end:
+                pass
+            await asyncio.sleep(0)
+        ended = len(order)
+        for task in many:
+            task.cancel()
+    assert ended - began <= 2
+
+
+async def test_slices_begin_although_the_loop_is_never_quiet() -> None:
+    slices, order = Slices(), list[Hashable]()
+
+    async def never_ends() -> None:
+        while True:
+            work()
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        other = group.create_task(never_ends())
+        many = [group.create_task(run(slices, number, 2, order)) for number in range(3)]
+        await asyncio.wait(many)
+        other.cancel()
+    assert len(order) == 6
+
+
 async def test_short_slices_do_not_wait_for_iterations() -> None:
     slices = Slices()
     began = time.perf_counter()
