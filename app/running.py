@@ -23,8 +23,8 @@ _INTERRUPTED: Final = 130  # as a shell reports SIGINT
 # DomainError includes the errors of the database. OSError: a directory that cannot be written, an address in use.
 _FOR_OPERATORS: Final = (NotPossible, DomainError, EmbeddedPostgresError, KubeError, OSError)
 
-# Seconds after which a thread that computes lets the event loop run. The loop waits for this time after each poll of its
-# sockets, so a request with ten steps beside a computation would take 50 ms with Python's 5 ms.
+# Seconds after which a thread that computes lets the event loop run. The loop waits so long after each poll of its
+# sockets: with Python's 5 ms, a request with ten steps would take 50 ms beside a computation.
 _SWITCH_SECONDS: Final = 0.0005
 
 _Result = TypeVar("_Result")

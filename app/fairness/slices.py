@@ -4,9 +4,9 @@
                      └▶ it waits ─▶ everything else that was ready has run ─▶ its turn comes ─▶ it runs
 
 An event loop runs everything that is ready in one iteration. If the iteration is long, everything else waits for its
-end, at each of its own steps: a poll has about ten. So slices that wait begin after an iteration in which nothing else was
-ready, and only one of them while slices are long. A request that has begun therefore waits for a slice of another caller
-when it begins and when it waits for the database, and not at each of its steps.
+end, at each of its own steps: a poll has about ten. So slices that wait begin after an iteration in which nothing else
+was ready, and only one of them while slices are long. A request that has begun therefore waits for a slice of another
+caller when it begins and when it waits for the database, and not at each of its steps.
 """
 
 import asyncio
