@@ -189,9 +189,13 @@ def _wrap(app: FastAPI, settings: HttpSettings, compressor: Compressor | None) -
                 "Jobgate-Observed-At",
                 "Jobgate-Stale",
                 "Jobgate-Feed-Position",
+                "Jobgate-Log-Attempt",
+                "Jobgate-Log-Container",
                 "Jobgate-Log-Left-Out",
                 "Jobgate-Log-Source",
                 "Jobgate-Log-Truncated",
+                "Jobgate-Newest-Attempt",
+                "Retry-After",
                 "X-Request-Id",
             ],
         )

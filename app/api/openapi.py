@@ -82,6 +82,11 @@ _POLLED_HEADERS: Final = {
         "`true` if that is too long ago, or if the controller reports lost contact; else `false`."
     ),
 }
+_LIST_HEADERS: Final = _POLLED_HEADERS | {
+    "Jobgate-Feed-Position": _text_header(
+        "The position of the feed before the read. A watch with this Last-Event-ID misses no later change."
+    ),
+}
 _SIZE: Final = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
 _REASON: Final = {"type": "string", "maxLength": 1024, "pattern": NO_NUL}
 _JOB_NAME: Final = {"type": "string", "maxLength": DNS_LABEL_MAX, "pattern": DNS_SUBDOMAIN_PATTERN}
@@ -201,11 +206,13 @@ def _complete_operation(path: str, method: str, operation: dict[str, Any], bodie
         responses[code] = _problem_response(code)
     if path == _EXCHANGE:
         responses["429"]["description"] = _BUSY
-    if method == "get" and any(name["name"] == "If-None-Match" for name in operation.get("parameters", ())):
-        responses["200"]["headers"] = _POLLED_HEADERS
+    parameters = {parameter["name"] for parameter in operation.get("parameters", ())}
+    if method == "get" and "If-None-Match" in parameters:
+        headers = _LIST_HEADERS if "labelSelector" in parameters else _POLLED_HEADERS
+        responses["200"]["headers"] = headers
         responses["304"] = {
             "description": "The object or list still has the ETag of If-None-Match.",
-            "headers": _POLLED_HEADERS,
+            "headers": headers,
         }
     if "201" in responses:
         responses["201"]["headers"] = {"Location": _text_header("Path of the new object."), "ETag": _ETAG}

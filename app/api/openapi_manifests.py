@@ -60,7 +60,7 @@ def request_bodies(resources: Sequence[Resource]) -> Bodies:
         bodies[resource.collection_path, "post"] = bodies[resource.object_path, "put"] = one
         for suffix in ("batch", "dry-run"):
             bodies[f"{resource.collection_path}/{suffix}", "post"] = several
-        patch = {"schema": {"type": "object"}, "example": resource.examples.patch}
+        patch = {"schema": {"type": "object", "additionalProperties": True}, "example": resource.examples.patch}
         bodies[resource.object_path, "patch"] = {"required": True, "content": {MERGE_PATCH: patch}}
     return bodies
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from app.api.settings import HttpSettings
 from app.db.errors import DatabaseUnavailable
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, running_gateway
+from tests.support.openapi import committed_document, operations
 from tests.support.raw_http import Connection, request
 from tests.support.waiting import until
 
@@ -80,7 +81,14 @@ async def test_cors_permits_configured_origins(database_url: str) -> None:
     async with running_gateway(database_url, settings=HttpSettings(cors_origins=(ORIGIN["Origin"],))) as gateway:
         answer = await gateway.client.get("/api/v1/jobs", headers=ORIGIN)
         assert answer.headers["access-control-allow-origin"] == ORIGIN["Origin"]
-        assert "ETag" in answer.headers["access-control-expose-headers"]
+        documented = {
+            header
+            for _, _, operation in operations(committed_document())
+            for response in operation["responses"].values()
+            for header in response.get("headers", {})
+        }
+        exposed = set(answer.headers["access-control-expose-headers"].split(", "))
+        assert exposed == documented | {"Retry-After", "X-Request-Id"}  # errors and all answers have these
         other = await gateway.client.get("/livez", headers={"Origin": "https://evil.example.com"})
         assert "access-control-allow-origin" not in other.headers
 

@@ -122,6 +122,24 @@ def test_bounds_of_numbers_are_inclusive(document: dict[str, Any]) -> None:
     assert [place for place, schema in schemas(document) if exclusive & set(schema)] == []
 
 
+def test_an_object_without_declared_fields_may_have_any(document: dict[str, Any]) -> None:
+    """JSON Schema allows them by default. But ogen then generates a type without fields, and sends each value as {}."""
+    wrong = [
+        place
+        for place, schema in schemas(document)
+        if "object" in types_of(schema) and not {"properties", "additionalProperties"} & set(schema)
+    ]
+    assert wrong == []
+
+
+def test_every_list_declares_the_position_of_its_feed(document: dict[str, Any]) -> None:
+    """A generated client such as that of ogen returns only the headers that the document declares."""
+    for path in ("/api/v1/jobs", "/api/v1/namespaces/{namespace}/samplesets", "/api/v1/jobs/counts"):
+        responses = document["paths"][path]["get"]["responses"]
+        assert all("Jobgate-Feed-Position" in responses[code]["headers"] for code in ("200", "304")), path
+    assert "Jobgate-Feed-Position" not in document["paths"]["/api/v1/jobs/{uid}"]["get"]["responses"]["200"]["headers"]
+
+
 def test_every_field_of_an_answer_is_required(document: dict[str, Any]) -> None:
     components = document["components"]["schemas"]
     optional = {

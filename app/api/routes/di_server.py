@@ -110,7 +110,9 @@ _SECURITY: Final[dict[str, Any]] = {"security": [{"jobToken": []}]}
 _RESIZING: Final = _SECURITY | {
     "requestBody": _body(ReplicasRequest.model_json_schema(), {"replicas": 1, "task": "collector"})
 }
-_PROFILING: Final = _SECURITY | {"requestBody": _body({"type": "object"}, {"collector": {"fps": 120.5}})}
+_PROFILING: Final = _SECURITY | {
+    "requestBody": _body({"type": "object", "additionalProperties": True}, {"collector": {"fps": 120.5}})
+}
 
 router = new_router(TAG, prefix=f"{BASE}job/{{job_id}}", dependencies=[Depends(refuse_unknown_query)])
 

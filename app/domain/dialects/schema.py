@@ -54,7 +54,7 @@ def manifest_schema(kind: DescribedKind, spec: type[SpecModel]) -> dict[str, Any
             "kind": {"const": kind.kind, "description": "Name of the kind."},
             "metadata": metadata,
             "spec": body,
-            "status": {"type": "object", "description": "Ignored."},
+            "status": {"type": "object", "additionalProperties": True, "description": "Ignored."},
         },
         "$defs": definitions,
     }

@@ -95,7 +95,13 @@ class SampleSetSpec(SpecModel):
     """The nodes that may cache the data: core/v1 NodeAffinity."""
     tolerations: list[dict[str, Any]] = Field(
         default=[],
-        json_schema_extra={"items": {"type": "object", "x-kubernetes-type": "io.k8s.api.core.v1.Toleration"}},
+        json_schema_extra={
+            "items": {
+                "type": "object",
+                "additionalProperties": True,
+                "x-kubernetes-type": "io.k8s.api.core.v1.Toleration",
+            }
+        },
     )
     """The tolerations of the runtime servers: core/v1 Toleration."""
 
