@@ -112,6 +112,15 @@ OPENAPI_GENERATOR_TOLERATED: Final = (
     "Ignoring complex example on request body",  # an example affects only generated documentation
 )
 
+
+def _go(directory: str) -> tuple[Command, ...]:
+    """Return the commands that compile the client and the program of a directory."""
+    return (
+        ("go", "vet", f"./{directory}/..."),
+        ("go", "build", "-o", f"{directory}/program", f"./{directory}"),
+    )
+
+
 SDKS: Final = (
     Sdk(
         name="openapi-python-client",
@@ -179,18 +188,49 @@ SDKS: Final = (
         warning=ANY_WARNING,
     ),
     Sdk(
+        name="orval",
+        language=TYPESCRIPT,
+        package="orval",
+        example="with-orval.ts",
+        generated="orval",
+        generate=(("cp", "{document}", "openapi.json"), ("node", "node_modules/orval/dist/bin/orval.mjs")),
+        compile=(("node", "node_modules/typescript/bin/tsc", "--project", "tsconfig.orval.json"),),
+        run=("node", "compiled/with-orval.js"),
+        warning=ANY_WARNING,
+    ),
+    Sdk(
         name="oapi-codegen",
         language=GO,
         package="github.com/oapi-codegen/oapi-codegen/v2",
-        example="main.go",
-        generated="jobgate",
+        example="oapi-codegen/main.go",
+        generated="oapi-codegen/jobgate",
         generate=(
-            ("mkdir", "jobgate"),
+            ("mkdir", "oapi-codegen/jobgate"),
             ("go", "tool", "oapi-codegen", "-config", "oapi-codegen.yaml", "{document}"),
         ),
-        compile=(("go", "vet", "./..."), ("go", "build", "-o", "program", ".")),
-        run=("./program",),
+        compile=_go("oapi-codegen"),
+        run=("oapi-codegen/program",),
         warning=ANY_WARNING,
+    ),
+    Sdk(
+        name="ogen",
+        language=GO,
+        package="github.com/ogen-go/ogen",
+        example="ogen/main.go",
+        generated="ogen/jobgate",
+        generate=(
+            (
+                *("go", "tool", "ogen", "--config", "ogen.yaml", "--target", "ogen/jobgate", "--package", "jobgate"),
+                *("--loglevel", "warn", "{document}"),
+            ),
+        ),
+        compile=_go("ogen"),
+        run=("ogen/program",),
+        warning=r"^WARN\t(.+)$",
+        tolerated=(
+            'Ensuring "status" matching HTTP status code will not be enforced yet!',  # of a problem
+            "Header name is not canonical, canonical name will be used",  # names of headers have no case
+        ),
     ),
     Sdk(
         name="openapi-generator-java",

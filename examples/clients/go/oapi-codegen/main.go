@@ -1,6 +1,6 @@
 // Uses the client that oapi-codegen generates: submits a job of each kind, follows it, and reads its results.
 //
-// Usage: JOBGATE_URL=http://127.0.0.1:8080 go run . MANIFESTS LABEL_SELECTOR
+// Usage: JOBGATE_URL=http://127.0.0.1:8080 go run ./oapi-codegen MANIFESTS LABEL_SELECTOR
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"strings"
 	"time"
 
-	"jobgate.example/clients/jobgate"
+	"jobgate.example/clients/oapi-codegen/jobgate"
 )
 
 var (
