@@ -246,6 +246,7 @@ def _first_failure(failure: ReplicaFailure | None) -> FirstFailureView | None:
         replica=str(failure.key),
         attempt=failure.attempt,
         node=failure.node,
+        container=failure.container,
         exit_code=failure.exit_code,
         signal=failure.signal,
         reason=failure.reason,

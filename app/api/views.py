@@ -91,6 +91,8 @@ class FirstFailureView(View):
     """Number of the attempt, from 1."""
     node: str | None
     """Name of the node; null if the pod had none."""
+    container: str | None
+    """Name of the container that failed; null if none is known."""
     exit_code: Int32 | None
     """Exit code of the container that failed; null if none is known."""
     signal: Int32 | None

@@ -17,6 +17,7 @@ from app.db.jobs import evidence, names
 from app.domain.errors import NotFound, Unavailable
 from app.domain.status.log_choice import has_log, why_no_log
 from app.domain.status.records import Attempt
+from app.domain.vocabulary import Evidence
 from app.k8s.api import KubeApi
 from app.k8s.errors import KubeBadRequest, KubeError, KubeNotFound, KubeStatusError
 from app.k8s.logs import read_log
@@ -147,7 +148,9 @@ class Logs:
             tail = _last_lines(stored.tail, request.tail_lines)
             cut = stored.truncated or len(tail) < len(stored.tail)
             return LogStream(live=False, truncated=cut, pieces=_once(tail))
-        raise refusal or no_log(story, number, request.container)
+        if isinstance(refusal, Unavailable):
+            raise refusal
+        raise no_log(story, number, request.container, refusal)
 
     async def _live(self, uid: UUID, request: LogRequest) -> LogStream:
         """Open the log in the cluster, and read its first piece, so that errors occur before the answer starts."""
@@ -196,11 +199,23 @@ def _last_lines(text: bytes, count: int | None) -> bytes:
     return b"".join(lines[-count:]) if count else b""
 
 
-def no_log(story: ReplicaHistory, number: int, container: str | None = None) -> NotFound:
-    """Return the error of an attempt without a log. It names the attempts that have one."""
-    attempts = story.attempts
+def no_log(
+    story: ReplicaHistory, number: int, container: str | None = None, refusal: NotFound | None = None
+) -> NotFound:
+    """Return the error of an attempt without a log, with the reason of the cluster if it gave one.
+
+    It names the attempts that have a log, and the other containers of this attempt that do.
+    """
     attempt = attempt_of(story, number)
-    reason = why_no_log(attempt) if attempt is not None else f"no log of attempt {number} was stored"
-    others = [str(one.number) for one in attempts if one.number != number and has_log(one, container)]
-    known = f"; accepted: attempt {' or '.join(others)}" if others else ""
+    if refusal is not None:
+        reason = refusal.message
+    else:
+        reason = why_no_log(attempt) if attempt is not None else f"no log of attempt {number} was stored"
+    has_logs = attempt is not None and attempt.evidence is not Evidence.UNAVAILABLE
+    ran = [one.name for one in attempt.containers if one.has_run] if attempt is not None and has_logs else []
+    containers = [name for name in ran if name != container]
+    attempts = [str(one.number) for one in story.attempts if one.number != number and has_log(one, container)]
+    accepted = [f"container {' or '.join(containers)}"] if containers else []
+    accepted += [f"attempt {' or '.join(attempts)}"] if attempts else []
+    known = f"; accepted: {', or '.join(accepted)}" if accepted else ""
     return NotFound(f"{story.stored.replica.key}: {reason}{known}", code="NoLog")

@@ -57,6 +57,7 @@ class FirstFailure(Struct, frozen=True, kw_only=True, rename="camel"):
     replica: str
     attempt: int
     node: str | None = None
+    container: str | None = None
     exit_code: int | None = None
     signal: int | None = None
     reason: str | None = None

@@ -123,6 +123,7 @@ async def test_the_first_failure_is_part_of_the_status(gateway: Gateway) -> None
         signal=9,
         reason="OOMKilled",
         node="node-a",
+        container="main",
         last_lines=("epoch 7",),
         at=AT,
     )
@@ -131,6 +132,7 @@ async def test_the_first_failure_is_part_of_the_status(gateway: Gateway) -> None
         "replica": "worker[0]",
         "attempt": 1,
         "node": "node-a",
+        "container": "main",
         "exitCode": 137,
         "signal": 9,
         "reason": "OOMKilled",

@@ -118,6 +118,16 @@ async def test_a_requested_attempt_without_a_log_names_those_with_one(
     assert answer.json()["detail"] == f"worker[0]: {reason}; accepted: attempt 1 or 2"
 
 
+async def test_a_container_without_a_log_names_those_with_one(gateway: Gateway) -> None:
+    setup = ObservedContainer(name="setup", state="running", init=True)
+    main = ObservedContainer(name="main", state="waiting", default=True)
+    current = Attempt(number=3, pod_uid="3", phase=ReplicaPhase.PENDING, containers=(setup, main))
+    await crashed_job(gateway, current)
+    answer = await gateway.client.get(f"{LOGS}?attempt=3")
+    assert (answer.status_code, answer.json()["code"]) == (404, "NoLog")
+    assert answer.json()["detail"] == "worker[0]: no such pod; accepted: container setup, or attempt 1 or 2"
+
+
 async def test_a_replica_without_any_log_says_so(gateway: Gateway) -> None:
     await crashed_job(gateway, Attempt(number=1), ended=())
     answer = await gateway.client.get(LOGS)

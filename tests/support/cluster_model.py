@@ -81,6 +81,7 @@ class ModelPod:
             ObservedContainer(
                 name=name,
                 state=state,
+                culprit=bool(self.exit_code) and name == self.containers[0],
                 ready=state == "running",
                 exit_code=self.exit_code,
                 reason=self.reason,
@@ -101,7 +102,6 @@ class ModelPod:
             started_at=self.started_at,
             finished_at=self.finished_at,
             exit_code=self.exit_code,
-            failed_container=self.containers[0] if self.exit_code else None,
             disruption=self.disruption,
             deletion_deadline=self.deadline,
             held=self.held,

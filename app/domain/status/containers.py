@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from app.domain.kubernetes.objects import Container, ContainerStatus, Pod
+from app.domain.status.log_lines import last_line
 from app.domain.status.main_container import main_container
 from app.domain.status.observed import ContainerRestart, ObservedContainer
 
@@ -84,11 +85,14 @@ def has_started(status: ContainerStatus) -> bool:
 
 
 def failed_init_container(containers: Sequence[ObservedContainer]) -> ObservedContainer | None:
-    """Return the init container that failed first if it kept all other containers from starting."""
+    """Return the init container that keeps all other containers from starting, because it failed.
+
+    A sidecar fails too when the kubelet stops it, after the failure of another one. It counts while it crashes.
+    """
     if any(container.has_run for container in containers if not container.init):
         return None
     failed = [one for one in containers if one.init and one.exit_code and one.state != "running"]
-    return min(failed, key=lambda one: one.finished_at or _NEVER, default=None)
+    return min(failed, key=lambda one: (not one.culprit, one.finished_at or _NEVER), default=None)
 
 
 def choose_container(containers: Sequence[ObservedContainer], requested: str | None) -> ObservedContainer | None:
@@ -124,9 +128,9 @@ def last_end(status: ContainerStatus) -> str:
     if end is None:
         return ""
     how = f"exit code {end.exit_code}" + (f", {end.reason}" if end.reason else "")
-    message = end.message.strip()
     # A termination message may be the end of a log, whose last line is the cause.
-    return how + (f": {message.splitlines()[-1]}" if message else "")
+    message = last_line(end.message)
+    return how + (f": {message}" if message else "")
 
 
 def exit_code(status: ContainerStatus) -> int | None:

@@ -8,13 +8,13 @@ from typing import Final
 from app.domain.plan import Rank
 from app.domain.reconcile.lifecycle import has_failed, is_loss
 from app.domain.status.containers import exit_message, failed_init_container
-from app.domain.status.log_lines import MAX_LINES, one_line, shorten_middle
+from app.domain.status.log_lines import MAX_LINES, last_line, one_line
+from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, FailureSummary, Replica, ReplicaFailure
 from app.domain.vocabulary import Outcome, ReplicaPhase
 
 LISTED_FAILURES = 5  # enough to see a pattern; the status of a large job stays small
 _MAX_REASON: Final = 100
-_MAX_TEXT: Final = 400  # container runtimes wrap the cause of a start error in 200 characters
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
@@ -25,6 +25,7 @@ def failure_of(key: Rank, attempt: Attempt, *, lines: int = 1) -> ReplicaFailure
     """
     known = attempt.last_lines
     init = failed_init_container(attempt.containers)
+    failed = next((container for container in attempt.containers if container.culprit), None)
     return ReplicaFailure(
         key=key,
         attempt=attempt.number,
@@ -33,19 +34,25 @@ def failure_of(key: Rank, attempt: Attempt, *, lines: int = 1) -> ReplicaFailure
         reason=one_line(attempt.reason, _MAX_REASON) if attempt.reason else None,
         message=_reported(attempt),
         node=attempt.node,
-        signal=next((c.signal for c in attempt.containers if c.exit_code and c.exit_code == attempt.exit_code), None),
+        signal=_signal(attempt, failed),
+        container=failed.name if failed is not None else None,
+        is_default=failed is None or failed.default,
         init_container=init.name if init is not None else None,
         last_lines=None if known is None else known[-lines:],
         at=attempt.finished_at,
     )
 
 
+def _signal(attempt: Attempt, failed: ObservedContainer | None) -> int | None:
+    """Return the signal that ended the container that failed. Attempts of older versions do not name that one."""
+    ended = [failed] if failed is not None else attempt.containers
+    return next((one.signal for one in ended if one.exit_code and one.exit_code == attempt.exit_code), None)
+
+
 def _reported(attempt: Attempt) -> str:
     """Return the last line of what the cluster reported; empty if it reported no more than the exit code."""
     message = (attempt.message or "").strip()
-    if not message or message in map(exit_message, attempt.containers):
-        return ""
-    return shorten_middle(one_line(message.splitlines()[-1], len(message)), _MAX_TEXT)
+    return "" if message in map(exit_message, attempt.containers) else last_line(message)
 
 
 def describe(subject: str, failure: ReplicaFailure) -> str:
@@ -74,11 +81,14 @@ def with_details(beginning: str, failure: ReplicaFailure) -> str:
 def _facts(failure: ReplicaFailure) -> str:
     """Return the exit code and the reason of a failure, as far as they are known: `exit code 137, OOMKilled`.
 
-    An init container that failed is named before them.
+    An init container that failed is named before them, and so is a container whose log is not shown by default.
     """
-    init = [f"init container {failure.init_container}"] if failure.init_container else []
-    code = [] if failure.exit_code is None else [f"exit code {failure.exit_code}"]
-    return ", ".join(init + code + ([failure.reason] if failure.reason else []))
+    if failure.init_container:
+        known = [f"init container {failure.init_container}"]
+    else:
+        known = [] if failure.is_default else [f"container {failure.container}"]
+    known += [] if failure.exit_code is None else [f"exit code {failure.exit_code}"]
+    return ", ".join(known + ([failure.reason] if failure.reason else []))
 
 
 def earliest_failure(replicas: Iterable[Replica]) -> Replica | None:

@@ -14,13 +14,15 @@ class ObservedContainer:
     """A container as the kubelet reports it. `state` is waiting, running or terminated.
 
     `exit_code` and `signal` are those of the current termination, or of the last one while it is being restarted
-    in place. `default` marks the container whose log is shown unless a client names one.
+    in place. `default` marks the container whose log is shown unless a client names one, and `culprit` the one that
+    failed first, whose failure is that of the pod.
     """
 
     name: str
     state: str
     init: bool = False
     default: bool = False
+    culprit: bool = False
     ready: bool = False
     image: str | None = None
     restart_count: int = 0
@@ -64,11 +66,10 @@ class ObservedPod:
     """One pod of a job. `key` and `attempt` come from its labels.
 
     `phase` is never Deleted. `ended` says that no container of the pod can run any more, or that its main container has
-    ended and others are `lingering`, which only a deletion ends. `failed_container` is the name of the container that
-    failed first, which `exit_code` belongs to. `disruption` is the reason of the cluster if it disrupted the pod.
-    `deletion_deadline` is the deletionTimestamp: the end of the grace period, which began at `deleted_at`. `followed`
-    says that the pod has the labels by which the watch of the mirror selects pods; any other pod is read again and
-    again.
+    ended and others are `lingering`, which only a deletion ends. `exit_code` is that of the container that failed
+    first. `disruption` is the reason of the cluster if it disrupted the pod. `deletion_deadline` is the
+    deletionTimestamp: the end of the grace period, which began at `deleted_at`. `followed` says that the pod has the
+    labels by which the watch of the mirror selects pods; any other pod is read again and again.
     """
 
     name: str
@@ -84,7 +85,6 @@ class ObservedPod:
     started_at: datetime | None = None
     finished_at: datetime | None = None
     exit_code: int | None = None
-    failed_container: str | None = None
     reason: str | None = None
     message: str | None = None
     disruption: str | None = None
@@ -101,6 +101,11 @@ class ObservedPod:
     @property
     def deleting(self) -> bool:
         return self.deletion_deadline is not None
+
+    @property
+    def failed_container(self) -> str | None:
+        """The name of the container that failed first."""
+        return next((container.name for container in self.containers if container.culprit), None)
 
 
 class RefusalVerdict(StrEnum):

@@ -13,6 +13,7 @@ of that one is the end of the pod, although others still run.
 """
 
 from collections.abc import Container as Collection
+from dataclasses import replace
 from typing import Final
 
 from app.domain.kubernetes import labels
@@ -53,6 +54,7 @@ def observe_pod(pod: Pod, *, lost_nodes: Collection[str]) -> ObservedPod:
         own = [container for container in containers if container.name not in aside]
     ended = has_ended or lingering
     failed = first_to_fail(own)
+    containers = tuple(replace(one, culprit=True) if one is failed else one for one in containers)
     reason, message = _why(pod, phase, own)
     return ObservedPod(
         name=metadata.name,
@@ -68,7 +70,6 @@ def observe_pod(pod: Pod, *, lost_nodes: Collection[str]) -> ObservedPod:
         started_at=min((c.started_at for c in own if not c.init and c.started_at), default=None),
         finished_at=max((c.finished_at for c in own if c.finished_at), default=None) if ended else None,
         exit_code=_exit_code(own),
-        failed_container=failed.name if failed is not None else None,
         reason=reason,
         message=message,
         disruption=None if phase is ReplicaPhase.SUCCEEDED else disruption_of(pod),

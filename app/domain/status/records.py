@@ -151,7 +151,8 @@ class ReplicaFailure:
     """How one attempt of a replica failed, at the time `at` if that is known.
 
     `message` is the last line of what the cluster reported. `last_lines` are the last lines of the log of the container
-    that failed; None if they are not stored yet or could not be read. `init_container` is the init container that
+    that failed; None if they are not stored yet or could not be read. `container` is the container that failed, and
+    `is_default` says whether its log is shown unless a client names one. `init_container` is the init container that
     failed and kept the others from starting, if one did.
     """
 
@@ -163,6 +164,8 @@ class ReplicaFailure:
     message: str = ""
     node: str | None = None
     signal: int | None = None
+    container: str | None = None
+    is_default: bool = True
     init_container: str | None = None
     last_lines: tuple[str, ...] | None = None
     at: datetime | None = None

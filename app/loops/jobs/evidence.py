@@ -22,7 +22,7 @@ from app.db.jobs.evidence import Capture, Log
 from app.domain.kubernetes.objects import Event
 from app.domain.plan import JobIdentity
 from app.domain.reconcile.actions import CaptureEvidence
-from app.domain.status.log_lines import last_lines
+from app.domain.status.log_lines import last_lines, whole_characters
 from app.domain.vocabulary import Evidence
 from app.faultpoints import FaultPoint, reached
 from app.k8s.api import KubeApi
@@ -198,7 +198,8 @@ class EvidenceCapture:
             if not tail:
                 raise SlowLog(f"the log of {container} did not come within {CALL_TIMEOUT:g} s") from None
             dropped = True
-        return Log(tail=bytes(tail), truncated=dropped or lines >= TAIL_LINES)
+        text = whole_characters(bytes(tail)) if dropped else bytes(tail)
+        return Log(tail=text, truncated=dropped or lines >= TAIL_LINES)
 
 
 def groups(actions: Sequence[CaptureEvidence]) -> Iterator[Sequence[CaptureEvidence]]:

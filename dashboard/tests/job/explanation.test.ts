@@ -9,6 +9,7 @@ const OOM: NonNullable<Job["status"]["firstFailure"]> = {
   replica: "worker[3]",
   attempt: 2,
   node: "node-2",
+  container: "main",
   exitCode: 137,
   signal: null,
   reason: "OOMKilled",

@@ -162,7 +162,7 @@ def last_output(path: Path, *, lines: int, limit: int) -> str:
     try:
         with path.open("rb") as file:
             file.seek(tail_offset(file, lines))
-            text = b"".join(options.render(line) for line in file.read().splitlines())
+            text = b"".join(options.render(line.removesuffix(b"\n")) for line in file)
     except OSError:
         return ""
     return text[-limit:].decode(errors="replace")

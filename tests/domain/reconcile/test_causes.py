@@ -52,6 +52,8 @@ def failed_pod(
     container = ObservedContainer(
         name="main",
         state="terminated",
+        default=True,
+        culprit=True,
         exit_code=code,
         signal=code - 128 if code > 128 else None,
         reason=more.get("reason", "Error"),
@@ -63,7 +65,6 @@ def failed_pod(
         key,
         P.FAILED,
         exit_code=code,
-        failed_container="main",
         finished_at=at(at_second),
         containers=(container,),
         **known,

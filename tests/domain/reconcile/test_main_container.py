@@ -76,7 +76,7 @@ def test_a_success_counts_although_the_deletion_kills_the_other_containers() -> 
 def test_a_failure_restarts_the_replica_within_its_limit(limit: int) -> None:
     plan = a_plan({"worker": 1}, restart=restarting(limit))
     recorded = a_record(running_status(), a_replica())
-    pod = lingering(ReplicaPhase.FAILED, 3, failed_container="train", finished_at=T0)
+    pod = lingering(ReplicaPhase.FAILED, 3, finished_at=T0)
     recorded = captured(recorded, decide(plan, recorded, pod))
     decision = decide(plan, recorded, pod)
     replica = decision.replicas[W0]

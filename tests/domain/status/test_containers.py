@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.kubernetes.objects import Pod
-from app.domain.status.containers import DEFAULT_CONTAINER, default_container, observed_containers
+from app.domain.status.containers import DEFAULT_CONTAINER, choose_container, default_container, observed_containers
 from app.domain.status.pods import observe_pod
 
 State = dict[str, Any]
@@ -88,6 +88,15 @@ def test_a_failure_is_that_of_the_container_that_failed_first(pod: Pod, name: st
     observed = observe_pod(pod, lost_nodes=())
     assert (observed.failed_container, observed.exit_code) == (name, code)
     assert f'container "{name}"' in (observed.message or "")
+
+
+def test_a_sidecar_that_crashed_does_not_keep_the_others_from_starting() -> None:
+    pod = a_pod(
+        {"train": {"waiting": {}}}, {"proxy": ended(7, 1), "setup": ended(3, 4), "fetch": {}}, sidecars=("proxy",)
+    )
+    observed = observe_pod(pod, lost_nodes=())
+    shown = choose_container(observed.containers, None)
+    assert (observed.failed_container, shown and shown.name) == ("setup", "setup")
 
 
 states = st.sampled_from(

@@ -98,6 +98,16 @@ def test_the_default_attempt_has_the_requested_container() -> None:
             None,
             "setup",
         ),
+        # It may also have crashed before, or in the same second.
+        (
+            (
+                container("proxy", code=7, init=True, finished_at=AT - timedelta(seconds=1)),
+                container("setup", code=3, init=True, culprit=True),
+                *WAITS,
+            ),
+            None,
+            "setup",
+        ),
         ((container("proxy", code=137, init=True), *RAN), None, "main"),
         ((container("setup", code=0, init=True),), None, "setup"),
         ((), None, None),
@@ -112,9 +122,23 @@ def test_the_container_whose_log_is_shown(
 
 @pytest.mark.parametrize(
     ("containers", "facts"),
-    [(SETUP_FAILED, "init container setup, exit code 3, Error"), (RAN, "exit code 3, Error")],
+    [
+        (SETUP_FAILED, "init container setup, exit code 3, Error"),
+        (
+            (container("proxy", code=3, init=True), container("setup", code=3, init=True, culprit=True), *WAITS),
+            "init container setup, exit code 3, Error",
+        ),
+        (RAN, "exit code 3, Error"),
+        ((container("main", code=3, default=True, culprit=True), container("agent", code=1)), "exit code 3, Error"),
+        (
+            (container("main", code=0, default=True), container("agent", code=3, culprit=True)),
+            "container agent, exit code 3, Error",
+        ),
+    ],
 )
-def test_a_failure_names_the_init_container_that_failed(containers: tuple[ObservedContainer, ...], facts: str) -> None:
+def test_a_failure_names_the_container_that_failed_unless_it_is_the_default_one(
+    containers: tuple[ObservedContainer, ...], facts: str
+) -> None:
     failed = attempt(1, containers, outcome=Outcome.FAILED, exit_code=3, reason="Error")
     assert cause_of(failure_of(Rank("worker", 0), failed)) == f"worker[0] failed in attempt 1 ({facts})"
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.status.log_lines import MAX_LINES, last_lines, one_line
+from app.domain.status.log_lines import MAX_LINES, last_line, last_lines, one_line
 
 TRACEBACK = b'Traceback (most recent call last):\n  File "train.py", line 3\nValueError: bad rate\n'
 
@@ -50,6 +50,26 @@ def test_the_end_of_a_line_that_began_before_the_part_that_is_read() -> None:
     log = b"x" * 20_000 + b"\n" + b"y\n" * 8180 + b"last"
     assert last_lines(log[:20_000] + b" end\n" + b"y\n" * 2 + b"last")[0].endswith("x end")
     assert last_lines(log)[-2:] == ("y", "last")
+
+
+def test_a_character_that_is_cut_is_left_out() -> None:
+    log = ("\N{EURO SIGN}" * 60 + "\n").encode() * 200
+    shown = [last_lines(log + b"x" * end, 999)[0] for end in range(181)]
+    assert not [one for one in shown if "\N{REPLACEMENT CHARACTER}" in one]
+
+
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        ("", ""),
+        (" \n", ""),
+        ("loading\nno such rate\n", "no such rate"),
+        ("\x1b[31m10%\r20%\rboom\x1b[0m\r\n", "boom"),
+        ("ValueError: " + "x" * 1800 + " no such file", "ValueError: " + "x" * 88 + "…" + "x" * 286 + " no such file"),
+    ],
+)
+def test_the_last_line_of_a_termination_message(message: str, line: str) -> None:
+    assert last_line(message) == line
 
 
 @given(st.binary(max_size=300) | st.text(max_size=300).map(str.encode))

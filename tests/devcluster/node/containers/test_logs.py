@@ -114,3 +114,8 @@ def test_the_last_output_is_short(tmp_path: Path) -> None:
     assert last_output(path, lines=3, limit=2048) == "197\n198\n199\n"
     assert last_output(path, lines=3, limit=5) == "\n199\n"
     assert last_output(tmp_path / "none", lines=3, limit=5) == ""
+
+
+def test_the_last_output_keeps_carriage_returns(tmp_path: Path) -> None:
+    path = write(tmp_path / "0.log", b"10%\r20%\rboom\r\n", b"\x0b1\x0c2\n")
+    assert last_output(path, lines=3, limit=2048) == "10%\r20%\rboom\r\n\x0b1\x0c2\n"
