@@ -45,6 +45,7 @@ class JobsResource(Resource):
     event = "job"
     description = "Submit, list, read and edit jobs."
     phases = JobPhase
+    has_replicas = True
     batch_operation = "submit_batch"
     models = Models(
         view=JobView,

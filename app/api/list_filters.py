@@ -102,6 +102,25 @@ def _no_set_filter() -> None:
     """Stand in for `_set_filter` in resources that concern no SampleSet, so that `set` is an unknown parameter."""
 
 
+def still_running_filter(resource: Resource) -> Any:
+    """Return the dependency for the query parameter `stillRunning`, if the resource has it."""
+    return _still_running_filter if resource.has_replicas else _no_still_running_filter
+
+
+def _still_running_filter(
+    *,
+    still_running: Annotated[
+        bool, Query(alias="stillRunning", description="Only jobs that have ended, and of which replicas still run.")
+    ] = False,
+) -> bool:
+    return still_running
+
+
+def _no_still_running_filter() -> bool:
+    """Stand in for `_still_running_filter` in resources without replicas, so that the parameter is unknown."""
+    return False
+
+
 def phase_filter(resource: Resource) -> Any:
     """Return the dependency for the query parameter `phase`, whose values are the phases of the resource."""
 
@@ -120,8 +139,9 @@ def filters(resource: Resource) -> Any:
         common: CommonFilters,
         phases: Annotated[Sequence[str], Depends(phase_filter(resource))],
         set_name: Annotated[str | None, Depends(set_filter(resource))],
+        still_running: Annotated[bool, Depends(still_running_filter(resource))],
     ) -> Criteria:
-        return replace(common, phases=phases, set_name=set_name)
+        return replace(common, phases=phases, set_name=set_name, still_running=still_running)
 
     return all_filters
 

@@ -75,6 +75,7 @@ class Resource(ABC):
         event: the name of its server-sent events.
         description: the description of its operations as a group.
         is_about_set: whether lists can be filtered by the SampleSet that the objects concern.
+        has_replicas: whether lists can be filtered by the replicas that still run after the end of an object.
         batch_operation: the operation id of the batch submission.
     """
 
@@ -87,6 +88,7 @@ class Resource(ABC):
     examples: Examples
     phases: type[StrEnum]
     is_about_set: bool = False
+    has_replicas: bool = False
     batch_operation: str
 
     @property

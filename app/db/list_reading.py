@@ -15,7 +15,7 @@ FOUND: Final = 4_000
 """The most rows that an index on the attribute of a filter may find. Each may be on another page of the table."""
 EXAMINED_FIRST: Final = 1_000
 """The most rows that are examined before other indexes are tried."""
-SELECTIVE: Final = ("uid", "name", "set_name")
+SELECTIVE: Final = ("uid", "name", "set_name", "still_running")
 """A filter by one of these attributes usually selects few rows, so that no other step is needed."""
 OTHER_INDEXED: Final = ("finished_at", "prefix")
 SAMPLED: Final = 300

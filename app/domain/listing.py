@@ -29,12 +29,16 @@ class ListItem:
     created_by_id: str | None = None
     finished_at: datetime | None = None
     set_name: str = ""
+    still_running: bool = False
     deleted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criteria:
-    """The filter of a list. Empty and None restrict nothing. `…_after` is inclusive, `…_before` exclusive."""
+    """The filter of a list. Empty and None restrict nothing. `…_after` is inclusive, `…_before` exclusive.
+
+    `still_running` selects jobs that have ended, and of which replicas still run.
+    """
 
     namespaces: NamespaceSet = EVERY_NAMESPACE
     kinds: Sequence[str] = ()
@@ -51,6 +55,7 @@ class Criteria:
     set_name: str | None = None
     finished_after: datetime | None = None
     finished_before: datetime | None = None
+    still_running: bool = False
     deleted: bool = False
 
     def can_match(self, item: ListItem) -> bool:
@@ -71,7 +76,14 @@ class Criteria:
     def of_constants(self) -> "Criteria":
         """The filter by those attributes that never change: every object that ever matches this filter matches it."""
         return replace(
-            self, phases=(), labels=(), set_name=None, finished_after=None, finished_before=None, deleted=True
+            self,
+            phases=(),
+            labels=(),
+            set_name=None,
+            finished_after=None,
+            finished_before=None,
+            still_running=False,
+            deleted=True,
         )
 
     def matches(self, item: ListItem) -> bool:
@@ -80,6 +92,7 @@ class Criteria:
             # A filter by uid also selects deleted objects, as in the SQL of app/db/list_conditions.py.
             and (self.deleted or bool(self.uids) or not item.deleted)
             and (not self.phases or item.phase in self.phases)
+            and (item.still_running or not self.still_running)
             and (self.set_name is None or item.set_name == self.set_name)
             and _within(item.finished_at, self.finished_after, self.finished_before)
             and matches(self.labels, item.labels)

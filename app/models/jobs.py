@@ -142,6 +142,13 @@ Index(
 )
 # What a new controller loads: ended jobs without remaining work are not in it.
 Index("jobs_live", jobs.c.namespace, jobs.c.uid, postgresql_where=text("NOT quiet"))
+JOBS_WITH_LEFTOVERS = "NOT {at}quiet AND {at}ended <> ''::text"
+"""The template of the predicate of the index that finds the ended jobs of which replicas still run, and few others.
+`at` is the alias of the table, with its period.
+
+A predicate on `status` would make each update of a status update the indexes.
+"""
+Index("jobs_with_leftovers", jobs.c.uid, postgresql_where=text(JOBS_WITH_LEFTOVERS.format(at="")))
 # The backlog of the controller: empty when every intent has been observed.
 Index("jobs_pending_intent", jobs.c.intent_at, postgresql_where=text("intent_at IS NOT NULL"))
 Index("jobs_wake", jobs.c.wake_at, postgresql_where=text("wake_at IS NOT NULL"))

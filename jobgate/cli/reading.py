@@ -25,7 +25,7 @@ from jobgate.cli.options import (
     resource_of,
     together,
 )
-from jobgate.cli.overview import ENDED, LIVE, overview, overview_text
+from jobgate.cli.overview import LIVE, overview, overview_text
 from jobgate.cli.printing import report, say, terminal_width
 from jobgate.cli.selection import Mine, Phases, Selection, Selector, Since
 from jobgate.cli.targets import JOBS, SAMPLE_SETS, kind_named, shown_name, target_named, targets_named
@@ -133,15 +133,14 @@ def top(
     server: Server = None,
     context: ContextName = None,
 ) -> None:
-    """Show the live jobs, why replicas wait, and which of the last 500 ended jobs have replicas that still run.
+    """Show the live jobs, why replicas wait, and the ended jobs of which replicas still run.
 
     Example: jobgate top -A
     """
     with gateway(server, namespace, context) as client:
         where = "*" if all_namespaces else namespace
         jobs = list(client.jobs.summaries(namespace=where, phase=LIVE, label_selector=selector, page_size=_PAGE))
-        ended = client.jobs.summaries(namespace=where, phase=ENDED, label_selector=selector, page_size=_PAGE)
-        jobs += [job for job in islice(ended, _PAGE) if job.status.still_running]
+        jobs += client.jobs.summaries(namespace=where, still_running=True, label_selector=selector, page_size=_PAGE)
         if output in STRUCTURED:
             say(printed(overview(jobs), output))
         elif output is Output.NAME:

@@ -51,6 +51,22 @@ async def test_filters_select_jobs(gateway: Gateway) -> None:
     assert await names(gateway, "finishedBefore=2026-01-01T00:00:00Z") == []
 
 
+async def test_ended_jobs_of_which_replicas_run_are_found_however_many_have_ended_since(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    examine_few(monkeypatch, 4, first=2)
+    ended = {"phase": JobPhase.FAILED, "finished_at": EPOCH, "quiet": False}
+    await gateway.conclude((await gateway.submit("left"))["uid"], ended | {"still_running": 2})
+    await gateway.conclude((await gateway.submit("stopping"))["uid"], ended)
+    for number in range(12):
+        await gateway.conclude((await gateway.submit(f"over-{number}"))["uid"], ended | {"quiet": True})
+    answer = (await gateway.client.get("/api/v1/jobs?stillRunning=true&pageSize=5")).json()
+    assert ([item["name"] for item in answer["items"]], answer["nextPageToken"]) == (["left"], None)
+    counts = (await gateway.client.get("/api/v1/jobs/counts?stillRunning=true")).json()["phases"]
+    assert [(one["phase"], one["count"]) for one in counts if one["count"]] == [("Failed", 1)]
+    assert (await gateway.client.get("/api/v1/samplesets?stillRunning=true")).status_code == 400
+
+
 async def test_deleted_jobs_are_listed_on_request(gateway: Gateway) -> None:
     created = await gateway.submit("gone")
     assert (await gateway.client.delete(jobs_path("team", "gone"))).status_code == 202

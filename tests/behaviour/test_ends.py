@@ -170,6 +170,8 @@ async def test_what_runs_after_the_end_is_reported_and_can_be_cancelled_and_noth
     assert status["stillRunning"] == 1
     assert status["message"].endswith("; 1 replica of this job still runs")
     await jobs.until_objects("pods", uid, lambda pods: len(pods) == 2)
+    listed = (await jobs.http.get("/api/v1/jobs", params={"stillRunning": True})).json()["items"]
+    assert uid in [one["uid"] for one in listed]
     await jobs.ask("POST", "left", "cancel")
     status = await jobs.until_status("left", lambda status: not status["stillRunning"])
     assert (status["phase"], "still runs" in status["message"]) == ("Failed", False)

@@ -16,13 +16,14 @@ from tests.db.factories import NOW
 
 FILL_JOBS = """
 INSERT INTO jobs (uid, namespace, name, kind, api_version, manifest, labels, created_at, created_by, created_by_id,
-                  phase, reason, message, quiet, finished_at, deleted_at)
+                  phase, reason, message, quiet, status, finished_at, deleted_at)
 SELECT md5(n::text)::uuid, (ARRAY['team-a', 'team-a', 'team-b', 'kube-system', 'team-c'])[1 + n % 5],
        CASE WHEN n % 700 = 4 THEN 'rare-' ELSE 'job-' END || md5(n::text),
        CASE WHEN n % 900 = 6 THEN 'MxJob' ELSE 'GenericJob' END, 'v1', '{}',
        jsonb_build_object('team', 'vision', 'tier', 't' || n % 3) || CASE WHEN n % 800 = 10 THEN '{"rare": "yes"}' ELSE
        '{}'::jsonb END, $1::timestamptz + n / 2 * interval '1 second', 'me',
-       CASE WHEN n % 1000 = 14 THEN 'token:rare' WHEN n % 2 = 0 THEN 'token:often' END, phase, '', '', true,
+       CASE WHEN n % 1000 = 14 THEN 'token:rare' WHEN n % 2 = 0 THEN 'token:often' END, phase, '', '', n % 150 <> 12,
+       CASE WHEN n % 300 = 12 THEN '{"still_running": 2}' ELSE '{}'::jsonb END,
        CASE WHEN phase <> 'Running' THEN $1::timestamptz + n * interval '1 second' END,
        CASE WHEN n % 4 = 1 THEN now() END
 FROM (SELECT n, CASE WHEN n % 600 = 11 THEN 'Running' WHEN n % 500 = 12 THEN 'Failed' ELSE 'Succeeded' END AS phase
@@ -72,6 +73,7 @@ FILTERS: dict[str, dict[str, Any]] = {
     "deleted": {"deleted": True},
     "created": {"created_after": NOW + timedelta(seconds=20), "created_before": AT_300},
     "finished": {"finished_after": AT_300},
+    "still running": {"still_running": True},
     "finished early": {"finished_before": NOW + timedelta(seconds=10)},
 }
 
@@ -134,7 +136,7 @@ async def stored_items(connection: Any) -> list[ListItem]:
     """The jobs as filters see them, in the order of lists."""
     rows = await connection.fetch(
         "SELECT uid, namespace, name, kind, phase, labels, created_at, created_by, created_by_id, finished_at, "
-        "deleted_at FROM jobs ORDER BY created_at DESC, uid DESC"
+        "deleted_at, status ? 'still_running' AS still_running FROM jobs ORDER BY created_at DESC, uid DESC"
     )
     return [
         ListItem(deleted=row["deleted_at"] is not None, labels=json.loads(row["labels"]), **_taken(row)) for row in rows
@@ -143,4 +145,4 @@ async def stored_items(connection: Any) -> list[ListItem]:
 
 def _taken(row: Any) -> dict[str, Any]:
     names = ("uid", "namespace", "name", "kind", "phase", "created_at", "created_by", "created_by_id", "finished_at")
-    return {name: row[name] for name in names}
+    return {name: row[name] for name in (*names, "still_running")}

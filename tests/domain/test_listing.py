@@ -60,6 +60,7 @@ MUTABLE = st.fixed_dictionaries(
         "labels": st.sampled_from([{}, {"team": "x"}, {"team": "y"}]),
         "finished_at": st.sampled_from([None, at(3), at(9)]),
         "set_name": st.sampled_from(["", "one"]),
+        "still_running": st.booleans(),
         "deleted": st.booleans(),
     }
 )
@@ -90,6 +91,7 @@ CRITERIA = st.builds(
     set_name=st.sampled_from([None, "one"]),
     finished_after=st.sampled_from([None, at(3)]),
     finished_before=st.sampled_from([None, at(9)]),
+    still_running=st.booleans(),
     deleted=st.booleans(),
 )
 

@@ -10,7 +10,7 @@ from pydantic import Field
 from app.api import paging
 from app.api.conditional import list_tag
 from app.api.dependencies import Caller, CallerDep
-from app.api.list_filters import CommonFilters, phase_filter, set_filter
+from app.api.list_filters import CommonFilters, phase_filter, set_filter, still_running_filter
 from app.api.long_polls import polled_list
 from app.api.parameters import Namespace, NamespaceFilter, PageSize, PageToken, PollDep, PollOptions
 from app.api.rendering import list_bytes
@@ -72,8 +72,9 @@ def _list_query(resource: Resource) -> Any:
         page: Annotated[_PageQuery, Depends(_page_query)],
         phases: Annotated[Sequence[str], Depends(phase_filter(resource))],
         set_name: Annotated[str | None, Depends(set_filter(resource))],
+        still_running: Annotated[bool, Depends(still_running_filter(resource))],
     ) -> ListQuery:
-        where = replace(common, phases=phases, set_name=set_name)
+        where = replace(common, phases=phases, set_name=set_name, still_running=still_running)
         digest = paging.query_digest([resource.name, where])
         start = paging.decode(page.token, paging.ObjectStart, digest) if page.token else None
         after = None if start is None else Cursor(start.created_at, start.uid)

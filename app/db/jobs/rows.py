@@ -158,7 +158,7 @@ STORED_JOBS: Final = Stored[JobRow](
         SortedIndex(columns=columns, condition=job_list_condition(name, at="{at}."), only_present=only_present)
         for name, (columns, only_present) in JOB_LISTS.items()
     ],
-    indexed={"uid", "name", "labels", "finished_at", "prefix"},
+    indexed={"uid", "name", "labels", "finished_at", "prefix", "still_running"},
     summary_columns=SUMMARY_COLUMNS,
     summary=job_summary,
 )
