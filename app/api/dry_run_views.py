@@ -32,6 +32,8 @@ class ResourceDryRunView(View):
 
     dry_run: bool
     manifest: dict[str, Any]
+    warnings: list[JobWarningView]
+    """What jobgate warns about."""
 
 
 class ClusterFindingView(View):
@@ -69,8 +71,6 @@ class DryRunView(ResourceDryRunView):
     4 MiB. `manifestsOmitted` is the number of the other objects.
     """
 
-    warnings: list[JobWarningView]
-    """What jobgate warns about."""
     plan: PlanView
     manifests: list[dict[str, Any]]
     manifests_omitted: Int32

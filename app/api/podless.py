@@ -21,6 +21,7 @@ from app.api.responses import json_bytes
 from app.api.summary_views import CountsView, KindCountView, PhaseCountView, ResourceSummaryView
 from app.api.views import (
     CommonStatusView,
+    JobWarningView,
     NextPageToken,
     ResourceHistoryView,
     ResourceStatusView,
@@ -32,6 +33,7 @@ from app.db.samples.rows import SampleRow
 from app.domain.cluster_check import ClusterCheck
 from app.domain.kinds.base import Facts, Figures, PodlessKind
 from app.domain.listing import Criteria
+from app.domain.plan import Manifest
 from app.fairness.share import next_slice
 from app.services.gateway import Services
 from app.services.manifests import Sampler
@@ -106,7 +108,8 @@ class PodlessResource(Resource):
 
     @override
     async def dry_run_bytes(self, prepared: PodlessDraft, check: ClusterCheck | None, sampler: Sampler) -> bytes:
-        return json_bytes(ResourceDryRunView(dry_run=True, manifest=prepared.manifest))
+        warnings = _warnings(self.kind, prepared.manifest, self.kind.record())
+        return json_bytes(ResourceDryRunView(dry_run=True, manifest=prepared.manifest, warnings=warnings))
 
     @override
     async def cluster_checks(
@@ -143,8 +146,13 @@ class PodlessResource(Resource):
             "started_at": row.outcome.started_at,
             "finished_at": row.outcome.finished_at,
             "observed_at": row.observed_at,
+            "warnings": _warnings(self.kind, row.manifest, row.record),
             **_fields(self.kind.shown(facts)),
         }
+
+
+def _warnings(kind: PodlessKind, manifest: Manifest, record: Any) -> list[JobWarningView]:
+    return [JobWarningView.of(warning) for warning in kind.warnings(manifest, record)]
 
 
 def _fields(figures: Figures) -> dict[str, Any]:

@@ -75,7 +75,7 @@ class JobWarningView(View):
     """A field of a valid manifest that does not have the effect that its author may expect."""
 
     source: Literal["jobgate", "cluster"]
-    """`jobgate`, which accepted the manifest, or the `cluster`, which created the objects of the job."""
+    """`jobgate`, which accepted the manifest, or the `cluster`, which created the objects of the job or SampleSet."""
     task: str | None
     pointer: str
     """JSON pointer to the field of the manifest; empty in a warning of the cluster, whose message names the field."""
@@ -118,6 +118,8 @@ class CommonStatusView(View):
     started_at: datetime | None
     finished_at: datetime | None
     observed_at: datetime | None
+    warnings: list[JobWarningView]
+    """What a client should know about the manifest: those of jobgate, and the first 20 of the cluster."""
 
 
 class StatusView(CommonStatusView):
@@ -131,8 +133,6 @@ class StatusView(CommonStatusView):
     The restart limit does not count these restarts."""
     still_running: Int32
     """How many replicas run although the job has ended, because its clean-up policy keeps them. A cancel stops them."""
-    warnings: list[JobWarningView]
-    """What a client should know about the manifest: those of jobgate, and the first 20 of the cluster."""
     first_failure: FirstFailureView | None
     """It stays through restarts, resizes and pauses, and after the end of the job; null if no attempt has failed."""
     observed_at: datetime | None

@@ -170,7 +170,7 @@ class ApiServer:
         body = await self._read(request, info)
         created = self._registry.create(info.address, body.object, dry_run=dry_run)
         warnings = [] if info.address.subresource else strategy_for(info.address.resource).warnings(created.object)
-        return _object(created, 201, body.unknown, warnings)
+        return _object(created, 201, body.unknown, [*warnings, *request[_INTERCEPTOR].warnings])
 
     async def _update(self, request: web.Request, info: RequestInfo) -> web.Response:
         dry_run = queries.dry_run(request.query, "UpdateOptions")

@@ -3,7 +3,7 @@
 The API server works without an extension. The one that exists is `devcluster.testing.faults`.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
 from devcluster.objects import Object
@@ -19,6 +19,9 @@ class Interceptor:
 
     drops_answer = False
     """True: the request takes effect, and the connection is broken before the answer is sent."""
+
+    warnings: Sequence[str] = ()
+    """Warnings in the answer to a create, as those of a validating webhook."""
 
     async def before(self) -> None:
         """Run before the request is handled.

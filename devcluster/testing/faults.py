@@ -16,6 +16,7 @@
     silentAfter    on a watch: send nothing more after this many events, and keep the connection open
     merge          a merge patch (RFC 7386) that changes the object of a create, update or patch, as a mutating
                    webhook does
+    warning        a warning in the answer to a create, as a validating webhook gives it
     loseResponse   let the request take effect, then break the connection without an answer
 
 The answer is `{"id": n}`. `GET` lists the rules with their hits, `DELETE` removes all rules.
@@ -61,6 +62,7 @@ class Rule(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=T
     cut_after: int | None = None
     silent_after: int | None = None
     merge: dict[str, Any] = {}
+    warning: str = ""
     lose_response: bool = False
     id: int = 0
     hits: int = 0
@@ -83,6 +85,7 @@ class FaultInterceptor(Interceptor):
         self._rule = rule
         self._is_watch = info.verb == "watch"
         self.drops_answer = rule.lose_response
+        self.warnings = (rule.warning,) if rule.warning else ()
 
     @override
     async def before(self) -> None:

@@ -339,9 +339,8 @@ def describe_text(
 
 
 def warnings_of(item: Whole) -> list[str]:
-    """Return the warnings about the manifest of a job, each with its field, or with the task that the cluster names."""
-    found = item.status.warnings if isinstance(item, Job) else []
-    return [f"{one.pointer or one.task or one.source}: {one.message}" for one in found]
+    """Return the warnings about a manifest, each with its field, or with the task that the cluster names."""
+    return [f"{one.pointer or one.task or one.source}: {one.message}" for one in item.status.warnings]
 
 
 def failure_text(state: State | Whole) -> str:
@@ -351,6 +350,7 @@ def failure_text(state: State | Whole) -> str:
         return ""
     where = f"{failure.replica} in attempt {failure.attempt}" + (f" on {failure.node}" if failure.node else "")
     parts = [
+        f"container {failure.container}" if failure.container else "",
         f"exit code {failure.exit_code}" if failure.exit_code is not None else "",
         f"signal {failure.signal}" if failure.signal is not None else "",
         failure.reason or "",

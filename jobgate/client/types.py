@@ -146,11 +146,11 @@ class Status(Struct, frozen=True, kw_only=True, rename="camel"):
     started_at: datetime | None = None
     finished_at: datetime | None = None
     observed_at: datetime | None = None
+    warnings: list[JobWarning]
     aggregate: Aggregate
     pending_reasons: list[PendingReason]
     restarts_in_place: int
     still_running: int
-    warnings: list[JobWarning]
     first_failure: FirstFailure | None = None
 
 
@@ -283,6 +283,7 @@ class SampleSetState(Struct, frozen=True, kw_only=True, rename="camel"):
     started_at: datetime | None = None
     finished_at: datetime | None = None
     observed_at: datetime | None = None
+    warnings: list[JobWarning]
     cache: SampleCache | None = None
     runtime: SampleRuntime
     sync: SampleProgress | None = None
@@ -369,6 +370,7 @@ class SampleJobState(Struct, frozen=True, kw_only=True, rename="camel"):
     started_at: datetime | None = None
     finished_at: datetime | None = None
     observed_at: datetime | None = None
+    warnings: list[JobWarning]
     type: str
     sample_set: str
     job_name: str | None = None
@@ -807,6 +809,7 @@ class ResourceDryRun(Struct, frozen=True, kw_only=True, rename="camel"):
 
     dry_run: bool
     manifest: dict[str, Any]
+    warnings: list[JobWarning]
 
 
 class Oidc(Struct, frozen=True, kw_only=True, rename="camel"):

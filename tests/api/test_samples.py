@@ -12,6 +12,8 @@ from app.domain.cache.reconcile.cache_status import NodeCache, ServerReport, agg
 from app.domain.cache.reconcile.progress import OperationProgress
 from app.domain.cache.reconcile.values import Complaint, RuntimeStatus
 from app.domain.cache.vocabulary import RemovalStage, SampleJobPhase, SetPhase
+from app.domain.plan import JobWarning
+from app.domain.vocabulary import WarningSource
 from tests.support.gateway import Gateway, jobs_path, manifest
 from tests.support.lists import examine_few
 from tests.support.samples import JOBS, PATCH, RESOURCES, SETS, conclude, path, sample, submit
@@ -42,6 +44,23 @@ class Place:
 @pytest.fixture
 def place(shared_gateway: Gateway) -> Place:
     return Place(shared_gateway, f"ns-{uuid4().hex[:12]}")
+
+
+async def test_warnings_are_part_of_the_status(place: Place) -> None:
+    level = {"mediumType": "MEM", "cacheSize": 10}
+    shown = await place.submit(SETS, cache={"levels": [level, level | {"path": "/var/cache/jobgate/a"}]})
+    own = {"source": "jobgate", "task": None, "pointer": "/spec/cache/levels/0"}
+    (found,) = shown["status"]["warnings"]
+    assert found == own | {"message": "the level has no effect: a level without a path names no directory"}
+    cluster = JobWarning(source=WarningSource.CLUSTER, message="old")
+    await conclude(place.gateway, shown["uid"], {"warnings": (cluster,)})
+    status = (await place.get(SETS, "one", "status")).json()["status"]
+    assert [one["message"] for one in status["warnings"]] == [found["message"], "old"]
+    manifest = sample(SETS, "two", cache=shown["spec"]["cache"])
+    answer = await place.gateway.client.post(place.path(SETS, "dry-run"), json=manifest)
+    assert answer.json()["items"][0]["warnings"] == [found]
+    job = await place.submit(JOBS, syncOptions={"threads": 1}, secretRef={"name": "a"})
+    assert [one["pointer"] for one in job["status"]["warnings"]] == ["/spec/syncOptions", "/spec/secretRef"]
 
 
 async def test_a_new_object_has_every_field(place: Place) -> None:

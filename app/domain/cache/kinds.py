@@ -30,6 +30,7 @@ from app.domain.cache.status import (
     set_figures,
 )
 from app.domain.cache.vocabulary import SampleJobPhase, SetPhase
+from app.domain.cache.warnings import job_warnings, set_warnings
 from app.domain.dialects.changes import immutable_changes
 from app.domain.dialects.checking import Place, SpecChecks, read_and_check
 from app.domain.dialects.envelope import read_envelope
@@ -38,7 +39,7 @@ from app.domain.dialects.spec_model import SpecModel
 from app.domain.errors import FieldError, Problems, pointer_to
 from app.domain.kinds.base import Facts, PodlessKind
 from app.domain.kubernetes import labels
-from app.domain.plan import Manifest
+from app.domain.plan import JobWarning, Manifest
 from app.domain.vocabulary import ConditionType
 
 _SPEC: Final = "/spec"
@@ -166,6 +167,10 @@ class SampleSetKind(_CacheKind):
         return native_set_status(record)
 
     @override
+    def warnings(self, manifest: Manifest, record: Any) -> Sequence[JobWarning]:
+        return (*set_warnings(SampleSetSpec.model_validate(manifest["spec"])), *record.warnings)
+
+    @override
     def conditions(self, record: Any, known: Collection[ConditionType]) -> Wanted:
         return set_conditions(record, known)
 
@@ -215,6 +220,11 @@ class SampleJobKind(_CacheKind):
     @override
     def native_status(self, record: Any) -> dict[str, Any]:
         return native_job_status(record)
+
+    @override
+    def warnings(self, manifest: Manifest, record: Any) -> Sequence[JobWarning]:
+        """Return the warnings about the manifest. A job has no objects in the cluster."""
+        return list(job_warnings(SampleJobSpec.model_validate(manifest["spec"])))
 
     @override
     def conditions(self, record: Any, known: Collection[ConditionType]) -> Wanted:

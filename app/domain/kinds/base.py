@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 from app.domain.cache.specs.limits import CacheLimits
 from app.domain.errors import FieldError
 from app.domain.kubernetes.names import DNS_LABEL_MAX
-from app.domain.plan import Manifest
+from app.domain.plan import JobWarning, Manifest
 from app.domain.vocabulary import ConditionType
 
 JOBS: Final = "jobs"
@@ -117,6 +117,10 @@ class PodlessKind(Kind):
     def native_status(self, record: Any) -> dict[str, Any]:
         """Return the status object as the kind's own system shows it."""
         return {"phase": str(record.phase)}
+
+    def warnings(self, manifest: Manifest, record: Any) -> Sequence[JobWarning]:  # noqa: ARG002  as above
+        """Return what a client should know about an accepted manifest, and about the objects that were made of it."""
+        return ()
 
     def conditions(
         self,

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from app.domain.plan import JobWarning, Rank
+from app.domain.plan import Rank
 from app.domain.reconcile.conditions import job_conditions
 from app.domain.reconcile.endings import is_removing
 from app.domain.reconcile.resizing import Members, changes_size, scaling_now, still_open
@@ -13,9 +13,10 @@ from app.domain.reconcile.values import Inputs
 from app.domain.status.failures import crashed_replicas
 from app.domain.status.log_lines import one_line
 from app.domain.status.observed import ObservedJob, ObservedPod
-from app.domain.status.records import MOST_WARNINGS, Attempt, JobStatus, Replica, ScaleRecord, Transition
+from app.domain.status.records import Attempt, JobStatus, Replica, ScaleRecord, Transition
 from app.domain.status.rollup import SHOWN_REPLICAS, Situation, aggregate, pending_reasons, situation
 from app.domain.status.terminating import kept_by
+from app.domain.status.warnings import known_warnings
 from app.domain.vocabulary import (
     Evidence,
     JobPhase,
@@ -23,7 +24,6 @@ from app.domain.vocabulary import (
     PendingCode,
     Reason,
     ReplicaPhase,
-    WarningSource,
 )
 
 # The newest transitions make the native conditions of the kinds. A bound is needed for jobs that restart for weeks.
@@ -64,7 +64,8 @@ def next_status(
         restarts=status.restarts + (counted and changes.restarted),
         reschedules=status.reschedules + (counted and _is_rescheduled(inputs, members, changes.former)),
         restarts_in_place=sum(replica.attempt.restarts_in_place for replica in replicas.values()),
-        warnings=_warnings(inputs),
+        # No edit changes what they are about: pod templates and restart policies.
+        warnings=known_warnings(inputs.recorded.status.warnings, inputs.observed.warnings),
         # Invariant: uids of anchors are only added. A pod of a deleted anchor still belongs to the job.
         anchors=(*status.anchors, *(uid for uid in inputs.observed.anchors if uid not in status.anchors)),
     )
@@ -84,17 +85,6 @@ def next_status(
     # This needs the transition that the line above may have added.
     restored_at = _restored_at(inputs, status, members)
     return status if restored_at == status.restored_at else replace(status, restored_at=restored_at)
-
-
-def _warnings(inputs: Inputs) -> tuple[JobWarning, ...]:
-    """Return the known warnings and the new ones of the cluster. No edit changes what they are about: pod templates and
-    restart policies.
-    """
-    known, of_cluster = inputs.recorded.status.warnings, inputs.observed.warnings
-    own = [one for one in known if one.source is WarningSource.JOBGATE]
-    # After a restart of the controller, the cluster repeats its warnings about further objects.
-    others = dict.fromkeys((*(one for one in known if one.source is WarningSource.CLUSTER), *of_cluster))
-    return (*own, *list(others)[:MOST_WARNINGS])
 
 
 def _restored_at(inputs: Inputs, status: JobStatus, members: Members) -> datetime | None:

@@ -20,7 +20,7 @@ from app.domain.vocabulary import (
     StopReason,
 )
 
-MOST_WARNINGS: Final = 20  # of the cluster about one job: a webhook can give each pod another one
+MOST_WARNINGS: Final = 20  # of the cluster about one object: a webhook can give each pod another one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

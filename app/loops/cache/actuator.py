@@ -28,11 +28,15 @@ from app.domain.cache.reconcile.values import (
 from app.domain.cache.values import SecretValues
 from app.domain.cache.vocabulary import JobType, SetPart
 from app.domain.errors import DomainError
-from app.domain.plan import Manifest
+from app.domain.plan import JobWarning, Manifest
+from app.domain.status.log_lines import one_line
+from app.domain.status.records import MOST_WARNINGS
 from app.domain.status.refusal_messages import refusal_message
 from app.domain.status.refusals import judge
+from app.domain.vocabulary import WarningSource
 from app.faultpoints import FaultPoint, reached
 from app.k8s.api import KubeApi
+from app.k8s.codec import OBJECT
 from app.k8s.errors import (
     KubeAlreadyExists,
     KubeConflict,
@@ -68,6 +72,14 @@ class SampleWork:
     options: Callable[[], Awaitable[OptionsOrComplaint]]
     refusals: dict[SetPart, str] = field(default_factory=dict)
     """The cluster's messages about refused creations. The reconciles of a set share this dict."""
+    warnings: list[JobWarning] = field(default_factory=list)
+    """The cluster's warnings about created objects. The reconciles of a set share this list."""
+
+    def warn(self, text: str) -> None:
+        """Remember a warning of the cluster about a new object."""
+        warning = JobWarning(source=WarningSource.CLUSTER, message=one_line(text))
+        if warning not in self.warnings and len(self.warnings) < MOST_WARNINGS:
+            self.warnings.append(warning)
 
 
 class SampleActuator:
@@ -139,7 +151,8 @@ class SampleActuator:
     async def _create(self, work: SampleWork, part: SetPart) -> bool:
         """Create an object. Return whether it exists now; a refusal is recorded."""
         try:
-            await self._api.create(self._manifest(work, part), timeout=self._timeout)
+            manifest = self._manifest(work, part)
+            await self._api.create_as(manifest, OBJECT, timeout=self._timeout, on_warning=work.warn)
             reached(FaultPoint.SAMPLE_OBJECT_CREATED)
         except KubeAlreadyExists:
             pass  # the next reconcile determines whether it belongs to the set

@@ -25,6 +25,7 @@ from app.domain.cache.reconcile.values import (
 from app.domain.cache.specs.sample_job import SampleJobSpec
 from app.domain.cache.values import SecretValues, SetIdentity
 from app.domain.cache.vocabulary import JobType, Need, SampleJobPhase, SetPart, SetPhase
+from app.domain.plan import JobWarning
 from app.domain.vocabulary import JobPhase
 from app.loops.cache.actuator import SampleWork
 from app.loops.cache.observation import (
@@ -65,7 +66,7 @@ class _Found:
 
 
 class SampleDecider:
-    """Decides on sets and jobs. It remembers refused creations until the object is created."""
+    """Decides on sets and jobs. It remembers refused creations until the object is created, and warnings."""
 
     def __init__(self, context: ControllerContext) -> None:
         self._db = context.db
@@ -74,9 +75,11 @@ class SampleDecider:
         self._key = context.installation_key
         self._reader = SampleReader(context.api, context.samples, timeout=context.settings.request_timeout)
         self._refusals: dict[str, dict[SetPart, str]] = {}
+        self._warnings: dict[str, list[JobWarning]] = {}
 
     def forget(self, uid: str) -> None:
         self._refusals.pop(uid, None)
+        self._warnings.pop(uid, None)
 
     async def decide_set(self, row: SampleRow, fresh_name: str) -> ReconcileResult:
         """Reconcile a SampleSet. `fresh_name` is an unused name for the option file of a sync.
@@ -88,8 +91,9 @@ class SampleDecider:
         assert isinstance(record, SetRecord)
         subject, leaving = self._subject(row), row.delete_requested_at is not None
         refusals = self._refusals.setdefault(str(row.uid), {})
+        warnings = self._warnings.setdefault(str(row.uid), [])
         objects = await self._reader.objects(subject, leaving=leaving)
-        found = _Found(observed=objects.observed(subject.identity, refusals))
+        found = _Found(observed=replace(objects.observed(subject.identity, refusals), warnings=tuple(warnings)))
         for need in sorted(needs(subject.spec, record, found.observed, deleted=leaving)):
             await self._fulfil(need, subject, record, objects, found)
         if record.phase is SetPhase.READY and not leaving:
@@ -109,6 +113,7 @@ class SampleDecider:
             secret=found.secret,
             options=options,
             refusals=refusals,
+            warnings=warnings,
         )
         return ReconcileResult(decision=decision, work=work, cache_observed=found.observed.cache is not None)
 

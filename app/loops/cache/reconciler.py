@@ -295,11 +295,11 @@ class SampleReconciler:
         return written
 
     async def _act(self, key: str, work: SampleWork) -> bool:
-        """Perform the actions. If refusals of the cluster have changed, reconcile again to record them."""
-        before = dict(work.refusals)
+        """Perform the actions. If the cluster has refused or warned about a creation, reconcile again to record it."""
+        before = dict(work.refusals), list(work.warnings)
         done = await self._actuator.perform(work)
-        # The refusal came after the record was written.
-        if work.refusals != before:
+        # The answer came after the record was written.
+        if (work.refusals, work.warnings) != before:
             self._queue.add(key)
         return done
 

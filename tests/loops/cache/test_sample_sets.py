@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from app.db.samples.rows import SampleRow
+from app.domain.cache.kinds import SAMPLE_SET
 from app.domain.cache.manifests import stateful_set, storage
 from app.domain.cache.reconcile.values import SetRecord
 from app.domain.cache.vocabulary import RemovalStage
@@ -157,6 +158,21 @@ async def test_a_refusal_of_the_cluster_is_reported(stage: Stage) -> None:
     (await stage.kube.delete("/devcluster/faults")).ok()
     await stage.until(uid, lambda row: row.phase == "Ready")
     assert (await stage.reasons(uid)).count("ErrorCreateService") == 1
+
+
+async def test_the_warnings_of_the_cluster_about_its_objects_stay_with_a_set(stage: Stage) -> None:
+    await stage.secret()
+    for resource in ("services", "statefulsets"):
+        rule = {"verb": "create", "resource": resource, "namespace": stage.namespace, "warning": f"{resource}: old"}
+        (await stage.kube.post("/devcluster/faults", rule)).ok()
+    uid = await stage.a_set()
+    row = await stage.until(uid, lambda row: row.phase == "Ready")
+    (await stage.kube.delete("/devcluster/faults")).ok()
+    found = [(one.source, one.message) for one in record_of(row).warnings]
+    assert found == [("cluster", "services: old"), ("cluster", "statefulsets: old")]
+    await stage.delete()
+    row = await stage.until(uid, lambda row: row.gone_at is not None)
+    assert len(SAMPLE_SET.warnings(row.manifest, row.record)) == 2
 
 
 async def test_a_missing_runtime_image_is_reported(own_cluster: Cluster, database_url: str) -> None:

@@ -28,6 +28,7 @@ from app.domain.cache.reconcile.values import (
     SetRecord,
 )
 from app.domain.cache.vocabulary import Found, JobType, ServerJobState, SetPart, SetPhase
+from app.domain.status.warnings import known_warnings
 
 STORAGE: Final = (SetPart.PV, SetPart.PVC)
 SERVERS: Final = (SetPart.TOKEN, SetPart.SERVICE, SetPart.RUNTIME)
@@ -80,6 +81,7 @@ def _with_observed(inputs: SetInputs) -> tuple[SetRecord, tuple[SampleEvent, ...
         # The last status stays while a server does not answer.
         cache=observed.cache or record.cache,
         nodes=node_caches(observed.running, observed.reports),
+        warnings=known_warnings(record.warnings, observed.warnings),
         sync_progress=overall([sync.progress]) if sync and sync.status is ServerJobState.RUNNING else None,
     )
     return record, tuple(created(part) for part in new)

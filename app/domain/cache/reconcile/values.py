@@ -17,6 +17,7 @@ from app.domain.cache.vocabulary import (
     SetPart,
     SetPhase,
 )
+from app.domain.plan import JobWarning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +64,8 @@ class SetRecord:
 
     `made` holds the objects whose creation has an event. `digest` is that of the sync options posted as `sync_job`.
     `delays` counts the reconciles that waited for a failing pod, in one removal `stage`, or in the phase Ready. `nodes`
-    and `sync_progress` are what the last reconcile found; unlike `cache`, they never outlive it.
+    and `sync_progress` are what the last reconcile found; unlike `cache`, they never outlive it. `warnings` are those
+    of the cluster about objects that it created.
     """
 
     phase: SetPhase = SetPhase.NONE
@@ -78,6 +80,7 @@ class SetRecord:
     complaint: Complaint | None = None
     delays: int = 0
     stage: RemovalStage | None = None
+    warnings: tuple[JobWarning, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +88,9 @@ class SetObserved:
     """The observed state of a set. Fields that a need provides are unset without that need.
 
     `reports` has the servers whose caches were asked for, by their indexes, with None for one that did not answer.
-    `failures` holds the messages of refused creations. `digest` is that of the options that a sync would have now, and
-    `sync_refusal` says why there are none. `secret` says what is wrong with the Secret of the volume. `labelled` maps
-    the nodes with the set's label to its value.
+    `failures` holds the messages of refused creations, and `warnings` those about objects that the cluster created.
+    `digest` is that of the options that a sync would have now, and `sync_refusal` says why there are none. `secret`
+    says what is wrong with the Secret of the volume. `labelled` maps the nodes with the set's label to its value.
     """
 
     found: Mapping[SetPart, Found] = field(default_factory=dict)
@@ -99,6 +102,7 @@ class SetObserved:
     labelled: Mapping[str, str] = field(default_factory=dict)
     warning: Complaint | None = None
     failures: Mapping[SetPart, str] = field(default_factory=dict)
+    warnings: tuple[JobWarning, ...] = ()
     digest: str = ""
     sync_refusal: Complaint | None = None
     sync: ServerAnswer | None = None
