@@ -301,23 +301,6 @@ def revoke_token(token_id: Annotated[str, typer.Argument(help="as `jobgate token
 
 
 @app.command()
-def redact(
-    jobs: Annotated[list[str], typer.Argument(metavar="JOB...", help="NAMESPACE/NAME, or the uid of a job")],
-) -> None:
-    """Remove the values of environment variables from stored jobs.
-
-    NAMESPACE/NAME means all ended jobs that have had the name, deleted ones included.
-    """
-    from app.redacting import redact_jobs
-
-    async def work(db: "Database") -> None:
-        async for line in redact_jobs(db, jobs):
-            typer.echo(line)
-
-    _with_database(work)
-
-
-@app.command()
 def uninstall(
     yes: Annotated[bool, typer.Option("--yes", help="confirm that all running jobs are stopped")] = False,
 ) -> None:

@@ -18,7 +18,6 @@ SERVER_COMMANDS: Final = {
     "demo": "Run every example and print what happens.",
     "migrate": "Migrate the database to the current schema.",
     "token": "Manage bearer tokens. Postgres stores only their hashes.",
-    "redact": "Remove the values of environment variables from stored jobs.",
     "uninstall": "Delete all objects of this installation from the cluster.",
     "devcluster": "Run only the embedded cluster, or with `node` a node agent.",
     "cache-runtime": "Run the server in the pods of a SampleSet, or a hook.",

@@ -40,6 +40,7 @@ from app.api.routes import (
     logs,
     oidc,
     reading,
+    redaction,
     submission,
     system,
     watch,
@@ -84,6 +85,7 @@ def _routers_of(resource: Resource) -> tuple[APIRouter, ...]:
         edits.router_of(resource),
         watch.router_of(resource),
         reading.router_of(resource),
+        redaction.router_of(resource),
     )
 
 

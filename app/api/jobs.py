@@ -30,6 +30,7 @@ from app.services.control import JobControl
 from app.services.gateway import Services
 from app.services.manifests import Sampler
 from app.services.reading import Address, JobReader
+from app.services.redacting import JobRedactor
 from app.services.submitting_jobs import JobSubmitter, PreparedJob
 
 # Replicas that are loaded at once. A page of a hundred jobs may have a million.
@@ -72,6 +73,10 @@ class JobsResource(Resource):
     @override
     def editor(self, services: Services) -> JobControl:
         return services.control
+
+    @override
+    def redactor(self, services: Services) -> JobRedactor:
+        return services.redactor
 
     @override
     def created_bytes(self, services: Services, row: JobRow) -> bytes:

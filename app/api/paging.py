@@ -54,6 +54,13 @@ class EventStart(_PageStart, frozen=True, forbid_unknown_fields=True, rename={"q
     number: Annotated[int, Meta(ge=0, lt=2**62)]
 
 
+class RecordStart(_PageStart, frozen=True, forbid_unknown_fields=True, rename={"query": "question"}):
+    """A redaction continues after the row with this key, in the table with this number."""
+
+    table: Annotated[int, Meta(ge=0, lt=100)]
+    key: tuple[Annotated[int, Meta(ge=0, lt=2**31)] | Annotated[str, Meta(max_length=253, pattern=r"^[^\x00]*$")], ...]
+
+
 def query_digest(parts: Sequence[object]) -> str:
     """Return a short digest of what a list shows, to which its page tokens are bound; page size and token excluded."""
     return hashlib.blake2b(repr(tuple(parts)).encode(), digest_size=9).hexdigest()

@@ -40,6 +40,7 @@ from app.services.manifests import Sampler
 from app.services.podless import PodlessEditor, PodlessReader, PodlessSubmitter
 from app.services.podless_drafts import PodlessDraft
 from app.services.reading import Address
+from app.services.redacting import PodlessRedactor
 
 
 class PodlessResource(Resource):
@@ -69,6 +70,10 @@ class PodlessResource(Resource):
     @override
     def editor(self, services: Services) -> PodlessEditor:
         return services.podless[self.name].editor
+
+    @override
+    def redactor(self, services: Services) -> PodlessRedactor:
+        return services.podless[self.name].redactor
 
     @override
     def created_bytes(self, services: Services, row: SampleRow) -> bytes:

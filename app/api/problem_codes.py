@@ -48,6 +48,7 @@ PROBLEM_CODES: Final = (
     "NoLog",
     "NotFinished",
     "NotFound",
+    "NotRedactable",
     "NotStorable",
     "Overloaded",
     "PauseNotSupported",

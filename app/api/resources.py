@@ -26,6 +26,7 @@ from app.services.editing import Editor
 from app.services.gateway import Services
 from app.services.manifests import Sampler
 from app.services.reading import Address, Reader
+from app.services.redacting import Redactor
 from app.services.submitting import Submitter
 
 Model: TypeAlias = type[BaseModel]
@@ -122,6 +123,9 @@ class Resource(ABC):
 
     @abstractmethod
     def editor(self, services: Services) -> Editor[Any, Any]: ...
+
+    @abstractmethod
+    def redactor(self, services: Services) -> Redactor[Any]: ...
 
     @abstractmethod
     def created_bytes(self, services: Services, row: Any) -> bytes:

@@ -162,7 +162,7 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
             )
         if is_redacted(job.manifest):
             raise Conflict(
-                "values of environment variables of the job were redacted: submit its manifest with these values",
+                "values of the job were redacted: submit its manifest with these values",
                 code="Redacted",
             )
         accepted = self._read(job)

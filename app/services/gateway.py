@@ -29,6 +29,7 @@ from app.services.long_requests import LongRequests
 from app.services.merged_logs import MergedLogs
 from app.services.podless import PodlessEditor, PodlessReader, PodlessSubmitter
 from app.services.reading import JobReader, list_turns
+from app.services.redacting import JobRedactor, PodlessRedactor
 from app.services.settings import LongRequestLimits
 from app.services.submitting import Hint
 from app.services.submitting_jobs import JobSubmitter
@@ -53,6 +54,7 @@ class PodlessServices:
     reading: PodlessReader
     submitter: PodlessSubmitter
     editor: PodlessEditor
+    redactor: PodlessRedactor
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,6 +108,7 @@ class Services:
     submitter: JobSubmitter = field(init=False)
     submission_turns: Turns = field(init=False)
     control: JobControl = field(init=False)
+    redactor: JobRedactor = field(init=False)
     podless: Mapping[str, PodlessServices] = field(init=False)
     di_server: DiServer = field(init=False)
     autoscaling: Autoscaling = field(init=False)
@@ -131,6 +134,7 @@ class Services:
             max_seconds=_SUBMISSION_WAIT,
         )
         self.control = JobControl(self.db, self.planner, self.clock, self.job_hint)
+        self.redactor = JobRedactor(self.db, self.reading, self.planner, self.clock)
         self.podless = {kind.resource: self._podless_services(kind, lists) for kind in PODLESS_KINDS.values()}
         self.di_server = DiServer(self.db, self.control, self.installation_key)
         self.autoscaling = Autoscaling(self.db, self.clock)
@@ -147,10 +151,12 @@ class Services:
 
     def _podless_services(self, kind: PodlessKind, lists: Turns) -> PodlessServices:
         hint, limits = self.sample_hint, self.cache_limits
+        reading = PodlessReader(kind, self.db, lists)
         return PodlessServices(
-            PodlessReader(kind, self.db, lists),
+            reading,
             PodlessSubmitter(kind, self.db, self.clock, hint, limits, self.randomness),
             PodlessEditor(kind, self.db, self.clock, hint, limits),
+            PodlessRedactor(self.db, reading, self.clock),
         )
 
     async def run(self) -> None:

@@ -22,9 +22,11 @@ from app.db.samples.rows import SampleRow, sample_events, stored_as
 from app.domain.access.actors import Actor
 from app.domain.cache.specs.limits import CacheLimits
 from app.domain.dialects.changes import is_respecified
+from app.domain.errors import Conflict
 from app.domain.kinds.base import PodlessKind
 from app.domain.plan import Manifest
 from app.domain.posted import Posted, record
+from app.domain.redaction import is_redacted
 from app.offload import offloaded_if_large
 from app.services.editing import Editor, EditRequest, Precondition
 from app.services.podless_drafts import PodlessDraft, drafted, redrafted
@@ -116,7 +118,10 @@ class PodlessEditor(Editor[SampleRow, SampleEdit]):
 
     @override
     def revised(self, row: SampleRow, document: Manifest, *, administers: bool) -> PodlessDraft:
-        return redrafted(row, document, self._limits)
+        draft = redrafted(row, document, self._limits)
+        if row.is_settled and is_redacted(draft.manifest):
+            raise Conflict(f"values of the {row.kind} were redacted: edit it with its whole manifest", code="Redacted")
+        return draft
 
     @override
     def edit_of(

@@ -5,7 +5,18 @@ from collections.abc import Callable, Mapping
 import typer
 from typer.completion import get_completion_inspect_parameters
 
-from jobgate.cli import changing, comparing, completion, contexts, discovery, logs, reading, submission, waiting
+from jobgate.cli import (
+    changing,
+    comparing,
+    completion,
+    contexts,
+    discovery,
+    logs,
+    reading,
+    redacting,
+    submission,
+    waiting,
+)
 from jobgate.cli.root import Root, root
 
 app = typer.Typer(
@@ -36,6 +47,7 @@ for command in (
     changing.cancel,
     changing.retry,
     changing.delete,
+    redacting.redact,
     discovery.kinds,
     discovery.explain,
     contexts.login,

@@ -83,7 +83,7 @@ def _check(chosen: config.Context) -> None:
 
 
 def whoami(output: Format = Output.TEXT, server: Server = None, context: ContextName = None) -> None:
-    """Show who the gateway takes this user for, and what the token allows.
+    """Show who this user is, and what the token allows.
 
     Example: jobgate whoami
     """

@@ -17,6 +17,7 @@ from jobgate.client.types import (
     Job,
     JobStatus,
     JobSummary,
+    Redaction,
     Replica,
     ResourceDryRun,
     SampleJob,
@@ -96,6 +97,14 @@ class LogOptions(TypedDict, total=False):
     since: float | None
     timestamps: bool
     previous: bool
+
+
+class Secrets(TypedDict, total=False):
+    """What a redaction removes: values of environment variables and of fields of the manifest, and texts."""
+
+    env: Sequence[str]
+    fields: Sequence[str]
+    texts: Sequence[str]
 
 
 def segment(text: str) -> str:
@@ -215,6 +224,16 @@ class ResourceCalls(Generic[Whole, State, Summary, Draft]):
             answer=self.whole,
             query=query_of(reason=reason),
             headers=version_header(if_match),
+        )
+
+    def redact(self, uid: UUID, selection: Secrets, page_token: str | None) -> Call[Redaction]:
+        given: dict[str, Any] = {name: values for name, values in selection.items() if values}
+        return Call(
+            method="POST",
+            path=f"{self.readable(uid)}/redact",
+            answer=Redaction,
+            headers={"Content-Type": JSON},
+            content=msgspec.json.encode(given if page_token is None else given | {"pageToken": page_token}),
         )
 
     def history(self, ref: Ref, namespace: str | None, page_token: str | None) -> Call[Page[History]]:

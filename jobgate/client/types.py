@@ -683,6 +683,7 @@ class ProblemCode(StrEnum):
     NO_LOG = "NoLog"
     NOT_FINISHED = "NotFinished"
     NOT_FOUND = "NotFound"
+    NOT_REDACTABLE = "NotRedactable"
     NOT_STORABLE = "NotStorable"
     OVERLOADED = "Overloaded"
     PAUSE_NOT_SUPPORTED = "PauseNotSupported"
@@ -810,6 +811,17 @@ class ResourceDryRun(Struct, frozen=True, kw_only=True, rename="camel"):
     dry_run: bool
     manifest: dict[str, Any]
     warnings: list[JobWarning]
+
+
+class Redaction(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a redaction changed."""
+
+    uid: str
+    namespace: str
+    name: str
+    changed: int
+    in_cluster: bool
+    next_page_token: str | None = None
 
 
 class Oidc(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -21,7 +21,9 @@ RESERVED: Final = (SYSTEM, "kube-public", LISTED)
 ROLES: Final = ("viewer", "submitter", "admin")
 WRITES: Final = frozenset({"put", "patch", "delete", "post"})
 # The least role of the routes for which it does not follow from the method.
-LEAST_ROLES: Final = {"rehearse_autoscaler": "admin"}
+LEAST_ROLES: Final = dict.fromkeys(
+    ("rehearse_autoscaler", "redact_job", "redact_sample_set", "redact_sample_job"), "admin"
+)
 # Routes for the pods of one job. They accept no token of `jobgate token create`.
 OF_JOBS: Final = "/v2alpha1/"
 # Routes that need no token.

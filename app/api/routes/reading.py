@@ -68,7 +68,9 @@ def _target_by_name(resource: Resource) -> TargetDependency:
     return by_name
 
 
-def _target_by_uid(resource: Resource) -> TargetDependency:
+def target_by_uid(resource: Resource) -> TargetDependency:
+    """Return the dependency for the target of a path with a uid."""
+
     async def by_uid(uid: Annotated[UUID, Path(description="Uid of the object.")], caller: CallerDep) -> Target:
         return Target(caller, resource, Address(uid=uid))
 
@@ -79,7 +81,7 @@ def object_paths(resource: Resource) -> list[tuple[str, TargetDependency, str]]:
     """Return the two paths of an object: path, dependency for its target, and suffix of the operation ids."""
     return [
         (resource.object_path, _target_by_name(resource), ""),
-        (resource.uid_path, _target_by_uid(resource), "_by_uid"),
+        (resource.uid_path, target_by_uid(resource), "_by_uid"),
     ]
 
 

@@ -150,7 +150,7 @@ async def _insert_all(connection: Connection, news: Sequence[NewSample]) -> None
         raise _RolledBack(refused)
     for new in news:
         actor = Actor(new.created_by, new.created_by_id)
-        await _record_change(connection, first_row(new), changes.CREATED, (new.created_at, "", "", actor))
+        await record_change(connection, first_row(new), changes.CREATED, (new.created_at, "", "", actor))
 
 
 async def _insert(connection: Connection, new: NewSample) -> NameTaken | None:
@@ -197,7 +197,7 @@ async def edit(db: Database, uid: UUID, change: SampleEdit) -> SampleRow:
         refuse_leaving(row)
         values = (change.manifest, dict(change.labels), change.set_name, int(change.is_respecified), change.at)
         after = sample_row(await connection.fetchrow(_EDIT, uid, *values, change.posted))
-        await _record_change(connection, after, changes.EDITED, (change.at, EDITED, "", change.actor))
+        await record_change(connection, after, changes.EDITED, (change.at, EDITED, "", change.actor))
     reached(FaultPoint.SAMPLE_STORED)
     return after
 
@@ -225,7 +225,7 @@ async def request_deletion(
         if row.delete_requested_at is not None:
             return row
         after = sample_row(await connection.fetchrow(_DELETE, uid, at, actor.name, *_after_deletion(row, at), actor.id))
-        await _record_change(connection, after, changes.DELETED, (at, DELETE_REQUESTED, reason, actor))
+        await record_change(connection, after, changes.DELETED, (at, DELETE_REQUESTED, reason, actor))
     reached(FaultPoint.SAMPLE_STORED)
     return after
 
@@ -250,7 +250,7 @@ async def _locked(connection: Connection, uid: UUID) -> SampleRow:
     return sample_row(row)
 
 
-async def _record_change(
+async def record_change(
     connection: Connection, after: SampleRow, what: str, entry: tuple[datetime, str, str, Actor]
 ) -> None:
     """Write the history row, whose number the update has assigned, and the feed entry."""

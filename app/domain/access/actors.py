@@ -18,7 +18,7 @@ class Actor:
     Args:
         name: a name in any form. Several actors may have it.
         id: the kind of the actor, and for most kinds a colon with what identifies it within the kind: `controller`,
-            `autoscaler`, `anonymous`, `redaction`, `job:<uid>`, `token:<id>` or `user:<issuer>#<sub>`. None if only the
+            `autoscaler`, `anonymous`, `job:<uid>`, `token:<id>` or `user:<issuer>#<sub>`. None if only the
             name was recorded.
     """
 
@@ -49,9 +49,7 @@ CONTROLLER: Final = Actor("jobgate", "controller")
 AUTOSCALER: Final = Actor("autoscaler", "autoscaler")
 ANONYMOUS: Final = Actor("anonymous", "anonymous")
 """Each caller of a gateway with open access."""
-REDACTION: Final = Actor("jobgate redact", "redaction")
-"""An operator with rights on the database."""
-_ALONE: Final = frozenset(actor.id for actor in (CONTROLLER, AUTOSCALER, ANONYMOUS, REDACTION))
+_ALONE: Final = frozenset(actor.id for actor in (CONTROLLER, AUTOSCALER, ANONYMOUS))
 
 
 def is_identity(text: str) -> bool:

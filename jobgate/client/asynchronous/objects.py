@@ -18,6 +18,7 @@ from jobgate.client.calls import (
     Ref,
     ResourceCalls,
     SampleSetCalls,
+    Secrets,
     State,
     Summary,
     Whole,
@@ -32,6 +33,7 @@ from jobgate.client.types import (
     Job,
     JobStatus,
     JobSummary,
+    Redaction,
     Replica,
     ResourceDryRun,
     SampleJob,
@@ -204,6 +206,18 @@ class AsyncResource(Generic[Whole, State, Summary, Draft]):
         if last is None:
             raise AssertionError("a wait yields at least the present status")
         return last
+
+    async def redact(self, uid: uuid.UUID, **selection: Unpack[Secrets]) -> Redaction:
+        """Remove secrets from everything that is stored of an object. This needs an admin of all namespaces.
+
+        The answer has the number of stored rows that changed.
+        """
+        changed, token = 0, None
+        while True:
+            done = await self._client.send(self._calls.redact(uid, selection, token))
+            changed, token = changed + done.changed, done.next_page_token
+            if token is None:
+                return msgspec.structs.replace(done, changed=changed)
 
     async def watch(self, *, namespace: str | None = None) -> AsyncIterator[Change[State]]:
         """Yield every change of the objects of a namespace, or of all namespaces for `*`, from now on and without end.

@@ -1,0 +1,119 @@
+"""The command that removes secrets from what is stored of objects."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from uuid import UUID
+
+import typer
+
+from jobgate.cli.arguments import Targets
+from jobgate.cli.exits import Exit
+from jobgate.cli.faults import fault_text
+from jobgate.cli.manifests import ManifestError
+from jobgate.cli.options import ContextName, Namespace, Server, gateway, resource_of
+from jobgate.cli.printing import advise, say
+from jobgate.cli.targets import JOBS, SAMPLE_JOBS, SAMPLE_SETS, TargetError, shown_name, target_named
+from jobgate.client import ProblemError
+from jobgate.client.calls import Secrets
+
+if TYPE_CHECKING:
+    from jobgate.client import Client
+
+_EVERY_VARIABLE: Final = "*"
+_PAGE: Final = 500
+
+
+def redact(  # noqa: PLR0913, PLR0917 - one argument for each option
+    targets: Targets = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option("--env", metavar="NAME", help="A variable; * for all. Repeatable.", show_default=False),
+    ] = None,
+    field: Annotated[
+        list[str] | None,
+        typer.Option("--field", metavar="POINTER", help="A field, such as /spec/…/args/1.", show_default=False),
+    ] = None,
+    text_from: Annotated[
+        str | None,
+        typer.Option("--text-from", metavar="FILE", help="A file with a text; - for input.", show_default=False),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All objects of the namespace, or of all with -A.")] = (
+        False
+    ),
+    all_namespaces: Annotated[bool, typer.Option("-A", "--all-namespaces", help="In all namespaces.")] = False,
+    namespace: Namespace = None,
+    server: Server = None,
+    context: ContextName = None,
+) -> None:
+    """Remove secrets from what is stored.
+
+    Only admins may do this. NAME means all objects that have had it, and a uid one.
+
+    Examples: jobgate redact train --env WANDB_API_KEY; jobgate redact --all --text-from key.txt
+    """
+    with gateway(server, namespace, context) as client:
+        if bool(targets) == everything:
+            raise TargetError("redact: accepted: names or uids of objects, or --all")
+        secrets = Secrets(env=env or (), fields=field or (), texts=_texts(text_from))
+        if not any(secrets.values()):
+            secrets["env"] = [_EVERY_VARIABLE]
+        refused = False
+        for resource, uid, shown in _found(client, targets or (), "*" if all_namespaces else None):
+            try:
+                done = resource_of(client, resource).redact(uid, **secrets)
+            except ProblemError as error:
+                refused = True
+                advise(fault_text(error, about=shown))
+                continue
+            if done.changed or not everything:
+                say(_line(shown, done))
+        if refused:
+            raise typer.Exit(Exit.USAGE)
+
+
+def _texts(file: str | None) -> Sequence[str]:
+    """Return the text of a file without its last line end, or no text. An argument would be in the shell's history."""
+    if file is None:
+        return ()
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ManifestError(f"--text-from {file}: {error}") from None
+    return (text.removesuffix("\n").removesuffix("\r"),)
+
+
+def _found(client: "Client", targets: Sequence[str], namespace: str | None) -> Iterator[tuple[str, UUID, str]]:
+    """Yield resource, uid and description of each object; without targets, of all objects."""
+    for target in targets:
+        resource, name = target_named(target)
+        found = list(_uid_of(name) or _rows(client, resource, namespace, name=name))
+        for uid in found:
+            yield resource, uid, f"{shown_name(resource, name)} {uid}"
+        if not found:
+            raise TargetError(f"redact {target}: no object has had this name")
+    if not targets:
+        for resource in (JOBS, SAMPLE_SETS, SAMPLE_JOBS):
+            for uid in _rows(client, resource, namespace):
+                yield resource, uid, f"{shown_name(resource, '')}{uid}"
+
+
+def _uid_of(name: str) -> Sequence[UUID]:
+    try:
+        return [UUID(name)]
+    except ValueError:
+        return ()
+
+
+def _rows(client: "Client", resource: str, namespace: str | None, **filters: Any) -> Iterator[UUID]:
+    """Yield the uids of the objects that match, deleted ones included."""
+    for row in resource_of(client, resource).summaries(namespace=namespace, deleted=True, page_size=_PAGE, **filters):
+        yield UUID(row.uid)
+
+
+def _line(shown: str, done: Any) -> str:
+    if not done.changed:
+        return f"{shown}: nothing to remove"
+    left = "; its objects in the cluster still have it: delete it" if done.in_cluster else ""
+    return f"{shown}: removed from {done.changed} rows{left}"
