@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,10 +61,26 @@ def run_helm(*arguments: str, values: Mapping[str, Any] | None = None) -> subpro
 
 
 def template(
-    values: Mapping[str, Any], *, release: str = RELEASE, namespace: str = NAMESPACE
+    values: Mapping[str, Any], *, release: str = RELEASE, namespace: str = NAMESPACE, chart: Path = CHART
 ) -> subprocess.CompletedProcess[str]:
     where = ("--namespace", namespace, "--kube-version", KUBERNETES)
-    return run_helm("template", release, str(CHART), *where, values=values)
+    return run_helm("template", release, str(chart), *where, values=values)
+
+
+def notes(values: Mapping[str, Any], directory: Path) -> str:
+    """The notes that helm prints after an installation.
+
+    `helm template` omits them, and `helm install --dry-run` needs a cluster. So they are the text of an object in a
+    copy of the chart.
+    """
+    chart = directory / "jobgate"
+    shutil.copytree(CHART, chart)
+    (chart / "templates" / "NOTES.txt").rename(chart / "notes.txt")
+    text = 'apiVersion: v1\nkind: Notes\ntext: {{ tpl (.Files.Get "notes.txt") . | quote }}\n'
+    (chart / "templates" / "notes.yaml").write_text(text)
+    ran = template(values, chart=chart)
+    assert ran.returncode == 0, ran.stderr
+    return next(str(one["text"]) for one in yaml.safe_load_all(ran.stdout) if one and one["kind"] == "Notes")
 
 
 def rendered(values: Mapping[str, Any], *, release: str = RELEASE, namespace: str = NAMESPACE) -> list[dict[str, Any]]:

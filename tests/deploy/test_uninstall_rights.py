@@ -154,12 +154,14 @@ async def test_uninstall_needs_no_other_rights_than_the_shipped_ones(
         settings = Settings(
             database_url=database_url,
             kubeconfig=str(await kubeconfig_of(api, cluster, account, tmp_path / "kubeconfig")),
-            namespaces=(namespace,) if limited else (),
+            # A namespace that was deleted took its role with it.
+            namespaces=(f"{namespace}-deleted", namespace) if limited else (),
             system_namespace=system,
         )
         assert await controlling.uninstall(settings) == {"Pod": 1, "Service": 1, "ConfigMap": 2}
         for path in left:
             await api.gone(path)
+        assert await controlling.uninstall(settings) == {}
     finally:
         for one in documents:
             if one["kind"].startswith("Cluster"):

@@ -31,7 +31,8 @@ class SetName(NamedTuple):
 class SetUninstaller:
     """Removes the objects of SampleSets.
 
-    The permissions for sets are optional. Objects that RBAC does not allow to list are treated as absent.
+    `namespaces` are those in which they can be; None stands for all. The permissions for sets are optional. Objects
+    that RBAC does not allow to list are treated as absent.
     """
 
     def __init__(
@@ -40,13 +41,13 @@ class SetUninstaller:
         leadership: Leadership,
         installation: str,
         *,
-        namespaces: Sequence[str],
+        namespaces: Sequence[str | None],
         request_seconds: float,
     ) -> None:
         self._api = api
         self._leadership = leadership
         self._installation = installation
-        self._namespaces: Sequence[str | None] = list(namespaces) or [None]
+        self._namespaces = namespaces
         self._seconds = request_seconds
         self.deleted: Counter[str] = Counter()
 

@@ -14,9 +14,9 @@ from app.domain.status.ownership import controller_of
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
 from app.k8s.codec import POD as POD_CODEC
-from app.k8s.errors import KubeNotFound
+from app.k8s.errors import KubeForbidden, KubeNotFound
 from app.k8s.finalizers import delete_and_release
-from app.k8s.resources import CONFIG_MAP, POD, POD_GROUP, SERVICE, KubeResource
+from app.k8s.resources import CONFIG_MAP, NAMESPACE, POD, POD_GROUP, SERVICE, KubeResource
 from app.loops.cache.uninstall import SetUninstaller
 from app.loops.leadership.identity import installation_record
 from app.loops.leadership.lease import Leadership
@@ -42,16 +42,17 @@ async def uninstall(
     """
     selector = f"{labels.INSTALLATION}={installation}"
     record = installation_record(installation)
-    sets = SetUninstaller(api, leadership, installation, namespaces=namespaces, request_seconds=request_seconds)
+    places = await _places(api, namespaces)
+    sets = SetUninstaller(api, leadership, installation, namespaces=places, request_seconds=request_seconds)
     await sets.remove_before_pods()
     deleted: Counter[str] = Counter()
-    for namespace in namespaces or (None,):
+    for namespace in places:
         for pod in await _unlabelled_pods(api, namespace, selector):
             leadership.guard(request_seconds)
             await delete_and_release(api, POD, pod, labels.EVIDENCE_FINALIZER, request_seconds=request_seconds)
             deleted[POD.kind] += 1
     for resource in (POD, POD_GROUP, SERVICE, CONFIG_MAP):
-        for namespace in namespaces or (None,):
+        for namespace in places:
             for item in await _listed(api, resource, namespace, selector):
                 if (resource, item.metadata.name) == (CONFIG_MAP, record):
                     continue
@@ -70,6 +71,20 @@ async def uninstall(
         )
         deleted[CONFIG_MAP.kind] += 1
     return deleted + sets.deleted
+
+
+async def _places(api: KubeApi, namespaces: Sequence[str]) -> Sequence[str | None]:
+    """Return the namespaces in which objects can be, or None for all of the cluster.
+
+    With a namespace that was deleted, its objects are gone, and also the role that permits to list them.
+    """
+    if not namespaces:
+        return [None]
+    try:
+        present = {item.metadata.name for item in await api.list_all(NAMESPACE, codec=OBJECT)}
+    except KubeForbidden:
+        return namespaces
+    return [name for name in namespaces if name in present]
 
 
 async def _listed(api: KubeApi, resource: KubeResource, namespace: str | None, selector: str) -> list[Object]:

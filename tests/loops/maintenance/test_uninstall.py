@@ -1,5 +1,6 @@
 """`jobgate uninstall` takes away what is this installation's, and nothing else."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +17,7 @@ from app.domain.kubernetes import labels
 from app.settings import Settings
 from tests.support.kube import Cluster, KubeClient
 from tests.support.kube_proxy import kube_proxy
+from tests.support.waiting import until
 
 
 def an_object(kind: str, name: str, owner: str, **rest: Any) -> dict[str, Any]:
@@ -87,8 +89,31 @@ async def test_uninstall_of_an_installation_for_some_namespaces_lists_nothing_in
     requests = [request.decode().split(" ")[:2] for request in proxy.requests]
     elsewhere = [(method, urlsplit(target).path) for method, target in requests if f"/{namespace}/" not in target]
     own = f"/api/v1/namespaces/{system}/configmaps/{record}"
-    assert set(elsewhere) - {("GET", "/api/v1/persistentvolumes")} == {("GET", own), ("DELETE", own)}
+    assert set(elsewhere) - {("GET", "/api/v1/persistentvolumes"), ("GET", "/api/v1/namespaces")} == {
+        ("GET", own),
+        ("DELETE", own),
+    }
     await api.delete(f"/api/v1/namespaces/{system}")
+
+
+async def test_a_second_uninstall_completes_one_that_was_interrupted(
+    database_url: str, cluster: Cluster, api: KubeClient, namespace: str, tmp_path: Path
+) -> None:
+    ours, base = await installation_id(database_url), f"/api/v1/namespaces/{namespace}"
+    names = [f"pod-{number}" for number in range(3)]
+    for name in names:
+        (await api.post(f"{base}/pods", an_object("Pod", name, ours))).ok()
+    (await api.post(f"{base}/configmaps", an_object("ConfigMap", "anchor", ours))).ok()
+    async with kube_proxy(cluster) as proxy:
+        settings = Settings(database_url=database_url, kubeconfig=str(proxy.kubeconfig(tmp_path / "kubeconfig")))
+        async with asyncio.TaskGroup() as group:
+            interrupted = group.create_task(controlling.uninstall(settings))
+            await until(lambda: any(request.startswith(b"DELETE") for request in proxy.requests))
+            interrupted.cancel()
+        assert (await controlling.uninstall(settings))["ConfigMap"] == 1
+    for name in names:
+        await api.gone(f"{base}/pods/{name}")
+    await api.gone(f"{base}/configmaps/anchor")
 
 
 async def test_uninstall_is_refused_while_a_controller_runs(database_url: str, cluster: Cluster) -> None:
