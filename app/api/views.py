@@ -184,7 +184,8 @@ class ResourceView(ResourceStatusView):
     spec: dict[str, Any]
     """The spec of the manifest with the field names of its own system, and with defaults filled in."""
     native_status: dict[str, Any]
-    """The status in the format of the kind's own system."""
+    """The status in the format of the kind's own system. That of a GenericJob lists at most 1000 replicas: of a larger
+    job the first ones of each task, and `replicasOmitted` has the number of the others, which …/replicas returns."""
 
 
 class TaskScalingView(View):

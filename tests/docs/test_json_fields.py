@@ -73,6 +73,11 @@ EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
     ("docs/embedded-cluster.md", "status.podIP"): _OF_KUBERNETES,
     ("docs/glossary.md", "metadata.ownerReferences"): _OF_KUBERNETES,
     ("docs/install.md", "org.opencontainers.image.version"): "a label of a container image",
+    ("docs/migration.md", "nativeStatus.tasks.replicas"): "a field of a native status, which OpenAPI leaves open",
+    **{
+        (page, "replicasOmitted"): "a field of a native status, which OpenAPI leaves open"
+        for page in ("docs/kinds/generic-job.md", "docs/migration.md")
+    },
     ("docs/kinds/generic-job.md", "replicasSpec"): "an old spelling of replicaSpecs, which is accepted and not stored",
     ("docs/kinds/mx-job.md", "mxnet.mlkube.io"): "an API group",
     ("docs/kinds/sample-set.md", "csi.juicefs.com"): "the name of a CSI driver",
