@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
+import pytest_asyncio
 
 from tests.conformance.node_support import Node, Pods
 from tests.support.kube import Cluster, KubeClient, connect
@@ -20,6 +21,12 @@ def node(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 async def _remove(cluster: Cluster, node: Node) -> None:
     async with connect(cluster) as api:
         await node.remove(api)
+
+
+@pytest_asyncio.fixture
+async def minor(api: KubeClient) -> int:
+    """The minor version of the cluster. The embedded one is 1.36; a newer one differs where a test says so."""
+    return int((await api.get("/version")).ok()["minor"])
 
 
 @pytest.fixture

@@ -71,13 +71,14 @@ async def sets(api: KubeClient, namespace: str) -> AsyncIterator[Sets]:
         yield Sets(api, namespace, node)
 
 
-async def test_defaults_of_a_set_and_of_its_pods(sets: Sets) -> None:
+async def test_defaults_of_a_set_and_of_its_pods(sets: Sets, minor: int) -> None:
     created = await sets.create()
     assert created["metadata"]["generation"] == 1
     assert created["status"] == {"replicas": 0, "availableReplicas": 0}
     spec = created["spec"]
     assert spec["podManagementPolicy"] == "OrderedReady"
-    assert spec["updateStrategy"] == {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}
+    rolling_update = {"partition": 0} | ({"maxUnavailable": 1} if minor >= 37 else {})
+    assert spec["updateStrategy"] == {"type": "RollingUpdate", "rollingUpdate": rolling_update}
     assert spec["revisionHistoryLimit"] == 10
     assert spec["persistentVolumeClaimRetentionPolicy"] == {"whenDeleted": "Retain", "whenScaled": "Retain"}
     template = spec["template"]["spec"]
@@ -266,9 +267,12 @@ async def test_wrong_sets_are_refused(
     assert refused.refused(422, "Invalid") == f'StatefulSet.apps "w" is invalid: [{", ".join(expected)}]'
 
 
-async def test_what_a_set_is_may_not_change(sets: Sets) -> None:
+async def test_what_a_set_is_may_not_change(sets: Sets, minor: int) -> None:
     await sets.create(0)
     refused = await sets.api.patch(sets.path, {"spec": {"serviceName": "other"}})
-    assert "spec: Forbidden: updates to statefulset spec for fields other than 'replicas'" in refused.refused(
-        422, "Invalid"
+    expected = (
+        'spec.serviceName: Invalid value: "other": field is immutable'
+        if minor >= 37
+        else "spec: Forbidden: updates to statefulset spec for fields other than 'replicas'"
     )
+    assert expected in refused.refused(422, "Invalid")

@@ -108,18 +108,14 @@ async def test_bad_json_and_media_types(api: KubeClient, namespace: str) -> None
     assert made.ok()["metadata"]["name"] == "plain"
 
 
-async def test_bad_references_and_finalizers(api: KubeClient, namespace: str) -> None:
+async def test_bad_references_and_finalizers(api: KubeClient, namespace: str, minor: int) -> None:
     body = config_map(finalizers=["noslash"], ownerReferences=[{"kind": "Pod"}])
     answer = await api.post(f"/api/v1/namespaces/{namespace}/configmaps", body)
     message = answer.refused(422, "Invalid")
     assert "name is neither a standard finalizer name nor is it fully qualified" in message
     fields = {cause["field"] for cause in answer.body["details"]["causes"]}
-    assert fields == {
-        "metadata.finalizers[0]",
-        "metadata.ownerReferences.apiVersion",
-        "metadata.ownerReferences.name",
-        "metadata.ownerReferences.uid",
-    }
+    owner = "metadata.ownerReferences[0]" if minor >= 37 else "metadata.ownerReferences"
+    assert fields == {"metadata.finalizers[0]", f"{owner}.apiVersion", f"{owner}.name", f"{owner}.uid"}
 
 
 async def test_names_must_agree(api: KubeClient, namespace: str) -> None:
@@ -177,7 +173,7 @@ async def test_bad_token(api: KubeClient) -> None:
     assert (await api.get("/api/v1/namespaces")).refused(401, "Unauthorized") == "Unauthorized"
 
 
-async def test_discovery(api: KubeClient) -> None:
+async def test_discovery(api: KubeClient, minor: int) -> None:
     assert (await api.get("/api")).ok()["versions"] == ["v1"]
     rows = {row["name"]: row for row in (await api.get("/api/v1")).ok()["resources"]}
     assert rows["pods"]["kind"] == "Pod"
@@ -188,7 +184,7 @@ async def test_discovery(api: KubeClient) -> None:
     assert "coordination.k8s.io" in groups
     leases = (await api.get("/apis/coordination.k8s.io/v1")).ok()
     assert "leases" in [row["name"] for row in leases["resources"]]
-    assert (await api.get("/version")).ok()["minor"] == "36"
+    assert minor in ((36, 37) if api.cluster.real else (36,)), "the suites have not been compared with this version"
     for path in ("/healthz", "/livez", "/readyz"):
         assert (await api.get(path)).body == "ok"
 
