@@ -38,9 +38,22 @@ KUBECONFIG = "JOBGATE_TEST_KUBECONFIG"
 GATEWAY_KUBECONFIG = "JOBGATE_TEST_GATEWAY_KUBECONFIG"
 PORTS = range(20_000, 32_000)
 CONTROL_PLANE_SECONDS = 120.0
-SILENCE = "--node-monitor-grace-period=15s"  # the default of 40 s would make tests of lost nodes slow
+# Short periods, because tests wait for lost nodes (a grace period of 40 s and checks every 5 s by default) and for
+# volumes that are bound (every 15 s).
+CONTROLLER_FLAGS = "--node-monitor-grace-period=15s --node-monitor-period=1s --pvclaimbinder-sync-period=1s"
 POD_NETWORK = "198.18.0.0/15"  # of node agents that can add a route
 FREEZES = "tests/crash/test_freezes.py"
+# Their gateways have no cluster, or their tests only read files, so a real control plane changes nothing.
+WITHOUT_CLUSTER = (
+    "tests/crash/test_rolling_restart.py",
+    "tests/crash/test_workers.py",
+    "tests/deploy/test_chart.py",
+    "tests/deploy/test_chart_files.py",
+    "tests/deploy/test_compose.py",
+    "tests/deploy/test_metrics_ports.py",
+    "tests/deploy/test_monitoring.py",
+    "tests/deploy/test_shutdown.py",
+)
 NOTHING_RAN = 5  # pytest's status when all tests were deselected
 
 
@@ -63,10 +76,9 @@ SUITES = (
     Suite(paths=("tests/e2e",), workers=3, shared_node=True),
     Suite(paths=("tests/behaviour",), workers=4, shared_node=True),
     # These use leases of 3 s and count rights exactly, so few tests may run at the same time.
-    Suite(paths=("tests/crash", "tests/deploy"), workers=3, shared_node=True, left_out=(FREEZES,)),
-    # Each waits most of the time. Tests that stop the API server run alone.
-    Suite(paths=(FREEZES,), workers=4, shared_node=True, only="not api_server"),
-    Suite(paths=(FREEZES,), workers=1, shared_node=True, only="api_server"),
+    Suite(paths=("tests/crash", "tests/deploy"), workers=3, shared_node=True, left_out=(FREEZES, *WITHOUT_CLUSTER)),
+    # The other parts that freeze are not the cluster's. A test that stops the API server runs alone.
+    Suite(paths=(FREEZES,), workers=1, shared_node=True, only="api_server or network_to_cluster"),
     # It compares memory and descriptors over a minute of load.
     Suite(paths=("tests/crash/test_soak.py",), workers=1, shared_node=True, slow=True),
 )
@@ -92,7 +104,7 @@ def own_control_plane(directory: Path) -> Iterator[ControlPlane]:
     environment["NO_PROXY"] = environment["no_proxy"] = ",".join(
         filter(None, (os.environ.get("NO_PROXY"), POD_NETWORK))
     )
-    environment["KCM_FLAGS"] = f"{SILENCE} {os.environ.get('KCM_FLAGS', '')}".strip()
+    environment["KCM_FLAGS"] = f"{CONTROLLER_FLAGS} {os.environ.get('KCM_FLAGS', '')}".strip()
     try:
         _start(environment)
         yield ControlPlane(admin=state / "admin.kubeconfig", gateway=state / "gateway.kubeconfig")
