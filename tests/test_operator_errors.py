@@ -8,7 +8,6 @@ import os
 import socket
 import struct
 import subprocess
-import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,10 +17,10 @@ import pytest
 import pytest_asyncio
 
 from tests.support.cluster import as_gateway
+from tests.support.forked_commands import run_forked
 from tests.support.kube import Cluster
 from tests.support.postgres import execute
 
-ROOT = Path(__file__).parents[1]
 SERVE = ("serve", "--port", "0")
 WORKERS = ("serve", "--port", "0", "--workers", "2")
 MIGRATE = ("migrate",)
@@ -33,15 +32,8 @@ OF_DATABASE = (SERVE, MIGRATE, TOKENS[0], UNINSTALL)
 
 def run(arguments: Sequence[str], home: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
     keep = {key: value for key, value in os.environ.items() if key in ("PATH", "LANG", "TMPDIR")}
-    return subprocess.run(
-        [sys.executable, "-m", "app.command", *arguments],
-        cwd=ROOT,
-        env=keep | {"HOME": str(home), "COLUMNS": "200", "JOBGATE_LOG_FORMAT": "text"} | environment,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    given = keep | {"HOME": str(home), "COLUMNS": "200", "JOBGATE_LOG_FORMAT": "text"} | environment
+    return run_forked(arguments, given, home)
 
 
 def assert_reported(ran: "subprocess.CompletedProcess[str]", says: str) -> None:

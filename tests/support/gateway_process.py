@@ -1,15 +1,11 @@
 """`jobgate serve` as a real process that a test can kill, freeze and start again at the same address.
 
-The process is forked from a server process that has already imported the program. A start takes milliseconds instead
-of seconds, which tests with dozens of restarts need.
+The process is forked from one that has imported the program: see forked_commands.py.
 """
 
-import ctypes
-import multiprocessing
 import os
 import resource
 import signal
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from multiprocessing.context import ForkServerProcess
@@ -20,6 +16,7 @@ import pytest
 
 from app.domain.cache.specs.limits import ANY_CACHE_ROOTS
 from tests.support.cluster import as_gateway
+from tests.support.forked_commands import become_command, forks
 from tests.support.ports import kept_port
 from tests.support.stepped_clocks import HOST_STEP, install
 from tests.support.waiting import until
@@ -29,7 +26,6 @@ READY = "jobgate is ready at "
 START_SECONDS = 280.0
 STOP_SECONDS = 120.0
 PATIENCE = 280.0  # seconds that a client repeats a request: a gateway that is killed often is unavailable for long
-PR_SET_PDEATHSIG = 1  # linux/prctl.h
 # Short times, so that a takeover of the lease and a restart of a replica take seconds.
 QUICK = {
     "JOBGATE_LEASE_SECONDS": "3",
@@ -56,26 +52,13 @@ QUICK = {
 STEADY = {"JOBGATE_LEASE_SECONDS": "15", "JOBGATE_REQUEST_TIMEOUT": "3"}
 
 
-# Forking the test process itself would copy its threads and event loop in an undefined state.
-_context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(
-    ["__main__", "app.cli", "app.bootstrap", "app.dev", "app.supervised", "tests.support.gateway_preload"]
-)
-
-
-def _serve(port: str, environment: Mapping[str, str], log: str, descriptors: int | None) -> None:
+def _serve(port: str, environment: Mapping[str, str], log: Path, descriptors: int | None) -> None:
     """Run the command line in the forked child, with that environment and the output in a file."""
     from app.cli import app
 
     if descriptors is not None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
-    # The process ends with the fork server, so that a killed test run leaves none behind.
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    for descriptor in (sys.stdout.fileno(), sys.stderr.fileno()):
-        os.dup2(file, descriptor)
-    os.environ.clear()
-    os.environ.update(environment)
+    become_command(environment, log, log)
     if HOST_STEP in environment:
         install(Path(environment[HOST_STEP]), pytest.MonkeyPatch())
     app(["serve", "--port", port])
@@ -115,9 +98,7 @@ class GatewayProcess:
         self._starts += 1
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("JOBGATE_")}
         given = inherited | self._environment | dict(environment or {})
-        self._process = _context.Process(
-            target=_serve, args=(self._port, given, str(self.log), self.descriptors), daemon=True
-        )
+        self._process = forks.Process(target=_serve, args=(self._port, given, self.log, self.descriptors), daemon=True)
         self._process.start()
 
     async def start(self, environment: Mapping[str, str] | None = None) -> str:
