@@ -42,6 +42,11 @@ CONTROL_PLANE_SECONDS = 120.0
 # volumes that are bound (every 15 s).
 CONTROLLER_FLAGS = "--node-monitor-grace-period=15s --node-monitor-period=1s --pvclaimbinder-sync-period=1s"
 POD_NETWORK = "198.18.0.0/15"  # of node agents that can add a route
+# Tests of `jobgate dev` with its own cluster.
+EMBEDDED_ONLY = (
+    "tests/e2e/test_dev.py::test_state_survives_a_restart_and_no_process_is_left",
+    "tests/e2e/test_dev.py::test_the_children_end_by_themselves_after_a_sigkill",
+)
 FREEZES = "tests/crash/test_freezes.py"
 # Their gateways have no cluster, or their tests only read files, so a real control plane changes nothing.
 WITHOUT_CLUSTER = (
@@ -73,7 +78,7 @@ SUITES = (
     # Its tests stop the heartbeats of nodes, so no other suite may run at the same time.
     Suite(paths=("tests/conformance", "tests/k8s/test_live.py"), workers=3, shared_node=False),
     # The jobs of a process can run on any node, so all processes share one node that outlives them.
-    Suite(paths=("tests/e2e",), workers=3, shared_node=True),
+    Suite(paths=("tests/e2e",), workers=3, shared_node=True, left_out=EMBEDDED_ONLY),
     Suite(paths=("tests/behaviour",), workers=4, shared_node=True),
     # These use leases of 3 s and count rights exactly, so few tests may run at the same time.
     Suite(paths=("tests/crash", "tests/deploy"), workers=3, shared_node=True, left_out=(FREEZES, *WITHOUT_CLUSTER)),
@@ -235,7 +240,7 @@ def _passes(
             node = stack.enter_context(running_node(Cluster.read(found.admin, real=True), directory))
             environment = environment | {GIVEN_NODE: node}
         workers = ("-n", str(suite.workers), "--dist", "worksteal") if suite.workers > 1 else ()
-        left_out = [f"--ignore={path}" for path in suite.left_out]
+        left_out = [f"--deselect={path}" for path in suite.left_out]
         only = ("-k", suite.only) if suite.only else ()
         slow = ("-m", "slow") if suite.slow else ()
         command = [sys.executable, "-m", "pytest", *workers, *suite.paths, *left_out, *only, *slow, *arguments]
