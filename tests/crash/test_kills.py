@@ -41,7 +41,8 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(1200)]
 Telling = Callable[[str, Path], Story]
 
 # Fault point, at which of its occurrences the gateway dies, and the stories that reach it.
-KILLS: Sequence[tuple[At, int, Sequence[Telling]]] = (
+Kill = tuple[At, int, Sequence[Telling]]
+KILLS: Sequence[Kill] = (
     (At.SUBMISSION_ARRIVED, 1, (serves,)),
     (At.SUBMISSION_STORED, 1, (recovers, cancels)),
     (At.DECIDED, 2, (serves, recovers)),
@@ -81,6 +82,8 @@ KILLS: Sequence[tuple[At, int, Sequence[Telling]]] = (
     (At.RESIZE_STORED, 1, (is_grown,)),
     (At.RESIZE_STORED, 1, (is_grown,)),
 )
+# Each half takes minutes, so two processes share them.
+HALVES = (KILLS[: len(KILLS) // 2], KILLS[len(KILLS) // 2 :])
 KILL_SECONDS = 280.0
 SIGKILLED = -9
 AUTOSCALED = {"JOBGATE_AUTOSCALER": "on", "JOBGATE_AUTOSCALER_PERIOD": "1"}
@@ -91,7 +94,9 @@ def test_every_fault_point_has_a_round() -> None:
     assert len(KILLS) >= 20
 
 
+@pytest.mark.parametrize("kills", HALVES, ids=["first half", "second half"])
 async def test_no_job_is_lost_and_no_pod_is_created_twice(
+    kills: Sequence[Kill],
     busy_cluster: Cluster,
     crash_api: KubeClient,
     crash_namespace: str,
@@ -101,7 +106,7 @@ async def test_no_job_is_lost_and_no_pod_is_created_twice(
 ) -> None:
     stories = [
         [tell(f"{tell.__name__.replace('_', '-')}-{number}", tmp_path) for tell in tellings]
-        for number, (_, _, tellings) in enumerate(KILLS)
+        for number, (_, _, tellings) in enumerate(kills)
     ]
     everyone = [story for some in stories for story in some]
     with pod_watcher(busy_cluster, crash_namespace) as pods:
@@ -111,25 +116,27 @@ async def test_no_job_is_lost_and_no_pod_is_created_twice(
             await gateway.start()
             async with httpx2.AsyncClient(base_url=gateway.url, timeout=30) as http, asyncio.TaskGroup() as group:
                 client = Client(http=http, api=crash_api, namespace=crash_namespace)
-                kills = await _kill_at_each(gateway, stories, lambda story: group.create_task(story.run(client)))
+                await _kill_at_each(gateway, kills, stories, lambda story: group.create_task(story.run(client)))
                 await gateway.start()
             async with ledger(database_url) as book:
                 await book.settled()
                 assert await gateway.stop() == 0
                 await book.check(everyone, pods, crash_api, crash_namespace)
         assert not pods.doubles()
-    prove(f"crash suite: kills {kills}, jobs {len(everyone)}, pods {len(pods.uids)}, losses 0, doubles 0")
+    prove(f"crash suite: kills {len(kills) + 1}, jobs {len(everyone)}, pods {len(pods.uids)}, losses 0, doubles 0")
 
 
 async def _kill_at_each(
-    gateway: GatewayProcess, stories: Sequence[Sequence[Story]], begin: Callable[[Story], object]
-) -> int:
-    """Start the stories of each round and let the gateway die at its fault point. Return the number of deaths."""
+    gateway: GatewayProcess,
+    kills: Sequence[Kill],
+    stories: Sequence[Sequence[Story]],
+    begin: Callable[[Story], object],
+) -> None:
+    """Start the stories of each round and let the gateway die at its fault point."""
     await gateway.kill()
-    for number, (point, passing, _) in enumerate(KILLS):
+    for number, (point, passing, _) in enumerate(kills):
         gateway.launch({"JOBGATE_FAULT_POINTS": f"{point}:{passing}"})
         for story in stories[number]:
             begin(story)
         status = await gateway.ended(within=KILL_SECONDS, what=f"{point}:{passing} is reached")
         assert status == SIGKILLED, gateway.log.read_text()
-    return len(KILLS) + 1
