@@ -27,7 +27,6 @@ EXCEPTIONS: dict[str, str] = {
     "app/domain/dialects/training_job/elasticity.py:trainer_cpu_request_milli": _UPSTREAM,
     "app/domain/dialects/training_job/elasticity.py:trainer_gpu_limit": _UPSTREAM,
     "app/domain/dialects/training_job/elasticity.py:trainer_mem_request_mega": _UPSTREAM,
-    "app/domain/kubernetes/quantity.py:format_quantity": _INVERSE,
     "app/domain/kubernetes/selectors.py:format_selector": _INVERSE,
     "app/http_server/acceptor.py:wait_closed": "uvicorn calls it",
 }

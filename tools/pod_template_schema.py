@@ -24,6 +24,7 @@ MODE = {"minimum": 0, "maximum": 0o777}
 ID = {"minimum": 0, "maximum": 2**31 - 1}
 NATURAL = {"minimum": 0}
 POSITIVE = {"minimum": 1}
+BYTE = {"minimum": 0, "maximum": 255}
 WEIGHT = {"minimum": 1, "maximum": 100}
 NOT_EMPTY: dict[str, Any] = {"minLength": 1}
 
@@ -37,8 +38,7 @@ SCALARS: dict[str, dict[str, Any]] = {
 # Checks of pkg/apis/core/validation/validation.go. Zero is allowed where it means the default.
 BOUNDS: dict[tuple[str, str], dict[str, Any]] = {
     ("PodSpec", "containers"): {"minItems": 1},
-    ("PodSpec", "activeDeadlineSeconds"): POSITIVE,
-    ("PodSpec", "terminationGracePeriodSeconds"): NATURAL,
+    ("PodSpec", "activeDeadlineSeconds"): {"minimum": 1, "maximum": 2**31 - 1},
     ("ContainerPort", "containerPort"): PORT,
     ("ContainerPort", "hostPort"): {**PORT, "minimum": 0},
     ("GRPCAction", "port"): PORT,
@@ -105,6 +105,7 @@ BOUNDS: dict[tuple[str, str], dict[str, Any]] = {
     ("ScaleIOVolumeSource", "volumeName"): NOT_EMPTY,
     ("Sysctl", "name"): NOT_EMPTY,
     ("PodDNSConfig", "nameservers"): {"maxItems": 3},
+    ("PodDNSConfig", "searches"): {"maxItems": 32, "items": {"type": "string", "format": "search-domain", **NOT_EMPTY}},
     ("PodDNSConfigOption", "name"): NOT_EMPTY,
     ("ConfigMapEnvSource", "name"): NOT_EMPTY,
     ("SecretEnvSource", "name"): NOT_EMPTY,
@@ -112,7 +113,9 @@ BOUNDS: dict[tuple[str, str], dict[str, Any]] = {
     ("SecretKeySelector", "name"): NOT_EMPTY,
     ("Container", "restartPolicy"): {"enum": ["Always", "Never", "OnFailure"]},
     ("ContainerResizePolicy", "resourceName"): {"enum": ["cpu", "memory"]},
-    ("ContainerResizePolicy", "restartPolicy"): {"enum": ["NotRequired", "RestartContainer"]},
+    # RestartContainer is refused in pods with the restartPolicy Never, which those of jobs have.
+    ("ContainerResizePolicy", "restartPolicy"): {"enum": ["NotRequired"]},
+    ("Container", "restartPolicyRules"): {"maxItems": 20},
     ("ServiceAccountTokenProjection", "expirationSeconds"): {"minimum": 600, "maximum": 2**32},
     ("SleepAction", "seconds"): NATURAL,
     ("ConfigMapKeySelector", "key"): NOT_EMPTY,
@@ -122,6 +125,45 @@ BOUNDS: dict[tuple[str, str], dict[str, Any]] = {
     ("PodSpec", "runtimeClassName"): NOT_EMPTY,
     ("PodOS", "name"): {"enum": ["linux", "windows"]},
     ("LabelSelectorRequirement", "operator"): {"enum": ["In", "NotIn", "Exists", "DoesNotExist"]},
+    ("ContainerRestartRule", "action"): {"enum": ["Restart", "RestartAllContainers"]},
+    ("ContainerRestartRuleOnExitCodes", "values"): {"maxItems": 255},
+    ("ContainerRestartRuleOnExitCodes", "operator"): {"enum": ["In", "NotIn"]},
+    ("PodSecurityContext", "seLinuxChangePolicy"): {"enum": ["MountOption", "Recursive"]},
+    ("VolumeMount", "recursiveReadOnly"): {"enum": ["Disabled", "Enabled", "IfPossible"]},
+    ("ObjectFieldSelector", "apiVersion"): {"enum": ["", "v1"]},
+    ("AWSElasticBlockStoreVolumeSource", "partition"): BYTE,
+    ("GCEPersistentDiskVolumeSource", "partition"): BYTE,
+    ("ISCSIVolumeSource", "lun"): BYTE,
+    ("FCVolumeSource", "lun"): BYTE,
+    ("AzureDiskVolumeSource", "diskName"): NOT_EMPTY,
+    ("AzureDiskVolumeSource", "diskURI"): NOT_EMPTY,
+    ("KeyToPath", "key"): NOT_EMPTY,
+    ("FileKeySelector", "path"): NOT_EMPTY,
+    ("VolumeDevice", "name"): NOT_EMPTY,
+    ("ImageVolumeSource", "reference"): NOT_EMPTY,
+    ("ConfigMapProjection", "name"): NOT_EMPTY,
+    ("SecretProjection", "name"): NOT_EMPTY,
+    ("PersistentVolumeClaimSpec", "accessModes"): {"minItems": 1},
+    ("ClusterTrustBundleProjection", "path"): NOT_EMPTY,
+    ("ClusterTrustBundleProjection", "name"): NOT_EMPTY,
+    ("ClusterTrustBundleProjection", "signerName"): NOT_EMPTY,
+    ("PodCertificateProjection", "signerName"): NOT_EMPTY,
+    ("PodCertificateProjection", "keyType"): {
+        "enum": ["ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519", "RSA3072", "RSA4096"]
+    },
+    # 1 hour to 91 days.
+    ("PodCertificateProjection", "maxExpirationSeconds"): {"minimum": 3600, "maximum": 91 * 86400},
+    ("PodResourceClaim", "name"): NOT_EMPTY,
+    ("PodResourceClaim", "resourceClaimName"): NOT_EMPTY,
+    ("PodResourceClaim", "resourceClaimTemplateName"): NOT_EMPTY,
+    ("PodSpec", "hostnameOverride"): NOT_EMPTY,
+    ("FileKeySelector", "key"): NOT_EMPTY,
+    ("HTTPHeader", "name"): NOT_EMPTY,
+    ("WindowsSecurityContextOptions", "gmsaCredentialSpec"): NOT_EMPTY,
+    ("WindowsSecurityContextOptions", "gmsaCredentialSpecName"): NOT_EMPTY,
+    ("WindowsSecurityContextOptions", "runAsUserName"): NOT_EMPTY,
+    ("ISCSIVolumeSource", "initiatorName"): NOT_EMPTY,
+    ("StorageOSVolumeSource", "volumeName"): NOT_EMPTY,
     # Gt and Lt are published, but refused without an alpha feature gate.
     ("Toleration", "operator"): {"enum": ["", "Equal", "Exists"]},
 }
@@ -135,6 +177,72 @@ REQUIRED = {
     "ConfigMapKeySelector": ["name"],
     "SecretKeySelector": ["name"],
     "PodDNSConfigOption": ["name"],
+    "ConfigMapProjection": ["name"],
+    "SecretProjection": ["name"],
+    "ImageVolumeSource": ["reference"],
+    "ScaleIOVolumeSource": ["volumeName"],
+    "StorageOSVolumeSource": ["volumeName"],
+    "ContainerRestartRule": ["exitCodes"],
+    "EphemeralVolumeSource": ["volumeClaimTemplate"],
+    "PersistentVolumeClaimSpec": ["accessModes"],
+}
+
+# Fields that are required in the published definition, and for which the server accepts the zero value of Go.
+NOT_REQUIRED = {
+    "HTTPHeader": ["value"],
+    "SleepAction": ["seconds"],
+    "Sysctl": ["value"],
+    "ISCSIVolumeSource": ["lun"],
+    "PreferredSchedulingTerm": ["preference"],
+    "ScaleIOVolumeSource": ["secretRef"],
+}
+
+# The formats of app.domain.pod_template.formats.
+FORMATS = {
+    ("ConfigMapKeySelector", "name"): "dns-subdomain",
+    ("SecretKeySelector", "name"): "dns-subdomain",
+    ("ConfigMapEnvSource", "name"): "dns-subdomain-prefix",
+    ("SecretEnvSource", "name"): "dns-subdomain-prefix",
+    ("PodResourceClaim", "name"): "dns-label",
+    ("PodResourceClaim", "resourceClaimName"): "dns-subdomain",
+    ("PodResourceClaim", "resourceClaimTemplateName"): "dns-subdomain",
+    ("ResourceClaim", "request"): "dns-label",
+    ("PodSpec", "hostnameOverride"): "host-name",
+    ("FileKeySelector", "key"): "env-name",
+    ("FileKeySelector", "path"): "path-without-backsteps",
+    ("ResourceFieldSelector", "resource"): "container-resource",
+    ("HTTPHeader", "name"): "header-name",
+    ("Sysctl", "name"): "sysctl",
+    ("SeccompProfile", "localhostProfile"): "relative-path",
+    ("AppArmorProfile", "localhostProfile"): "unpadded-text",
+    ("WindowsSecurityContextOptions", "gmsaCredentialSpec"): "gmsa-spec",
+    ("WindowsSecurityContextOptions", "gmsaCredentialSpecName"): "dns-subdomain",
+    ("WindowsSecurityContextOptions", "runAsUserName"): "windows-user",
+    ("VolumeDevice", "devicePath"): "path-without-backsteps",
+    ("KeyToPath", "path"): "file-in-volume",
+    ("DownwardAPIVolumeFile", "path"): "file-in-volume",
+    ("ServiceAccountTokenProjection", "path"): "file-in-volume",
+    ("ClusterTrustBundleProjection", "path"): "file-in-volume",
+    ("ClusterTrustBundleProjection", "name"): "dns-subdomain",
+    ("ClusterTrustBundleProjection", "signerName"): "signer",
+    ("PodCertificateProjection", "signerName"): "signer",
+    ("PodCertificateProjection", "credentialBundlePath"): "file-in-volume",
+    ("PodCertificateProjection", "keyPath"): "file-in-volume",
+    ("PodCertificateProjection", "certificateChainPath"): "file-in-volume",
+    ("GitRepoVolumeSource", "directory"): "relative-path",
+    ("CSIVolumeSource", "driver"): "csi-driver",
+    ("FlockerVolumeSource", "datasetName"): "without-slash",
+    ("ISCSIVolumeSource", "iqn"): "iscsi-name",
+    ("ISCSIVolumeSource", "initiatorName"): "iscsi-name",
+    ("QuobyteVolumeSource", "registry"): "quobyte-registry",
+    ("QuobyteVolumeSource", "tenant"): "quobyte-tenant",
+    ("StorageOSVolumeSource", "volumeName"): "dns-label",
+    ("StorageOSVolumeSource", "volumeNamespace"): "dns-label",
+    ("PersistentVolumeClaimSpec", "storageClassName"): "dns-subdomain",
+    ("PersistentVolumeClaimSpec", "volumeAttributesClassName"): "dns-subdomain",
+    ("TypedLocalObjectReference", "apiGroup"): "dns-subdomain",
+    ("TypedObjectReference", "apiGroup"): "dns-subdomain",
+    ("TypedObjectReference", "namespace"): "dns-label",
 }
 
 # Fields that are not pointers in Go: the empty text is the same as no text, and the server fills in its default.
@@ -172,7 +280,8 @@ def schema_of(definitions: dict[str, Any]) -> dict[str, Any]:
         pending.extend(references(definitions[full]["properties"]) if "properties" in closed[name] else ())
     reached = set(reachable(closed, short(ROOT)))
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        # The first drafts distinguish 1.0 from an integer, as the server does.
+        "$schema": "http://json-schema.org/draft-04/schema#",
         "$ref": f"#/$defs/{short(ROOT)}",
         "$defs": {name: definition for name, definition in closed.items() if name in reached},
     }
@@ -208,7 +317,8 @@ def close(name: str, definition: dict[str, Any]) -> dict[str, Any]:
         field: strict_field(name, field, declared) for field, declared in definition.get("properties", {}).items()
     }
     strict: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
-    if required := [*definition.get("required", ()), *REQUIRED.get(name, ())]:
+    required = {*definition.get("required", ()), *REQUIRED.get(name, ())} - {*NOT_REQUIRED.get(name, ())}
+    if required:
         strict["required"] = sorted(required)
     return strict
 
@@ -219,6 +329,8 @@ def strict_field(name: str, field: str, declared: dict[str, Any]) -> dict[str, A
     strict = strict_type(declared)
     if (name, field) in EMPTY_IS_DEFAULT and "enum" in strict:
         strict["enum"] = ["", *strict["enum"]]
+    if (name, field) in FORMATS:
+        strict["format"] = FORMATS[name, field]
     return strict | BOUNDS.get((name, field), {})
 
 

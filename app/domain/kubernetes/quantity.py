@@ -1,8 +1,8 @@
 """Parses Kubernetes quantities such as "500m", "1.5Gi" and "12e6". Values are exact, and the time is bounded.
 
-As in Kubernetes' ParseQuantity, digits beyond nano are rounded away from zero, and a binary quantity is capped at
-2^63-1. The parser is stricter in two points that no real manifest needs: a number has a digit, and an exponent is 100
-or less.
+As in Kubernetes, white space around a quantity is ignored, digits beyond nano are rounded away from zero, and a binary
+quantity is capped at 2^63-1. The parser is stricter in two points that no real manifest needs: a number has a digit,
+and an exponent is 100 or less.
 """
 
 import re
@@ -12,8 +12,8 @@ from app.domain.errors import InvalidManifest, shorten
 
 # The JSON schema of pod templates uses this pattern too, so that both accept the same quantities.
 QUANTITY_PATTERN = (
-    r"^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
-    r"(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?$"
+    r"^\s*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
+    r"(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?\s*$"
 )
 ACCEPTED = "a number with one of the suffixes n u m k M G T P E Ki Mi Gi Ti Pi Ei, or an exponent, as 500m or 1.5Gi"
 
@@ -36,7 +36,7 @@ def parse_quantity(text: str) -> Decimal:
     """Parse a quantity, or raise InvalidManifest with the code InvalidQuantity."""
     if len(text) > _MAX_LENGTH or not _SHAPE.fullmatch(text):
         raise _invalid(text)
-    parts = _PARTS.fullmatch(text)
+    parts = _PARTS.fullmatch(text.strip())
     assert parts
     sign, number, suffix = parts.groups()
     amount = Decimal(number)

@@ -11,6 +11,7 @@ from app.domain.decoding import JsonValue
 from app.domain.errors import Problems, pointer_to
 from app.domain.pod_template.metadata import check_main_container, check_metadata
 from app.domain.pod_template.pod import check_pod_spec
+from app.domain.pod_template.reading import mapping
 from app.domain.pod_template.schema import check_schema
 
 __all__ = ["validate_pod_template"]
@@ -44,5 +45,6 @@ def _check(template: JsonValue, pointer: str, problems: Problems) -> None:
     if template.get("spec") is None:
         problems.add(pointer_to(pointer, "spec"), "Required", "a pod template must have a spec", "a PodSpec")
         return
-    check_pod_spec(template["spec"], pointer_to(pointer, "spec"), problems)
+    own_labels = mapping(mapping(template.get("metadata")).get("labels"))
+    check_pod_spec(template["spec"], pointer_to(pointer, "spec"), problems, own_labels.keys())
     check_main_container(template, pointer, problems)

@@ -1,25 +1,22 @@
 """Rules on one container: image, environment, mounts, ports, probes and hooks."""
 
-import re
 from dataclasses import dataclass, field
 
 from app.domain.decoding import JsonValue
 from app.domain.errors import Problems, pointer_to, shorten
 from app.domain.kubernetes import names
-from app.domain.pod_template.reading import Mapping, given, items, mapping, text
+from app.domain.pod_template.downward import check_resource, check_variable_field
+from app.domain.pod_template.formats import RELATIVE, relative_path
+from app.domain.pod_template.reading import Mapping, check_distinct, given, items, mapping, text
 from app.domain.pod_template.resources import check_resources
+from app.domain.pod_template.volumes import Volumes, check_file_volume, check_use
 
 _ENV_SOURCES = ("configMapKeyRef", "fieldRef", "fileKeyRef", "resourceFieldRef", "secretKeyRef")
-_FIELD_PATH = re.compile(
-    r"metadata\.(?:name|namespace|uid|(?:labels|annotations)\['[^']+'\])"
-    r"|spec\.(?:nodeName|serviceAccountName)|status\.(?:hostIPs?|podIPs?)"
-)
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _PROBE_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 _HOOKS = ("postStart", "preStop")
 # The API server's default of terminationGracePeriodSeconds.
 DEFAULT_GRACE = 30
-RELATIVE = "a relative path without '..'"
 _HOOK_HANDLERS = ("exec", "httpGet", "sleep", "tcpSocket")
 
 
@@ -30,7 +27,7 @@ class PodScope:
     As in the API server, init containers do not share it, also not those that run until the pod ends.
     """
 
-    volumes: frozenset[str]
+    volumes: Volumes
     claims: frozenset[str]
     host_network: bool
     grace_seconds: int
@@ -42,12 +39,12 @@ def check_container(
 ) -> None:
     """Check one container. A container that `runs_to_completion` cannot have probes or hooks."""
     _check_image(container, here, problems)
-    _check_env(container, here, problems)
+    _check_env(container, here, problems, facts.volumes)
     _check_mounts(container, here, problems, facts.volumes)
     _check_ports(container, here, problems, facts)
     check_resources(container.get("resources"), pointer_to(here, "resources"), problems)
     _check_claims(container, here, problems, facts.claims)
-    _check_privileges(container, here, problems)
+    _check_restarts(container, here, problems)
     if runs_to_completion:
         for name in given(container, (*_PROBES, "lifecycle")):
             detail = f"an init container has no {name}, unless its restartPolicy is Always"
@@ -74,7 +71,7 @@ def _check_image(container: Mapping, here: str, problems: Problems) -> None:
         problems.add(pointer, "Invalid", "the image begins or ends with white space", "an image reference")
 
 
-def _check_env(container: Mapping, here: str, problems: Problems) -> None:
+def _check_env(container: Mapping, here: str, problems: Problems, volumes: Volumes) -> None:
     for variable, pointer in items(container, "env", here):
         name = text(variable, "name")
         if name and (wrong := names.env_name(name)):
@@ -89,16 +86,19 @@ def _check_env(container: Mapping, here: str, problems: Problems) -> None:
             key = text(mapping(mapping(variable["valueFrom"]).get(kind)), "key")
             if key and (wrong := names.config_key(key)):
                 problems.add(pointer_to(source, kind, "key"), "Invalid", wrong, "letters, digits, '-', '_' and '.'")
-        path = text(mapping(mapping(variable["valueFrom"]).get("fieldRef")), "fieldPath")
-        if path and not _FIELD_PATH.fullmatch(path):
-            accepted = "metadata.name, metadata.labels['<key>'], spec.nodeName, status.podIP or the like"
-            here_path = pointer_to(source, "fieldRef", "fieldPath")
-            problems.add(here_path, "NotSupported", f"there is no field {shorten(path)} for a variable", accepted)
+        _check_references(mapping(variable["valueFrom"]), source, problems, volumes)
     for bulk, pointer in items(container, "envFrom", here):
         prefix = text(bulk, "prefix")
         if prefix and (wrong := names.env_name(prefix)):
             problems.add(pointer_to(pointer, "prefix"), "Invalid", wrong, "the beginning of a variable's name")
         _check_one_of(bulk, pointer, problems, ("configMapRef", "secretRef"))
+
+
+def _check_references(source: Mapping, here: str, problems: Problems, volumes: Volumes) -> None:
+    check_variable_field(mapping(source.get("fieldRef")), pointer_to(here, "fieldRef"), problems)
+    check_resource(mapping(source.get("resourceFieldRef")), pointer_to(here, "resourceFieldRef"), problems)
+    if source.get("fileKeyRef") is not None:
+        check_file_volume(mapping(source["fileKeyRef"]), pointer_to(here, "fileKeyRef"), volumes, problems)
 
 
 def _check_one_of(owner: Mapping, pointer: str, problems: Problems, choices: tuple[str, ...]) -> bool:
@@ -113,45 +113,72 @@ def _check_one_of(owner: Mapping, pointer: str, problems: Problems, choices: tup
     return False
 
 
-def _check_mounts(container: Mapping, here: str, problems: Problems, volumes: frozenset[str]) -> None:
+def _check_mounts(container: Mapping, here: str, problems: Problems, volumes: Volumes) -> None:
     # Mounts and devices share the file system of the container.
     paths: set[str] = set()
-    for kind, path_field in (("volumeMounts", "mountPath"), ("volumeDevices", "devicePath")):
-        for mount, pointer in items(container, kind, here):
-            name, path = text(mount, "name"), text(mount, path_field)
-            if name and name not in volumes:
-                accepted = "one of: " + ", ".join(sorted(volumes)[:10]) if volumes else "a volume in spec.volumes"
-                detail = f"the pod has no volume {shorten(name)}"
-                problems.add(pointer_to(pointer, "name"), "NotFound", detail, accepted)
-            if path and path in paths:
-                detail = "another volume is mounted at the same path"
-                problems.add(pointer_to(pointer, path_field), "Duplicate", detail, "a path of its own")
-            paths.add(path)
-            _check_sub_path(mount, pointer, problems)
+    mounted = {text(mount, "name") for mount, _ in items(container, "volumeMounts", here)}
+    privileged = mapping(container.get("securityContext")).get("privileged") is True
+    for mount, pointer in items(container, "volumeMounts", here):
+        check_use(mount, "volumeMounts", pointer, volumes, problems)
+        _check_path(text(mount, "mountPath"), pointer_to(pointer, "mountPath"), paths, problems)
+        _check_sub_path(mount, pointer, problems)
+        _check_propagation(mount, pointer, problems, privileged=privileged)
+    devices: set[str] = set()
+    for device, pointer in items(container, "volumeDevices", here):
+        check_use(device, "volumeDevices", pointer, volumes, problems)
+        _check_path(text(device, "devicePath"), pointer_to(pointer, "devicePath"), paths, problems)
+        name = text(device, "name")
+        if name and name in mounted | devices:
+            detail = "the container uses the volume twice"
+            problems.add(pointer_to(pointer, "name"), "Duplicate", detail, "one mount or one device of a volume")
+        devices.add(name)
+
+
+def _check_path(path: str, here: str, paths: set[str], problems: Problems) -> None:
+    if path and path in paths:
+        problems.add(here, "Duplicate", "another volume is mounted at the same path", "a path of its own")
+    paths.add(path)
 
 
 def _check_sub_path(mount: Mapping, pointer: str, problems: Problems) -> None:
     for name in given(mount, ("subPath", "subPathExpr")):
-        path = text(mount, name)
-        if path.startswith("/") or ".." in path.split("/"):
-            detail = f"{name} must stay inside the volume"
-            problems.add(pointer_to(pointer, name), "Invalid", detail, RELATIVE)
+        if relative_path(text(mount, name)):
+            problems.add(pointer_to(pointer, name), "Invalid", f"{name} must stay inside the volume", RELATIVE)
     if text(mount, "subPath") and text(mount, "subPathExpr"):
         problems.add(pointer_to(pointer, "subPathExpr"), "Invalid", "subPath and subPathExpr exclude each other", "one")
 
 
+def _check_propagation(mount: Mapping, pointer: str, problems: Problems, *, privileged: bool) -> None:
+    propagation = text(mount, "mountPropagation")
+    if propagation == "Bidirectional" and not privileged:
+        here = pointer_to(pointer, "mountPropagation")
+        problems.add(here, "Invalid", "only a privileged container propagates its mounts", "HostToContainer or None")
+    if text(mount, "recursiveReadOnly") in {"", "Disabled"}:
+        return
+    here = pointer_to(pointer, "recursiveReadOnly")
+    if mount.get("readOnly") is not True:
+        problems.add(here, "Invalid", "recursiveReadOnly needs readOnly: true", "Disabled")
+    if propagation not in {"", "None"}:
+        problems.add(here, "Invalid", "recursiveReadOnly needs the mountPropagation None", "Disabled")
+
+
 def _check_claims(container: Mapping, here: str, problems: Problems, claims: frozenset[str]) -> None:
+    used: set[tuple[str, str]] = set()
     for claim, pointer in items(mapping(container.get("resources")), "claims", pointer_to(here, "resources")):
+        name, request = text(claim, "name"), text(claim, "request")
+        if any(name == other and (request == part or not request or not part) for other, part in used):
+            detail = "the container uses the claim, or this request of it, twice"
+            problems.add(pointer, "Duplicate", detail, "each claim or request once")
+        used.add((name, request))
         if (name := text(claim, "name")) not in claims:
             detail = f"the pod has no resource claim {shorten(name)}"
             problems.add(pointer_to(pointer, "name"), "NotFound", detail, "the name of one in spec.resourceClaims")
 
 
-def _check_privileges(container: Mapping, here: str, problems: Problems) -> None:
-    context = mapping(container.get("securityContext"))
-    if context.get("privileged") is True and context.get("allowPrivilegeEscalation") is False:
-        pointer = pointer_to(here, "securityContext", "allowPrivilegeEscalation")
-        problems.add(pointer, "Invalid", "a privileged container can always escalate", "true, or leave it out")
+def _check_restarts(container: Mapping, here: str, problems: Problems) -> None:
+    check_distinct(container, "resizePolicy", "resourceName", here, problems)
+    if container.get("restartPolicyRules") and container.get("restartPolicy") is None:
+        problems.add(pointer_to(here, "restartPolicy"), "Required", "restartPolicyRules need one", "Never or another")
 
 
 def _check_ports(container: Mapping, here: str, problems: Problems, facts: PodScope) -> None:

@@ -31,7 +31,7 @@ def check_metadata(metadata: JsonValue, pointer: str, problems: Problems) -> Non
                 pointer_to(pointer, name), "NotSupported", f"a template cannot set {name}: {reason}", "leave it out"
             )
     check_labels(fields.get("labels"), pointer_to(pointer, "labels"), problems)
-    _check_annotations(mapping(fields.get("annotations")), pointer_to(pointer, "annotations"), problems)
+    check_annotations(mapping(fields.get("annotations")), pointer_to(pointer, "annotations"), problems)
 
 
 def check_main_container(template: Mapping, pointer: str, problems: Problems) -> None:
@@ -59,7 +59,7 @@ def check_labels(declared: JsonValue, pointer: str, problems: Problems) -> None:
             problems.add(here, "Invalid", f"the label value {wrong}", "a label value")
 
 
-def _check_annotations(annotations: Mapping, pointer: str, problems: Problems) -> None:
+def check_annotations(annotations: Mapping, pointer: str, problems: Problems) -> None:
     size = 0
     for key, value in annotations.items():
         if key != labels.MAIN_CONTAINER:

@@ -1,5 +1,8 @@
 """Rules on where a pod may run: tolerations, affinity, topology spread."""
 
+from collections import Counter
+from collections.abc import Collection, Iterator
+
 from app.domain.errors import Problems, pointer_to, shorten
 from app.domain.kubernetes import names
 from app.domain.pod_template.reading import Mapping, items, mapping, text, texts
@@ -9,14 +12,19 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _NODE_NAME = "metadata.name"  # the only field by which nodes are selected
 
 
-def check_placement(pod: Mapping, pointer: str, problems: Problems) -> None:
+def check_placement(pod: Mapping, pointer: str, problems: Problems, own_labels: Collection[str]) -> None:
+    """Check where a pod with these labels may run."""
     for toleration, here in items(pod, "tolerations", pointer):
         _check_toleration(toleration, here, problems)
     affinity = mapping(pod.get("affinity"))
     here = pointer_to(pointer, "affinity")
     _check_node_affinity(mapping(affinity.get("nodeAffinity")), pointer_to(here, "nodeAffinity"), problems)
     for kind in ("podAffinity", "podAntiAffinity"):
-        _check_pod_affinity(mapping(affinity.get(kind)), pointer_to(here, kind), problems)
+        for term, at in _pod_terms(mapping(affinity.get(kind)), pointer_to(here, kind)):
+            _check_pod_term(term, at, problems)
+            _check_merged(term, at, own_labels, problems)
+    for constraint, at in items(pod, "topologySpreadConstraints", pointer):
+        _check_merged(constraint, at, own_labels, problems)
     _check_spread(pod, pointer, problems)
 
 
@@ -62,11 +70,10 @@ def _check_node_term(term: Mapping, pointer: str, problems: Problems, *, checks_
                 problems.add(at, "Invalid", wrong, "the name of a node")
 
 
-def _check_pod_affinity(affinity: Mapping, pointer: str, problems: Problems) -> None:
-    for term, here in items(affinity, _REQUIRED, pointer):
-        _check_pod_term(term, here, problems)
+def _pod_terms(affinity: Mapping, pointer: str) -> Iterator[tuple[Mapping, str]]:
+    yield from items(affinity, _REQUIRED, pointer)
     for weighted, here in items(affinity, _PREFERRED, pointer):
-        _check_pod_term(mapping(weighted.get("podAffinityTerm")), pointer_to(here, "podAffinityTerm"), problems)
+        yield mapping(weighted.get("podAffinityTerm")), pointer_to(here, "podAffinityTerm")
 
 
 def _check_pod_term(term: Mapping, pointer: str, problems: Problems) -> None:
@@ -81,12 +88,7 @@ def _check_pod_term(term: Mapping, pointer: str, problems: Problems) -> None:
 
 def _check_selectors(term: Mapping, pointer: str, problems: Problems) -> None:
     for name in ("labelSelector", "namespaceSelector"):
-        selector, here = mapping(term.get(name)), pointer_to(pointer, name)
-        _check_expressions(selector, here, problems, checks_values=True)
-        for key, value in mapping(selector.get("matchLabels")).items():
-            wrong = names.label_key(key) or (names.label_value(value) if isinstance(value, str) else None)
-            if wrong:
-                problems.add(pointer_to(here, "matchLabels", key), "Invalid", wrong, "the key and value of a label")
+        check_selector(mapping(term.get(name)), pointer_to(pointer, name), problems)
     for name in ("matchLabelKeys", "mismatchLabelKeys"):
         for key, here in texts(term, name, pointer):
             if wrong := names.label_key(key):
@@ -97,6 +99,27 @@ def _check_selectors(term: Mapping, pointer: str, problems: Problems) -> None:
     for key, here in texts(term, "matchLabelKeys", pointer):
         if key in excluded:
             problems.add(here, "Duplicate", "the key is also one of mismatchLabelKeys", "one of both lists")
+
+
+def _check_merged(term: Mapping, pointer: str, own: Collection[str], problems: Problems) -> None:
+    """Check matchLabelKeys. The API server adds those that are labels of the pod to the selector, which has each once.
+
+    `own` has the keys of the pod's labels.
+    """
+    selector = mapping(term.get("labelSelector"))
+    selected = [text(expression, "key") for expression, _ in items(selector, "matchExpressions", "")]
+    counts = Counter([*selected, *mapping(selector.get("matchLabels")), *own])
+    for key, here in texts(term, "matchLabelKeys", pointer):
+        if counts[key] > 1:
+            problems.add(here, "Duplicate", "the labelSelector has the key as well", "one of both")
+
+
+def check_selector(selector: Mapping, here: str, problems: Problems) -> None:
+    _check_expressions(selector, here, problems, checks_values=True)
+    for key, value in mapping(selector.get("matchLabels")).items():
+        wrong = names.label_key(key) or (names.label_value(value) if isinstance(value, str) else None)
+        if wrong:
+            problems.add(pointer_to(here, "matchLabels", key), "Invalid", wrong, "the key and value of a label")
 
 
 def _check_expressions(selector: Mapping, pointer: str, problems: Problems, *, checks_values: bool) -> None:

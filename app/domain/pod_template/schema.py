@@ -6,6 +6,7 @@ are replaced only if a template is not valid with them.
 
 import difflib
 import json
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
@@ -14,12 +15,21 @@ import jsonschema_rs
 from app.domain.decoding import JsonValue
 from app.domain.errors import Problems, pointer_to, shorten
 from app.domain.kubernetes.quantity import ACCEPTED as QUANTITY_ACCEPTED
+from app.domain.pod_template.formats import FORMATS, Format
 
 _MAX_LISTED = 12
+
+
+def _has_format(known: Format, text: str) -> bool:
+    return not text or known.check(text) is None
+
+
 _SCHEMA: dict[str, Any] = json.loads(
     files("app.domain").joinpath("data", "pod_template.schema.json").read_text(encoding="utf-8")
 )
-_validator = jsonschema_rs.Draft202012Validator(_SCHEMA)
+_validator = jsonschema_rs.Draft4Validator(
+    _SCHEMA, formats={name: partial(_has_format, one) for name, one in FORMATS.items()}, validate_formats=True
+)
 
 _TYPE_NAMES = {
     "object": "an object",
@@ -77,10 +87,12 @@ def _report(error: jsonschema_rs.ValidationError, here: str, problems: Problems)
             _report_enum(error, here, problems)
         case "pattern":
             problems.add(here, "Invalid", "this is not a quantity", QUANTITY_ACCEPTED)
-        case "minimum":
-            problems.add(here, "OutOfRange", "the number is too small", _range_of(error))
-        case "maximum":
-            problems.add(here, "OutOfRange", "the number is too large", _range_of(error))
+        case "format":
+            found = FORMATS[kind.as_dict()["format"]]
+            problems.add(here, "Invalid", found.check(str(error.instance)) or "", found.accepted)
+        case "minimum" | "maximum":
+            excess = "small" if kind.name == "minimum" else "large"
+            problems.add(here, "OutOfRange", f"the number is too {excess}", _range_of(error))
         case "minItems" | "minLength":
             problems.add(here, "Required", "this must not be empty", "at least one entry or character")
         case "maxItems":

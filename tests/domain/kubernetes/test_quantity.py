@@ -41,11 +41,16 @@ def test_parse_with_any_sign(text: str, value: str | int) -> None:
     assert parse_quantity(f"-{text}") == -Decimal(value)
 
 
+@pytest.mark.parametrize("text", [" 1", "1 ", "1\n", "\t1 "])
+def test_white_space_around_a_quantity_is_ignored(text: str) -> None:
+    assert parse_quantity(text) == 1
+
+
 @pytest.mark.parametrize(
     "text",
     [
-        "", "1.1.M", "1+1.0M", "0.1mi", "0.1am", "aoeu", ".5i", "1i", "-3.01i", "-3.01e-", "1e4294967297", " 1", "1 ",
-        "1\n", ".", "-", "+", "-.", "--1", "1e", "1E+", "1e3Gi", "1Kii", "1ki", "1KI", "1K", "NaN", "Infinity", "inf",
+        "", "1.1.M", "1+1.0M", "0.1mi", "0.1am", "aoeu", ".5i", "1i", "-3.01i", "-3.01e-", "1e4294967297", "1 k",
+        ".", "-", "+", "-.", "--1", "1e", "1E+", "1e3Gi", "1Kii", "1ki", "1KI", "1K", "NaN", "Infinity", "inf",
         "1e999", "1e-999", "0x1", "1_000", "1,5", "\u0661", "1\u0661", "1" * 65, "1e2147483647", "9" * 5000, "1\0",
     ],
 )  # fmt: skip
