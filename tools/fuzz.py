@@ -4,6 +4,9 @@
     make fuzz ARGS="--seconds=60 tests/domain"      for a minute, the property tests of one directory
     make fuzz ARGS="--seed=7 tests/domain/test_x.py"    only the round of that seed, to repeat a failure
 
+Properties that compare jobgate with an API server need a control plane: that of JOBGATE_TEST_KUBECONFIG, or a new one
+as in tools/test_cluster.py. Without one, they are skipped.
+
 Each round draws a new seed and prints it. The first failure ends the run with status 1 and prints the command that
 repeats it. The time limit stops the current round; tests that have passed until then count as passed.
 """
@@ -14,10 +17,16 @@ import secrets
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tools.test_cluster import KUBECONFIG, ROOT, NotRunnable, control_plane
 
 STOPPING_SECONDS = 30.0
+COMPARED = Path("tests/conformance/test_pod_templates.py")  # the properties that need a control plane
 NOTHING_RAN = 5  # pytest's status when no property test was selected
 
 
@@ -29,6 +38,29 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--jobs", default=str(os.cpu_count() or 1), help="processes that run tests")
     parser.add_argument("paths", nargs="*", default=["tests"], help="as for pytest")
     given = parser.parse_args(argv)
+    with _cluster(given.paths):
+        return _run(given)
+
+
+@contextmanager
+def _cluster(paths: Sequence[str]) -> Iterator[None]:
+    """Let the rounds use a control plane during the block, if they need one and one is available."""
+    with tempfile.TemporaryDirectory(prefix="jobgate-fuzz-") as directory:
+        if not any((ROOT / COMPARED).is_relative_to(Path(path).absolute()) for path in paths):
+            yield
+            return
+        try:
+            with control_plane(Path(directory)) as found:
+                if found is None:
+                    print(f"skipped {COMPARED}: there is no control plane; {KUBECONFIG} names one")
+                else:
+                    os.environ[KUBECONFIG] = str(found.admin)
+                yield
+        except NotRunnable as error:
+            sys.exit(f"make fuzz: {error}")
+
+
+def _run(given: argparse.Namespace) -> int:
     if given.seed is not None:
         return _verdict(given.seed, given.paths, _round(given.seed, given.jobs, given.paths, None))
     deadline = time.monotonic() + given.seconds
