@@ -2,7 +2,7 @@
 
 # ruff: noqa: N818 - the errors are answers to clients and no faults of the program, so their names lack the suffix Error
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -40,6 +40,12 @@ def shorten(text: str, limit: int = _MAX_QUOTED) -> str:
         return text
     printable = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[: limit + 1])
     return printable if len(printable) <= limit else printable[: limit - 1] + "…"
+
+
+def shorten_list(words: Sequence[str], most: int, count: int | None = None) -> str:
+    """Return the first words of a list and how many more it has. `count` is their number if not all are given."""
+    more = (len(words) if count is None else count) - min(most, len(words))
+    return ", ".join(words[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 class Problems:

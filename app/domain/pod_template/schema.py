@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema_rs
 
 from app.domain.decoding import JsonValue
-from app.domain.errors import Problems, pointer_to, shorten
+from app.domain.errors import Problems, pointer_to, shorten, shorten_list
 from app.domain.kubernetes.quantity import ACCEPTED as QUANTITY_ACCEPTED
 from app.domain.pod_template.formats import FORMATS, Format
 
@@ -109,7 +109,7 @@ def _report_unknown(unexpected: list[str], path: list[str | int], here: str, pro
             continue
         detail = f"there is no field {shorten(name)} here"
         near = _nearest(name, known)
-        accepted = near or "one of: " + _listed(known)
+        accepted = near or "one of: " + shorten_list(known, _MAX_LISTED)
         if near:
             detail += f"; did you mean {near}?"
         problems.add(pointer_to(here, name), "UnknownField", detail, accepted)
@@ -140,14 +140,8 @@ def _report_enum(error: jsonschema_rs.ValidationError, here: str, problems: Prob
     value = error.instance if isinstance(error.instance, str) else ""
     near = _nearest(value, options)
     hint = f"; did you mean {near}?" if near else ""
-    problems.add(
-        here, "NotSupported", f"{shorten(value) or 'this'} is not supported{hint}", "one of: " + _listed(options)
-    )
-
-
-def _listed(words: list[str]) -> str:
-    more = len(words) - _MAX_LISTED
-    return ", ".join(words[:_MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
+    accepted = "one of: " + shorten_list(options, _MAX_LISTED)
+    problems.add(here, "NotSupported", f"{shorten(value) or 'this'} is not supported{hint}", accepted)
 
 
 def _range_of(error: jsonschema_rs.ValidationError) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
+from app.domain.errors import shorten_list
 from app.domain.plan import JobPlan, Rank
 from app.domain.reconcile.resizing import Members, has_left, is_newcomer
 from app.domain.reconcile.rules import Finish, evaluate
@@ -106,9 +107,7 @@ def _who_waits(status: JobStatus, replicas: Mapping[Rank, Replica]) -> str:
 
 
 def _named(replicas: Sequence[str], count: int) -> str:
-    shown = list(replicas[:LISTED_REPLICAS])
-    more = count - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+    return shorten_list(replicas, LISTED_REPLICAS, count)
 
 
 def is_removing(inputs: Inputs, status: JobStatus) -> bool:

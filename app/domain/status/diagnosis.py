@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
+from app.domain.errors import shorten_list
 from app.domain.kubernetes.objects import ContainerStatus, Event, ObjectCondition, Pod
 from app.domain.status.containers import default_container, ended_at, exit_code, init_statuses, last_end, main_statuses
 from app.domain.status.main_container import still_running
@@ -43,7 +44,7 @@ _EVENTS: Final[Mapping[str, PendingCode]] = {
     "NodeNotReady": PendingCode.NOT_READY_NODE,
     "Pulling": PendingCode.CONTAINER_CREATING,
 }
-LISTED_GATES: Final = 3
+_LISTED_GATES: Final = 3  # in one message
 # The kubelet uses the reasons Failed and BackOff for many causes. These words of the message identify the cause.
 # The first match counts, so the most general words come last.
 _MESSAGE_WORDS: Final = (
@@ -139,10 +140,8 @@ def _unbound(pod: Pod, scheduled: ObjectCondition | None) -> PendingReason:
 
 def _gates(pod: Pod) -> str:
     gates = [gate.name for gate in pod.spec.scheduling_gates]
-    more = len(gates) - LISTED_GATES
-    listed = ", ".join(gates[:LISTED_GATES]) + (f" and {more} more" if more > 0 else "")
     noun = "the scheduling gate" if len(gates) == 1 else "the scheduling gates"
-    return f"the pod is not scheduled before other clients remove {noun} {listed}"
+    return f"the pod is not scheduled before other clients remove {noun} {shorten_list(gates, _LISTED_GATES)}"
 
 
 def _bound(pod: Pod, since: datetime | None) -> PendingReason | None:

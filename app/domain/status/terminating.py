@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from app.domain.errors import shorten_list
 from app.domain.status.observed import ObservedPod, PendingReason
 from app.domain.vocabulary import PendingCode
 
@@ -28,7 +29,6 @@ def kept_by_finalizers(finalizers: Sequence[str]) -> str:
     """Return finalizers that are not jobgate's as the end of a sentence; empty without any."""
     if not finalizers:
         return ""
-    more = len(finalizers) - _LISTED
-    listed = ", ".join(finalizers[:_LISTED]) + (f" and {more} more" if more > 0 else "")
+    listed = shorten_list(finalizers, _LISTED)
     noun = "the finalizer" if len(finalizers) == 1 else "the finalizers"
     return f": {noun} {listed}, which jobgate must not remove, {'keeps' if len(finalizers) == 1 else 'keep'} it"
