@@ -12,6 +12,8 @@ from app.domain.planning import Planner
 from app.domain.reconcile.timing import Timing
 from app.k8s.api import KubeApi
 from app.loops.cache.runtime_servers import RuntimeServers
+from app.loops.leadership.identity import Identity
+from app.loops.leadership.lease import Leadership
 from app.loops.settings import ControllerSettings, EvidenceSettings, SampleSettings
 
 
@@ -37,3 +39,15 @@ class ControllerContext:
     planner: Planner
     samples: SampleSettings
     runtimes: RuntimeServers
+
+    def build_identity(self, leadership: Leadership) -> Identity:
+        """Return what compares the installation with its cluster for a process that is, or becomes, the controller."""
+        return Identity(
+            self.api,
+            self.db,
+            leadership,
+            self.clock,
+            installation_id=self.installation_id,
+            system_namespace=self.settings.system_namespace,
+            timeout=self.settings.request_timeout,
+        )

@@ -23,7 +23,7 @@ from app.loops.leadership.controller_state import (
     ControllerState,
     controller_condition,
 )
-from app.loops.leadership.identity import Identity, WrongCluster
+from app.loops.leadership.identity import WrongCluster
 from app.loops.leadership.lease import Leadership
 from app.loops.leadership.succession import LeaseGivenAway, Succession
 from app.loops.term import Term
@@ -52,17 +52,9 @@ class Controller:
 
     def _wired_succession(self) -> Succession:
         context, settings = self._context, self._settings
-        identity = Identity(
-            context.api,
-            context.db,
-            self._leadership,
-            context.clock,
-            installation_id=context.installation_id,
-            system_namespace=settings.system_namespace,
-            timeout=settings.request_timeout,
-        )
+        check = context.build_identity(self._leadership).check
         return Succession(
-            context.lease_db, context.clock, check=identity.check, limit=settings.contact_limit, ttl=settings.lease_ttl
+            context.lease_db, context.clock, check=check, limit=settings.contact_limit, ttl=settings.lease_ttl
         )
 
     def condition(self) -> ControllerCondition:

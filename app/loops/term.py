@@ -36,7 +36,6 @@ from app.loops.jobs.reconciler import Hooks, Reconciler
 from app.loops.jobs.remover import Remover
 from app.loops.leadership.cluster_contact import ClusterContact
 from app.loops.leadership.controller_state import ControllerState
-from app.loops.leadership.identity import Identity
 from app.loops.leadership.lease import Leadership
 from app.loops.maintenance.janitor import Janitor
 from app.loops.maintenance.statistics import Statistics
@@ -69,15 +68,7 @@ class Term:
         self._changed_early: set[str] | None = set()
         self._first_pass = FirstPass()
         self._former: Heartbeat | None = None
-        self._identity = Identity(
-            context.api,
-            context.db,
-            leadership,
-            clock,
-            installation_id=context.installation_id,
-            system_namespace=settings.system_namespace,
-            timeout=settings.request_timeout,
-        )
+        self._identity = context.build_identity(leadership)
         self._mirror = Mirror(
             context.api,
             str(context.installation_id),
