@@ -1,6 +1,10 @@
 """A gateway a session on a cluster with one node; a namespace and a client a test."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeAlias
 
 import httpx2
 import pytest
@@ -11,6 +15,8 @@ from tests.behaviour.stage import control_plane, fresh_namespace, running_gatewa
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kube import Cluster, KubeClient, connect
 from tests.support.nodes import some_node
+
+OtherGateway: TypeAlias = Callable[..., AbstractAsyncContextManager[Jobs]]
 
 
 @pytest.fixture(scope="session")
@@ -47,3 +53,20 @@ async def space(kube: KubeClient) -> AsyncIterator[str]:
 async def jobs(gateway: GatewayProcess, kube: KubeClient, space: str) -> AsyncIterator[Jobs]:
     async with httpx2.AsyncClient(base_url=gateway.url, timeout=60) as http:
         yield Jobs(http=http, kube=kube, namespace=space)
+
+
+@pytest.fixture
+def other_gateway(
+    stage: Cluster, jobs: Jobs, postgres_server_url: str, database_template: str, tmp_path: Path
+) -> OtherGateway:
+    """Runs another installation with these settings, and returns its client, which has the namespace of `jobs`."""
+
+    @asynccontextmanager
+    async def run(**settings: str) -> AsyncIterator[Jobs]:
+        async with (
+            running_gateway(stage, postgres_server_url, database_template, tmp_path / "other", **settings) as gateway,
+            httpx2.AsyncClient(base_url=gateway.url, timeout=60) as http,
+        ):
+            yield replace(jobs, http=http)
+
+    return run

@@ -1,16 +1,13 @@
 """What the cluster or its people do to a pod is no failure of the job: it is replaced, and charged to nobody."""
 
-from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
 from tests.behaviour.client import Jobs
+from tests.behaviour.conftest import OtherGateway
 from tests.behaviour.manifests import job, task
-from tests.behaviour.stage import running_gateway
 from tests.support.gateway_process import GatewayProcess
-from tests.support.kube import Cluster
 
 
 def first_of(replica: dict[str, Any]) -> dict[str, Any]:
@@ -123,15 +120,8 @@ async def test_a_node_that_refuses_a_pod_disrupts_it(jobs: Jobs, reason: str) ->
     await jobs.cancel(name)
 
 
-async def test_after_so_many_disruptions_the_replica_has_failed(
-    stage: Cluster, jobs: Jobs, postgres_server_url: str, database_template: str, tmp_path: Path
-) -> None:
-    impatient = {"JOBGATE_DISRUPTION_LIMIT": "2"}
-    async with (
-        running_gateway(stage, postgres_server_url, database_template, tmp_path, **impatient) as gateway,
-        httpx2.AsyncClient(base_url=gateway.url, timeout=60) as http,
-    ):
-        own = Jobs(http=http, kube=jobs.kube, namespace=jobs.namespace)
+async def test_after_so_many_disruptions_the_replica_has_failed(other_gateway: OtherGateway) -> None:
+    async with other_gateway(JOBGATE_DISRUPTION_LIMIT="2") as own:
         await own.submit(job("cursed", task(play=[{"evict": "again"}])))
         await own.until("cursed", "Failed")
         replica = await own.replica("cursed")

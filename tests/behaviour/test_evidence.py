@@ -4,15 +4,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 import pytest_asyncio
 
 from tests.behaviour.client import Jobs
+from tests.behaviour.conftest import OtherGateway
 from tests.behaviour.manifests import container, job, task, until_marked
-from tests.behaviour.stage import running_gateway
 from tests.support.cluster import require_faults
-from tests.support.kube import Cluster
 
 KEPT = 64 * 1024
 
@@ -118,16 +116,10 @@ async def test_a_failed_init_container_is_the_reason(jobs: Jobs) -> None:
 
 
 @pytest_asyncio.fixture
-async def slow(
-    stage: Cluster, jobs: Jobs, postgres_server_url: str, database_template: str, tmp_path: Path
-) -> AsyncIterator[Jobs]:
+async def slow(other_gateway: OtherGateway) -> AsyncIterator[Jobs]:
     """A client of a gateway that restarts a failed replica after an hour."""
-    late = {"JOBGATE_RESTART_BACKOFF": "3600"}
-    async with (
-        running_gateway(stage, postgres_server_url, database_template, tmp_path / "slow", **late) as gateway,
-        httpx2.AsyncClient(base_url=gateway.url, timeout=60) as http,
-    ):
-        yield Jobs(http=http, kube=jobs.kube, namespace=jobs.namespace)
+    async with other_gateway(JOBGATE_RESTART_BACKOFF="3600") as client:
+        yield client
 
 
 async def test_the_log_of_a_crash_is_shown_during_the_back_off_and_after_it(slow: Jobs) -> None:
@@ -214,18 +206,13 @@ async def test_nothing_is_replaced_or_cleaned_up_before_the_log_could_be_read(fa
 
 
 @pytest_asyncio.fixture
-async def hasty(
-    stage: Cluster, faulty: Jobs, postgres_server_url: str, database_template: str, tmp_path: Path
-) -> AsyncIterator[Jobs]:
+async def hasty(other_gateway: OtherGateway) -> AsyncIterator[Jobs]:
     """A client of a gateway that soon gives a log up."""
-    soon = {"JOBGATE_EVIDENCE_DEADLINE": "3"}
-    async with (
-        running_gateway(stage, postgres_server_url, database_template, tmp_path / "hasty", **soon) as gateway,
-        httpx2.AsyncClient(base_url=gateway.url, timeout=60) as http,
-    ):
-        yield Jobs(http=http, kube=faulty.kube, namespace=faulty.namespace)
+    async with other_gateway(JOBGATE_EVIDENCE_DEADLINE="3") as client:
+        yield client
 
 
+@pytest.mark.usefixtures("faulty")
 async def test_a_log_that_cannot_be_read_in_time_is_given_up_with_the_reason(hasty: Jobs) -> None:
     await hasty.fault(**UNREADABLE, message="the kubelet is away")
     await hasty.submit(job("mute", task("echo words; exit 1"), cleanUpPolicy="All"))

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 import pytest_asyncio
 
 from tests.behaviour.client import Jobs
+from tests.behaviour.conftest import OtherGateway
 from tests.behaviour.manifests import job, task
-from tests.behaviour.stage import NodeProcess, removed_node, running_gateway, running_node
+from tests.behaviour.stage import NodeProcess, removed_node, running_node
 from tests.support.kube import Cluster
 
 pytestmark = pytest.mark.timeout(600)
@@ -120,16 +120,10 @@ async def test_a_node_that_comes_back_in_time_brings_its_replica_back(jobs: Jobs
 
 
 @pytest_asyncio.fixture
-async def careful(
-    stage: Cluster, jobs: Jobs, postgres_server_url: str, database_template: str, tmp_path: Path
-) -> AsyncIterator[Jobs]:
+async def careful(other_gateway: OtherGateway) -> AsyncIterator[Jobs]:
     """A client of a gateway that never deletes by force."""
-    never = {"JOBGATE_NODE_LOST_AFTER": "never"}
-    async with (
-        running_gateway(stage, postgres_server_url, database_template, tmp_path / "careful", **never) as gateway,
-        httpx2.AsyncClient(base_url=gateway.url, timeout=60) as http,
-    ):
-        yield Jobs(http=http, kube=jobs.kube, namespace=jobs.namespace)
+    async with other_gateway(JOBGATE_NODE_LOST_AFTER="never") as client:
+        yield client
 
 
 async def test_where_force_is_forbidden_the_replica_stays_unknown(careful: Jobs, jobs: Jobs, pair: Pair) -> None:

@@ -1,29 +1,21 @@
 """Two gateways with databases of their own, on one cluster and in one namespace, leave each other's objects alone."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
-import httpx2
 import pytest_asyncio
 
 from tests.behaviour.client import Jobs
+from tests.behaviour.conftest import OtherGateway
 from tests.behaviour.manifests import job, task
-from tests.behaviour.stage import running_gateway
-from tests.support.kube import Cluster
 
 PORT = {"ports": [{"port": 2222}]}
 
 
 @pytest_asyncio.fixture
-async def others(
-    stage: Cluster, jobs: Jobs, postgres_server_url: str, database_template: str, tmp_path: Path
-) -> AsyncIterator[Jobs]:
+async def others(other_gateway: OtherGateway) -> AsyncIterator[Jobs]:
     """A client of the other installation, in the same namespace."""
-    async with (
-        running_gateway(stage, postgres_server_url, database_template, tmp_path / "other") as gateway,
-        httpx2.AsyncClient(base_url=gateway.url, timeout=60) as http,
-    ):
-        yield Jobs(http=http, kube=jobs.kube, namespace=jobs.namespace)
+    async with other_gateway() as client:
+        yield client
 
 
 async def test_each_sees_touches_and_removes_its_own_alone(jobs: Jobs, others: Jobs) -> None:
