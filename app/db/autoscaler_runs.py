@@ -1,5 +1,6 @@
 """The runs of the autoscaler, with their inputs and outputs: each decision can be inspected and computed again."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -55,6 +56,21 @@ DELETE FROM autoscaler_runs WHERE id IN (
     WHERE id <= (SELECT id FROM autoscaler_runs ORDER BY id DESC OFFSET $1 LIMIT 1) AND (NOT changed OR at < $2)
     ORDER BY id LIMIT $3)
 """
+
+
+def _with_namespace(column: str) -> str:
+    """Return the assignment of the namespace $2 to those elements of a column that are about jobs with the uids $1."""
+    return f"""{column} = COALESCE((
+        SELECT jsonb_agg(CASE WHEN item ->> 'uid' = ANY($1::text[])
+                              THEN item || jsonb_build_object('namespace', $2::text) ELSE item END ORDER BY place)
+        FROM jsonb_array_elements({column}) WITH ORDINALITY AS items(item, place)), '[]')"""  # noqa: S608  constants
+
+
+_MOVE: Final = f"""
+UPDATE autoscaler_runs SET {", ".join(map(_with_namespace, ("pending", "jobs", "decisions")))}
+WHERE EXISTS (SELECT FROM jsonb_array_elements(pending || jobs || decisions) AS item
+              WHERE item ->> 'uid' = ANY($1::text[]))
+"""  # noqa: S608  constants
 NEWEST = 2**62  # above every id
 
 
@@ -88,6 +104,11 @@ async def write(db: Database, lease: Lease, run: AutoscalerRun) -> int:
         row = (*_RUN.values(run), any(decision.applied for decision in run.decisions))
         written: int = await connection.fetchval(_WRITE, *_WRITTEN.arguments([row]))
     return written
+
+
+async def move(connection: Connection, uids: Sequence[UUID], namespace: str) -> None:
+    """Record these jobs as those of another namespace in all runs."""
+    await connection.execute(_MOVE, [str(uid) for uid in uids], namespace)
 
 
 async def page(db: Database, *, before: int = NEWEST, limit: int) -> list[StoredRun]:

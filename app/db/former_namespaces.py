@@ -9,6 +9,7 @@ concerns all of them. `~` is in no name of Kubernetes. Only callers with all nam
 from datetime import datetime
 from typing import Final
 
+from app.db import autoscaler_runs
 from app.db.engine import Connection
 from app.db.feed import changes
 from app.db.jobs.pod_room import append
@@ -82,6 +83,7 @@ async def move(connection: Connection, namespace: str, uid: str, *, created_befo
     await append(connection, namespace, -pods)
     await append(connection, former, pods)
     await connection.execute(_ENTRIES, uids, former)
+    await autoscaler_runs.move(connection, uids, former)
     await connection.execute(_NEW_EPOCH)
     await changes.announce(connection, changes.REMOVED, [(former, row["uid"], row["version"]) for row in jobs])
     for row in samples:

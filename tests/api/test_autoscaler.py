@@ -23,9 +23,9 @@ CLUSTER = Inventory(
 )
 
 
-def a_job(namespace: str = "team") -> ScalableJob:
+def a_job(namespace: str = "team", uid: str = "") -> ScalableJob:
     return ScalableJob(
-        uid=str(uuid4()),
+        uid=uid or str(uuid4()),
         namespace=namespace,
         name=f"in-{namespace}",
         task="trainer",

@@ -10,6 +10,7 @@ from app.db import cluster_namespaces, former_namespaces
 from app.db.cluster_namespaces import NamespaceLife
 from app.db.feed import entries
 from app.domain.vocabulary import JobPhase
+from tests.api.test_autoscaler import a_job, recorded
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
 from tests.support.samples import sample
 
@@ -88,6 +89,22 @@ async def test_the_new_namespace_has_all_names_and_its_own_objects_stay(gateway:
         True,
     )
     assert (await _row(gateway, ended))["remove_requested_at"] is None, "an ended job causes no work"
+
+
+async def test_the_runs_of_the_autoscaler_do_not_name_former_jobs_to_new_tenants(closed_gateway: Gateway) -> None:
+    gateway = closed_gateway
+    everywhere, tenant = await gateway.token("admin", "*"), await gateway.token("viewer", NAMESPACE)
+    former = a_job(NAMESPACE, uid=await submitted(gateway, everywhere))
+    await recorded(gateway, [former, a_job("other")])
+
+    async def named(headers: Mapping[str, str]) -> list[str]:
+        (run,) = (await gateway.client.get("/api/v1/autoscaler", headers=headers)).json()["items"]
+        return [found["namespace"] for found in (*run["waiting"], *run["decisions"])]
+
+    assert await named(tenant) == [NAMESPACE, NAMESPACE]
+    await create_again(gateway)
+    assert await named(tenant) == []
+    assert await named(everywhere) == [f"{NAMESPACE}~first", "other"] * 2
 
 
 async def test_a_namespace_with_many_objects_moves_in_several_transactions(
