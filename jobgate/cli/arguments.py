@@ -112,7 +112,6 @@ KindOrTargets = Annotated[
         autocompletion=_complete_object,
     ),
 ]
-JobName = Annotated[str, typer.Argument(metavar="JOB", help="A job.", autocompletion=_complete_job)]
 LogName = Annotated[
     str | None,
     typer.Argument(
