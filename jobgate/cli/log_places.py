@@ -1,7 +1,10 @@
-"""Which logs the argument of `logs` names: `JOB`, `JOB/TASK`, `JOB/TASK/RANK`, the name of a pod, or a uid."""
+"""Which logs the argument of `logs` names: `JOB`, `JOB/TASK`, `JOB/TASK/RANK`, or the name of a pod.
+
+JOB is a name or a uid.
+"""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -31,7 +34,7 @@ class LogPlace:
 
 
 def place_named(text: str) -> LogPlace:
-    """Return the place that a text names if it is not a uid and not the name of a pod."""
+    """Return the place that a text names if it is not the name of a pod."""
     first, slash, rest = text.partition("/")
     if slash and is_kind(first):
         job_named(f"{first}/{rest.partition('/')[0]}", "logs")  # a kind without logs is an error
@@ -47,9 +50,10 @@ def place_named(text: str) -> LogPlace:
 
 def places(client: "Client", text: str) -> Iterator[LogPlace]:
     """Yield what a text can name, the likeliest first. The caller tries the next one if there is no such job."""
-    if (uid := _uid(text)) is not None:
-        yield LogPlace(uid)
-    yield place_named(text)
+    place = place_named(text)
+    if (uid := _uid(str(place.job))) is not None:
+        yield replace(place, job=uid)
+    yield place
     if "/" not in text:
         yield from _pods(client, text)
 

@@ -71,9 +71,9 @@ def logs(  # noqa: PLR0913, PLR0917 - one argument for each option
 ) -> None:
     """Print the log of a replica, or those of all.
 
-    JOB is a job, JOB/TASK, JOB/TASK/RANK, the name of a pod, or a uid. Of a job
-    with one task, the default is rank 0. Of a job with several tasks, and with
-    --all, it is all replicas, with prefixes. Without --attempt, it is the newest
+    JOB is a job or its uid, JOB/TASK, JOB/TASK/RANK, or the name of a pod. Of a
+    job with one task, the default is rank 0. Of JOB/TASK, of a job with several
+    tasks, and with --all, it is all replicas, with prefixes. Without --attempt, it is the newest
     attempt that has a log. With -f, it continues with the next attempt after a
     restart, and ends with the job. With -o json, each line is an object.
 
@@ -110,7 +110,9 @@ def _read(
     """Print the logs at the first place that the name can stand for, or find out what is to be followed."""
     missing: NotFoundError | None = None
     for place in places(client, name):
-        reading = _Reading(client, name, place.narrowed(task, rank), options, output, printed, every=every)
+        narrowed = place.narrowed(task, rank)
+        is_task = place.task is not None and narrowed.rank is None
+        reading = _Reading(client, name, narrowed, options, output, printed, every=every, is_task=is_task)
         try:
             reading.run()
         except NotFoundError as error:
@@ -148,6 +150,8 @@ class _Placed(NamedTuple):
 class _Reading:
     """Prints the logs at a place, or finds out what is to be followed: `follower` is then set.
 
+    `is_task` says that the place is a task, so that all its replicas are shown.
+
     Raises:
         NotFoundError: there is no such job, or it has no log.
     """
@@ -162,6 +166,7 @@ class _Reading:
         printed: LogOutput,
         *,
         every: bool,
+        is_task: bool,
     ) -> None:
         self._client = client
         self._name = name
@@ -170,13 +175,14 @@ class _Reading:
         self._output = output
         self._printed = printed
         self._every = every
+        self._is_task = is_task
         self.job = place.job
         self.follower: tuple[Wanted, _Printer] | None = None
 
     def run(self) -> None:
         if self._options["follow"] and self._options["previous"]:
             raise TargetError("logs: the log of a previous run does not grow; accepted: --follow or --previous")
-        is_single = not self._every and (not self._options["follow"] or self._options["attempt"] is not None)
+        is_single = not (self._every or self._is_task) and (not self._options["follow"] or self._options["attempt"] is not None)
         if is_single and self._output not in STRUCTURED:
             try:
                 for placed in self._lines(None):
@@ -187,7 +193,9 @@ class _Reading:
             else:
                 return
         replicas = self._replicas()
-        if not self._every and len({one.task for one in replicas}) == 1:
+        if self._is_task and len(replicas) > 1:
+            self._every = True
+        elif not self._every and len({one.task for one in replicas}) == 1:
             self._options |= LogOptions(rank=self._place.rank or 0)
         else:
             self._every = True

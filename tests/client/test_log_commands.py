@@ -90,13 +90,15 @@ UID = "0c8d7f3e-6d0f-4a3c-9a43-2a6a3e1f0b11"
 NO_JOB = problem(404, "NotFound")
 LOG = httpx2.Response(200, content=b"one\n")
 POD = page([replica(0, "Running"), replica(1, "Running")])
+ONE = page([replica(0, "Running")])
 
 
 @pytest.mark.parametrize(
     ("text", "answers", "path", "query"),
     [
         ("tour/worker/1", [LOG], "namespaces/team/jobs/tour/logs", {"task": "worker", "rank": "1"}),
-        ("tour/worker", [LOG], "namespaces/team/jobs/tour/logs", {"task": "worker"}),
+        (f"{UID}/worker/1", [LOG], f"jobs/{UID}/logs", {"task": "worker", "rank": "1"}),
+        ("tour/worker", [ONE, LOG], "namespaces/team/jobs/tour/logs", {"task": "worker", "rank": "0"}),
         ("job/tour/worker/1", [LOG], "namespaces/team/jobs/tour/logs", {"task": "worker", "rank": "1"}),
         ("tj/tour", [LOG], "namespaces/team/jobs/tour/logs", {}),
         ("tour/a/b/0", [LOG], "namespaces/team/jobs/tour/logs", {"task": "a/b", "rank": "0"}),
@@ -117,6 +119,15 @@ def test_what_the_argument_names(
     assert (result.exit_code, result.stdout) == (0, "one\n"), result.output
     asked = script.requests[-1].url
     assert (asked.path, dict(asked.params)) == (f"/api/v1/{path}", query)
+
+
+def test_a_task_is_all_of_its_replicas(run: RunCommand) -> None:
+    result, script = run(["logs", "tour/worker"], POD, LOG, LOG)
+    assert (result.exit_code, result.stdout) == (0, "worker[0]    | one\nworker[1]    | one\n"), result.output
+    assert script.requests[0].url.params["task"] == "worker"
+    assert [request.url.params["rank"] for request in script.requests[1:]] == ["0", "1"]
+    result, script = run(["logs", "tour/worker", "--rank", "1"], LOG)
+    assert (result.stdout, script.requests[0].url.params["rank"]) == ("one\n", "1")
 
 
 @pytest.mark.parametrize(
