@@ -35,7 +35,13 @@ async def test_a_spent_quota_is_waited_for(jobs: Jobs) -> None:
     ("hard", "resources", "words"),
     [
         ({"limits.cpu": "8"}, {}, "failed quota: compute: must specify limits.cpu"),
+        ({"requests.memory": "8Gi"}, {}, "failed quota: compute: must specify requests.memory"),
         ({"requests.cpu": "1"}, {"requests": {"cpu": "2"}}, "exceeded quota: compute, requested: requests.cpu=2"),
+        (
+            {"limits.memory": "1Gi"},
+            {"limits": {"memory": "2Gi"}},
+            "exceeded quota: compute, requested: limits.memory=2",
+        ),
     ],
 )
 async def test_a_pod_that_no_quota_of_this_kind_accepts_fails_its_job(
@@ -48,6 +54,44 @@ async def test_a_pod_that_no_quota_of_this_kind_accepts_fails_its_job(
     status = await jobs.until("unfit", "Failed")
     assert status["reason"] == "RefusedByCluster"
     assert words in status["message"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "resources", "words"),
+    [
+        ({"max": {"cpu": "1"}}, {"limits": {"cpu": "2"}}, "maximum cpu usage per Container is 1, but limit is 2"),
+        ({"min": {"memory": "1Gi"}}, {"requests": {"memory": "1Mi"}}, "minimum memory usage per Container is 1Gi"),
+        (
+            {"maxLimitRequestRatio": {"cpu": "2"}},
+            {"requests": {"cpu": "1"}, "limits": {"cpu": "4"}},
+            "cpu max limit to request ratio per Container is 2, but provided ratio is 4",
+        ),
+    ],
+)
+async def test_a_pod_outside_a_limit_range_fails_its_job(
+    jobs: Jobs, limit: dict[str, dict[str, str]], resources: dict[str, dict[str, str]], words: str
+) -> None:
+    require_real(jobs.kube.cluster, "LimitRanges")
+    body = {"metadata": {"name": "limits"}, "spec": {"limits": [{"type": "Container", **limit}]}}
+    (await jobs.kube.post(jobs.objects("limitranges"), body)).ok()
+    await jobs.submit(job("outside", task(containers=[container("exit 0", resources=resources)])))
+    status = await jobs.until("outside", "Failed")
+    assert (status["reason"], words in status["message"]) == ("RefusedByCluster", True), status["message"]
+
+
+@pytest.mark.parametrize(
+    ("hard", "scopes"), [({"count/pods": "0"}, []), ({"count/configmaps": "0"}, []), ({"pods": "0"}, ["BestEffort"])]
+)
+async def test_a_quota_that_counts_objects_is_waited_for(jobs: Jobs, hard: dict[str, str], scopes: list[str]) -> None:
+    require_real(jobs.kube.cluster, "quotas for other objects and for scopes")
+    quota = {"metadata": {"name": "closed"}, "spec": {"hard": hard, "scopes": scopes}}
+    (await jobs.kube.post(jobs.objects("resourcequotas"), quota)).ok()
+    await jobs.kube.eventually(jobs.objects("resourcequotas", "closed"), lambda found: found["status"].get("hard"))
+    await jobs.submit(job("counted", task("exit 0")))
+    reason = await jobs.pending("counted", "QuotaExceeded")
+    assert "exceeded quota: closed" in reason["message"]
+    (await jobs.kube.delete(jobs.objects("resourcequotas", "closed"))).ok()
+    await jobs.until("counted", "Succeeded")
 
 
 async def test_a_missing_service_account_is_waited_for(jobs: Jobs) -> None:
