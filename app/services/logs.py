@@ -19,7 +19,7 @@ from app.domain.status.log_choice import has_log, why_no_log
 from app.domain.status.records import Attempt
 from app.domain.vocabulary import Evidence
 from app.k8s.api import KubeApi
-from app.k8s.errors import KubeBadRequest, KubeError, KubeNotFound, KubeStatusError
+from app.k8s.errors import KubeBadRequest, KubeError, KubeNotFound, KubeServerError, KubeStatusError
 from app.k8s.logs import read_log
 from app.services.reading import ReplicaHistory
 
@@ -79,6 +79,11 @@ class ClusterLogs(LogReader):
                     yield piece
         except (KubeNotFound, KubeBadRequest) as error:
             raise NotFound(f"the cluster has no such log: {error.message}", code="NoLog") from error
+        # The API server reads a log from the node of the pod, and reports the failure of that as an error of its own.
+        except KubeServerError as error:
+            raise Unavailable(
+                f"the cluster cannot read the log from the node of the pod: {error.message}", code="ClusterUnreachable"
+            ) from error
         except KubeStatusError as error:
             raise Unavailable(
                 f"the cluster refuses access to the log: {error.message}", code="ClusterDenied"
@@ -149,7 +154,8 @@ class Logs:
             cut = stored.truncated or len(tail) < len(stored.tail)
             return LogStream(live=False, truncated=cut, pieces=_once(tail))
         if isinstance(refusal, Unavailable):
-            raise refusal
+            message = f"{refusal.message}{_accepted(story, number, request.container, same_attempt=False)}"
+            raise Unavailable(message, code=refusal.code)
         raise no_log(story, number, request.container, refusal)
 
     async def _live(self, uid: UUID, request: LogRequest) -> LogStream:
@@ -211,11 +217,19 @@ def no_log(
         reason = refusal.message
     else:
         reason = why_no_log(attempt) if attempt is not None else f"no log of attempt {number} was stored"
+    known = _accepted(story, number, container, same_attempt=True)
+    return NotFound(f"{story.stored.replica.key}: {reason}{known}", code="NoLog")
+
+
+def _accepted(story: ReplicaHistory, number: int, container: str | None, *, same_attempt: bool) -> str:
+    """Return the logs that exist in place of a missing one, as the end of a sentence: those of other attempts, and with
+    `same_attempt` those of other containers.
+    """
+    attempt = attempt_of(story, number) if same_attempt else None
     has_logs = attempt is not None and attempt.evidence is not Evidence.UNAVAILABLE
     ran = [one.name for one in attempt.containers if one.has_run] if attempt is not None and has_logs else []
     containers = [name for name in ran if name != container]
     attempts = [str(one.number) for one in story.attempts if one.number != number and has_log(one, container)]
     accepted = [f"container {' or '.join(containers)}"] if containers else []
     accepted += [f"attempt {' or '.join(attempts)}"] if attempts else []
-    known = f"; accepted: {', or '.join(accepted)}" if accepted else ""
-    return NotFound(f"{story.stored.replica.key}: {reason}{known}", code="NoLog")
+    return f"; accepted: {', or '.join(accepted)}" if accepted else ""

@@ -115,7 +115,9 @@ KindOrTargets = Annotated[
 LogName = Annotated[
     str | None,
     typer.Argument(
-        metavar="[JOB]", help="A job, JOB/TASK/RANK, the name of a pod, or a uid.", autocompletion=_complete_job
+        metavar="[JOB]",
+        help="A job or its uid, JOB/TASK, JOB/TASK/RANK, or the name of a pod.",
+        autocompletion=_complete_job,
     ),
 ]
 JobNames = Annotated[

@@ -6,6 +6,7 @@ import heapq
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from http import HTTPStatus
 from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
@@ -14,6 +15,7 @@ import typer
 
 from jobgate.cli.arguments import LogName
 from jobgate.cli.durations import seconds
+from jobgate.cli.exits import Exit
 from jobgate.cli.log_lines import Source, colour, parsed, prefix
 from jobgate.cli.log_places import LogPlace, places
 from jobgate.cli.log_streams import LogFollower, Wanted
@@ -176,13 +178,16 @@ class _Reading:
         self._printed = printed
         self._every = every
         self._is_task = is_task
+        self._is_incomplete = False
         self.job = place.job
         self.follower: tuple[Wanted, _Printer] | None = None
 
     def run(self) -> None:
         if self._options["follow"] and self._options["previous"]:
             raise TargetError("logs: the log of a previous run does not grow; accepted: --follow or --previous")
-        is_single = not (self._every or self._is_task) and (not self._options["follow"] or self._options["attempt"] is not None)
+        is_single = not (self._every or self._is_task) and (
+            not self._options["follow"] or self._options["attempt"] is not None
+        )
         if is_single and self._output not in STRUCTURED:
             try:
                 for placed in self._lines(None):
@@ -229,16 +234,20 @@ class _Reading:
         is_merged = self._options["timestamps"] and len(logs) <= _MOST
         for placed in heapq.merge(*logs, key=itemgetter(0)) if is_merged else chain(*logs):
             printer.emit(placed.source, placed.line)
+        if self._is_incomplete:
+            raise typer.Exit(Exit.USAGE)
 
     def _known_lines(self, replica: Replica, *, is_only: bool) -> "Iterator[_Placed]":
-        """Yield the lines of a replica. Report that it has no log, unless it is the only one."""
+        """Yield the lines of a replica. Report that they are missing, unless it is the only one."""
         source = Source(task=replica.task, rank=replica.rank, attempt=replica.attempt)
         try:
             yield from self._lines(source)
-        except NotFoundError as error:
-            if is_only:
+        except ProblemError as error:
+            is_away = error.status == HTTPStatus.SERVICE_UNAVAILABLE
+            if is_only or not (is_away or isinstance(error, NotFoundError)):
                 raise
             report(f"{source.label}: {error.problem.detail}")
+            self._is_incomplete |= is_away
 
     def _lines(self, source: Source | None) -> "Iterator[_Placed]":
         """Yield the lines of one log, and report what the user cannot see.

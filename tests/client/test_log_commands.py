@@ -76,6 +76,13 @@ def test_a_job_with_several_tasks_shows_all_of_them_with_prefixes(run: RunComman
     assert [json.loads(line)["task"] for line in result.stdout.splitlines()] == ["ps", "worker"]
 
 
+def test_a_replica_whose_node_does_not_answer_hides_no_other(run: RunCommand) -> None:
+    away = problem(503, "ClusterUnreachable")
+    result, _ = run(["logs", "tour", "--all"], POD, away, LOG)
+    assert (result.exit_code, result.stdout) == (2, "worker[1]    | one\n")
+    assert "worker[0]: it is ClusterUnreachable" in result.stderr
+
+
 def test_the_log_of_a_replica_that_left_is_shown_if_it_is_named(run: RunCommand) -> None:
     replicas = page([replica(0, "Running"), replica(1, "Deleted", leaving=True)])
     log = httpx2.Response(200, content=b"one\n")

@@ -1,6 +1,8 @@
 """The source of a log (cluster or Postgres), and the end of its connection."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import replace
+from typing import cast
 from uuid import UUID
 
 import pytest
@@ -10,8 +12,12 @@ from app.db.engine import Database
 from app.db.jobs.replicas import StoredReplica
 from app.domain.errors import NotFound, Unavailable
 from app.domain.plan import Rank
+from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, Replica
-from app.services.logs import LogReader, LogRequest, Logs
+from app.domain.vocabulary import Evidence
+from app.k8s.api import KubeApi
+from app.k8s.errors import KubeError, KubeForbidden, KubeServerError, Unreachable
+from app.services.logs import ClusterLogs, LogReader, LogRequest, Logs
 from app.services.reading import ReplicaHistory
 
 KEY = Rank("worker", 0)
@@ -91,6 +97,36 @@ async def test_the_log_of_an_earlier_attempt_never_comes_from_the_cluster(db: Da
     cluster = Cluster(b"of the second")
     stream = await Logs(db, cluster).open(UID, story(), 1, request())
     assert (await whole(stream.pieces), cluster.asked) == (b"kept", [])
+
+
+async def test_a_log_on_a_node_that_does_not_answer_names_the_attempts_with_one(db: Database) -> None:
+    ran = (ObservedContainer(name="main", state="terminated", restart_count=1),)
+    former = Attempt(number=1, containers=ran, evidence=Evidence.CAPTURED)
+    lost = replace(story(), ended=(former,))
+    with pytest.raises(Unavailable) as refused:
+        await Logs(db, Cluster(error=Unavailable("away", code="ClusterUnreachable"))).open(UID, lost, 2, request())
+    assert (refused.value.message, refused.value.code) == ("away; accepted: attempt 1", "ClusterUnreachable")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (KubeServerError(500, "InternalError", "dial tcp: i/o timeout"), "ClusterUnreachable", "from the node of the"),
+        (KubeForbidden(403, "Forbidden", "cannot get pods/log"), "ClusterDenied", "refuses access to the log: cannot"),
+        (Unreachable("reset"), "ClusterUnreachable", "the cluster does not answer: reset"),
+    ],
+)
+async def test_why_the_cluster_gives_no_log(
+    error: KubeError, code: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object, **__: object) -> AsyncGenerator[bytes, None]:
+        raise error
+        yield b""
+
+    monkeypatch.setattr("app.services.logs.read_log", broken)
+    with pytest.raises(Unavailable) as refused:
+        await anext(ClusterLogs(cast("KubeApi", None)).read(request()))
+    assert (refused.value.code, words in refused.value.message) == (code, True)
 
 
 @pytest.mark.parametrize(
