@@ -149,6 +149,7 @@ class ScriptPlayer:
     def _fail(self, arguments: Mapping[str, Any]) -> None:
         self._kill_all()
         self._state.failure = (arguments["reason"], arguments.get("message", ""))
+        self._state.rejected = not self._state.sandbox_ready
         self._context.event(arguments["reason"], arguments.get("message", ""), warning=True)
 
     def _kill_all(self) -> None:

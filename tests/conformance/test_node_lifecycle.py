@@ -224,6 +224,7 @@ async def test_a_pod_that_does_not_fit_is_refused_by_the_node(pods: Pods) -> Non
     words = "Pod was rejected: Node didn't have enough resource: cpu, requested: 100000, used: 0, capacity: 8000"
     assert (pod["status"]["phase"], pod["status"]["reason"], pod["status"]["message"]) == ("Failed", "OutOfcpu", words)
     assert await events(pods, created, "OutOfcpu") == [words]
+    assert "containerStatuses" not in pod["status"]
 
 
 async def test_many_pods_at_once(pods: Pods) -> None:

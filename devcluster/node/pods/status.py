@@ -24,6 +24,8 @@ class PodState:
     """True while the pod is stopped: no container is restarted any more."""
     failure: tuple[str, str] | None = None
     """Reason and message if the node has failed the pod: DeadlineExceeded, Evicted, Terminated …"""
+    rejected: bool = False
+    """Whether this failure is a rejection, before the node did anything for the pod."""
     disruption: tuple[str, str] | None = None
     """Reason and message of the DisruptionTarget condition."""
     overlay: dict[str, Any] = field(default_factory=dict)
@@ -40,6 +42,8 @@ def pod_status(
     # A kubelet sorts these by name, and leaves init containers in the order of the spec.
     mains = sorted((c for c in containers if c.role is ContainerRole.MAIN), key=lambda c: c.name)
     inits = [c for c in containers if c.role is not ContainerRole.MAIN]
+    if state.rejected:
+        return _rejected_status(pod, state) | state.overlay
     status = {
         "phase": phase,
         "reason": reason,
@@ -56,6 +60,20 @@ def pod_status(
         "qosClass": qos_class(pod),
     }
     return status | state.overlay
+
+
+def _rejected_status(pod: Mapping[str, Any], state: PodState) -> dict[str, Any]:
+    """Return the status that rejectPod of the kubelet writes: it has no addresses and no containers."""
+    reason, message = state.failure or ("", "")
+    return {
+        "phase": "Failed",
+        "reason": reason,
+        "message": message,
+        "observedGeneration": pod["metadata"].get("generation"),
+        "conditions": list((pod.get("status") or {}).get("conditions") or []),
+        "startTime": clock.timestamp(state.started_at),
+        "qosClass": qos_class(pod),
+    }
 
 
 def pod_phase(pod: Mapping[str, Any], containers: Sequence[ContainerRecord], state: PodState) -> str:

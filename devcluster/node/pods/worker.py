@@ -108,9 +108,10 @@ class PodWorker:
         if (self.context.pod.get("status") or {}).get("startTime"):
             return False
         self._state.failure = self._node.reject(self.context.pod)
+        self._state.rejected = self._state.failure is not None
         if self._state.failure:
             self.context.event(*self._state.failure, warning=True)
-        return self._state.failure is not None
+        return self._state.rejected
 
     async def _play(self, player: PodPlayer) -> None:
         async with asyncio.TaskGroup() as group:

@@ -83,6 +83,15 @@ def test_a_failed_pod_turns_failed_only_after_its_containers() -> None:
     assert (status["phase"], status["reason"], status["message"]) == ("Failed", "DeadlineExceeded", "too long")
 
 
+def test_a_rejected_pod_has_no_containers() -> None:
+    scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "then"}
+    subject = pod() | {"status": {"conditions": [scheduled]}}
+    status = pod_status(subject, [record(WAITING)], pod_state(failure=("OutOfcpu", "no room"), rejected=True), NOW)
+    assert (status["phase"], status["reason"], status["message"]) == ("Failed", "OutOfcpu", "no room")
+    assert status["conditions"] == [scheduled]
+    assert status.keys().isdisjoint({"containerStatuses", "hostIP", "podIP"})
+
+
 def test_statuses_are_sorted_by_name_except_those_of_init_containers() -> None:
     names = [("z-first", ContainerRole.INIT), ("a-next", ContainerRole.SIDECAR)]
     names += [("train", ContainerRole.MAIN), ("agent", ContainerRole.MAIN)]
