@@ -119,9 +119,12 @@ async def test_a_log_on_a_node_that_does_not_answer_names_the_attempts_with_one(
 async def test_why_the_cluster_gives_no_log(
     error: KubeError, code: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pieces: list[bytes] = []
+
     async def broken(*_: object, **__: object) -> AsyncGenerator[bytes, None]:
+        for piece in pieces:
+            yield piece
         raise error
-        yield b""
 
     monkeypatch.setattr("app.services.logs.read_log", broken)
     with pytest.raises(Unavailable) as refused:
