@@ -67,6 +67,14 @@ def _settings(**given: Any) -> "Settings":
     # Before the other settings are read, so that an error in one of them is reported in the format of the log.
     wanted = given.get("log_format") or os.environ.get(f"{ENV_PREFIX}LOG_FORMAT")
     configure_logging("text" if wanted == "text" else "json", "info")
+    options = {f"--{name.replace('_', '-')}": value for name, value in given.items() if isinstance(value, str)}
+    variables = {name: value for name, value in os.environ.items() if name.upper().startswith(ENV_PREFIX)}
+    # Python keeps such bytes as lone surrogates, which most functions refuse with errors of their own.
+    undecoded = [name for name, value in (variables | options).items() if not _is_utf8(value)]
+    for name in undecoded:
+        report_failure(f"{name}: the value has bytes that are not UTF-8")
+    if undecoded:
+        raise typer.Exit(2)
     try:
         settings = Settings(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
@@ -76,6 +84,14 @@ def _settings(**given: Any) -> "Settings":
         raise typer.Exit(2) from None
     configure_logging(settings.log_format, settings.log_level)
     return settings
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _run(work: Stoppable, *, shutdown_timeout: float | None = None) -> None:

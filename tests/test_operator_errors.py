@@ -170,6 +170,20 @@ async def test_a_missing_table(
 
 
 @pytest.mark.parametrize(
+    ("arguments", "variable"),
+    [
+        (SERVE, "JOBGATE_POD_POLICY_ALLOW"),
+        (MIGRATE, "JOBGATE_DATABASE_URL"),
+        (TOKENS[0], "JOBGATE_SOURCE_HOSTS"),
+        (("serve", "--host", "\udcff"), ""),
+    ],
+)
+def test_a_setting_that_is_not_utf_8(arguments: Sequence[str], variable: str, tmp_path: Path) -> None:
+    ran = run(arguments, tmp_path, **({variable: "\udcff"} if variable else {}))
+    assert_reported(ran, f"{variable or '--host'}: the value has bytes that are not UTF-8")
+
+
+@pytest.mark.parametrize(
     ("arguments", "url"),
     [
         *((arguments, "postgresql://ci:sec/ret@db:5432/jobs") for arguments in (*OF_DATABASE, WORKERS)),
