@@ -19,6 +19,7 @@ import pytest_asyncio
 from tests.support.cluster import as_gateway
 from tests.support.forked_commands import run_forked
 from tests.support.kube import Cluster
+from tests.support.ports import kept_port
 from tests.support.postgres import execute
 
 SERVE = ("serve", "--port", "0")
@@ -286,6 +287,18 @@ def test_a_port_that_is_in_use(
     assert "Traceback" not in ran.stderr
     assert ran.returncode == 2
     assert f"jobgate: cannot serve on 127.0.0.1:{port}: Address already in use\n" in ran.stderr
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_port_of_metrics_that_is_in_use(workers: str, database_url: str, tmp_path: Path) -> None:
+    variables = {"JOBGATE_DATABASE_URL": database_url, "JOBGATE_ROLE": "api", "JOBGATE_WORKERS": workers}
+    with kept_port() as port:
+        ran = run(("serve", "--port", port), tmp_path, JOBGATE_METRICS_PORT=port, **variables)
+    assert_reported(ran, f"JOBGATE_METRICS_PORT ({port}) is the port of the API: choose another one")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        ran = run(SERVE, tmp_path, JOBGATE_METRICS_PORT=port, **variables)
+    assert_reported(ran, f"cannot serve on 127.0.0.1:{port}: Address already in use")
 
 
 @pytest.mark.parametrize(

@@ -208,6 +208,15 @@ class Settings(SampleSetSettings):
         return self
 
     @model_validator(mode="after")
+    def _metrics_have_another_port(self) -> Self:
+        """Reject one port for both: two sockets can be bound to it, and the second one fails when it listens."""
+        if self.metrics_port and self.metrics_port == self.port:
+            raise ValueError(
+                f"{ENV_PREFIX}METRICS_PORT ({self.port}) is the port of the API: choose another one, or leave it out"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _drain_ends_before_shutdown(self) -> Self:
         """Reject a drain that the end of the process would cut off: the requests in progress would be lost."""
         if self.drain_seconds >= self.shutdown_timeout:
