@@ -27,7 +27,7 @@ from app.embedded_postgres.server import EmbeddedPostgres
 from bench.checkouts import Connection
 from bench.client import LoadClient, MeasurementFailed, NoCompiler, Target
 from bench.gateway import gateway, new_database, new_token
-from tests.support.gateway import NAMESPACE, manifest
+from tests.support.gateway import NAMESPACE, manifest, running_gateway
 from tests.support.log_cluster import log_cluster, store_running_job
 
 _PATH: Final = f"/api/v1/namespaces/{NAMESPACE}/jobs"
@@ -157,7 +157,8 @@ async def measure(arguments: argparse.Namespace, directory: Path) -> None:
             connection = await Connection(ours).open()
             for number in range(arguments.jobs):
                 await connection.ask("POST", _PATH, json.dumps(manifest(f"job-{number}")).encode())
-            await store_running_job(url, "logs", replicas=_LOG_REPLICAS)
+            async with running_gateway(url) as controller:
+                await store_running_job(controller, "logs", replicas=_LOG_REPLICAS)
             return ours, theirs
 
         ours, beside = await start("beside")

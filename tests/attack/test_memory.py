@@ -16,7 +16,9 @@ from app.domain.status.records import Attempt, Replica
 from app.domain.vocabulary import JobPhase, ReplicaPhase
 from app.models.jobs import jobs
 from tests.attack.victim import Victim, running_victim
+from tests.support import samples
 from tests.support.gateway import Gateway, jobs_path, manifest, running_gateway
+from tests.support.log_cluster import log_cluster, store_running_job
 from tests.support.postgres import fresh_database
 from tests.support.raw_http import PATIENCE, Connection, request
 from tests.support.waiting import until
@@ -29,6 +31,9 @@ MOST_BYTES: Final = 300 * MIB
 CLIENTS: Final = 300
 JOBS: Final = 200
 REPLICAS: Final = 10_000
+STREAMS: Final = 2500
+CHANGES: Final = 200
+LOG_BYTES: Final = 30 * MIB
 _COLUMNS: Final = [column.name for column in jobs.columns if column.computed is None]
 _CHANGED: Final = {
     "uid": "gen_random_uuid()",
@@ -69,7 +74,8 @@ async def victim(
     directory: Path = tmp_path_factory.mktemp("memory")
     async with (
         fresh_database(postgres_server_url, template=database_template) as url,
-        running_victim(url, directory, descriptors=1024, JOBGATE_SEND_TIMEOUT="60") as running,
+        log_cluster(directory, LOG_BYTES) as kubeconfig,
+        running_victim(url, directory, descriptors=4096, kubeconfig=kubeconfig, JOBGATE_SEND_TIMEOUT="60") as running,
     ):
         async with await running.connect() as client:
             body = json.dumps(large_job()).encode()
@@ -82,6 +88,9 @@ async def victim(
             await connection.execute(_COPY)
         async with running_gateway(url) as gateway:
             await store_wide_job(gateway)
+            await store_running_job(gateway, "logs", replicas=16)
+            for resource in ("samplesets", "samplejobs"):
+                await samples.submit(gateway, resource, "large", namespace="data")
         await db.close()
         yield running
 
@@ -103,7 +112,70 @@ READS: Final = {
     "openapi": "/openapi.json",
     "metrics": "/metrics",
     "watch": "/api/v1/jobs/watch",
+    "merged log": jobs_path("team", "logs", "logs"),
 }
+# The caller is a pod, with a token of its own; the answers are those of one job.
+OF_PODS: Final = ("/v2alpha1/job/{job_id}/replicas", "/v2alpha1/job/{job_id}/profilings")
+OPERATIONS: Final = {
+    path: item["get"]
+    for path, item in json.loads(Path("openapi/openapi.json").read_text())["paths"].items()
+    if "get" in item and path not in OF_PODS
+}
+
+
+async def targets(victim: Victim) -> dict[str, str]:
+    """Return a target for each GET route of the OpenAPI document, with the largest page."""
+    found = {}
+    for path, operation in OPERATIONS.items():
+        resource = next((part for part in path.split("/") if part in ("jobs", "samplesets", "samplejobs")), "")
+        name = "logs" if path.endswith("/logs") else "large"
+        namespace = "team" if resource == "jobs" else "data"
+        values = {"namespace": namespace, "name": name}
+        if "{uid}" in path:
+            async with await victim.connect() as client:
+                await client.send(request("GET", f"/api/v1/namespaces/{namespace}/{resource}/{name}/status"))
+                values["uid"] = json.loads((await client.answer())[1])["uid"]
+        has_pages = any(parameter["name"] == "pageSize" for parameter in operation.get("parameters", ()))
+        found[path] = path.format_map(values) + ("?pageSize=500" if has_pages else "")
+    return found
+
+
+async def head_of(victim: Victim, target: str) -> bytes:
+    """Return the head of the answer to a GET."""
+    async with asyncio.timeout(PATIENCE), await victim.connect() as client:
+        await client.send(request("GET", target, host="127.0.0.1"))
+        return await client.reader.readuntil(b"\r\n\r\n")
+
+
+async def test_every_documented_read_at_once_costs_a_bounded_memory(victim: Victim, prove: Prove) -> None:
+    victim.reset_peak()
+    found = await targets(victim)
+    for path, target in found.items():
+        assert b" 200 " in (await head_of(victim, target)).split(b"\r\n", 1)[0], path
+    async with AsyncExitStack() as stack:
+        for target in list(found.values()) * (CLIENTS // len(found)):
+            client = await stack.enter_async_context(await Connection.open(victim.address, receive_buffer=4096))
+            await client.send(request("GET", target, host="127.0.0.1") * 2)
+        await until(victim.is_idle, what="the gateway to have no more work", within=100.0)
+    prove(f"memory: nobody read {len(found)} routes: peak {victim.peak_bytes() // MIB} MiB")
+    assert victim.peak_bytes() < MOST_BYTES
+
+
+async def test_the_streams_of_one_token_cost_a_bounded_memory(victim: Victim, prove: Prove) -> None:
+    victim.reset_peak()
+    async with AsyncExitStack() as stack:
+        for _ in range(STREAMS):
+            client = await stack.enter_async_context(await Connection.open(victim.address, receive_buffer=4096))
+            await client.send(request("GET", "/api/v1/jobs/watch", host="127.0.0.1"))
+        async with await victim.connect() as other:
+            for number in range(CHANGES):
+                body = json.dumps(manifest(f"change-{number}")).encode()
+                await other.send(request("POST", jobs_path(), "Content-Type: application/json", body=body))
+                assert (await other.answer())[0] == 201
+        await until(victim.is_idle, what="the gateway to have no more work", within=100.0)
+        peak = victim.peak_bytes()
+    prove(f"memory: {STREAMS} streams did not read {CHANGES} changes: peak {peak // MIB} MiB")
+    assert peak < MOST_BYTES
 
 
 @pytest.mark.parametrize("read", READS)

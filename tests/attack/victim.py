@@ -123,9 +123,14 @@ class Bystander:
 
 @asynccontextmanager
 async def running_victim(
-    database_url: str, directory: Path, *, descriptors: int = DESCRIPTORS, **environment: str
+    database_url: str,
+    directory: Path,
+    *,
+    descriptors: int = DESCRIPTORS,
+    kubeconfig: Path | None = None,
+    **environment: str,
 ) -> AsyncIterator[Victim]:
-    kubeconfig = directory / "no-kubeconfig"
+    kubeconfig = kubeconfig or directory / "no-kubeconfig"
     async with gateway_process(database_url, kubeconfig, directory / "gateway", **(LIMITS | environment)) as process:
         process.descriptors = descriptors
         parts = urlsplit(await process.start())

@@ -18,7 +18,7 @@ from app.domain.plan import Rank
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, Replica
 from app.domain.vocabulary import JobPhase, ReplicaPhase
-from tests.support.gateway import running_gateway
+from tests.support.gateway import Gateway
 
 _BLOCK: Final = 64 * 1024
 _BEGIN: Final = datetime(2026, 1, 2, tzinfo=UTC)
@@ -84,7 +84,7 @@ async def log_cluster(directory: Path, size: int) -> AsyncIterator[Path]:
         await process.wait()
 
 
-async def store_running_job(url: str, name: str, *, replicas: int) -> None:
+async def store_running_job(gateway: Gateway, name: str, *, replicas: int) -> None:
     """Store a job whose replicas run, as a controller does."""
     container = ObservedContainer(name="main", state="running", default=True)
     running = [
@@ -95,9 +95,8 @@ async def store_running_job(url: str, name: str, *, replicas: int) -> None:
         for rank in range(replicas)
     ]
     aggregate = dict.fromkeys(ReplicaPhase, 0) | {ReplicaPhase.RUNNING: replicas}
-    async with running_gateway(url) as gateway:
-        uid = (await gateway.submit(name, replicas=replicas))["uid"]
-        await gateway.conclude(uid, {"phase": JobPhase.RUNNING, "aggregate": aggregate}, replicas=running)
+    uid = (await gateway.submit(name, replicas=replicas))["uid"]
+    await gateway.conclude(uid, {"phase": JobPhase.RUNNING, "aggregate": aggregate}, replicas=running)
 
 
 if __name__ == "__main__":
