@@ -49,11 +49,13 @@ HOSTS_INSIDE = [
     # The machine itself.
     *("127.0.0.1", "localhost", "b.localhost", "LOCALHOST:9000", "0.0.0.0", "[::1]", "[::]", "127.8.8.8:1"),
     *("[::ffff:127.0.0.1]", "[::ffff:a9fe:a9fe]", "[64:ff9b::a9fe:a9fe]", "[2002:7f00:1::]", "[fe80::1%25eth0]"),
+    *("[::ffff:0:127.0.0.1]", "[::ffff:0:169.254.169.254]", "[::127.0.0.1]", "[::a9fe:a9fe]"),
     # Forms that a resolver takes for an address.
     *("127.1", "2130706433", "0x7f.0.0.1", "0177.0.0.1", "b.127.1", "0x7f000001"),
     # The cluster.
     *("kubernetes.default", "kubernetes.default.svc", "minio.team-b.svc", "minio.team-b.svc.cluster.local", "minio"),
     *("minio.team-b.svc.k8s.corp.example", "10.96.0.1", "172.16.0.9:9000", "192.168.1.1", "100.64.0.1", "[fd12::1]"),
+    *("[fec0::1]", "[64:ff9b:1::a9fe:a9fe]", "[::ffff:0:10.0.0.7]", "[::10.0.0.7]"),
     *("bucket.minio.team-b.svc:9000", "bucket.10.0.0.7", "redis.local"),
     # Not a host.
     *("ex%61mple.com", "exa_mple..com ", "\N{FULLWIDTH DIGIT ONE}27.0.0.1", "a.com,10.0.0.1"),

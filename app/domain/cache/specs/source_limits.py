@@ -57,7 +57,10 @@ _API_SERVER: Final = ["kubernetes", "default"]
 _METADATA: Final = tuple(
     map(ipaddress.ip_address, ("fd00:ec2::254", "100.100.100.200", "192.0.0.192", "168.63.129.16"))
 )
-_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
+# IPv6 networks whose last 32 bits are an IPv4 address: NAT64, IPv4-translated and IPv4-compatible addresses.
+_LAST_BITS: Final = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "::ffff:0:0:0/96", "::/96")))
+# Networks that Python takes for global: NAT64 within a network (RFC 8215), and the former site-local addresses.
+_LOCAL: Final = tuple(map(ipaddress.IPv6Network, ("64:ff9b:1::/48", "fec0::/10")))
 _END_OF_AUTHORITY: Final = re.compile(r"[/?#\\]")
 _NAME: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_.])?", re.ASCII)
 _NUMERIC: Final = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*", re.ASCII)
@@ -150,7 +153,8 @@ def wrong_address(
         return None
     if plain in _METADATA or plain.is_link_local or plain.is_loopback or plain.is_unspecified or plain.is_multicast:
         return "is an address of the machine itself or of a metadata service"
-    if (not plain.is_global or plain in inside) and not is_named:
+    is_local = not plain.is_global or plain in inside or any(plain in network for network in _LOCAL)
+    if is_local and not is_named:
         return "is an address inside the cluster or its network"
     return None
 
@@ -216,7 +220,7 @@ def _embedded(address: Address) -> Address:
     """Return the IPv4 address that an IPv6 address stands for, or the address itself."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
-    if address in _NAT64:
+    if not (address.is_loopback or address.is_unspecified) and any(address in network for network in _LAST_BITS):
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped or address.sixtofour or address
 
