@@ -73,6 +73,7 @@ describe("callerFacts", () => {
   const values = (change: Partial<Caller>) => {
     const caller = {
       name: "ci",
+      actorId: "token:Zk3vQ8xY1b",
       role: "submitter",
       namespaces: ["a", "b"],
       administers: false,
@@ -83,11 +84,11 @@ describe("callerFacts", () => {
   };
 
   it.each<[Partial<Caller>, string[]]>([
-    [{}, ["ci", "submitter", "a, b", "never"]],
-    [{ namespaces: [] }, ["ci", "submitter", "none", "never"]],
+    [{}, ["ci", "token:Zk3vQ8xY1b", "submitter", "a, b", "never"]],
+    [{ namespaces: [] }, ["ci", "token:Zk3vQ8xY1b", "submitter", "none", "never"]],
     [
       { role: "admin", namespaces: null, administers: true, expiresAt: "2026-01-01T01:01:00Z" },
-      ["ci", "admin of all namespaces", "all that jobgate serves", "in 60m"],
+      ["ci", "token:Zk3vQ8xY1b", "admin of all namespaces", "all that jobgate serves", "in 60m"],
     ],
   ])("%j", (change, expected) => expect(values(change)).toEqual(expected));
 });

@@ -152,6 +152,17 @@ describe("the effects", () => {
     ],
     [
       "cancel",
+      { phase: "Failed", aggregate: { running: 1, failed: 1 }, stillRunning: 1 },
+      {},
+      [
+        "Cancel stops 1 pod gracefully.",
+        "The job stays Failed, as it has ended.",
+        "Its ended pods stay until it is deleted, unless the installation cleans them up.",
+        "Its record, its history and its stored logs stay readable.",
+      ],
+    ],
+    [
+      "cancel",
       { kind: "DIJob", aggregate: { running: 2 }, spec: { cleanPodPolicy: "All" } },
       {},
       [

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import AsyncIterator
+from copy import deepcopy
 from pathlib import Path
 from uuid import UUID
 
@@ -88,6 +89,42 @@ async def test_the_view_follows_a_restart_a_pause_and_a_delete(tab: Tab, user: U
     await expect(row_of(tab.page, "attempt 2 stopped after ")).to_be_visible()
     await user.call("DELETE", "/view-follows", 202)
     await expect(tab.page.get_by_text("This job was deleted")).to_be_visible()
+
+
+async def test_a_job_that_has_ended_warns_of_what_still_runs_until_a_cancel_stops_it(tab: Tab, user: User) -> None:
+    manifest = job("view-left", "exit 1", failureRules=[{"worker": [0]}], successRules=[], cleanUpPolicy="None")
+    chief = deepcopy(manifest["spec"]["replicaSpecs"][0]) | {"type": "chief"}
+    chief["template"]["spec"] |= {"terminationGracePeriodSeconds": 1}
+    chief["template"]["spec"]["containers"][0]["command"] = ["sleep", "600"]
+    manifest["spec"]["replicaSpecs"].append(chief)
+    created = await user.submit(manifest)
+    await user.ended("view-left")
+    await tab.open(f"#/jobs/{created['uid']}")
+    warning = tab.page.get_by_role("status").filter(has_text="1 replica of this job still runs")
+    await expect(warning).to_contain_text("Cancel the job to stop them.")
+    assert await tab.accessibility_problems() == []
+    await tab.page.get_by_role("button", name="Cancel", exact=True).click()
+    dialog = tab.page.get_by_role("dialog", name="Cancel view-left")
+    await expect(dialog).to_contain_text("The job stays Failed, as it has ended.")
+    await dialog.get_by_role("button", name="Cancel the job").click()
+    await expect(dialog).to_have_count(0)
+    await expect(warning).to_have_count(0)
+    await expect(row_of(tab.page, "chief[0], Deleted, 1 attempt: attempt 1 stopped")).to_be_visible()
+    assert (await user.read("/view-left/status"))["status"]["phase"] == "Failed"
+
+
+async def test_the_warnings_of_a_job_are_shown_with_their_source_and_field(tab: Tab, user: User) -> None:
+    manifest = job("view-warned", "exit 0", restart={"policy": "OnFailure"})
+    manifest["spec"]["replicaSpecs"][0]["template"]["spec"]["restartPolicy"] = "Always"
+    created = await user.submit(manifest)
+    warnings = created["status"]["warnings"]
+    assert len(warnings) == 2
+    await tab.open(f"#/jobs/{created['uid']}")
+    shown = tab.page.get_by_role("region", name="2 warnings")
+    for warning in warnings:
+        item = shown.get_by_role("listitem").filter(has_text=warning["message"])
+        await expect(item).to_contain_text(f"(jobgate, {warning['pointer']})")
+    assert await tab.accessibility_problems() == []
 
 
 async def test_the_view_stays_while_the_gateway_is_away_and_then_goes_on(

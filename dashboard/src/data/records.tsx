@@ -1,4 +1,6 @@
 import type { Condition, KubernetesEvent } from "../api/types";
+import { Actor } from "../ui/actor";
+import { actorOf } from "../ui/actors";
 import { type DataColumn, DataTable } from "../ui/data-table";
 import { PhaseBadge } from "../ui/phases";
 import { When } from "../ui/when";
@@ -11,6 +13,7 @@ interface Entry {
   reason: string;
   message: string;
   actor: string;
+  actorId: string | null;
 }
 
 export function ConditionTable({ conditions }: { conditions: readonly Condition[] }) {
@@ -62,7 +65,7 @@ const HISTORY: readonly DataColumn<Entry>[] = [
   { title: "Phase", cell: (entry) => <PhaseBadge phase={entry.phase} /> },
   { title: "Reason", className: "wrap", cell: (entry) => entry.reason },
   { title: "Message", className: "wrap", cell: (entry) => entry.message },
-  { title: "By", cell: (entry) => entry.actor },
+  { title: "By", className: "wrap", cell: (entry) => <Actor actor={actorOf(entry)} /> },
 ];
 
 const EVENTS: readonly DataColumn<KubernetesEvent>[] = [

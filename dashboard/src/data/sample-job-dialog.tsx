@@ -2,12 +2,13 @@ import { Button, Heading } from "react-aria-components";
 import { bodyOf } from "../api/client";
 import type { SampleJob } from "../api/types";
 import { usePage } from "../page-context";
+import { actorText, creatorOf } from "../ui/actors";
 import { CodeBlock } from "../ui/code-block";
 import { DeleteButton } from "../ui/delete-button";
 import { ErrorNote, Loading } from "../ui/errors";
 import { Fact, Facts } from "../ui/fact";
 import { PhaseBadge } from "../ui/phases";
-import { Length } from "../ui/when";
+import { Length, When } from "../ui/when";
 import { Window } from "../ui/window";
 import { manifestOf, yamlOf } from "../ui/yaml";
 import { OperationProgress } from "./operation-progress";
@@ -50,6 +51,9 @@ function Details({ job, etag, onChanged }: { job: SampleJob; etag: string; onCha
         </Fact>
         <Fact name="Operation">
           {status.type} of the sample set {namespace}/{status.sampleSet}
+        </Fact>
+        <Fact name="Submitted">
+          <When time={job.createdAt} /> by {actorText(creatorOf(job))}
         </Fact>
         <Fact name="Duration">
           <Length start={status.startedAt} end={status.finishedAt} />

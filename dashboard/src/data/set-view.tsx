@@ -3,6 +3,7 @@ import { bodyOf } from "../api/client";
 import type { SampleSet } from "../api/types";
 import { usePage } from "../page-context";
 import { hashOf } from "../routing/location";
+import { actorText, creatorOf } from "../ui/actors";
 import { CodeBlock } from "../ui/code-block";
 import { DeleteButton } from "../ui/delete-button";
 import { ErrorNote, Loading } from "../ui/errors";
@@ -100,8 +101,8 @@ function Header({ set, etag, onChanged }: { set: SampleSet; etag: string; onChan
           <Message {...status} />
         </p>
       )}
-      <p className="secondary">
-        Submitted <When time={set.createdAt} /> by {set.createdBy}
+      <p className="secondary object-submitted">
+        Submitted <When time={set.createdAt} /> by {actorText(creatorOf(set))}
         {deletedAt !== null && (
           <>
             ; deleted <When time={deletedAt} />

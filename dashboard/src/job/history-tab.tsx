@@ -1,4 +1,6 @@
 import type { HistoryEntry, Job } from "../api/types";
+import { Actor } from "../ui/actor";
+import { actorOf } from "../ui/actors";
 import { type DataColumn, DataTable } from "../ui/data-table";
 import { ErrorNote, Loading } from "../ui/errors";
 import { PhaseBadge } from "../ui/phases";
@@ -36,5 +38,5 @@ const COLUMNS: readonly DataColumn<HistoryEntry>[] = [
     title: "Replica",
     cell: (entry) => <ReplicaLink task={entry.task} rank={entry.rank} attempt={entry.attempt} />,
   },
-  { title: "By", cell: (entry) => entry.actor },
+  { title: "By", className: "wrap", cell: (entry) => <Actor actor={actorOf(entry)} /> },
 ];

@@ -7,7 +7,7 @@ const COMPARISONS = {
   phase: by((job) => JOB_PHASES.indexOf(job.status.phase)),
   name: byText((job) => job.name),
   kind: byText((job) => job.kind),
-  owner: byText((job) => job.createdBy),
+  owner: byText((job) => `${job.createdBy} ${job.createdById}`),
   replicas: by(({ status }) => progressOf(status).done / Math.max(1, progressOf(status).needed)),
   duration: by(({ status: { startedAt, finishedAt } }, now) =>
     startedAt === null ? -1 : (finishedAt === null ? now : Date.parse(finishedAt)) - Date.parse(startedAt),

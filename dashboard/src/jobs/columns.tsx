@@ -2,6 +2,8 @@ import { ArrowDown, ArrowUp } from "lucide-react";
 import type { JobSummary } from "../api/types";
 import { causeInShort } from "../job/explanation";
 import { hashOf } from "../routing/location";
+import { Actor } from "../ui/actor";
+import { creatorOf } from "../ui/actors";
 import { PhaseBadge } from "../ui/phases";
 import { AggregateBar } from "../ui/progress";
 import type { Column } from "../ui/virtual-table";
@@ -54,8 +56,8 @@ export function jobColumns({ arrangement, onArrange, selected, onSelect }: JobCo
     {
       ...sortable("owner", "Owner"),
       className: "column-owner",
-      width: "7rem",
-      cell: (job) => <span title={job.createdBy}>{job.createdBy}</span>,
+      width: "8.5rem",
+      cell: (job) => <Actor actor={creatorOf(job)} isShort />,
     },
     ...arrangement.labels.map((key) => ({
       title: key,

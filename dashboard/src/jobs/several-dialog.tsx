@@ -18,7 +18,7 @@ interface SeveralDialogProps {
 }
 
 const EFFECTS: Readonly<Record<SeveralAction, string>> = {
-  cancel: "Cancel stops their pods gracefully. The jobs end as Cancelled, which cannot be undone.",
+  cancel: "Cancel stops their pods gracefully. Those that have not ended end as Cancelled, which cannot be undone.",
   retry: "Retry submits the manifest of each job again, as a new job with a name of its own.",
   delete: "Delete cancels those that have not ended, and removes their objects from the cluster. It cannot be undone.",
 };

@@ -38,7 +38,8 @@ export function callerFacts(caller: Caller, now: number): FactGroup {
   const reach = caller.namespaces === null ? "all that jobgate serves" : caller.namespaces.join(", ") || "none";
   const expiry = caller.expiresAt === null ? "never" : `in ${duration(Date.parse(caller.expiresAt) - now)}`;
   const facts = [
-    plain("Name", caller.name, "The history of objects names the caller like this."),
+    plain("Name", caller.name, "The history of objects names the caller like this. Others may have the same name."),
+    plain("Identity", caller.actorId ?? "not known", "The history has it beside the name. No other actor can have it."),
     plain("Role", caller.administers ? `${caller.role} of all namespaces` : caller.role, ROLES[caller.role] ?? ""),
     plain("Namespaces", reach, "Objects of other namespaces look as if they did not exist."),
     plain("Token expires", expiry, "After that, the page asks for another token."),

@@ -8,20 +8,25 @@ test("marks scale records, pauses and requests in the order of time", () => {
   const records = [scaleRecord(1, 30, { reason: "faster", outcome: "Refused", message: "quota" }), scaleRecord(2, 50)];
   const history = [
     entry(1, 1, { reason: "Submitted" }),
-    entry(2, 20, { reason: "PauseRequested", actor: "alice", message: "lunch" }),
+    entry(2, 20, { reason: "PauseRequested", actor: "alice", actorId: "token:Zk3vQ8xY1b", message: "lunch" }),
     entry(3, 25, { reason: "Paused", phase: "Paused" }),
     entry(4, 40, { reason: "Paused", task: "worker", rank: 0 }),
   ];
   expect(marksOf(records, history)).toEqual([
-    { at: ms(20), kind: "request", label: "pause", detail: "PauseRequested by alice: lunch" },
-    { at: ms(25), kind: "phase", label: "paused", detail: "Paused by jobgate" },
+    { at: ms(20), kind: "request", label: "pause", detail: "PauseRequested by alice (token:Zk3vQ8xY1b): lunch" },
+    { at: ms(25), kind: "phase", label: "paused", detail: "Paused by jobgate (controller)" },
     {
       at: ms(30),
       kind: "scale",
       label: "worker 2 → 3",
-      detail: "alice scaled worker from 2 to 3 (faster), Refused: quota",
+      detail: "alice (token:Zk3vQ8xY1b) scaled worker from 2 to 3 (faster), Refused: quota",
     },
-    { at: ms(50), kind: "scale", label: "worker 2 → 3", detail: "alice scaled worker from 2 to 3, in progress" },
+    {
+      at: ms(50),
+      kind: "scale",
+      label: "worker 2 → 3",
+      detail: "alice (token:Zk3vQ8xY1b) scaled worker from 2 to 3, in progress",
+    },
   ]);
 });
 

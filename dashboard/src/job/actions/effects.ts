@@ -28,7 +28,9 @@ export function effectsOf(action: Action, job: Job, input: ActionInput): string[
     case "cancel":
       return [
         ...stopEffects("Cancel", job),
-        "The job ends as Cancelled, which cannot be undone.",
+        hasEnded(job)
+          ? `The job stays ${job.status.phase}, as it has ended.`
+          : "The job ends as Cancelled, which cannot be undone.",
         cleanUpEffect(job),
         "Its record, its history and its stored logs stay readable.",
       ];

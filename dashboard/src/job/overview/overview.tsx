@@ -1,9 +1,12 @@
 import type { ReactNode } from "react";
 import type { Job } from "../../api/types";
 import { hashOf } from "../../routing/location";
+import { Actor } from "../../ui/actor";
+import { creatorOf } from "../../ui/actors";
 import { type DataColumn, DataTable } from "../../ui/data-table";
 import { localTime } from "../../ui/durations";
 import { AggregateBar, aggregateText } from "../../ui/progress";
+import { Warnings } from "../../ui/warnings";
 import { Length, When } from "../../ui/when";
 import { hasEnded } from "../names";
 import { Timeline } from "../timeline/timeline";
@@ -13,6 +16,7 @@ export function Overview({ job }: { job: Job }) {
   return (
     <div className="job-section">
       <ExplanationPanel job={job} />
+      <Warnings warnings={job.status.warnings} />
       <section aria-labelledby="job-replicas">
         <h2 id="job-replicas">Replicas</h2>
         <p className="job-aggregate">
@@ -41,13 +45,15 @@ export function Overview({ job }: { job: Job }) {
 }
 
 function Times({ job }: { job: Job }) {
-  const { createdAt, createdBy, retryOf, generation, status } = job;
+  const { createdAt, retryOf, generation, status } = job;
   return (
     <section>
       <h2>Times</h2>
       <dl className="job-facts">
         <Moment name="Submitted" time={createdAt} />
-        <Fact name="Submitted by">{createdBy}</Fact>
+        <Fact name="Submitted by">
+          <Actor actor={creatorOf(job)} />
+        </Fact>
         <Moment name="Started" time={status.startedAt} />
         <Moment name="Ended" time={status.finishedAt} />
         <Fact name="Duration">

@@ -1,5 +1,7 @@
 import { CircleCheck, CircleDashed, CircleX } from "lucide-react";
 import type { Job, ScaleRecord } from "../../api/types";
+import { Actor } from "../../ui/actor";
+import { actorOf } from "../../ui/actors";
 import { type DataColumn, DataTable } from "../../ui/data-table";
 import { ErrorNote, Loading } from "../../ui/errors";
 import { Length, When } from "../../ui/when";
@@ -54,7 +56,7 @@ const RECORDS: readonly DataColumn<ScaleRecord>[] = [
   { title: "Size", cell: ({ fromReplicas, toReplicas }) => `${fromReplicas} → ${toReplicas}` },
   { title: "Outcome", cell: (record) => <Outcome outcome={record.outcome} /> },
   { title: "After", cell: ({ requestedAt, settledAt }) => <Length start={requestedAt} end={settledAt} /> },
-  { title: "By", cell: ({ actor }) => actor },
+  { title: "By", className: "wrap", cell: (record) => <Actor actor={actorOf(record)} /> },
   { title: "Reason", className: "wrap", cell: ({ reason }) => reason || "–" },
   { title: "Message", className: "wrap", cell: ({ message }) => message },
 ];

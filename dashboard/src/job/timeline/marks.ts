@@ -1,5 +1,6 @@
 /** What happened to the whole job, for the head of the timeline. Times are milliseconds, places are pixels. */
 import type { HistoryEntry, Job, ScaleRecord } from "../../api/types";
+import { actorOf, actorText } from "../../ui/actors";
 import { placeOf, type Range } from "./axis";
 
 export interface Mark {
@@ -40,22 +41,24 @@ export function marksOf(records: readonly ScaleRecord[], history: readonly Histo
 }
 
 function scaleMark(record: ScaleRecord): Mark {
-  const { task, fromReplicas, toReplicas, actor, reason, outcome, message } = record;
+  const { task, fromReplicas, toReplicas, reason, outcome, message } = record;
   const because = reason === "" ? "" : ` (${reason})`;
   const failed = message === "" ? "" : `: ${message}`;
   return {
     at: Date.parse(record.requestedAt),
     kind: "scale",
     label: `${task} ${fromReplicas} → ${toReplicas}`,
-    detail: `${actor} scaled ${task} from ${fromReplicas} to ${toReplicas}${because}, ${outcome ?? "in progress"}${failed}`,
+    detail: `${actorText(actorOf(record))} scaled ${task} from ${fromReplicas} to ${toReplicas}${because}, ${outcome ?? "in progress"}${failed}`,
   };
 }
 
-function historyMark({ reason, at, actor, message, task }: HistoryEntry): Mark | null {
+function historyMark(entry: HistoryEntry): Mark | null {
+  const { reason, at, message, task } = entry;
   const label = LABELS[reason];
   if (label === undefined || task !== null) return null;
   const kind = reason.endsWith("Requested") ? "request" : "phase";
-  return { at: Date.parse(at), kind, label, detail: `${reason} by ${actor}${message === "" ? "" : `: ${message}`}` };
+  const by = actorText(actorOf(entry));
+  return { at: Date.parse(at), kind, label, detail: `${reason} by ${by}${message === "" ? "" : `: ${message}`}` };
 }
 
 /** Return the phases of the job over time. */
