@@ -27,6 +27,17 @@ VISIBLE = """log => {
   return [...log.querySelectorAll('.log-line')].filter(isInside).map(line => line.textContent);
 }"""
 
+# The browser scrolls smoothly, in many frames.
+AT_REST = """log => new Promise(resolve => {
+  let top = -1, frames = 0;
+  const look = () => {
+    frames = log.scrollTop === top ? frames + 1 : 0;
+    top = log.scrollTop;
+    if (frames === 10) resolve(); else requestAnimationFrame(look);
+  };
+  look();
+})"""
+
 
 async def lines_in_view(page: Page) -> list[str]:
     found: list[str] = await page.get_by_role("log").evaluate(VISIBLE)
@@ -77,6 +88,7 @@ async def test_the_end_of_a_growing_log_stays_in_view_until_the_reader_scrolls_u
     await page.mouse.wheel(0, -3000)
     await expect(page.get_by_role("button", name="Jump to the end")).to_be_visible()
     await expect(page.get_by_role("button", name="Follow")).to_have_attribute("aria-pressed", "false")
+    await log.evaluate(AT_REST)
     stopped = await lines_in_view(page)
     count = page.get_by_text(re.compile(r"^\d{1,3}.\d{3} lines$"))
     known = await count.inner_text()

@@ -30,7 +30,7 @@ const MOST_SORTED = 5000;
 /** A table that follows the objects of a list, and reads older ones as the reader scrolls. */
 export function LiveTable<R extends Row, C extends Change>(props: LiveTableProps<R, C>) {
   const { label, changes, reader, phases = "", columns, compare, onOpen, keys, empty } = props;
-  const { state, list } = useLiveList<R, C>(changes, reader, phases);
+  const { state, list, generation } = useLiveList<R, C>(changes, reader, phases);
   const { rows, error, isLoading, isFull } = state;
   const items = useMemo(() => (compare === undefined ? rows.items : rows.items.toSorted(compare)), [rows, compare]);
   const isPart = compare !== undefined && rows.next !== null;
@@ -54,6 +54,7 @@ export function LiveTable<R extends Row, C extends Change>(props: LiveTableProps
       )}
       {rows.isLoaded && !isEmpty && (
         <VirtualTable
+          key={generation}
           label={label}
           columns={columns}
           rows={items}
