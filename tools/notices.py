@@ -1,4 +1,6 @@
-"""The licence notices of the packages whose code the built dashboard contains.
+"""The licence notices of the packages whose code the built dashboard contains, and of the pages of the API.
+
+Those of the pages are in dashboard/notices, where tools/offline_notices.py writes them.
 
 Their licences permit to distribute them with their notices only. Vite takes code from the packages that the dashboard
 depends on, directly or not, and adds a little of its own and of Rolldown. As tools/dashboard.py, which calls it, this
@@ -69,15 +71,22 @@ def packages(dashboard: Path) -> list[Package]:
 
 
 def notices(dashboard: Path) -> str:
-    """Return the notices of all packages.
+    """Return the notices of all packages, and those of the directory `notices` of the dashboard.
 
     Raises:
         NoticeError: a package has none, or is not installed.
     """
-    return "\n".join([_HEAD, *(f"{'-' * 80}\n{each.title}\n\n{_notice(each)}" for each in packages(dashboard))])
+    sections = [f"{'-' * 80}\n{each.title}\n\n{notice(each)}" for each in packages(dashboard)]
+    pages = [path.read_text(encoding="utf-8") for path in sorted((dashboard / "notices").glob("*.txt"))]
+    return "\n".join([_HEAD, *sections, *(f"{'=' * 80}\n{text}" for text in pages)])
 
 
-def _notice(package: Package) -> str:
+def notice(package: Package) -> str:
+    """Return the texts of the licence of a package.
+
+    Raises:
+        NoticeError: it has none.
+    """
     texts = [text.partition(_OF_TOOLS)[0].strip() for text in _texts_in(package.directory)]
     if not texts and package.licence in _TEXTS:
         texts = [f"{_author(package)}\n\n{_TEXTS[package.licence]}".strip()]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.api.dashboard import built_files
-from tools import notices
+from tools import notices, offline_notices
 from tools.dashboard import BUILT, DASHBOARD, INSTALLED, ROOT, run_npm
 
 FIRST_VIEW_BYTES = 250_000
@@ -73,6 +73,37 @@ def test_every_bundled_package_has_its_notice(tmp_path: Path) -> None:
         assert re.search(r"permi(t|ssion)|licen[cs]e", section, re.IGNORECASE), package.name
     assert "Copyright (c) Meta Platforms" in text
     assert built_files()[notices.NAME].media_type == "text/plain; charset=utf-8"
+
+
+def test_the_notices_are_those_of_the_files_of_swagger_ui_and_redoc() -> None:
+    """Only the source maps at npm name the packages inside of these files: tools/offline_notices.py reads them."""
+    text = offline_notices.TARGET.read_text(encoding="utf-8")
+    assert text in built_files()[notices.NAME].body.decode()
+    directory = offline_notices.offline_files()
+    assert {path.name for path in directory.iterdir()} == {*offline_notices.FILES, "favicon.png"}
+    for name in offline_notices.FILES:
+        assert f"    {offline_notices.checksum(directory / name)}  {name}\n" in text, "see tools/offline_notices.py"
+    titles = set(re.findall(r"^(\S+) \d\S+ \(", text, re.MULTILINE))
+    # Packages that comments of these files name.
+    assert {"swagger-ui", "redoc", "react-dom", "dompurify", "classnames", "js-yaml", "buffer", "mark.js"} <= titles
+    assert len(titles) == 179
+    for section in text.split("-" * 80)[1:]:
+        assert re.search(r"permi(t|ssion)|licen[cs]e|free and unencumbered", section, re.IGNORECASE), section[:200]
+
+
+def test_the_names_of_bundled_packages_are_those_of_source_maps_and_sizes(tmp_path: Path) -> None:
+    for path in offline_notices.FILES.values():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        sources = [f"webpack://a/./node_modules/@a/{Path(path).stem}/x.js", "webpack://a/./src/own.js"]
+        (tmp_path / f"{path}.map").write_text(json.dumps({"sources": sources}))
+    worker = tmp_path / "redoc" / "bundles" / "1.worker.js"
+    worker.touch()
+    worker.with_name("1.worker.js.map").write_text('{"sources": ["webpack://a/../node_modules/lunr/lunr.js"]}')
+    (tmp_path / "swagger-ui-dist" / "log.bundle-sizes.swagger-ui.txt").write_text("ramda: 1 KB (5%)\n<self>: 3 MB\n")
+    names = offline_notices.bundled(tmp_path)
+    assert names == {
+        *("swagger-ui", "redoc", "@a/swagger-ui-bundle", "@a/swagger-ui", "@a/redoc.standalone", "lunr", "ramda")
+    }
 
 
 def test_a_package_without_a_notice_fails_the_build(tmp_path: Path) -> None:
