@@ -104,8 +104,17 @@ async def test_several_jobs_are_cancelled_retried_and_deleted(tab: Tab, user: Us
     await expect(dialog).to_contain_text("left out: The job has ended as Succeeded.")
     assert await tab.accessibility_problems() == []
     await dialog.get_by_label("Reason").fill("a wrong rate")
+    # Somebody else is faster with one of them.
+    await user.call("POST", "/several-two/cancel", 202, json={"reason": "a wrong rate"})
+    await user.until("several-two", "Cancelled")
     await dialog.get_by_role("button", name="Cancel 2 jobs").click()
     await expect(dialog).to_contain_text("2 of 2 jobs answered.")
+    await expect(dialog.get_by_role("listitem").filter(has_text="several-one")).to_contain_text(
+        "requested: several-one"
+    )
+    await expect(dialog.get_by_role("listitem").filter(has_text="several-two")).to_contain_text(
+        "not done: The job has ended as Cancelled."
+    )
     await dialog.get_by_role("button", name="Close").click()
     await expect(bar).to_have_count(0)
     for name in ("several-one", "several-two"):

@@ -15,6 +15,7 @@ from tests.dashboard.exercise import exercise
 from tests.dashboard.sets import create, create_set
 from tests.e2e.user import User, job
 from tests.support.bearer import bearer, revoke_all
+from tools.dashboard import BUILT, DASHBOARD
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -164,23 +165,66 @@ async def test_a_view_that_cannot_be_loaded_offers_a_reload(tab: Tab, view: str)
     await expect(alert(tab.page)).to_have_count(0)
 
 
-@pytest.mark.parametrize(
-    ("view", "part", "what"), [("submit", "editor-", "the editor"), ("autoscaler", "load-chart-", "the chart")]
-)
-async def test_a_part_of_a_view_that_an_upgrade_has_replaced_leaves_the_rest(
-    tab: Tab, view: str, part: str, what: str
+async def test_a_part_that_an_upgrade_has_replaced_leaves_the_rest(
+    browser: Browser, closed_gateway: ClosedGateway
 ) -> None:
-    async def absent(route: Route) -> None:
-        await route.fulfill(status=404, body="not found")
+    """Each part that is loaded when it is shown, by its script and by its style sheet."""
+    user = closed_gateway.user
+    sample_set = await create_set(user, "replaced")
+    views = {each: (each, "the view") for each in ("submit", "autoscaler", "system")}
+    parts = {f"{name}-view": shown for name, shown in views.items()} | {
+        "first-job": ("jobs", "the example"),
+        "caches-view": ("data", "the view"),
+        "set-view": (f"data/{sample_set['uid']}", "the view"),
+        "job-view": ("jobs/11111111-1111-4111-8111-111111111111", "the view"),
+        "editor": ("submit", "the editor"),
+        "load-chart": ("autoscaler", "the chart"),
+    }
+    lazy = re.compile(r"loadedLater\(\s*\(\) => import\(\"\./(?:\w+/)?([\w-]+)\"")
+    sources = [path.read_text(encoding="utf-8") for path in (DASHBOARD / "src").rglob("*.tsx")]
+    assert {name for text in sources for name in lazy.findall(text)} == set(parts)
+    styled = {path.name.rpartition("-")[0] for path in (BUILT / "assets").glob("*.css")}
+    admin = (await bearer(closed_gateway.database_url, "admin", "*"))["Authorization"].removeprefix("Bearer ")
+    async with opened(browser, closed_gateway.url, token=admin) as tab:
+        for part, (view, what) in parts.items():
+            for ending in ("js", "css") if part in styled else ("js",):
+                await tab.page.route(f"**/assets/{part}-*.{ending}", absent)
+                await tab.open(f"#/{view}")
+                await tab.page.reload()
+                await expect(alert(tab.page)).to_contain_text(f"could not load {what}")
+                await expect(tab.page.get_by_role("heading", level=1).or_(alert(tab.page)).first).to_be_visible()
+                await expect(tab.page.get_by_role("navigation", name="Views")).to_be_visible()
+                await tab.page.unroute_all()
+                await alert(tab.page).get_by_role("button", name="Reload the page").click()
+                await expect(alert(tab.page)).to_have_count(0)
+                await expect(tab.page.get_by_role("main").get_by_text("Loading")).to_have_count(0)
 
-    await tab.page.route(f"**/assets/{part}*.js", absent)
-    await tab.open(f"#/{view}")
-    await expect(alert(tab.page)).to_contain_text(f"could not load {what}")
-    await expect(tab.page.get_by_role("heading", level=1)).to_be_visible()
-    await tab.page.unroute_all()
-    await alert(tab.page).get_by_role("button", name="Reload the page").click()
-    await expect(tab.page.get_by_text(VIEWS[view]).first).to_be_visible()
-    await expect(alert(tab.page)).to_have_count(0)
+
+async def absent(route: Route) -> None:
+    await route.fulfill(status=404, body="not found")
+
+
+@pytest.mark.parametrize("answer", [{}, {"items": [{}], "nextPageToken": None}, []], ids=["nothing", "hollow", "array"])
+async def test_an_answer_that_a_view_cannot_show_leaves_the_rest(
+    tab: Tab, user: User, running: str, answer: object
+) -> None:
+    """A proxy may answer anything. A view that throws does not take the page with it."""
+    sample_set = await create_set(user, f"hollow-{len(str(answer))}")
+    views = ("jobs", *VIEWS, *(f"jobs/{running}{each}" for each in TABS), f"data/{sample_set['uid']}", "data?show=jobs")
+    for view in views:
+        await tab.page.route("**/api/v1/**", lambda route: route.fulfill(json=answer))
+        await tab.open(f"#/{view}")
+        await tab.page.reload()
+        main = tab.page.get_by_role("main")
+        await expect(tab.page.get_by_role("navigation", name="Views")).to_be_visible()
+        await expect(main.get_by_text("Loading the view")).to_have_count(0)
+        await expect(main).not_to_be_empty()
+        await tab.page.unroute_all()
+        await tab.page.reload()
+        await expect(tab.page.locator("[data-level=live]")).to_be_visible()
+        await expect(alert(tab.page)).to_have_count(0)
+        # The page reports what a view has thrown, so that it can be found.
+        tab.errors.clear()
 
 
 async def test_a_page_whose_program_cannot_be_loaded_says_so(tab: Tab) -> None:

@@ -33,6 +33,14 @@ async def test_a_viewer_can_change_nothing(browser: Browser, closed_gateway: Clo
             await expect(button).to_have_attribute("aria-disabled", "true")
             await expect(button).to_have_accessible_description(READS)
         assert await tab.accessibility_problems() == []
+        await tab.open("#/jobs?text=viewed")
+        await tab.page.get_by_role("checkbox", name="Select viewed").check()
+        selected = tab.page.get_by_role("region", name="Selected jobs")
+        for action in ("Cancel", "Retry", "Delete"):
+            await expect(selected.get_by_role("button", name=action)).to_have_attribute("aria-disabled", "true")
+            await expect(selected.get_by_role("button", name=action)).to_have_accessible_description(READS)
+            await selected.get_by_role("button", name=action).press("Enter")
+        await expect(tab.page.get_by_role("dialog")).to_have_count(0)
         await tab.open(f"#/data/{sample_set['uid']}")
         await expect(tab.page.get_by_role("button", name="Delete", exact=True)).to_have_attribute(
             "aria-disabled", "true"
@@ -46,6 +54,16 @@ async def test_a_viewer_can_change_nothing(browser: Browser, closed_gateway: Clo
         for name in ("Preview", "Submit"):
             await expect(tab.page.get_by_role("button", name=name, exact=True)).to_be_disabled()
         await expect(tab.page.get_by_role("alert")).to_have_count(0)
+
+
+async def test_a_viewer_sees_the_example_and_why_it_may_not_submit_it(
+    browser: Browser, closed_gateway: ClosedGateway
+) -> None:
+    async with opened(browser, closed_gateway.url, token=await token_of(closed_gateway, "viewer", NAMESPACE)) as tab:
+        await tab.open()
+        submit = tab.page.get_by_role("button", name="Submit the example")
+        await expect(submit).to_have_attribute("aria-disabled", "true")
+        await expect(submit).to_have_accessible_description(READS)
 
 
 async def test_a_submitter_of_one_namespace_changes_jobs_there(browser: Browser, closed_gateway: ClosedGateway) -> None:
