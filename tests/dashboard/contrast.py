@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from playwright.async_api import ElementHandle, Page
 
-STATES: Final = ("normal", "hover", "focus", "disabled")
+STATES: Final = ("normal", "hover", "focus", "active", "disabled")
 CONTROLS: Final = (
     "a, button, input:not([type=file]), select, textarea, summary, "
     "[role=button], [role=tab], [role=radio], [role=option], [role=switch], [role=checkbox]"
@@ -61,6 +61,18 @@ _MEASURE: Final = """element => {
     ? null : ratio(parse(style.outlineColor).slice(0, 3), below);
   return { text: ratio(blend([r, g, b], back, a * opacity), back), outline };
 }"""
+# A control is pressed, and nothing happens.
+_HOLD: Final = """isHeld => {
+  const types = ['pointerdown', 'mousedown', 'pointerup', 'mouseup', 'click', 'dragstart'];
+  if (window.isHeld === undefined) {
+    for (const type of types) window.addEventListener(type, event => {
+      if (!window.isHeld) return;
+      event.stopImmediatePropagation();
+      if (type === 'click' || type === 'dragstart') event.preventDefault();
+    }, true);
+  }
+  window.isHeld = isHeld;
+}"""
 _DISABLE: Final = """element => {
   if ('disabled' in element) element.disabled = true;
   element.setAttribute('aria-disabled', 'true');
@@ -88,9 +100,16 @@ async def invisible_states(page: Page, kind: str, control: ElementHandle) -> lis
         elif state == "focus":
             await page.keyboard.press("Shift")  # the keyboard makes the focus visible
             await control.focus()
+        elif state == "active":
+            await page.evaluate(_HOLD, arg=True)
+            await control.hover(force=True)
+            await page.mouse.down()
         elif state == "disabled":
             await control.evaluate(_DISABLE)
         measured: dict[str, Any] = await control.evaluate(_MEASURE)
+        if state == "active":
+            await page.mouse.up()
+            await page.evaluate(_HOLD, arg=False)
         if measured["text"] < TEXT:
             found.append(f"{kind}, {state}: text {measured['text']:.2f}")
         is_focused = state == "focus" and await control.evaluate("element => element.matches(':focus-visible')")
