@@ -45,7 +45,10 @@ describe("problemsOf", () => {
     const text = `${TEXT}---\n${TEXT}`;
     const finding = { object: "Pod a", task: null, pointer: "/spec/replicas", effect, code: "C", detail: "m" };
     const cluster = { isComplete: true, detail: "", findings: [finding as ClusterFinding] };
-    const items = [{ manifest: {} }, { manifest: {}, cluster }];
+    const items = [
+      { manifest: {}, warnings: [] },
+      { manifest: {}, warnings: [], cluster },
+    ];
     const [found, ...others] = problemsOf([{ request: request(text), items, error: null }]);
     expect([found?.severity, found?.message, found?.place?.line]).toEqual([severity, message, 7]);
     expect(others).toEqual([]);

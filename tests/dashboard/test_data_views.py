@@ -38,6 +38,10 @@ async def test_a_set_shows_what_uses_it_and_what_happened(tab: Tab, user: User) 
     await tab.page.get_by_role("link", name="shown-warm-up").click()
     dialog = tab.page.get_by_role("dialog", name="Sample job shown-warm-up")
     await expect(dialog.get_by_text("warmup of the sample set default/shown")).to_be_visible()
+    spec = {"type": "clear", "sampleSetRef": {"name": "shown"}, "secretRef": {"name": "unused"}}
+    warned = await create(user, "samplejobs", "SampleJob", "shown-warned", spec)
+    await tab.open(f"#/data?show=jobs&open={warned['uid']}")
+    await expect(tab.page.get_by_role("region", name="1 warning")).to_contain_text("(jobgate, /spec/secretRef)")
 
 
 async def test_a_deletion_states_its_consequences_and_concerns_the_version_that_was_shown(tab: Tab, user: User) -> None:

@@ -1,5 +1,6 @@
 """The view that submits manifests: checks and completion while the user types, preview, and safe submissions."""
 
+import asyncio
 import re
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from playwright.async_api import Browser, Route, expect
 from tests.dashboard.browser import PHONE, WIDE, Tab, opened
 from tests.dashboard.conftest import NAMESPACE, ClosedGateway
 from tests.dashboard.test_failures import sign_in
+from tests.dashboard.test_jobs_table import late
 from tests.e2e.user import User
 from tests.support.bearer import bearer, revoke_all
 
@@ -74,12 +76,15 @@ async def test_an_error_of_the_syntax_needs_no_request(tab: Tab) -> None:
 
 
 async def test_the_editor_completes_kinds_fields_and_pod_templates(tab: Tab) -> None:
+    asked = asyncio.Event()
+    await tab.page.route("**/api/v1/kinds", late(asked))
     await tab.open("#/submit")
     await expect(tab.page.get_by_label("Manifest")).to_be_visible()
     await write(tab, "kind: Gen")
     # While the editor computes a list, it shows the former one as disabled, and ignores a click on it.
     options = tab.page.locator(".cm-tooltip-autocomplete:not(.cm-tooltip-autocomplete-disabled)").get_by_role("option")
     await tab.page.keyboard.press("Control+Space")
+    asked.set()  # the editor waits for the kinds
     await options.filter(has_text="GenericJob").click()
     await expect(tab.page.get_by_label("Manifest")).to_have_text("kind: GenericJob")
     for typed, chosen in (
@@ -105,12 +110,14 @@ async def test_the_preview_shows_the_plan_the_objects_and_the_findings_of_the_cl
 
     await tab.page.route("**/dry-run?dryRun=All", with_finding)
     await tab.open("#/submit")
-    await write(tab, manifest("name: previewed", "replicas: 2"))
+    await write(tab, manifest("name: previewed", "replicas: 2", "restartPolicy: Always"))
     await tab.page.get_by_role("button", name="Preview").click()
     preview = tab.page.get_by_role("region", name="Preview")
     await expect(preview.get_by_role("heading", name="GenericJob default/previewed")).to_be_visible()
     await expect(preview.get_by_role("cell", name="worker")).to_be_visible()
     await expect(preview.get_by_text("The job would wait")).to_be_visible()
+    warning = preview.get_by_role("region", name="1 warning")
+    await expect(warning).to_contain_text("the restartPolicy Always of the pod template has no effect")
     problems = tab.page.get_by_role("region", name="Checks")
     await expect(problems.get_by_role("button", name="Line 9")).to_be_visible()
     await preview.get_by_text("Pod previewed-worker-0", exact=True).click()

@@ -8,6 +8,7 @@ import { DeleteButton } from "../ui/delete-button";
 import { ErrorNote, Loading } from "../ui/errors";
 import { Fact, Facts } from "../ui/fact";
 import { PhaseBadge } from "../ui/phases";
+import { Warnings } from "../ui/warnings";
 import { Length, When } from "../ui/when";
 import { Window } from "../ui/window";
 import { manifestOf, yamlOf } from "../ui/yaml";
@@ -63,6 +64,7 @@ function Details({ job, etag, onChanged }: { job: SampleJob; etag: string; onCha
         </Fact>
         <Fact name="Name at the servers">{status.jobName ?? "not posted yet"}</Fact>
       </Facts>
+      <Warnings warnings={status.warnings} />
       <h3>Conditions</h3>
       <ConditionTable conditions={job.conditions} />
       <h3>History</h3>

@@ -9,6 +9,7 @@ import { DeleteButton } from "../ui/delete-button";
 import { ErrorNote, Loading } from "../ui/errors";
 import { Fact, Facts } from "../ui/fact";
 import { PhaseBadge } from "../ui/phases";
+import { Warnings } from "../ui/warnings";
 import { When } from "../ui/when";
 import { manifestOf, yamlOf } from "../ui/yaml";
 import { CachedBar } from "./cached-bar";
@@ -34,6 +35,7 @@ export function SetView({ uid }: { uid: string }) {
       {data !== undefined && (
         <>
           <Header set={data.object} etag={data.etag} onChanged={() => void refetch()} />
+          <Warnings warnings={data.object.status.warnings} />
           <Cache set={data.object} />
           <Section title="Nodes">
             <NodeTable set={data.object} />

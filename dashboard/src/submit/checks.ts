@@ -4,8 +4,8 @@ import type { ClusterFinding, DryRun } from "../api/types";
 import type { TextProblem } from "./documents";
 import { fieldInDocument, type ManifestRequest, placeInItem, placeInRequest } from "./requests";
 
-/** An item of the answer to a dry run. That of a SampleSet or a SampleJob has only the manifest. */
-export type DryRunItem = Pick<DryRun, "manifest"> & Partial<DryRun>;
+/** An item of the answer to a dry run. That of a SampleSet or a SampleJob has only the manifest and its warnings. */
+export type DryRunItem = Pick<DryRun, "manifest" | "warnings"> & Partial<DryRun>;
 
 /** The answer to the dry run of one request: its items, or the error with which the gateway refused it. */
 export interface Check {

@@ -25,7 +25,7 @@ import { tags } from "@lezer/highlight";
 import type { Suggestion, Suggestions } from "./completion";
 import type { TextProblem } from "./documents";
 
-export type Suggest = (text: string, offset: number) => Suggestions | null;
+export type Suggest = (text: string, offset: number) => Promise<Suggestions | null>;
 
 /** Return everything that makes a text area an editor of manifests. Tab moves the focus, as it does in a form. */
 export function manifestEditor(suggest: Suggest, onChange: (text: string) => void): Extension {
@@ -62,9 +62,9 @@ export function diagnosticsOf(problems: readonly TextProblem[], length: number):
   );
 }
 
-function completionSource(suggest: Suggest): (context: CompletionContext) => CompletionResult | null {
-  return (context) => {
-    const found = suggest(context.state.doc.toString(), context.pos);
+function completionSource(suggest: Suggest): (context: CompletionContext) => Promise<CompletionResult | null> {
+  return async (context) => {
+    const found = await suggest(context.state.doc.toString(), context.pos);
     if (found === null || (!context.explicit && found.from === context.pos && !isAfterSpace(context))) return null;
     return { from: found.from, to: found.to, options: found.options.map(completionOf), validFor: /^[\w./-]*$/ };
   };

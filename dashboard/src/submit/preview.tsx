@@ -6,6 +6,7 @@ import { type DataColumn, DataTable } from "../ui/data-table";
 import { duration } from "../ui/durations";
 import { ErrorNote, Loading } from "../ui/errors";
 import { Fact, Facts } from "../ui/fact";
+import { Warnings } from "../ui/warnings";
 import { yamlOf } from "../ui/yaml";
 import { type Check, type DryRunItem, EFFECTS } from "./checks";
 
@@ -61,6 +62,7 @@ function Item({ item, namespace }: { item: DryRunItem; namespace: string }) {
       <h3>
         {String(item.manifest.kind)} {namespace}/{metadata?.name}
       </h3>
+      <Warnings warnings={item.warnings} />
       {item.cluster && <ClusterAnswer check={item.cluster} />}
       {item.plan && <PlanTable plan={item.plan} />}
       <Source title="The manifest with its defaults" value={item.manifest} />

@@ -1,6 +1,6 @@
 import { useCallback, useMemo, useRef, useState } from "react";
 import podTemplateSchema from "../../../app/domain/data/pod_template.schema.json";
-import { useKinds } from "../kinds/use-kinds";
+import { useAwaitedKinds, useKinds } from "../kinds/use-kinds";
 import { changeRefusal, useCaller } from "../session/caller";
 import { ErrorNote } from "../ui/errors";
 import { loadedLater, Part } from "../ui/part";
@@ -32,6 +32,7 @@ const NO_PROBLEMS: readonly TextProblem[] = [];
 export function SubmitView() {
   const { draft, edit, attempt, succeed } = useDraft();
   const kinds = useKinds();
+  const awaitedKinds = useAwaitedKinds();
   const editor = useRef<EditorHandle>(null);
   const requestsFor = useCallback(
     (text: string, namespace: string) => requestsOf(parseText(text), kinds.data ?? [], namespace),
@@ -114,7 +115,7 @@ export function SubmitView() {
               text={draft.text}
               revision={revision}
               onChange={(text) => edit({ text })}
-              suggest={(text, offset) => suggest(text, offset, kinds.data ?? [], reader)}
+              suggest={async (text, offset) => suggest(text, offset, await awaitedKinds(), reader)}
               problems={isChecked ? problems : NO_PROBLEMS}
             />
           </Part>
