@@ -82,6 +82,7 @@ class ModelPod:
                 name=name,
                 state=state,
                 culprit=bool(self.exit_code) and name == self.containers[0],
+                default=name == self.containers[0],
                 ready=state == "running",
                 exit_code=self.exit_code,
                 reason=self.reason,
