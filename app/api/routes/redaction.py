@@ -56,7 +56,7 @@ class RedactionView(View):
     in_cluster: bool
     """Whether objects of it may still be in the cluster, which have what was removed: delete it."""
     next_page_token: str | None
-    """With it, the same request continues; null if everything was read."""
+    """Null on the last page. Otherwise the same request continues with this token."""
 
 
 def router_of(resource: Resource) -> APIRouter:
