@@ -1,7 +1,6 @@
 """The command `jobgate`: its output and its exit status."""
 
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -15,28 +14,13 @@ from typer.main import get_command
 from app.cli import app
 from app.command import SERVER_COMMANDS
 from app.settings import ENV_PREFIX, Settings
+from tests.support.forked_commands import jobgate
 from tests.support.gateway_process import gateway_process
 from tests.support.kube import Cluster
 from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[1]
 NO_DATABASE = "jobgate: no database: set JOBGATE_DATABASE_URL to postgresql://user:password@host/database"
-
-
-def jobgate(*arguments: str, home: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Run the command without the configuration of this process, with an empty home. Its errors are text."""
-    keep = {key: value for key, value in os.environ.items() if key in ("PATH", "LANG", "TMPDIR")}
-    return subprocess.run(
-        [sys.executable, "-m", "app.command", *arguments],
-        cwd=ROOT,
-        env=keep | {"HOME": str(home), "COLUMNS": "200", "JOBGATE_LOG_FORMAT": "text"} | environment,
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
-
-
 HEAVY = ("aiohttp", "alembic", "asyncpg", "cryptography", "fastapi", "kubernetes_asyncio", "sqlalchemy", "structlog")
 # What prints the help of a command, and modules that it must not import, because each of them takes long. typer itself
 # imports pydantic for the options of a command.

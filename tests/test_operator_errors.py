@@ -17,7 +17,7 @@ import pytest
 import pytest_asyncio
 
 from tests.support.cluster import as_gateway
-from tests.support.forked_commands import run_forked
+from tests.support.forked_commands import jobgate
 from tests.support.kube import Cluster
 from tests.support.ports import kept_port
 from tests.support.postgres import execute
@@ -29,12 +29,6 @@ TOKENS = (("token", "list"), ("token", "create", "ci", "--all-namespaces"), ("to
 UNINSTALL = ("uninstall", "--yes")
 # One of each kind: the commands for tokens connect alike.
 OF_DATABASE = (SERVE, MIGRATE, TOKENS[0], UNINSTALL)
-
-
-def run(arguments: Sequence[str], home: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
-    keep = {key: value for key, value in os.environ.items() if key in ("PATH", "LANG", "TMPDIR")}
-    given = keep | {"HOME": str(home), "COLUMNS": "200", "JOBGATE_LOG_FORMAT": "text"} | environment
-    return run_forked(arguments, given, home)
 
 
 def assert_reported(ran: "subprocess.CompletedProcess[str]", says: str) -> None:
@@ -97,7 +91,7 @@ def test_an_answer_of_the_server_at_the_sign_in(
 ) -> None:
     with refusing_server(code, message) as url:
         kubeconfig = str(as_gateway(embedded_cluster.kubeconfig))
-        ran = run(arguments, tmp_path, JOBGATE_DATABASE_URL=url, JOBGATE_KUBECONFIG=kubeconfig)
+        ran = jobgate(*arguments, home=tmp_path, JOBGATE_DATABASE_URL=url, JOBGATE_KUBECONFIG=kubeconfig)
     assert_reported(ran, message)
 
 
@@ -124,7 +118,7 @@ def test_a_role_without_rights(
     arguments: Sequence[str], refused_role: str, tmp_path: Path, embedded_cluster: Cluster
 ) -> None:
     kubeconfig = str(as_gateway(embedded_cluster.kubeconfig))
-    ran = run(arguments, tmp_path, JOBGATE_DATABASE_URL=refused_role, JOBGATE_KUBECONFIG=kubeconfig)
+    ran = jobgate(*arguments, home=tmp_path, JOBGATE_DATABASE_URL=refused_role, JOBGATE_KUBECONFIG=kubeconfig)
     assert_reported(ran, "permission denied for table")
 
 
@@ -133,7 +127,7 @@ def test_a_role_that_may_only_read(
     arguments: Sequence[str], reading_role: str, tmp_path: Path, embedded_cluster: Cluster
 ) -> None:
     kubeconfig = str(as_gateway(embedded_cluster.kubeconfig))
-    ran = run(arguments, tmp_path, JOBGATE_DATABASE_URL=reading_role, JOBGATE_KUBECONFIG=kubeconfig)
+    ran = jobgate(*arguments, home=tmp_path, JOBGATE_DATABASE_URL=reading_role, JOBGATE_KUBECONFIG=kubeconfig)
     assert_reported(ran, "permission denied for table")
 
 
@@ -143,7 +137,7 @@ async def test_a_newer_schema(
 ) -> None:
     await execute(database_url, "UPDATE alembic_version SET version_num = '9999'")
     kubeconfig = str(as_gateway(embedded_cluster.kubeconfig))
-    ran = run(arguments, tmp_path, JOBGATE_DATABASE_URL=database_url, JOBGATE_KUBECONFIG=kubeconfig)
+    ran = jobgate(*arguments, home=tmp_path, JOBGATE_DATABASE_URL=database_url, JOBGATE_KUBECONFIG=kubeconfig)
     assert_reported(ran, "a newer version of jobgate has migrated it")
 
 
@@ -152,7 +146,7 @@ def test_a_database_without_tables(
     arguments: Sequence[str], empty_database_url: str, tmp_path: Path, embedded_cluster: Cluster
 ) -> None:
     kubeconfig = str(as_gateway(embedded_cluster.kubeconfig))
-    ran = run(arguments, tmp_path, JOBGATE_DATABASE_URL=empty_database_url, JOBGATE_KUBECONFIG=kubeconfig)
+    ran = jobgate(*arguments, home=tmp_path, JOBGATE_DATABASE_URL=empty_database_url, JOBGATE_KUBECONFIG=kubeconfig)
     assert_reported(ran, "run `jobgate migrate`")
 
 
@@ -166,7 +160,7 @@ async def test_a_missing_table(
 ) -> None:
     await execute(database_url, f"DROP TABLE {table}")
     kubeconfig = str(as_gateway(embedded_cluster.kubeconfig))
-    ran = run(arguments, tmp_path, JOBGATE_DATABASE_URL=database_url, JOBGATE_KUBECONFIG=kubeconfig)
+    ran = jobgate(*arguments, home=tmp_path, JOBGATE_DATABASE_URL=database_url, JOBGATE_KUBECONFIG=kubeconfig)
     assert_reported(ran, f'relation "{table}" does not exist')
 
 
@@ -180,7 +174,7 @@ async def test_a_missing_table(
     ],
 )
 def test_a_setting_that_is_not_utf_8(arguments: Sequence[str], variable: str, tmp_path: Path) -> None:
-    ran = run(arguments, tmp_path, **({variable: "\udcff"} if variable else {}))
+    ran = jobgate(*arguments, home=tmp_path, **({variable: "\udcff"} if variable else {}))
     assert_reported(ran, f"{variable or '--host'}: the value has bytes that are not UTF-8")
 
 
@@ -196,7 +190,7 @@ def test_a_setting_that_is_not_utf_8(arguments: Sequence[str], variable: str, tm
     ids=str,
 )
 def test_a_url_that_is_not_valid(arguments: Sequence[str], url: str, tmp_path: Path) -> None:
-    ran = run(arguments, tmp_path, JOBGATE_DATABASE_URL=url)
+    ran = jobgate(*arguments, home=tmp_path, JOBGATE_DATABASE_URL=url)
     assert_reported(ran, "JOBGATE_DATABASE_URL: ")
 
 
@@ -215,7 +209,7 @@ def test_a_server_that_cannot_be_reached(
     arguments: Sequence[str], url: str, tmp_path: Path, embedded_cluster: Cluster
 ) -> None:
     kubeconfig = str(as_gateway(embedded_cluster.kubeconfig))
-    ran = run(arguments, tmp_path, JOBGATE_DATABASE_URL=url, JOBGATE_KUBECONFIG=kubeconfig)
+    ran = jobgate(*arguments, home=tmp_path, JOBGATE_DATABASE_URL=url, JOBGATE_KUBECONFIG=kubeconfig)
     assert_reported(ran, "the database is not available")
 
 
@@ -256,13 +250,13 @@ def test_a_kubeconfig_that_cannot_be_used(
     arguments: Sequence[str], made: Callable[[Path], Path], database_url: str, tmp_path: Path
 ) -> None:
     kubeconfig = str(made(tmp_path))
-    ran = run(arguments, tmp_path, JOBGATE_DATABASE_URL=database_url, JOBGATE_KUBECONFIG=kubeconfig)
+    ran = jobgate(*arguments, home=tmp_path, JOBGATE_DATABASE_URL=database_url, JOBGATE_KUBECONFIG=kubeconfig)
     assert_reported(ran, "JOBGATE_KUBECONFIG")
 
 
 def test_an_uninstall_from_a_cluster_that_does_not_answer(database_url: str, tmp_path: Path) -> None:
     kubeconfig = str(a_file(UNREACHABLE)(tmp_path))
-    ran = run(UNINSTALL, tmp_path, JOBGATE_DATABASE_URL=database_url, JOBGATE_KUBECONFIG=kubeconfig)
+    ran = jobgate(*UNINSTALL, home=tmp_path, JOBGATE_DATABASE_URL=database_url, JOBGATE_KUBECONFIG=kubeconfig)
     assert_reported(ran, "127.0.0.1:1")
 
 
@@ -283,7 +277,9 @@ def test_a_port_that_is_in_use(
     given = [str(tmp_path / "state") if each == "state" else each for each in arguments]
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        ran = run([*given, "--port", port], tmp_path, JOBGATE_DATABASE_URL=database_url, JOBGATE_KUBECONFIG=kubeconfig)
+        ran = jobgate(
+            *given, "--port", port, home=tmp_path, JOBGATE_DATABASE_URL=database_url, JOBGATE_KUBECONFIG=kubeconfig
+        )
     assert "Traceback" not in ran.stderr
     assert ran.returncode == 2
     assert f"jobgate: cannot serve on 127.0.0.1:{port}: Address already in use\n" in ran.stderr
@@ -293,11 +289,11 @@ def test_a_port_that_is_in_use(
 def test_a_port_of_metrics_that_is_in_use(workers: str, database_url: str, tmp_path: Path) -> None:
     variables = {"JOBGATE_DATABASE_URL": database_url, "JOBGATE_ROLE": "api", "JOBGATE_WORKERS": workers}
     with kept_port() as port:
-        ran = run(("serve", "--port", port), tmp_path, JOBGATE_METRICS_PORT=port, **variables)
+        ran = jobgate("serve", "--port", port, home=tmp_path, JOBGATE_METRICS_PORT=port, **variables)
     assert_reported(ran, f"JOBGATE_METRICS_PORT ({port}) is the port of the API: choose another one")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        ran = run(SERVE, tmp_path, JOBGATE_METRICS_PORT=port, **variables)
+        ran = jobgate(*SERVE, home=tmp_path, JOBGATE_METRICS_PORT=port, **variables)
     assert_reported(ran, f"cannot serve on 127.0.0.1:{port}: Address already in use")
 
 
@@ -319,7 +315,7 @@ def test_a_fault_of_the_machine(
     arguments: Sequence[str], tmp_path: Path, database_url: str, embedded_cluster: Cluster
 ) -> None:
     kubeconfig = str(as_gateway(embedded_cluster.kubeconfig))
-    ran = run(arguments, tmp_path, JOBGATE_DATABASE_URL=database_url, JOBGATE_KUBECONFIG=kubeconfig)
+    ran = jobgate(*arguments, home=tmp_path, JOBGATE_DATABASE_URL=database_url, JOBGATE_KUBECONFIG=kubeconfig)
     assert "Traceback" not in ran.stderr, ran.stderr
     assert ran.returncode == 2, ran.stderr
     assert ran.stderr.splitlines()[-1].startswith("jobgate: "), ran.stderr

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 LONGEST = 240.0  # seconds; the machine may be overloaded
@@ -36,21 +37,22 @@ def become_command(environment: Mapping[str, str], output: Path, errors: Path) -
     os.environ.update(environment)
 
 
-def run_forked(
-    arguments: Sequence[str], environment: Mapping[str, str], directory: Path
-) -> "subprocess.CompletedProcess[str]":
-    """Run the command to its end. `directory` is for files of its output."""
-    output, errors = directory / "stdout", directory / "stderr"
-    process = forks.Process(target=_run, args=(arguments, environment, output, errors))
-    process.start()
-    process.join(LONGEST)
-    if process.exitcode is None:
-        process.kill()
-        process.join()
-        raise AssertionError(f"{arguments} has not ended within {LONGEST:g} s: {errors.read_text()}")
-    ran = subprocess.CompletedProcess(arguments, process.exitcode, output.read_text(), errors.read_text())
-    process.close()
-    return ran
+def jobgate(*arguments: str, home: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Run the command to its end without the configuration of this process. Its errors are text."""
+    keep = {key: value for key, value in os.environ.items() if key in ("PATH", "LANG", "TMPDIR")}
+    given = keep | {"HOME": str(home), "COLUMNS": "200", "JOBGATE_LOG_FORMAT": "text"} | environment
+    with TemporaryDirectory() as directory:
+        output, errors = Path(directory) / "stdout", Path(directory) / "stderr"
+        process = forks.Process(target=_run, args=(arguments, given, output, errors))
+        process.start()
+        process.join(LONGEST)
+        status = process.exitcode
+        if status is None:
+            process.kill()
+            process.join()
+            raise AssertionError(f"{arguments} has not ended within {LONGEST:g} s: {errors.read_text()}")
+        process.close()
+        return subprocess.CompletedProcess(arguments, status, output.read_text(), errors.read_text())
 
 
 def _run(arguments: Sequence[str], environment: Mapping[str, str], output: Path, errors: Path) -> None:
