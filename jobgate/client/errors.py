@@ -1,5 +1,6 @@
 """What the client raises. Every error answer of the gateway is a `ProblemError`, which carries the problem document."""
 
+from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
@@ -28,6 +29,10 @@ class InvalidProxyError(JobgateError):
 
 class InvalidAuthorityError(JobgateError):
     """The file of certificate authorities cannot be read, or has no certificate."""
+
+
+class InvalidArgumentError(JobgateError, ValueError):
+    """An argument cannot be sent: it is not Unicode, or it is no name of an object or a namespace."""
 
 
 class UnreadableAnswerError(JobgateError):
@@ -115,12 +120,15 @@ _CLASSES: Final[dict[int, type[ProblemError]]] = {
 }
 
 
-def problem_error(status: int, body: bytes) -> ProblemError:
-    """Return the error of an answer with this status and body. The body may come from a proxy."""
+def problem_error(status: int, body: bytes, proxy: str | None = None) -> ProblemError:
+    """Return the error of an answer with this status and body. The body may come from the proxy that `proxy` names."""
     try:
         problem = msgspec.json.decode(body, type=Problem)
     except msgspec.MsgspecError:
         text = " ".join(body.decode("utf-8", "replace").split())[:_EXCERPT]
-        detail = f"the answer is no problem document: {text}" if text else "the answer is empty"
+        where = f" through {proxy}" if proxy else ""
+        detail = f"the answer{where} is no problem document: {text}" if text else f"the answer{where} is empty"
+        if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
+            detail += "; a proxy that asks for a password has the form http://USER:PASSWORD@HOST:PORT"
         problem = Problem(type="about:blank", title="", status=status, detail=detail, code=f"Http{status}")
     return _CLASSES.get(status, UnavailableError if status >= 500 else ProblemError)(problem)

@@ -33,6 +33,10 @@ class Proxy:
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
+    @property
+    def described(self) -> str:
+        return f"the proxy {self.shown} of {self.variable}"
+
 
 def proxy_of(url: str, environment: Mapping[str, str]) -> Proxy | None:
     """Return the proxy for a gateway; None if its requests pass none.
@@ -61,10 +65,13 @@ def _variable(scheme: str, environment: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _check(proxy: Proxy) -> None:
+    from httpx2 import URL, InvalidURL  # noqa: PLC0415 - the help of a command does not need the HTTP library
+
     try:
         parts = urlsplit(proxy.url)
         is_address = bool(parts.hostname) and parts.port != 0
-    except ValueError:  # such as a port that is no number; the message must not show a password
+        URL(proxy.url)
+    except (ValueError, InvalidURL):  # such as a port that is no number; the message must not show a password
         raise InvalidProxyError(f"{proxy.variable} is no address of a proxy; {_ACCEPTED}") from None
     if not is_address or parts.scheme not in _HTTP | _SOCKS:
         raise InvalidProxyError(f"{proxy.variable}: the proxy {proxy.shown} cannot be used; {_ACCEPTED}")

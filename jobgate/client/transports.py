@@ -41,7 +41,7 @@ def unreachable(url: str, proxy: Proxy | None, error: Exception) -> UnreachableE
     cause = str(error) or type(error).__name__
     if proxy is None:
         return UnreachableError(f"no answer from {url}: {cause}")
-    where = f"the proxy {proxy.shown} of {proxy.variable}"
+    where = proxy.described
     if isinstance(error, httpx2.ProxyError):
         return ProxyError(f"{where} gives no connection to {url}: {cause}")
     if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):

@@ -1,6 +1,10 @@
 """Which proxy the requests to a gateway pass, and what is said about one that does not work."""
 
-from collections.abc import Callable
+import re
+import socket
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -8,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from jobgate.cli.commands import app
 from jobgate.client import Client, RetryPolicy, config
-from jobgate.client.errors import InvalidProxyError, ProxyError
+from jobgate.client.errors import InvalidProxyError, ProblemError, ProxyError
 from jobgate.client.proxies import proxy_of
 from tests.support.ports import kept_port
 
@@ -78,6 +82,8 @@ def test_no_proxy_excepts_subdomains_and_networks(entries: str, url: str, *, is_
         ("http://", "the proxy http:// cannot be used"),
         ("http://[::1", "is no address of a proxy"),
         ("http://me:secret@host:port", "is no address of a proxy"),
+        ("http://me:secret@-ü-", "is no address of a proxy"),
+        ("http://\udcff", "is no address of a proxy"),
     ],
 )
 def test_a_proxy_that_cannot_be_used_is_named_without_its_password(value: str, said: str) -> None:
@@ -122,3 +128,38 @@ def test_a_proxy_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) 
             client.version()
     said = str(raised.value)
     assert said.startswith(f"no answer from the proxy {proxy} of ALL_PROXY, through which http://jobgate.example is")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "said"),
+    [
+        (407, b"", "is empty; a proxy that asks for a password has the form http://USER:PASSWORD@HOST:PORT"),
+        (502, b"<html>broken</html>", "is no problem document: <html>broken</html>"),
+    ],
+)
+def test_an_answer_of_the_proxy_names_it(monkeypatch: pytest.MonkeyPatch, status: int, body: bytes, said: str) -> None:
+    with serving(status, body) as port:
+        monkeypatch.setenv("ALL_PROXY", f"http://user:secret@127.0.0.1:{port}")
+        with (
+            Client("http://jobgate.example", retries=RetryPolicy(attempts=1)) as client,
+            pytest.raises(ProblemError, match=re.escape(said)) as refused,
+        ):
+            client.kinds()
+    assert f"the proxy http://127.0.0.1:{port} of ALL_PROXY" in str(refused.value)
+
+
+@contextmanager
+def serving(status: int, body: bytes) -> Iterator[int]:
+    """Answer one connection with a status and a body, and yield the port."""
+
+    def answer(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(65536)
+            head = f"HTTP/1.1 {status} No\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+            connection.sendall(head.encode() + body)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+        answered = pool.submit(answer, listener)
+        yield listener.getsockname()[1]
+        answered.result()

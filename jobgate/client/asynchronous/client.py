@@ -57,6 +57,7 @@ class AsyncClient:
             timeout=timeout,
             transport=transport or make_async_transport(self._proxy, chosen.ca_file),
         )
+        self._via = self._proxy.described if self._proxy else None
         self._timeout = timeout
         self._retries = retries or RetryPolicy()
         self.url = chosen.server
@@ -111,7 +112,7 @@ class AsyncClient:
             else:
                 if answer.status_code < 400:
                     return answer
-                problem = problem_error(answer.status_code, answer.content)
+                problem = problem_error(answer.status_code, answer.content, self._via)
                 again = failure_of(answer.status_code, problem.code)
                 after = seconds_of(answer.headers.get("Retry-After"))
                 delay = None if again is None else self._delay(call, again, attempt, after)
@@ -129,7 +130,7 @@ class AsyncClient:
             raise unreachable(self.url, self._proxy, error) from error
         try:
             if answer.status_code >= 400:
-                raise problem_error(answer.status_code, await answer.aread())
+                raise problem_error(answer.status_code, await answer.aread(), self._via)
             yield answer
         except httpx2.TransportError as error:
             raise unreachable(self.url, self._proxy, error) from error

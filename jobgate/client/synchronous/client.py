@@ -60,6 +60,7 @@ class Client:
             timeout=timeout,
             transport=transport or make_transport(self._proxy, chosen.ca_file),
         )
+        self._via = self._proxy.described if self._proxy else None
         self._timeout = timeout
         self._retries = retries or RetryPolicy()
         self.url = chosen.server
@@ -114,7 +115,7 @@ class Client:
             else:
                 if answer.status_code < 400:
                     return answer
-                problem = problem_error(answer.status_code, answer.content)
+                problem = problem_error(answer.status_code, answer.content, self._via)
                 again = failure_of(answer.status_code, problem.code)
                 after = seconds_of(answer.headers.get("Retry-After"))
                 delay = None if again is None else self._delay(call, again, attempt, after)
@@ -132,7 +133,7 @@ class Client:
             raise unreachable(self.url, self._proxy, error) from error
         try:
             if answer.status_code >= 400:
-                raise problem_error(answer.status_code, answer.read())
+                raise problem_error(answer.status_code, answer.read(), self._via)
             yield answer
         except httpx2.TransportError as error:
             raise unreachable(self.url, self._proxy, error) from error
