@@ -7,8 +7,10 @@ and in each of its hooks; the commands of the client must not need the dependenc
 import importlib.util
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
+from jobgate.interrupts import silent_interrupts
 from jobgate.streams import prepare_streams
 
 # The commands of app/cli.py with the first lines of their help, so that `jobgate --help` needs no import of it.
@@ -29,23 +31,28 @@ _SERVER_PACKAGE: Final = "fastapi"
 
 def main() -> None:
     prepare_streams()
-    command = sys.argv[1] if len(sys.argv) > 1 else ""
+    with silent_interrupts():
+        run = _part(sys.argv[1] if len(sys.argv) > 1 else "")
+    run()
+
+
+def _part(command: str) -> Callable[[], None]:
+    """Return the part that has the command. A branch does not import the modules of the others."""
     if command == "cache-runtime":
-        from app.cache_runtime.cli import runtime  # noqa: PLC0415 - a branch does not import the modules of the others
+        from app.cache_runtime.cli import runtime  # noqa: PLC0415
 
-        runtime(sys.argv[2:], prog_name="jobgate cache-runtime")
-    elif command in SERVER_COMMANDS:
-        _serve_command(command)
-    else:
-        _client()()
+        return partial(runtime, sys.argv[2:], prog_name="jobgate cache-runtime")
+    if command in SERVER_COMMANDS:
+        return _server(command)
+    return _client()
 
 
-def _serve_command(command: str) -> None:
+def _server(command: str) -> Callable[[], None]:
     if importlib.util.find_spec(_SERVER_PACKAGE) is None:
         sys.exit(_missing(command))
     from app.cli import app  # noqa: PLC0415
 
-    app(prog_name="jobgate")
+    return partial(app, prog_name="jobgate")
 
 
 def _missing(command: str) -> int:

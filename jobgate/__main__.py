@@ -1,8 +1,10 @@
 """`python -m jobgate`: the commands of the client."""
 
-from jobgate.cli.commands import main
+from jobgate.interrupts import silent_interrupts
 from jobgate.streams import prepare_streams
 
 if __name__ == "__main__":
     prepare_streams()
+    with silent_interrupts():
+        from jobgate.cli.commands import main
     main()

@@ -1,5 +1,6 @@
 """The commands of the client, in the order of `jobgate --help`."""
 
+import sys
 from collections.abc import Callable, Mapping
 
 import typer
@@ -17,7 +18,10 @@ from jobgate.cli import (
     submission,
     waiting,
 )
+from jobgate.cli.exits import Exit
+from jobgate.cli.printing import report
 from jobgate.cli.root import Root, root
+from jobgate.streams import discard
 
 app = typer.Typer(
     cls=Root,
@@ -72,4 +76,9 @@ def _never() -> None:
 
 def main() -> None:
     get_completion_inspect_parameters()  # registers the shells, so that their completion scripts get answers
-    app(prog_name="jobgate")
+    try:
+        app(prog_name="jobgate")
+    except OSError as error:  # such as a full disk below standard output
+        discard("stdout")
+        report(f"the output cannot be written: {error.strerror or error}")
+        sys.exit(Exit.USAGE)

@@ -1,6 +1,7 @@
 """`jobgate login`, `whoami` and `context`: which gateways this user works with."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 from jobgate.cli import oidc
 from jobgate.cli.exits import Exit
 from jobgate.cli.options import STRUCTURED, ContextName, Format, Output, Server, gateway, guarded, printed
-from jobgate.cli.printing import advise, say
+from jobgate.cli.printing import advise, report, say
 from jobgate.cli.tables import table
 from jobgate.client import Page, UnauthenticatedError, config, wire
 from jobgate.client.renewal import with_token
@@ -54,7 +55,7 @@ def login(
             signed_in = oidc.sign_in(chosen, issuer, advise)
             chosen = with_token(chosen, signed_in)
         else:
-            given = given or typer.prompt("token", hide_input=True)
+            given = given or _asked_token()
             chosen.token = None if given == "-" else config.checked_token(given)
         _check(chosen)
         file = config.contexts_file(os.environ)
@@ -66,13 +67,25 @@ def login(
         say(f"context {name}: {chosen.server}, namespace {namespace}")
 
 
+def _asked_token() -> str:
+    """Ask for the token on the terminal, or read it from standard input.
+
+    Raises:
+        ContextError: standard input has none.
+    """
+    token: str = typer.prompt("token", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline().strip()
+    if not token:
+        raise config.ContextError("there is no token; accepted: --token, JOBGATE_TOKEN, or a line of standard input")
+    return token
+
+
 def _check(chosen: config.Context) -> None:
     """Send the cheapest request that needs the token and the namespace.
 
     Raises:
         JobgateError: the gateway refuses it.
     """
-    path = f"{wire.API}/namespaces/{chosen.namespace}/jobs"
+    path = f"{wire.API}/namespaces/{wire.segment(chosen.namespace)}/jobs"
     call = wire.Call(method="GET", path=path, answer=Page[Any], query=wire.query_of(page_size=1))
     with config.connect(chosen) as client:
         try:
@@ -119,11 +132,14 @@ def context(
         ["*" if known == saved.current else "", known, one.server, one.namespace, "yes" if one.token else "no"]
         for known, one in sorted(saved.contexts.items())
     ]
-    if output in STRUCTURED:
+    if output is Output.NAME:
+        for known in sorted(saved.contexts):
+            say(known)
+    elif output in STRUCTURED:
         shown = {known: {"server": one.server, "namespace": one.namespace} for known, one in saved.contexts.items()}
         say(printed({"current": saved.current, "contexts": shown}, output))
     elif rows:
         say(table(["", "CONTEXT", "SERVER", "NAMESPACE", "TOKEN"], rows))
     else:
-        say(f"there are no contexts; {config.DEFAULT_SERVER} is used. Create one with `jobgate login`")
+        report("there are no contexts; `jobgate login` creates one")
     raise typer.Exit(Exit.SUCCEEDED)

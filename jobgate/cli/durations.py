@@ -8,6 +8,8 @@ import typer
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+")
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
+# A century: sums with the clock, and waits, cannot have all numbers.
+_MAX: Final = 100 * 366 * 86400.0
 _SECONDS: Final = re.compile(r"\d+(?:\.\d+)?")
 
 
@@ -17,8 +19,10 @@ def seconds(text: str) -> float:
     Raises:
         BadParameter: it is none.
     """
-    if _SECONDS.fullmatch(text):
-        return float(text)
-    if not _DURATION.fullmatch(text):
+    if not _SECONDS.fullmatch(text) and not _DURATION.fullmatch(text):
         raise typer.BadParameter(f"{text} is no duration; accepted: seconds, or 30s, 5m, 1h30m or 2d")
-    return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+    parts = _PART.findall(text) or [(text, "s")]
+    total = sum(float(number) * _UNITS[unit] for number, unit in parts)
+    if total > _MAX:
+        raise typer.BadParameter(f"{text} is too long; accepted: up to {_MAX / _UNITS['d']:.0f}d")
+    return total

@@ -1,5 +1,6 @@
 """Reads the manifests of `-f`: files, directories, and standard input."""
 
+import codecs
 import sys
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -10,6 +11,8 @@ from jobgate.cli.printing import report
 from jobgate.cli.targets import KNOWN_KINDS
 
 STDIN: Final = "-"
+_STDIN_NAME: Final = "standard input"
+_MAX_BYTES: Final = 256 << 20  # of a file; no gateway accepts as much, and /dev/zero has no end
 
 
 def read(
@@ -30,7 +33,8 @@ def read(
         raise ManifestError("there is no file; accepted: -f FILE, -f DIRECTORY or -f -")
     found = [document for file in files for source, text in _texts(file) for document in documents(source, text)]
     if not found:
-        raise ManifestError(f"there is no manifest in {', '.join(files)}")
+        names = [_STDIN_NAME if file == STDIN else file for file in files]
+        raise ManifestError(f"there is no manifest in {', '.join(names)}")
     found = select(found)
     if name is not None and len(found) > 1:
         raise ManifestError(f"--name {name}: there are {len(found)} manifests; accepted: one")
@@ -59,10 +63,30 @@ def own_documents(kinds: Callable[[], Collection[str]], *, skips: bool) -> Calla
 
 def _texts(file: str) -> list[tuple[str, str]]:
     if file == STDIN:
-        return [("standard input", sys.stdin.read())]
+        return [(_STDIN_NAME, _decoded(_STDIN_NAME, sys.stdin.buffer.read(_MAX_BYTES + 1)))]
+    if "://" in file:
+        raise ManifestError(f"-f {file}: addresses are not read; accepted: curl -fsS {file} | jobgate submit -f -")
     path = Path(file)
     try:
         paths = sorted(one for one in path.iterdir() if one.suffix in SUFFIXES) if path.is_dir() else [path]
-        return [(str(one), one.read_text(encoding="utf-8")) for one in paths]
-    except (OSError, UnicodeDecodeError) as error:
-        raise ManifestError(f"-f {file}: {error.strerror if isinstance(error, OSError) else error}") from None
+        return [(str(one), _decoded(f"-f {one}", _content(one))) for one in paths]
+    except OSError as error:
+        raise ManifestError(f"-f {file}: {error.strerror}") from None
+
+
+def _content(path: Path) -> bytes:
+    with path.open("rb") as opened:
+        return opened.read(_MAX_BYTES + 1)
+
+
+def _decoded(source: str, content: bytes) -> str:
+    """Return the text of a file. As in kubectl, it is UTF-8, or UTF-16 with a byte order mark, as Windows writes it."""
+    if len(content) > _MAX_BYTES:
+        raise ManifestError(f"{source}: it is too large; accepted: up to {_MAX_BYTES >> 20} MiB")
+    is_utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        return content.decode("utf-16" if is_utf16 else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ManifestError(
+            f"{source}: byte {error.start + 1} is not text; accepted: UTF-8, or UTF-16 with a byte order mark"
+        ) from None

@@ -1,8 +1,6 @@
 """Options that several commands have, and the frame in which each command runs."""
 
 import asyncio
-import os
-import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
@@ -21,6 +19,7 @@ from jobgate.cli.targets import TargetError
 from jobgate.cli.visible import dump_yaml, visible_in_json
 from jobgate.client import JobgateError, NotFoundError, config
 from jobgate.client.renewal import current_context
+from jobgate.streams import discard
 
 if TYPE_CHECKING:
     from jobgate.client import AsyncClient, Client
@@ -106,11 +105,10 @@ def guarded() -> Iterator[None]:
     except (FieldPathError, ManifestError, TargetError) as error:
         report(str(error))
         raise typer.Exit(Exit.USAGE) from None
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):  # Abort: Ctrl-C at a question
         raise typer.Exit(Exit.INTERRUPTED) from None
     except BrokenPipeError:
-        # The reader, such as `head`, has seen enough. Python would report the closed pipe at its exit.
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - until the process ends
+        discard("stdout")  # the reader, such as `head`, has seen enough
         raise typer.Exit(Exit.SUCCEEDED) from None
 
 

@@ -11,6 +11,7 @@ from typing import Final, TextIO
 import typer
 
 from jobgate.cli.visible import visible, visible_log_line
+from jobgate.streams import discard
 
 _PREFIX: Final = "jobgate: "
 
@@ -26,8 +27,11 @@ def report(text: str) -> None:
 
 
 def advise(text: str) -> None:
-    """Print lines on standard error."""
-    _write(sys.stderr, visible(text))
+    """Print lines on standard error. If it cannot be written, only the exit status tells what happened."""
+    try:
+        _write(sys.stderr, visible(text))
+    except OSError:
+        discard("stderr")
 
 
 def _write(stream: TextIO, text: str, colour: str | None = None) -> None:

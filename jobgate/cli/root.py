@@ -6,6 +6,7 @@ import typer
 from typer.core import TyperGroup
 from typing_extensions import override
 
+from jobgate.cli.exits import Exit
 from jobgate.cli.options import ContextName, Namespace, Server
 from jobgate.cli.printing import say
 
@@ -49,6 +50,13 @@ class Root(TyperGroup):
             if (other := _KUBECTL.get(name)) is not None:
                 ctx.fail(f"there is no command {args[0]}; use {other}. `jobgate describe NAME` shows the pods")
         return super().resolve_command(ctx, args)
+
+    @override
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (KeyboardInterrupt, typer.Abort):
+            raise typer.Exit(Exit.INTERRUPTED) from None  # click's own status is 1, that of a failed job
 
 
 def _print_version(value: bool) -> None:  # noqa: FBT001 - the signature of a callback

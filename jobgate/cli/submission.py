@@ -77,7 +77,7 @@ def submit(  # noqa: PLR0913, PLR0917 - one argument for each option
         if (watch or log) and not dry_run and not refused:
             given = _Connection(server, namespace, context)
             raise typer.Exit(_follow_all(client, sent, given, timeout, output, by_log=log))
-        if output in STRUCTURED or dry_run:
+        if output in STRUCTURED or (dry_run and output is not Output.NAME):
             say(printed(together([one.result for one in sent]), output if output in STRUCTURED else Output.YAML))
         if refused:
             raise typer.Exit(Exit.USAGE)
@@ -106,7 +106,11 @@ def _send(client: "Client", document: Document, output: Output, *, dry_run: bool
     objects = resource_of(client, resource)
     try:
         if dry_run:
-            return _Sent(resource=resource, result=objects.dry_run(document.text))
+            drafted = objects.dry_run(document.text)
+            metadata = drafted.manifest["metadata"]
+            if output is Output.NAME:
+                say(shown_name(resource, metadata.get("name") or metadata["generateName"]))
+            return _Sent(resource=resource, result=drafted)
         stored = objects.submit(document.text)
     except ProblemError as error:
         advise(fault_text(error, document))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from jobgate.client.errors import (
     ConflictError,
     ForbiddenError,
+    InvalidArgumentError,
     InvalidAuthorityError,
     InvalidProxyError,
     InvalidRequestError,
@@ -46,6 +47,7 @@ __all__ = [
     "Ending",
     "ForbiddenError",
     "Goal",
+    "InvalidArgumentError",
     "InvalidAuthorityError",
     "InvalidProxyError",
     "InvalidRequestError",

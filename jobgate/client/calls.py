@@ -4,10 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypedDict, TypeVar
-from urllib.parse import quote
 from uuid import UUID
-
-import msgspec
 
 from jobgate.client.types import (
     Dependents,
@@ -39,9 +36,11 @@ from jobgate.client.wire import (
     Manifests,
     Page,
     QueryValue,
+    json_content,
     manifest_content,
     manifests_content,
     query_of,
+    segment,
 )
 
 Whole = TypeVar("Whole", bound=Job | SampleSet | SampleJob)
@@ -105,10 +104,6 @@ class Secrets(TypedDict, total=False):
     env: Sequence[str]
     fields: Sequence[str]
     texts: Sequence[str]
-
-
-def segment(text: str) -> str:
-    return quote(text, safe="")
 
 
 def version_header(if_match: str | None) -> dict[str, str]:
@@ -210,7 +205,7 @@ class ResourceCalls(Generic[Whole, State, Summary, Draft]):
         self, ref: Ref, patch: Mapping[str, Any], namespace: str | None = None, if_match: str | None = None
     ) -> Call[Whole]:
         headers = {"Content-Type": MERGE_PATCH, **version_header(if_match)}
-        content = msgspec.json.encode(patch)
+        content = json_content(patch)
         return Call(
             method="PATCH", path=self.named(ref, namespace), answer=self.whole, headers=headers, content=content
         )
@@ -233,7 +228,7 @@ class ResourceCalls(Generic[Whole, State, Summary, Draft]):
             path=f"{self.readable(uid)}/redact",
             answer=Redaction,
             headers={"Content-Type": JSON},
-            content=msgspec.json.encode(given if page_token is None else given | {"pageToken": page_token}),
+            content=json_content(given if page_token is None else given | {"pageToken": page_token}),
         )
 
     def history(self, ref: Ref, namespace: str | None, page_token: str | None) -> Call[Page[History]]:
@@ -322,7 +317,7 @@ class JobCalls(ResourceCalls[Job, JobStatus, JobSummary, DryRun]):
             path=f"{self.named(ref, namespace)}/{action}",
             answer=Job,
             headers={"Content-Type": JSON, **(headers or {})},
-            content=msgspec.json.encode(given),
+            content=json_content(given),
             is_repeatable=is_repeatable,
         )
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -73,14 +74,19 @@ def load(path: Path) -> Contexts:
 
 def save(path: Path, contexts: Contexts) -> None:
     """Write the file so that only its user can read it: it contains tokens."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
     try:
+        content = msgspec.yaml.encode(contexts)
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f"{path.name}.{os.getpid()}")
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.yaml.encode(contexts))
+            file.write(content)
         temporary.replace(path)
+    except UnicodeEncodeError as error:
+        raise ContextError(f"{error.object!r} is not valid text; accepted: UTF-8") from None
     except OSError as error:
+        with suppress(OSError):
+            temporary.unlink()
         raise ContextError(f"{path}: {error.strerror}") from None
 
 
@@ -118,13 +124,23 @@ def checked_address(server: str) -> str:
     """Return the address of a gateway without a slash at its end.
 
     Raises:
-        ContextError: it is not an HTTP URL with a host.
+        ContextError: it is not an HTTP URL with a host, or has a user, who would replace the token.
     """
+    # Here, because the help of a command does not need the HTTP library.
+    from httpx2 import URL, InvalidURL  # noqa: PLC0415
+
     try:
         parts = urlsplit(server)
         is_url = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # such as a port that is no number
-        is_url = False
+        has_user = "@" in parts.netloc
+        URL(server)
+    except (ValueError, InvalidURL):  # such as a port that is no number, or a host that no name server can know
+        is_url = has_user = False
+    if has_user:
+        raise ContextError(
+            "the address of the server has a user or a password; accepted: http://HOST:PORT or https://HOST, and a "
+            "token in JOBGATE_TOKEN or of `jobgate login`"
+        )
     if not is_url or any(character.isspace() for character in server):
         raise ContextError(f"the server {server} is no address; accepted: http://HOST:PORT or https://HOST")
     return server.rstrip("/")

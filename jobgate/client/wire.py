@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Generic, Literal, TypeVar
+from urllib.parse import quote
 
 import msgspec
 
-from jobgate.client.errors import UnreadableAnswerError
+from jobgate.client.errors import InvalidArgumentError, UnreadableAnswerError
 from jobgate.client.types import Problem
 
 T = TypeVar("T")
@@ -84,14 +85,51 @@ def query_of(**values: QueryValue) -> tuple[tuple[str, str], ...]:
             pairs.append((wire_name, value.isoformat()))
         else:
             pairs.append((wire_name, str(value)))
+    for _, text in pairs:
+        encoded(text)
     return tuple(pairs)
+
+
+def encoded(text: str) -> bytes:
+    """Return the text in UTF-8.
+
+    Raises:
+        InvalidArgumentError: it has a surrogate, as an argument of a command has for a byte that is not UTF-8.
+    """
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgumentError(f"{text!r} is not valid text; accepted: UTF-8") from None
+
+
+def segment(text: str) -> str:
+    """Return a name as a segment of a path.
+
+    Raises:
+        InvalidArgumentError: it is not valid text, or a path would end before it or above it.
+    """
+    if text in {"", ".", ".."}:
+        raise InvalidArgumentError(f"{text!r} is no name; accepted: letters, digits, - and .")
+    return quote(encoded(text), safe="")
+
+
+def json_content(value: Any) -> bytes:
+    """Return the JSON of a value.
+
+    Raises:
+        InvalidArgumentError: a text in it is not valid.
+    """
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentError(f"{error.object!r} is not valid text; accepted: UTF-8") from None
 
 
 def manifest_content(manifest: Manifest | msgspec.Struct) -> tuple[bytes, str]:
     """Return the body of a manifest and its media type. Text is sent unchanged, so that errors refer to it."""
     if isinstance(manifest, Mapping | msgspec.Struct):
-        return msgspec.json.encode(manifest), JSON
-    content = manifest.encode() if isinstance(manifest, str) else manifest
+        return json_content(manifest), JSON
+    content = encoded(manifest) if isinstance(manifest, str) else manifest
     return content, JSON if content.lstrip()[:1] in {b"{", b"["} else YAML
 
 
