@@ -74,6 +74,7 @@ EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
     ("docs/glossary.md", "metadata.ownerReferences"): _OF_KUBERNETES,
     ("docs/install.md", "org.opencontainers.image.version"): "a label of a container image",
     ("docs/migration.md", "nativeStatus.tasks.replicas"): "a field of a native status, which OpenAPI leaves open",
+    ("docs/migration.md", "additionalProperties"): "a word of JSON Schema",
     **{
         (page, "replicasOmitted"): "a field of a native status, which OpenAPI leaves open"
         for page in ("docs/kinds/generic-job.md", "docs/migration.md")
