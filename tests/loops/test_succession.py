@@ -55,22 +55,20 @@ def test_a_candidate_offers_only_to_a_holder_that_reports_no_contact(
 
 
 @pytest.mark.parametrize(
-    ("gave_away", "reaches", "free_for", "expected"),
+    ("reaches", "free_for", "expected"),
     [
-        (False, False, 0, True),  # a process that has not tried to reach the cluster
-        (True, False, 0, False),
-        (True, False, TTL, False),
-        (True, False, TTL + 1, True),  # nobody wants it
-        (True, True, 0, True),
+        (False, 0, False),
+        (False, TTL, False),
+        (False, TTL + 1, True),  # nobody wants it
+        (True, 0, True),
     ],
 )
 def test_a_former_holder_waits_until_it_has_contact_or_nobody_wants_the_lease(
-    gave_away: bool,  # noqa: FBT001 - a table
-    reaches: bool,  # noqa: FBT001
+    reaches: bool,  # noqa: FBT001 - a table
     free_for: float,
     expected: bool,  # noqa: FBT001
 ) -> None:
-    assert may_acquire(gave_away=gave_away, reaches=reaches, free_for=free_for, ttl=TTL) is expected
+    assert may_acquire(reaches=reaches, free_for=free_for, ttl=TTL) is expected
 
 
 class SkippingClock(SystemClock):

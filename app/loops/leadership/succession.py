@@ -40,13 +40,13 @@ def may_offer(state: str | None) -> bool:
     return state in _WITHOUT_CONTACT
 
 
-def may_acquire(*, gave_away: bool, reaches: bool, free_for: float, ttl: float) -> bool:
-    """Return whether a process tries to acquire the lease.
+def may_acquire(*, reaches: bool, free_for: float, ttl: float) -> bool:
+    """Return whether a former holder tries to acquire the lease again.
 
     A lease that is free for longer than its duration `ttl` interests no other process, so a former holder without
     contact takes it again: its heartbeat reports the outage.
     """
-    return not gave_away or reaches or free_for > ttl
+    return reaches or free_for > ttl
 
 
 class Succession:
@@ -87,7 +87,7 @@ class Succession:
         if not self._gave_away:
             return True
         reaches = await self._reaches()
-        if may_acquire(gave_away=True, reaches=reaches, free_for=await self._free_for(), ttl=self._ttl):
+        if may_acquire(reaches=reaches, free_for=await self._free_for(), ttl=self._ttl):
             self._gave_away = False
         return not self._gave_away
 
