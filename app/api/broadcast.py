@@ -23,8 +23,8 @@ from app.services.positions import Interest, Position
 # Bounds what a stream with a slow client holds in memory, beside the server's write buffer of 64 KiB.
 _BATCH_BYTES: Final = 128 * 1024
 _EVENTS_PER_READ: Final = 50
-# Rendering takes about 0.2 ms per event, so other requests run after 2 ms.
-_RENDERED_AT_ONCE: Final = 10
+# Rendering takes about 0.2 ms per event, so other requests run after 1 ms.
+_RENDERED_AT_ONCE: Final = 5
 _RENDERED_BYTES: Final = 32 * 1024 * 1024
 _JOINED_BYTES: Final = 16 * 1024 * 1024
 
@@ -132,5 +132,6 @@ class Broadcast:
             rendered[event.seq] = entry
             self._rendered.put((epoch, event.seq), entry)
             if number % _RENDERED_AT_ONCE == 0:
+                # No slice: one stream renders for all of them, and they must not wait for the turn of its caller.
                 await asyncio.sleep(0)
         return [entry for entry in rendered.values() if entry is not None]
