@@ -293,11 +293,13 @@ def _token_namespaces(namespaces: list[str], *, all_namespaces: bool) -> list[st
 def list_tokens() -> None:
     """List all tokens, without their secrets."""
     from app.db import tokens as token_store
+    from app.visible import visible_line
 
     async def work(db: "Database") -> None:
         for token in await token_store.list_all(db):
             state = f"revoked {token.revoked_at:%Y-%m-%d}" if token.revoked_at else "valid"
-            typer.echo(f"{token.id}  {token.name}  {token.role}  {','.join(token.namespaces)}  {state}")
+            columns = (token.id, token.name, token.role, ",".join(token.namespaces), state)
+            typer.echo(visible_line("  ".join(columns)))
 
     _with_database(work)
 

@@ -224,6 +224,8 @@ async def test_tokens_from_creation_to_revocation(tmp_path: Path, database_url: 
     again = token("create", "bob", "--namespace", "a")
     assert (again.returncode, again.stdout, again.stderr.count("\n")) == (2, "", 1)
     assert "has the name bob" in again.stderr
+    assert token("create", "eve\x1b[2J\u202e", "--namespace", "a").returncode == 0
+    assert "eve\\x1b[2J\\u202e  submitter" in token("list").stdout
     assert token("revoke", "no-such").returncode == 1
     async with gateway_process(
         database_url, embedded_cluster.kubeconfig, tmp_path / "gateway", JOBGATE_OPEN_ACCESS="false"

@@ -18,6 +18,7 @@ from app.cache_runtime.engine.cache_engine import CacheEngine, engine_for, perfo
 from app.cache_runtime.errors import JobFailed, StartupError
 from app.cache_runtime.options import OPTIONS, Progress
 from app.domain.cache.vocabulary import JobType
+from app.visible import visible_lines
 
 runtime = typer.Typer(
     help="The runtime server of a SampleSet, and its jobs as commands.",
@@ -97,7 +98,7 @@ def _job(kind: JobType, help_text: str) -> None:
             engine: CacheEngine = engine_for(driver, config)
             message = await perform(engine, options, job, Progress())
             if message:
-                print(message)  # noqa: T201
+                print(visible_lines(message))  # noqa: T201
 
         _run(work)
 
@@ -171,8 +172,13 @@ def _run(work: Callable[[], Awaitable[None]]) -> None:
     try:
         asyncio.run(main())
     except StartupError as error:
-        typer.echo(f"jobgate cache-runtime: {error}", err=True)
+        _report(error)
         raise typer.Exit(2) from None
     except JobFailed as error:
-        typer.echo(f"jobgate cache-runtime: {error}", err=True)
+        _report(error)
         raise typer.Exit(1) from None
+
+
+def _report(error: Exception) -> None:
+    # The message may quote the output of a program, and with it names of objects that the owner of a source chooses.
+    typer.echo(f"jobgate cache-runtime: {visible_lines(str(error))}", err=True)

@@ -6,7 +6,6 @@ characters. In text they are escaped too, and the lines of a traceback are inden
 
 import json
 import logging
-import re
 import sys
 import threading
 from collections.abc import MutableMapping
@@ -18,10 +17,9 @@ from structlog.typing import Processor
 from typing_extensions import override
 
 from app.telemetry import log_fields, uncaught
+from app.visible import visible_line
 
 _LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-# Control characters of ASCII and Latin-1, line and paragraph separators, and characters that change text direction.
-_UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _TRACEBACK: Final = "exception"
 _PACKAGE: Final = "app"
 
@@ -74,7 +72,7 @@ def report_failure(message: str) -> None:
     if _Format.is_json:
         structlog.get_logger(__name__).critical("process.failed", error=message)
     else:
-        sys.stderr.write(f"jobgate: {message}\n")
+        sys.stderr.write(f"jobgate: {visible_line(message)}\n")
 
 
 class _Lines:
@@ -131,15 +129,11 @@ def _as_json(_: object, __: str, event: MutableMapping[str, Any]) -> str:
     return _JSON.encode(event)
 
 
-def _on_one_line(text: str) -> str:
-    return _UNSAFE.sub(lambda found: found.group().encode("unicode_escape").decode("ascii"), text)
-
-
 def _without_control_characters(_: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Escape control characters in every field, and indent tracebacks so that no line looks like a log line."""
     for name, value in event.items():
         if name == _TRACEBACK:
-            event[name] = "\n".join(f"    {_on_one_line(line)}" for line in str(value).split("\n"))
+            event[name] = "\n".join(f"    {visible_line(line)}" for line in str(value).split("\n"))
         elif not isinstance(value, bool | int | float | None):
-            event[name] = _on_one_line(value if isinstance(value, str) else repr(value))
+            event[name] = visible_line(value if isinstance(value, str) else repr(value))
     return event

@@ -63,6 +63,7 @@ def test_sync_takes_options_from_standard_input(data: Path) -> None:
 FAILED = {
     "a job that fails": (["rmr", "--dataDir={data}", "--paths={data}/none"], 1, "does not exist"),
     "no data directory": (["rmr", "--paths=/x"], 1, "option dataDir not set"),
+    "a hostile name": (["rmr", "--dataDir={data}", "--paths={data}/n\x1b[2J\u202ee"], 1, "n\\x1b[2J\\u202ee"),
     "no paths": (["rmr", "--dataDir={data}"], 1, "option of paths cannot be empty"),
     "an unknown driver": (["clear", "--driver=alluxio"], 2, "driver alluxio not found"),
     "an unknown option": (["rmr", "--path=/x"], 2, "unknown option path"),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-HOSTILE = "job\n2026-01-01T00:00:00Z [info     ] forged\r\x1b[2Kx\x85\u2028\u202ey\x00"
+HOSTILE = "job\n2026-01-01T00:00:00Z [info     ] forged\r\x1b[2Kx\x85\u2028\u202e\u200f\u061cy\x00"
 PROGRAM = """
 import logging, sys
 import structlog
@@ -175,5 +175,5 @@ def test_a_line_of_text_is_an_event_or_an_indented_line_of_a_traceback() -> None
     assert all(line[:4].isdigit() and "Z [" in line for line in events), text
     assert "number=7" in events[0]
     assert set(text) >= {"\n", "\\"}
-    assert not set(text) & set("\r\x1b\x85\u2028\u202e\x00")
+    assert not set(text) & set("\r\x1b\x85\u2028\u202e\u200f\u061c\x00")
     assert "RuntimeError" in text
