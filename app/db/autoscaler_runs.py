@@ -1,9 +1,9 @@
 """The runs of the autoscaler, with their inputs and outputs: each decision can be inspected and computed again."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from app.db import codec, leases
@@ -71,7 +71,18 @@ UPDATE autoscaler_runs SET {", ".join(map(_with_namespace, ("pending", "jobs", "
 WHERE EXISTS (SELECT FROM jsonb_array_elements(pending || jobs || decisions) AS item
               WHERE item ->> 'uid' = ANY($1::text[]))
 """  # noqa: S608  constants
+# A move waits for runs that are being written, and runs that are written during a move wait for its end. So each run
+# is stored before a move, which updates it, or finds the namespaces after the move.
+_LOCK_TO_MOVE: Final = "LOCK TABLE autoscaler_runs IN SHARE ROW EXCLUSIVE MODE"
+_LOCK_TO_WRITE: Final = "LOCK TABLE autoscaler_runs IN ROW EXCLUSIVE MODE"
+_MOVED: Final = """
+SELECT jobs.uid, jobs.namespace
+FROM unnest($1::uuid[], $2::text[]) AS seen (uid, namespace) JOIN jobs USING (uid)
+WHERE jobs.namespace <> seen.namespace
+"""
 NEWEST = 2**62  # above every id
+
+_Item = TypeVar("_Item", WaitingJob, ScalableJob, ScalingDecision)
 
 
 async def apply(db: Database, lease: Lease, uid: UUID, change: JobEdit, limits: PodLimits = DEFAULT_LIMITS) -> None:
@@ -94,20 +105,26 @@ async def apply(db: Database, lease: Lease, uid: UUID, change: JobEdit, limits: 
 
 
 async def write(db: Database, lease: Lease, run: AutoscalerRun) -> int:
-    """Store a run and return its id.
+    """Store a run and return its id. Jobs that have moved since it was computed get their present namespace.
 
     Raises:
         LeaseLost: another controller holds the lease.
     """
+    items: tuple[WaitingJob | ScalableJob | ScalingDecision, ...] = (*run.pending, *run.jobs, *run.decisions)
+    seen = {item.uid: item.namespace for item in items}
     async with db.begin() as connection:
         await leases.fence(connection, lease)
+        await connection.execute(_LOCK_TO_WRITE)
+        found = await connection.fetch(_MOVED, list(seen), list(seen.values()))
+        run = _with_namespaces(run, {str(row["uid"]): row["namespace"] for row in found})
         row = (*_RUN.values(run), any(decision.applied for decision in run.decisions))
         written: int = await connection.fetchval(_WRITE, *_WRITTEN.arguments([row]))
     return written
 
 
 async def move(connection: Connection, uids: Sequence[UUID], namespace: str) -> None:
-    """Record these jobs as those of another namespace in all runs."""
+    """Record these jobs, which have been moved in this transaction, as those of another namespace in all runs."""
+    await connection.execute(_LOCK_TO_MOVE)
     await connection.execute(_MOVE, [str(uid) for uid in uids], namespace)
 
 
@@ -132,6 +149,17 @@ async def forget(db: Database, *, before: datetime, keep: int, limit: int) -> in
     async with db.read() as connection:
         status: str = await connection.execute(_FORGET, keep, before, limit)
     return int(status.rpartition(" ")[2])
+
+
+def _with_namespaces(run: AutoscalerRun, namespaces: Mapping[str, str]) -> AutoscalerRun:
+    """Return the run with these namespaces of jobs by uid."""
+
+    def moved(items: tuple[_Item, ...]) -> tuple[_Item, ...]:
+        return tuple(replace(item, namespace=namespaces.get(item.uid, item.namespace)) for item in items)
+
+    if not namespaces:
+        return run
+    return replace(run, pending=moved(run.pending), jobs=moved(run.jobs), decisions=moved(run.decisions))
 
 
 def _stored(row: Any) -> StoredRun:

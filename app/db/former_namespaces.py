@@ -59,8 +59,9 @@ SET namespace = $2, version = version + 1,
 WHERE uid = ANY($1::uuid[])
 RETURNING uid, version, kind
 """
-_ENTRIES: Final = "UPDATE job_events SET namespace = $2 WHERE job_uid = ANY($1::uuid[])"
-# Streams of the former namespace continue at no position, and what processes keep in memory of it is not used.
+# Streams of the former namespace continue at no position, and what processes keep in memory of it is not used. So the
+# entries of the feed, which are found by no uid, keep their namespace: who reads one that was numbered later finds its
+# object in another namespace, and leaves it out.
 _NEW_EPOCH: Final = "UPDATE feed SET epoch = epoch + 1"
 
 
@@ -82,7 +83,6 @@ async def move(connection: Connection, namespace: str, uid: str, *, created_befo
     pods = sum(row["pods"] for row in jobs)
     await append(connection, namespace, -pods)
     await append(connection, former, pods)
-    await connection.execute(_ENTRIES, uids, former)
     await autoscaler_runs.move(connection, uids, former)
     await connection.execute(_NEW_EPOCH)
     await changes.announce(connection, changes.REMOVED, [(former, row["uid"], row["version"]) for row in jobs])

@@ -6,13 +6,17 @@ from typing import Any
 
 import pytest
 
+from app.api.jobs import JOBS_RESOURCE
+from app.api.routes.watch import event_loader
 from app.db import cluster_namespaces, former_namespaces
 from app.db.cluster_namespaces import NamespaceLife
 from app.db.feed import entries
+from app.db.feed.entries import FeedEvent
 from app.domain.vocabulary import JobPhase
 from tests.api.test_autoscaler import a_job, recorded
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
 from tests.support.samples import sample
+from tests.support.waiting import until
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 FIRST = NamespaceLife("first", LONG_AGO)
@@ -63,14 +67,28 @@ async def test_no_tenant_of_the_new_namespace_reads_anything_of_the_former_one(
         assert listed.json()["items"] == [], query
         listed = await gateway.client.get(f"/api/v1/jobs{query}", headers=tenant)
         assert listed.json()["items"] == [], query
-    async with gateway.db.read() as connection:
-        assert await connection.fetchval("SELECT count(*) FROM job_events WHERE namespace = $1", NAMESPACE) == 0
     assert (await entries.bounds(gateway.db)).epoch == position + 1, "no stream continues, and no cached event is sent"
 
     found = (await gateway.client.get(f"/api/v1/jobs/{uid}", headers=everywhere)).json()
     assert (found["namespace"], found["name"]) == (f"{NAMESPACE}~first", "hello")
     items = (await gateway.client.get("/api/v1/jobs", headers=everywhere)).json()["items"]
     assert [item["uid"] for item in items] == [uid]
+
+
+async def test_a_stream_leaves_out_entries_of_the_former_namespace(gateway: Gateway) -> None:
+    """An entry can be numbered after the move, in the epoch in which streams of the new namespace have begun."""
+    former = (await gateway.submit())["uid"]
+    await create_again(gateway)
+    own = (await gateway.submit())["uid"]
+    events: list[FeedEvent] = []
+
+    async def both_numbered() -> bool:
+        events[:] = (await entries.read(gateway.db, 0, 100, namespaces=[NAMESPACE])).events
+        return {str(event.job_uid) for event in events} == {former, own}
+
+    await until(both_numbered, what="the entries of both jobs")
+    sent = await event_loader(JOBS_RESOURCE)(gateway.services, events)
+    assert {str(one.data.model_dump()["object"]["uid"]) for one in sent} == {own}
 
 
 async def test_the_new_namespace_has_all_names_and_its_own_objects_stay(gateway: Gateway) -> None:
@@ -91,20 +109,31 @@ async def test_the_new_namespace_has_all_names_and_its_own_objects_stay(gateway:
     assert (await _row(gateway, ended))["remove_requested_at"] is None, "an ended job causes no work"
 
 
+async def named(gateway: Gateway, headers: Mapping[str, str]) -> list[str]:
+    """Return the namespaces of the jobs in the only run."""
+    (run,) = (await gateway.client.get("/api/v1/autoscaler", headers=headers)).json()["items"]
+    return [found["namespace"] for found in (*run["waiting"], *run["decisions"])]
+
+
 async def test_the_runs_of_the_autoscaler_do_not_name_former_jobs_to_new_tenants(closed_gateway: Gateway) -> None:
     gateway = closed_gateway
     everywhere, tenant = await gateway.token("admin", "*"), await gateway.token("viewer", NAMESPACE)
     former = a_job(NAMESPACE, uid=await submitted(gateway, everywhere))
     await recorded(gateway, [former, a_job("other")])
-
-    async def named(headers: Mapping[str, str]) -> list[str]:
-        (run,) = (await gateway.client.get("/api/v1/autoscaler", headers=headers)).json()["items"]
-        return [found["namespace"] for found in (*run["waiting"], *run["decisions"])]
-
-    assert await named(tenant) == [NAMESPACE, NAMESPACE]
+    assert await named(gateway, tenant) == [NAMESPACE, NAMESPACE]
     await create_again(gateway)
-    assert await named(tenant) == []
-    assert await named(everywhere) == [f"{NAMESPACE}~first", "other"] * 2
+    assert await named(gateway, tenant) == []
+    assert await named(gateway, everywhere) == [f"{NAMESPACE}~first", "other"] * 2
+
+
+async def test_a_run_that_is_stored_after_a_move_has_the_former_namespaces(closed_gateway: Gateway) -> None:
+    gateway = closed_gateway
+    everywhere, tenant = await gateway.token("admin", "*"), await gateway.token("viewer", NAMESPACE)
+    former = a_job(NAMESPACE, uid=await submitted(gateway, everywhere))
+    await create_again(gateway)
+    await recorded(gateway, [former, a_job("other")])
+    for headers, expected in ((tenant, []), (everywhere, [f"{NAMESPACE}~first", "other"] * 2)):
+        assert await named(gateway, headers) == expected
 
 
 async def test_a_namespace_with_many_objects_moves_in_several_transactions(
