@@ -1,4 +1,4 @@
-"""The memory for answers: from the read of the rows until the client has taken the bytes.
+"""The memory for answers: from the decoding of a body or the read of rows until the client has taken the bytes.
 
 request ─▶ it fits ─▶ read, render, send ─▶ released
 └▶ it waits, callers in turn ─▶ slow readers are evicted ─▶ it fits
@@ -6,7 +6,6 @@ request ─▶ it fits ─▶ read, render, send ─▶ released
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Hashable
 from typing import Final, Protocol
 
@@ -23,7 +22,7 @@ _MOST_WAITING: Final = 1_000_000  # every waiting request has a connection, and 
 
 
 class NoRoomError(Exception):
-    """The memory for answers has been in use for too long."""
+    """The memory has been in use for too long."""
 
 
 class Client(Protocol):
@@ -71,7 +70,7 @@ class HeldAnswer:
 
     def evict(self) -> None:
         self._client.abort()
-        self.release()
+        self._memory.count(self, 0)
 
     def release(self) -> None:
         if self.held:
@@ -84,7 +83,7 @@ class AnswerMemory:
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self.budget = ByteBudget(max_bytes)
         self.share = max_bytes // 2
-        self._of_key: Counter[Hashable] = Counter()
+        self._of_key: dict[Hashable, ByteBudget] = {}  # of callers that hold some
         self._waiting: FairQueue[Hashable, tuple[HeldAnswer, int, asyncio.Future[None]]] = FairQueue(_MOST_WAITING)
 
     async def take(self, answer: HeldAnswer, count: int) -> None:
@@ -100,7 +99,7 @@ class AnswerMemory:
                 while not own.done():
                     await asyncio.wait({own}, timeout=_SEARCH_SECONDS)
                     if not own.done():
-                        self.budget.evict_slow(answer, count, asyncio.get_running_loop().time())
+                        self._evict_slow(answer, count)
         except TimeoutError:
             if not own.done():
                 raise NoRoomError from None
@@ -108,24 +107,39 @@ class AnswerMemory:
             self._waiting.remove(key, entry)
 
     def change(self, answer: HeldAnswer, count: int) -> None:
-        """Set the bytes that an answer holds."""
-        before, answer.held = answer.held, count
-        self._of_key[answer.key] += count - before
-        if not self._of_key[answer.key]:
-            del self._of_key[answer.key]
-        self.budget.release(answer, before)
-        if count:
-            self.budget.add(answer, count)
+        """Set the bytes that an answer holds, and admit others if it released some."""
+        before = answer.held
+        self.count(answer, count)
         if count < before:
             self._admit()
+
+    def count(self, answer: HeldAnswer, count: int) -> None:
+        """Set the bytes that an answer holds."""
+        before, answer.held = answer.held, count
+        own = self._of_key.setdefault(answer.key, ByteBudget(self.share))
+        for budget in (self.budget, own):
+            budget.release(answer, before)
+            if count:
+                budget.add(answer, count)
+        if not own.held:
+            del self._of_key[answer.key]
+
+    def _evict_slow(self, newcomer: HeldAnswer, count: int) -> None:
+        """Evict slow readers: those of the same caller until its share has room, then any until the memory has."""
+        now = asyncio.get_running_loop().time()
+        if own := self._of_key.get(newcomer.key):
+            own.evict_slow(newcomer, count, now)
+        self.budget.evict_slow(newcomer, count, now)
+        self._admit()
 
     def _admit(self) -> None:
         """Give the memory to those that wait and fit, in turn."""
         while (found := self._waiting.pop_first(self._fits)) is not None:
             answer, count, own = found
-            self.change(answer, count)
+            self.count(answer, count)
             own.set_result(None)
 
     def _fits(self, key: Hashable, entry: tuple[HeldAnswer, int, asyncio.Future[None]]) -> bool:
         count = entry[1]
-        return self.budget.fits(count) and self._of_key[key] + count <= self.share
+        own = self._of_key.get(key)
+        return self.budget.fits(count) and (own is None or own.fits(count))

@@ -97,6 +97,21 @@ async def test_a_slow_reader_loses_its_memory_to_an_answer_that_waits(monkeypatc
     assert memory.budget.held == 80
 
 
+async def test_a_slow_reader_loses_its_memory_to_another_answer_of_its_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(byte_budget, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(answer_memory, "_SEARCH_SECONDS", 0.01)
+    memory = AnswerMemory(MAX)
+    client, stranger = Client(), Client()
+    own, other = HeldAnswer(memory, "a", client), HeldAnswer(memory, "b", stranger)
+    for slow in (other, own):
+        await slow.hold(10)
+        slow.begin_sending()
+    newcomer = answer(memory)
+    await newcomer.hold(50)
+    assert (client.is_ended, stranger.is_ended) == (True, False), "the memory itself has room"
+    assert memory.budget.held == 60
+
+
 async def test_an_answer_that_finds_no_room_in_time_is_refused_and_holds_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
