@@ -6,11 +6,14 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from fastapi import Request
 
-from app.domain.decoding import JsonValue, decode_json, decode_yaml, lists
+from app.domain.decoding import DEFAULT_LIMITS, JsonValue, decode_json, decode_yaml, lists
 from app.domain.dialects.spec_model import SpecModel, read_spec
 from app.domain.errors import FieldError, InvalidManifest, MalformedDocument, Problems, UnsupportedMediaType
 from app.domain.plan import Manifest
+from app.fairness.byte_budget import UNCOUNTED_BYTES
 from app.offload import offloaded, offloaded_if_large
+from app.services.reading import DECODED
+from app.services.turns import room_for
 
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -71,8 +74,10 @@ async def _documents(request: Request) -> Sequence[JsonValue]:
         if _is_yaml_mapping(body):
             raise _yaml_as_json()
         return (await _decoded_json(body),)
-    # An alias (*) can expand a short body to many values.
-    is_short = len(body) <= _SHORT_YAML and b"*" not in body
+    # An alias (*) of an anchor (&) can expand a short body to many values.
+    repeated = DEFAULT_LIMITS.max_repeated if b"&" in body and b"*" in body else 0
+    await _room_for_values(len(body) + repeated)
+    is_short = len(body) + repeated <= _SHORT_YAML
     return decode_yaml(body) if is_short else await offloaded(decode_yaml, body)
 
 
@@ -82,7 +87,20 @@ async def read_json(request: Request) -> JsonValue:
 
 
 async def _decoded_json(body: bytes) -> JsonValue:
+    await _room_for_values(len(body))
     return decode_json(body) if len(body) <= _SHORT_JSON else await offloaded(decode_json, body)
+
+
+async def _room_for_values(size: int) -> None:
+    """Wait for the memory of the values that a body of this size is decoded to. The request holds it to its end.
+
+    A short body takes none, as in the budget of bodies: answers that nobody reads do not delay ordinary submissions.
+
+    Raises:
+        Overloaded: other requests use the memory for too long.
+    """
+    if size > UNCOUNTED_BYTES:
+        await room_for(size * DECODED)
 
 
 async def read_merge_patch(request: Request) -> dict[str, Any]:

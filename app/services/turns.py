@@ -29,16 +29,16 @@ class Overloaded(Unavailable):
 
 
 async def room_for(count: int) -> None:
-    """Wait until this request may hold this number of bytes for its answer.
+    """Wait until this request may hold this number of bytes for its documents and its answer.
 
     Raises:
-        Overloaded: other answers use the memory for too long.
+        Overloaded: other requests use the memory for too long.
     """
     try:
         await hold(count)
     except NoRoomError:
         _NO_MEMORY.inc()
-        raise Overloaded("this process has no memory for the answer: repeat the request later") from None
+        raise Overloaded("this process has no memory for the request: repeat the request later") from None
 
 
 class Turns:

@@ -1,7 +1,8 @@
-"""No read makes an API process hold more than 300 MiB, however many clients send it and none reads the answer."""
+"""No request makes an API process hold more than 300 MiB, however many clients send it and none reads the answer."""
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -208,3 +209,62 @@ async def test_clients_that_do_not_read_cost_a_bounded_memory(
                 break
             assert b" 503 " in head.split(b"\r\n", 1)[0]
             await other.reader.readuntil(b"}")
+
+
+JSON: Final = "Content-Type: application/json"
+YAML: Final = "Content-Type: application/yaml"
+# A List of lists, as large as aliases can make it.
+_ALIASES: Final = "a: &a [" + "[]," * 300 + "]\nb: &b [" + "*a," * 300 + "]\nkind: List\nitems: []\n"
+
+
+async def write(victim: Victim, stack: AsyncExitStack, data: bytes) -> int:
+    """Send a request, and return the status without a read of the rest of the answer."""
+    client = await stack.enter_async_context(await Connection.open(victim.address, receive_buffer=4096))
+    await client.send(data)
+    async with asyncio.timeout(PATIENCE):
+        return int((await client.reader.readuntil(b"\r\n")).split(b" ", 2)[1])
+
+
+def renamed(job: dict[str, Any], name: str) -> bytes:
+    return json.dumps({**job, "metadata": {**job["metadata"], "name": name}}, separators=(",", ":")).encode()
+
+
+# How many clients send a request, the status of an answer, and the request of each client by its number.
+WRITES: Final[dict[str, tuple[int, int, Callable[[int], bytes]]]] = {
+    "dry runs": (
+        48,
+        200,
+        lambda number: request("POST", jobs_path() + "/dry-run", JSON, body=renamed(large_job(), f"dry-{number}")),
+    ),
+    "dry runs of earlier versions": (
+        48,
+        200,
+        lambda number: request("POST", jobs_path() + "?dryRun=All", JSON, body=renamed(large_job(), f"dry-{number}")),
+    ),
+    "submissions": (
+        48,
+        201,
+        lambda number: request("POST", jobs_path(), JSON, body=renamed(large_job(), f"written-{number}")),
+    ),
+    "edits": (
+        48,
+        202,
+        lambda _: request("PUT", jobs_path("team", "large"), JSON, body=renamed(large_job(), "large")),
+    ),
+    "aliases": (CLIENTS, 422, lambda _: request("POST", jobs_path() + "/dry-run", YAML, body=_ALIASES.encode())),
+}
+
+
+@pytest.mark.parametrize("kind", WRITES)
+async def test_bodies_of_clients_that_do_not_read_cost_a_bounded_memory(
+    kind: str, victim: Victim, prove: Prove
+) -> None:
+    count, expected, data = WRITES[kind]
+    victim.reset_peak()
+    async with AsyncExitStack() as stack:
+        heard = Counter(await asyncio.gather(*(write(victim, stack, data(number)) for number in range(count))))
+        peak = victim.peak_bytes()
+    prove(f"memory: {count} clients did not read the answers to {kind}, of status {heard}: peak {peak // MIB} MiB")
+    assert peak < MOST_BYTES
+    assert heard[expected], heard
+    assert set(heard) <= {expected, 503}, "a client may repeat what was refused"
