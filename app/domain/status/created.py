@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata, Object, Pod
 from app.domain.plan import Manifest
+from app.domain.status.main_container import main_container
 from app.domain.status.observed import RefusalVerdict
 from app.domain.status.ownership import controller_of, is_owned, names_anchor
 from app.domain.status.pods import foreign_finalizers
@@ -121,6 +122,20 @@ def _changes(manifest: Manifest, created: Pod | Object) -> Iterator[str]:
         # A restart in place would hide the end of an attempt.
         if policy is not None and created.spec.restart_policy != policy:
             yield f"spec.restartPolicy is {_quoted(created.spec.restart_policy)} instead of {_quoted(policy)}"
+        yield from _changes_of_main_container(manifest, created)
+
+
+def _changes_of_main_container(manifest: Manifest, created: Pod) -> Iterator[str]:
+    """Yield what hides the end of the main container, or makes the end of an injected one the end of the replica.
+
+    A policy may name one of the job's own containers where the job names none.
+    """
+    wanted = (manifest["metadata"].get("annotations") or {}).get(labels.MAIN_CONTAINER)
+    actual = main_container(created)
+    own = {container["name"] for container in manifest["spec"]["containers"]}
+    if actual != wanted and not (wanted is None and actual in own):
+        annotation = f"metadata.annotations[{labels.MAIN_CONTAINER}]"
+        yield f"the main container ({annotation}) is {_quoted(actual)} instead of {_quoted(wanted)}"
 
 
 def _quoted(value: str | None) -> str:

@@ -26,6 +26,10 @@ def with_labels(**changed: str | None) -> dict[str, Any]:
 
 
 STRANGER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "theirs", "uid": "theirs", "controller": True}
+INJECTED = {
+    "metadata": {"annotations": {labels.MAIN_CONTAINER: "proxy"}},
+    "spec": {"containers": [{"name": "proxy", "image": "example.com/proxy:1"}]},
+}
 CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
     ("no-labels", "pods", with_labels(installation=None, job_uid=None), labels.INSTALLATION),
     ("rank", "pods", with_labels(task_rank="7"), 'is "7" instead of "0"'),
@@ -37,6 +41,7 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
     ("no-finalizer", "pods", {"metadata": {"finalizers": None}}, "metadata.finalizers"),
     ("name", "pods", {"metadata": {"name": "another-name"}}, "metadata.name"),
     ("restart-policy", "pods", {"spec": {"restartPolicy": "Always"}}, "spec.restartPolicy"),
+    ("main-container", "pods", INJECTED, 'is "proxy" instead of missing'),
     ("service", "services", {"metadata": {"ownerReferences": None}}, "metadata.ownerReferences"),
     ("anchor", "configmaps", with_labels(installation=None), labels.INSTALLATION),
 ]
