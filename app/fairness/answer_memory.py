@@ -7,7 +7,8 @@ request ─▶ it fits ─▶ read, render, send ─▶ released
 
 import asyncio
 from collections.abc import Hashable
-from typing import Final, Protocol
+from functools import partial
+from typing import Final, Protocol, TypeAlias
 
 from app.fairness.byte_budget import ByteBudget
 from app.fairness.fair_queue import FairQueue
@@ -77,6 +78,9 @@ class HeldAnswer:
             self._memory.change(self, 0)
 
 
+_Entry: TypeAlias = tuple[HeldAnswer, int, asyncio.Future[None]]  # an answer that waits for so many bytes
+
+
 class AnswerMemory:
     """The memory for the answers of one event loop. One caller may hold half of it."""
 
@@ -84,7 +88,8 @@ class AnswerMemory:
         self.budget = ByteBudget(max_bytes)
         self.share = max_bytes // 2
         self._of_key: dict[Hashable, ByteBudget] = {}  # of callers that hold some
-        self._waiting: FairQueue[Hashable, tuple[HeldAnswer, int, asyncio.Future[None]]] = FairQueue(_MOST_WAITING)
+        self._waiting: FairQueue[Hashable, _Entry] = FairQueue(_MOST_WAITING)
+        self._next_search: asyncio.TimerHandle | None = None  # one for all that wait
 
     async def take(self, answer: HeldAnswer, count: int) -> None:
         """Wait until the bytes fit. More than the share of one caller count as the share."""
@@ -94,15 +99,13 @@ class AnswerMemory:
         key = answer.key
         self._waiting.push(key, entry)
         self._admit()
+        if own.done():
+            return
+        self._schedule_search()
         try:
-            async with asyncio.timeout(WAIT_SECONDS):
-                while not own.done():
-                    await asyncio.wait({own}, timeout=_SEARCH_SECONDS)
-                    if not own.done():
-                        self._evict_slow(answer, count)
-        except TimeoutError:
+            await asyncio.wait({own}, timeout=WAIT_SECONDS)
             if not own.done():
-                raise NoRoomError from None
+                raise NoRoomError
         finally:
             self._waiting.remove(key, entry)
 
@@ -124,14 +127,6 @@ class AnswerMemory:
         if not own.held:
             del self._of_key[answer.key]
 
-    def _evict_slow(self, newcomer: HeldAnswer, count: int) -> None:
-        """Evict slow readers: those of the same caller until its share has room, then any until the memory has."""
-        now = asyncio.get_running_loop().time()
-        if own := self._of_key.get(newcomer.key):
-            own.evict_slow(newcomer, count, now)
-        self.budget.evict_slow(newcomer, count, now)
-        self._admit()
-
     def _admit(self) -> None:
         """Give the memory to those that wait and fit, in turn."""
         while (found := self._waiting.pop_first(self._fits)) is not None:
@@ -139,7 +134,40 @@ class AnswerMemory:
             self.count(answer, count)
             own.set_result(None)
 
-    def _fits(self, key: Hashable, entry: tuple[HeldAnswer, int, asyncio.Future[None]]) -> bool:
-        count = entry[1]
+    def _schedule_search(self) -> None:
+        if self._next_search is None:
+            self._next_search = asyncio.get_running_loop().call_later(_SEARCH_SECONDS, self._search)
+
+    def _search(self) -> None:
+        """Evict slow readers for all that wait: first those of callers whose share is full, then any."""
+        self._next_search = None
+        if self._waiting:
+            self._schedule_search()
+        now = asyncio.get_running_loop().time()
+        for key, own in list(self._of_key.items()):
+            if self._lacks_share(key):
+                own.evict_slow(now, is_enough=partial(self._has_share, key))
+        self.budget.evict_slow(now, is_enough=self._has_memory)
+        self._admit()
+
+    def _has_share(self, key: Hashable) -> bool:
+        self._admit()
+        return not self._lacks_share(key)
+
+    def _has_memory(self) -> bool:
+        self._admit()
+        return not self._waiting.has_first(self._lacks_memory)
+
+    def _lacks_share(self, key: Hashable) -> bool:
+        entry = self._waiting.first(key)
+        return entry is not None and not self._fits_share(key, entry)
+
+    def _lacks_memory(self, key: Hashable, entry: _Entry) -> bool:
+        return self._fits_share(key, entry) and not self.budget.fits(entry[1])
+
+    def _fits_share(self, key: Hashable, entry: _Entry) -> bool:
         own = self._of_key.get(key)
-        return self.budget.fits(count) and (own is None or own.fits(count))
+        return own is None or own.fits(entry[1])
+
+    def _fits(self, key: Hashable, entry: _Entry) -> bool:
+        return self.budget.fits(entry[1]) and self._fits_share(key, entry)

@@ -1,5 +1,6 @@
 """A bound on the bytes of bodies that a process holds at once."""
 
+from collections.abc import Callable
 from typing import Final, Protocol
 
 UNCOUNTED_BYTES: Final = 16 * 1024
@@ -31,7 +32,7 @@ class ByteBudget:
 
     def reserve(self, holder: HeldBody, count: int, now: float) -> bool:
         """Count bytes of a body. Return False if they do not fit even after the eviction of slow bodies."""
-        self.evict_slow(holder, count, now)
+        self.evict_slow(now, is_enough=lambda: self.fits(count), newcomer=holder)
         if not self.fits(count):
             return False
         self.add(holder, count)
@@ -47,10 +48,10 @@ class ByteBudget:
         self.held -= count
         self._counted.pop(holder, None)
 
-    def evict_slow(self, newcomer: HeldBody, count: int, now: float) -> None:
-        """Evict slow bodies, the oldest first, until this number of bytes fits."""
+    def evict_slow(self, now: float, *, is_enough: Callable[[], bool], newcomer: HeldBody | None = None) -> None:
+        """Evict slow bodies other than the newcomer, the oldest first, until the free memory is enough."""
         for body in list(self._counted):
-            if self.fits(count):
-                return
             if body is not newcomer and body.since + GRACE_SECONDS <= now:
+                if is_enough():
+                    return
                 body.evict()

@@ -67,6 +67,15 @@ class FairQueue(Generic[_Key, _Entry]):
                 return self.pop()
         return None
 
+    def first(self, key: _Key) -> _Entry | None:
+        """Return the oldest entry of a key."""
+        entries = self._entries.get(key)
+        return entries[0] if entries else None
+
+    def has_first(self, is_wanted: Callable[[_Key, _Entry], bool]) -> bool:
+        """Return whether the oldest entry of any key is wanted."""
+        return any(is_wanted(key, entries[0]) for key, entries in self._entries.items())
+
     def remove(self, key: _Key, entry: _Entry) -> bool:
         """Remove an entry before its turn. Return whether the queue held it."""
         entries = self._entries.get(key)

@@ -2,11 +2,13 @@
 
 import asyncio
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
 from app.fairness import answer_memory, byte_budget
 from app.fairness.answer_memory import AnswerMemory, HeldAnswer, NoRoomError
+from app.fairness.byte_budget import ByteBudget
 from tests.support.waiting import until
 
 MAX = 100
@@ -110,6 +112,44 @@ async def test_a_slow_reader_loses_its_memory_to_another_answer_of_its_caller(mo
     await newcomer.hold(50)
     assert (client.is_ended, stranger.is_ended) == (True, False), "the memory itself has room"
     assert memory.budget.held == 60
+
+
+async def test_all_answers_that_wait_share_the_searches_for_slow_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds, wait_seconds, waiting = 0.02, 0.1, 50
+    monkeypatch.setattr(answer_memory, "_SEARCH_SECONDS", seconds)
+    monkeypatch.setattr(answer_memory, "WAIT_SECONDS", wait_seconds)
+    searches: list[float] = []
+    evict_slow = ByteBudget.evict_slow
+
+    def count(budget: ByteBudget, now: float, **given: Any) -> None:
+        searches.append(now)
+        evict_slow(budget, now, **given)
+
+    monkeypatch.setattr(ByteBudget, "evict_slow", count)
+    memory = AnswerMemory(MAX)
+    for key in "ab":
+        await answer(memory, key).hold(50)
+    ends = await asyncio.gather(
+        *(answer(memory, f"c{number}").hold(10) for number in range(waiting)), return_exceptions=True
+    )
+    assert {type(end) for end in ends} == {NoRoomError}
+    assert 1 <= len(searches) <= wait_seconds / seconds + 1, "none for the shares, which have room"
+
+
+async def test_one_search_makes_room_for_all_answers_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(byte_budget, "GRACE_SECONDS", 0.0)
+    memory = AnswerMemory(MAX)
+    slow = [answer(memory, f"slow{number}") for number in range(10)]
+    for one in slow:
+        await one.hold(10)
+        one.begin_sending()
+    newcomers = [answer(memory, f"c{number}") for number in range(5)]
+    async with asyncio.TaskGroup() as group:
+        for one in newcomers:
+            group.create_task(one.hold(10))
+        await until(lambda: any(one.held for one in newcomers), what="the search")
+        assert [one.held for one in newcomers] == [10] * 5
+    assert [one.held for one in slow] == [0] * 5 + [10] * 5, "the oldest, and no more than needed"
 
 
 async def test_an_answer_that_finds_no_room_in_time_is_refused_and_holds_nothing(
