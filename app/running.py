@@ -5,6 +5,7 @@ one line and with one status.
 """
 
 import asyncio
+import logging
 import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
@@ -16,6 +17,8 @@ from app.domain.errors import DomainError
 from app.embedded_postgres.binaries import EmbeddedPostgresError
 from app.k8s.errors import KubeError
 from app.telemetry.logs import report_failure
+
+log = logging.getLogger(__name__)
 
 _NOT_POSSIBLE: Final = 2  # as of a command with wrong arguments
 _INTERRUPTED: Final = 130  # as a shell reports SIGINT
@@ -40,6 +43,7 @@ def run_loop(main: Coroutine[Any, Any, _Result]) -> _Result:
 def exit_status(work: Callable[[], int]) -> int:
     """Do the work, and return its exit status: 2 after an error that an operator can fix, which it reports in one line.
 
+    Its traceback is a line of the log with the level DEBUG, because a fault of jobgate can raise such an error too.
     SIGINT interrupts work that does not handle it yet. The status is then that of a shell.
     """
     status = _NOT_POSSIBLE
@@ -50,6 +54,7 @@ def exit_status(work: Callable[[], int]) -> int:
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         report_failure(" ".join((str(error) or type(error).__name__).split()))
+        log.debug("process.traceback", exc_info=group)
     except* KeyboardInterrupt:
         status = _INTERRUPTED
     return status
