@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -65,7 +66,17 @@ def exchange(gateway: config.Context, body: Mapping[str, Any], retries: RetryPol
     # The request says by its body who it is for. A token that has ended would refuse it.
     anonymous = config.Context(server=gateway.server, ca_file=gateway.ca_file)
     with config.connect(anonymous, retries) as client:
-        return client.send(call)
+        answer = client.exchange(call)
+    found = wire.decode(answer.content, call.answer)
+    return msgspec.structs.replace(found, expires_at=_by_own_clock(found.expires_at, answer.headers.get("Date")))
+
+
+def _by_own_clock(time: datetime, date: str | None) -> datetime:
+    """Return a time of the gateway by the clock of this machine, which may be wrong. `date` is when it answered."""
+    try:
+        return time if date is None else time + (_now() - parsedate_to_datetime(date))
+    except (ValueError, OverflowError):
+        return time
 
 
 def with_token(context: config.Context, token: OidcToken) -> config.Context:
@@ -117,5 +128,8 @@ def _locked(file: Path) -> Iterator[None]:
 def _is_due(context: config.Context) -> bool:
     if context.refresh_token is None or context.expires_at is None:
         return False
-    now = datetime.now(UTC)  # noqa: TID251 - the client shares no clock with the gateway
-    return context.expires_at - now < _EARLY
+    return context.expires_at - _now() < _EARLY
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)  # noqa: TID251 - the client shares no clock with the gateway

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import jwt
 import msgspec
 import pytest
 import pytest_asyncio
@@ -90,6 +91,27 @@ async def test_an_expired_token_is_renewed_once_for_commands_at_the_same_time(
     assert (await run(file, "list")).exit_code == 0
     assert site.issuer.requests["/token"] - before == 1
     assert config.load(file).contexts["default"].refresh_token not in (None, old.refresh_token)
+    assert len(pauses) == 1
+
+
+@pytest.mark.parametrize("hours", [-3, 3])
+async def test_a_token_is_renewed_when_it_ends_also_if_the_clock_of_the_client_is_wrong(
+    site: Site, file: Path, pauses: list[float], monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    def wrong() -> datetime:
+        return datetime.now(UTC) + timedelta(hours=hours)  # noqa: TID251
+
+    monkeypatch.setattr(renewal, "_now", wrong)
+    assert (await login(site, file)).exit_code == 0
+    saved = config.load(file).contexts["default"]
+    assert saved.token is not None
+    expiry = jwt.decode(saved.token, options={"verify_signature": False})["exp"]
+    assert saved.expires_at is not None
+    late = saved.expires_at - timedelta(hours=hours) - datetime.fromtimestamp(expiry, UTC)
+    assert timedelta() <= late < timedelta(minutes=1), "the leeway of the gateway, and the time until its answer"
+    before = site.issuer.requests["/token"]
+    assert (await run(file, "list")).exit_code == 0
+    assert site.issuer.requests["/token"] == before
     assert len(pauses) == 1
 
 
