@@ -76,6 +76,12 @@ def of_demo(url: str, kubeconfig: str) -> str:
     return f"\n{shown}\n{kubectl}\n\nstill serving; Ctrl-C ends it. The dashboard shows all examples: {url}/\n"
 
 
+def cancel(name: str, url: str) -> str:
+    """Return the command that cancels a job of this gateway."""
+    server = [] if url == DEFAULT_URL else ["--server", url]
+    return " ".join([command(), "cancel", name, *map(shlex.quote, server)])
+
+
 def _text(url: str, commands: Sequence[str]) -> str:
     server = [] if url == DEFAULT_URL else [f"export JOBGATE_SERVER={url}"]
     name = command()

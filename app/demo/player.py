@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx2
+import yaml
 
+from app import hints
 from app.bundled import bundled
 from app.demo.stories import Act, Story
 
@@ -19,6 +21,10 @@ Say = Callable[[str, str], None]
 
 class DemoError(Exception):
     """A story did not go as expected, such as by an error answer of the gateway."""
+
+
+class NameTakenError(DemoError):
+    """Another object has a name that a job needs. The message says which one, and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +59,10 @@ class Player:
         """Submit the job, carry out the acts of the story, and follow the job to its end."""
         started = time.monotonic()
         manifest = bundled("examples").joinpath(story.file).read_bytes()
-        job = await self._call("POST", "", content=manifest, headers={"Content-Type": "application/yaml"})
+        try:
+            job = await self._call("POST", "", content=manifest, headers={"Content-Type": "application/yaml"})
+        except NameTakenError as error:
+            raise DemoError(await self._explain(error, yaml.safe_load(manifest)["metadata"]["name"])) from error
         name, uid = job["name"], job["uid"]
         self._say(name, f"submitted: {story.shows}")
         job = await self._follow(name, uid, list(story.acts), started + self._longest)
@@ -67,6 +76,18 @@ class Player:
             message=job["status"]["message"],
             seconds=time.monotonic() - started,
             restarts=sum(replica["restartCount"] for replica in replicas["items"]),
+        )
+
+    async def _explain(self, error: NameTakenError, name: str) -> str:
+        """Return one line that says which job has the name of an example, and how to end it."""
+        answer = await self._client.get(f"{self._jobs}/{name}")
+        phase = answer.json()["status"]["phase"] if answer.is_success else None
+        if phase is None or phase in TERMINAL:
+            return str(error)
+        command = hints.cancel(name, str(self._client.base_url).rstrip("/"))
+        return (
+            f"the job {name} is still live ({phase}), such as from an interrupted demo. End it with `{command}` "
+            "while the gateway runs, or wait until it has ended; then run the demo again"
         )
 
     async def _follow(self, name: str, uid: str, acts: list[Act], deadline: float) -> dict[str, Any]:
@@ -109,6 +130,9 @@ class Player:
 
 def checked(answer: httpx2.Response) -> dict[str, Any]:
     """Return the body of an answer, or raise DemoError if it is an error."""
+    is_problem = answer.headers.get("Content-Type") == "application/problem+json"
+    if is_problem and (problem := answer.json())["code"] == "NameTaken":
+        raise NameTakenError("; ".join(f"{one['detail']}: {one['accepted']}" for one in problem["errors"]))
     if answer.is_error:
         raise DemoError(
             f"{answer.request.method} {answer.request.url.path} returned {answer.status_code}: {answer.text}"

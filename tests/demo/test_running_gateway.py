@@ -1,9 +1,19 @@
 """`jobgate demo --server` plays against a running gateway until its stories end or a signal stops it."""
 
 import asyncio
+import shlex
 import socket
+from pathlib import Path
+from typing import Any
 
+import pytest
+from typer.main import get_command
+
+from app.bundled import bundled
 from app.demo.run import INTERRUPTED, play_against
+from app.demo.stories import STORIES
+from jobgate.cli.commands import app
+from tests.support.gateway import running_gateway
 
 
 async def test_a_signal_ends_the_demo_while_the_gateway_does_not_answer() -> None:
@@ -16,3 +26,27 @@ async def test_a_signal_ends_the_demo_while_the_gateway_does_not_answer() -> Non
             stop.set()
         connection.close()
     assert playing.result() == INTERRUPTED
+
+
+async def test_an_example_that_is_still_live_is_one_line_with_the_command_that_ends_it(
+    database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client: Any = get_command(app)
+    async with running_gateway(database_url) as gateway:
+        for story in STORIES:
+            manifest = bundled("examples").joinpath(story.file).read_bytes()
+            headers = {"Content-Type": "application/yaml"}
+            answer = await gateway.client.post("/api/v1/namespaces/default/jobs", content=manifest, headers=headers)
+            assert answer.status_code == 201, answer.text
+        assert await play_against(gateway.url, None, asyncio.Event()) == 1
+        failed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("!! ")]
+        assert sorted(line.split()[1] for line in failed) == sorted(f"{story.file}:" for story in STORIES)
+        for line in failed:
+            assert "is still live" in line
+            assert "{" not in line, "no JSON"
+            program, name, *arguments = shlex.split(line.split("`")[1])
+            assert Path(program).name == "jobgate"
+            parsed = client.commands[name].make_context(name, arguments)
+            (job,) = parsed.params["jobs"]
+            assert (await gateway.client.get(f"/api/v1/namespaces/default/jobs/{job}")).status_code == 200
+            assert parsed.params["server"] == gateway.url
