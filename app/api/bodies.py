@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
 from fastapi import Request
@@ -38,7 +39,7 @@ async def read_manifest(request: Request) -> dict[str, Any]:
         MalformedDocument: the body cannot be decoded, or has several documents.
         InvalidManifest: the document is not an object.
     """
-    documents = await _documents(request)
+    documents = await (await receive_manifests(request)).documents()
     if len(documents) != 1:
         error = FieldError(
             pointer="",
@@ -54,40 +55,63 @@ Submission: TypeAlias = Manifest | list[Manifest]
 """One manifest, or several that are stored together."""
 
 
-async def read_submission(request: Request) -> Submission:
-    """Return one manifest, or the manifests of a List or of several YAML documents.
+@dataclass(frozen=True, slots=True)
+class ManifestBody:
+    """A body of manifests that has arrived. The request has the memory for its values."""
+
+    media_type: str
+    content: bytes
+
+    async def submission(self) -> Submission:
+        """Return one manifest, or the manifests of a List or of several YAML documents.
+
+        Raises:
+            MalformedDocument, InvalidManifest: as `read_manifest`.
+        """
+        documents = await self.documents()
+        if len(documents) > 1:
+            return lists.checked(documents)
+        document = _require_object(documents[0])
+        return lists.items_of(document) if lists.is_list(document) else document
+
+    async def documents(self) -> Sequence[JsonValue]:
+        if self.media_type == JSON:
+            if _is_yaml_mapping(self.content):
+                raise _yaml_as_json()
+            return (await _decoded_json(self.content),)
+        is_short = len(self.content) <= _SHORT_YAML and not _may_repeat(self.content)
+        return decode_yaml(self.content) if is_short else await offloaded(decode_yaml, self.content)
+
+
+async def receive_manifests(request: Request) -> ManifestBody:
+    """Return the body when it has arrived and there is memory for its values.
+
+    Decode it only when the request has its turn: many short bodies may wait, and their values take much more memory.
 
     Raises:
-        UnsupportedMediaType, MalformedDocument, InvalidManifest: as `read_manifest`.
+        UnsupportedMediaType: as `read_manifest`.
+        Overloaded: other requests use the memory for too long.
     """
-    documents = await _documents(request)
-    if len(documents) > 1:
-        return lists.checked(documents)
-    document = _require_object(documents[0])
-    return lists.items_of(document) if lists.is_list(document) else document
-
-
-async def _documents(request: Request) -> Sequence[JsonValue]:
     media_type = _media_type(request, _MANIFEST_TYPES)
-    body = await request.body()
-    if media_type == JSON:
-        if _is_yaml_mapping(body):
-            raise _yaml_as_json()
-        return (await _decoded_json(body),)
-    # An alias (*) of an anchor (&) can expand a short body to many values.
-    repeated = DEFAULT_LIMITS.max_repeated if b"&" in body and b"*" in body else 0
-    await _room_for_values(len(body) + repeated)
-    is_short = len(body) + repeated <= _SHORT_YAML
-    return decode_yaml(body) if is_short else await offloaded(decode_yaml, body)
+    content = await request.body()
+    repeated = DEFAULT_LIMITS.max_repeated if media_type != JSON and _may_repeat(content) else 0
+    await _room_for_values(len(content) + repeated)
+    return ManifestBody(media_type, content)
+
+
+def _may_repeat(yaml: bytes) -> bool:
+    """Return whether a body may have an alias (*) of an anchor (&), which can expand it to many values."""
+    return b"&" in yaml and b"*" in yaml
 
 
 async def read_json(request: Request) -> JsonValue:
     """Decode the body as JSON, without regard to its Content-Type. Raises MalformedDocument."""
-    return await _decoded_json(await request.body())
+    body = await request.body()
+    await _room_for_values(len(body))
+    return await _decoded_json(body)
 
 
 async def _decoded_json(body: bytes) -> JsonValue:
-    await _room_for_values(len(body))
     return decode_json(body) if len(body) <= _SHORT_JSON else await offloaded(decode_json, body)
 
 
@@ -128,7 +152,7 @@ async def read_options(request: Request, model: type[_Model]) -> _Model:
         _media_type(request, (JSON,))
     if not body:
         return model()
-    return await validated(_require_object(await _decoded_json(body)), model)
+    return await validated(_require_object(await read_json(request)), model)
 
 
 async def validated(body: dict[str, Any], model: type[_Model]) -> _Model:

@@ -85,7 +85,7 @@ class Caller:
         await self.services.namespace_check.require(namespace, keys)
 
     def turn_to_submit(self) -> AbstractAsyncContextManager[None]:
-        """Return a context that waits until it is the turn of this token to submit an object.
+        """Return a context that waits until it is the turn of this token to submit an object, or to try to.
 
         Enter it when the body has been read, so that a slow client keeps no turn.
 

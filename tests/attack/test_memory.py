@@ -217,6 +217,13 @@ YAML: Final = "Content-Type: application/yaml"
 _ALIASES: Final = "a: &a [" + "[]," * 300 + "]\nb: &b [" + "*a," * 300 + "]\nkind: List\nitems: []\n"
 
 
+def short_job() -> dict[str, Any]:
+    """Return a job whose manifest is as large as a body may be that does not count, with as many values as possible."""
+    job: dict[str, Any] = manifest("short")
+    job["spec"]["replicaSpecs"][0]["template"]["spec"]["containers"][0]["args"] = ["x"] * 2500
+    return job
+
+
 async def write(victim: Victim, stack: AsyncExitStack, data: bytes) -> int:
     """Send a request, and return the status without a read of the rest of the answer."""
     client = await stack.enter_async_context(await Connection.open(victim.address, receive_buffer=4096))
@@ -250,6 +257,11 @@ WRITES: Final[dict[str, tuple[int, int, Callable[[int], bytes]]]] = {
         48,
         202,
         lambda _: request("PUT", jobs_path("team", "large"), JSON, body=renamed(large_job(), "large")),
+    ),
+    "short dry runs": (
+        600,
+        200,
+        lambda number: request("POST", jobs_path() + "/dry-run", JSON, body=renamed(short_job(), f"dry-{number}")),
     ),
     "aliases": (CLIENTS, 422, lambda _: request("POST", jobs_path() + "/dry-run", YAML, body=_ALIASES.encode())),
 }

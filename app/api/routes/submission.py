@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.api.bodies import JSON, Submission, read_submission
+from app.api.bodies import JSON, Submission, receive_manifests
 from app.api.conditional import whole_tag
 from app.api.dependencies import Caller, CallerDep
 from app.api.errors import problem_of
@@ -88,7 +88,14 @@ async def _dry_run(resource: Resource, caller: Caller, namespace: str, mode: Dry
     `as_list` makes one result a list, too.
     """
     await caller.require_dry_run(namespace)
-    submitted = await read_submission(caller.request)
+    received = await receive_manifests(caller.request)
+    async with caller.turn_to_submit():
+        return await _prepared(resource, caller, namespace, mode, await received.submission(), as_list=as_list)
+
+
+async def _prepared(
+    resource: Resource, caller: Caller, namespace: str, mode: DryRunMode, submitted: Submission, *, as_list: bool
+) -> Response:
     submitter, services = resource.submitter(caller.services), caller.services
     prepared: Sequence[Any]
     if isinstance(submitted, dict):
@@ -107,9 +114,9 @@ async def _dry_run(resource: Resource, caller: Caller, namespace: str, mode: Dry
 async def submit(resource: Resource, caller: Caller, namespace: str, idempotency_key: str | None) -> Response:
     """Store the objects of the request and answer once they are durable."""
     await caller.require_submit(namespace, key_places(caller, idempotency_key))
-    submitted = await read_submission(caller.request)
+    received = await receive_manifests(caller.request)
     async with caller.turn_to_submit():
-        return await _store(resource, caller, namespace, submitted, idempotency_key)
+        return await _store(resource, caller, namespace, await received.submission(), idempotency_key)
 
 
 async def _store(
@@ -188,7 +195,7 @@ def _add_batch(router: APIRouter, resource: Resource) -> None:
         begin with `/items/<index>`. A repeated request with the same Idempotency-Key repeats the whole answer.
         """
         caller.require(Verb.SUBMIT, namespace)
-        submitted = await read_submission(request)
+        submitted = await (await receive_manifests(request)).submission()
         documents = [submitted] if isinstance(submitted, dict) else submitted
         if atomic:
             return await _submit_atomically(resource, caller, namespace, documents, idempotency_key)
