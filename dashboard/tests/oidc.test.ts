@@ -1,8 +1,16 @@
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ApiError } from "../src/api/problems";
 import { Session } from "../src/api/session";
 import type { Oidc } from "../src/api/types";
-import { authorizationUrl, base64Url, callbackOf, challengeOf, redirectUriOf } from "../src/session/oidc";
+import {
+  authorizationUrl,
+  base64Url,
+  callbackOf,
+  challengeOf,
+  exchanged,
+  redirectUriOf,
+  renewalOf,
+} from "../src/session/oidc";
 import { renewing } from "../src/session/renewing";
 
 const OIDC: Oidc = {
@@ -150,5 +158,22 @@ describe("renewal", () => {
     session.signIn("old", { refreshToken: "r1", expiresAt: NOW });
     await renew();
     expect([session.token, session.renewal, kept.length]).toEqual([null, null, 0]);
+  });
+});
+
+describe("the end of a token", () => {
+  afterEach(() => {
+    vi.unstubAllGlobals();
+    vi.useRealTimers();
+  });
+
+  it.each([-3, 0, 3])("is that of a clock which is wrong by %i h", async (hours) => {
+    const now = Date.parse("2026-01-31T12:00:00Z");
+    vi.useFakeTimers({ now: now + hours * 3_600_000 });
+    const answer = { token: "t", refreshToken: "r", expiresAt: "2026-01-31T13:00:00Z" };
+    const headers = { Date: new Date(now).toUTCString() };
+    vi.stubGlobal("fetch", () => Promise.resolve(new Response(JSON.stringify(answer), { headers })));
+    const found = renewalOf(await exchanged("https://gw.example/", { refreshToken: "r" }));
+    expect(found).toEqual({ refreshToken: "r", expiresAt: Date.now() + 3_600_000 });
   });
 });

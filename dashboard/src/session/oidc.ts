@@ -8,6 +8,7 @@
  */
 import { errorOf, noAnswer } from "../api/problems";
 import type { Renewal } from "../api/session";
+import { contactOf } from "../api/transport";
 import type { Oidc, OidcToken, OidcTokenRequest } from "../api/types";
 
 const KEY = "jobgate.sign-in";
@@ -125,7 +126,10 @@ export async function exchanged(base: string, body: OidcTokenRequest): Promise<O
     throw noAnswer(cause);
   }
   if (!response.ok) throw await errorOf(response);
-  return (await response.json()) as OidcToken;
+  const answer = (await response.json()) as OidcToken;
+  // By the clock of this browser, which may be wrong.
+  const offset = contactOf(response, Date.now()).clockOffset ?? 0;
+  return { ...answer, expiresAt: new Date(Date.parse(answer.expiresAt) - offset).toISOString() };
 }
 
 export function renewalOf(answer: OidcToken): Renewal | null {
