@@ -202,6 +202,7 @@ def test_ctrl_c_before_the_command_runs_ends_it_without_a_traceback(tmp_path: Pa
     """The modules of a command need a moment, in which a user may press Ctrl-C."""
     (tmp_path / "sitecustomize.py").write_text(
         "import os, signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background inherit SIG_IGN\n"
         "class Interrupt:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
         "        if name == 'jobgate.cli.commands':\n"
