@@ -115,4 +115,7 @@ async def begin(client: Client) -> None:
     await client.submit(annotated(generic_job("runs", task("worker", FOREVER)), active_deadline_seconds="1800"))
     await client.until("runs", "Running")
     await client.submit(generic_job("crashes", task("worker", "exit 1", policy="OnFailure", limit=RESTARTS)))
-    await client.until("crashes", "Restarting")
+    # Not the phase Restarting: a job of which no replica was ever seen running is Creating after its first failure.
+    await until(
+        lambda: client.status("crashes"), lambda status: status["firstFailure"], what="the first crash", within=PATIENCE
+    )

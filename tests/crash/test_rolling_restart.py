@@ -28,7 +28,7 @@ PATIENCE = 120.0
 RATE = 200  # requests per second, beside the long polls and the stream
 LONG_POLLS = 20
 # Each process must be seen as not ready before it stops accepting: several health checks, also on a busy machine.
-API = {"JOBGATE_ROLE": "api", "JOBGATE_DRAIN_SECONDS": "2"}
+API = {"JOBGATE_ROLE": "api", "JOBGATE_DRAIN_SECONDS": "5"}
 CHECK_EVERY = 0.2
 
 

@@ -266,7 +266,7 @@ async def test_a_job_that_cannot_be_understood_does_not_stop_the_others(stage: S
 
 async def test_old_runs_go_and_those_that_changed_something_later(stage: Stage) -> None:
     decision = ScalingDecision(
-        uid="u",
+        uid=str(UUID(int=1)),
         namespace="team-a",
         name="n",
         task="worker",
