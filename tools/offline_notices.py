@@ -45,6 +45,8 @@ _INSTALL: Final = ("install", "--ignore-scripts", "--no-audit", "--no-fund", "--
 # Where two of these packages state their licence, which their package.json files do not.
 _LICENCES: Final = {"decko": "MIT", "format": "MIT", "stickyfill": "MIT"}
 _TITLE: Final = re.compile(r"\A\W*(the )?(mit|isc|bsd)[^\n]*licen[cs]e[^\n]*\n", re.IGNORECASE)
+# An origin in one of the texts, without the address of a host that also serves packages.
+_FORGE: Final = re.compile(r"https://codeberg[.]\w+/([\w/-]+)")
 _HEAD: Final = """\
 The pages that show the API with Swagger UI or ReDoc contain code of the packages below. The package fastapi_offline, of
 which jobgate serves the files of Swagger UI, has these files with the following SHA-256 checksums:
@@ -90,6 +92,7 @@ def render(modules: Path, names: set[str], checksums: str) -> str:
         lines = _text(package, modules).strip().splitlines()
         rights = [line.strip() for line in lines if re.match(r"\W*(copyright (\(c\)|©|\d)|\(c\))", line, re.IGNORECASE)]
         body = "\n".join(line for line in lines if line.strip() not in rights).strip()
+        body = _FORGE.sub(r"\1 at Codeberg", body)
         key = " ".join(re.findall(r"\w+", _TITLE.sub("", body).lower()))
         texts.setdefault(key, body)
         titles.setdefault(key, []).append("\n    ".join([package.title, *rights]))

@@ -173,7 +173,7 @@ class ReplicaFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureSummary:
-    """The failures that ended a job: `first` lists at most five, `failed` and `disrupted` count all by outcome.
+    """The failures that ended a job: `first` has at most five of them; `failed` and `disrupted` are the counts of all.
 
     The reconcile that ends the job computes it, and it never changes. A replica that fails later, while the pods of the
     job are being stopped, did not cause the end.

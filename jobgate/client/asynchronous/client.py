@@ -81,7 +81,7 @@ class AsyncClient:
         return (await self.send(Call(method="GET", path=f"{API}/kinds", answer=Page[Kind]))).items
 
     async def whoami(self) -> Caller:
-        """Return who the gateway takes the caller for."""
+        """Return the identity and the roles of the credential that this client sends."""
         return await self.send(Call(method="GET", path=f"{API}/whoami", answer=Caller))
 
     async def version(self) -> str:

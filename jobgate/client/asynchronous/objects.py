@@ -285,7 +285,7 @@ class AsyncJobs(AsyncResource[Job, JobStatus, JobSummary, DryRun]):
         return [replica async for replica in self._rows(call)]
 
     async def scale_records(self, ref: Ref, *, namespace: str | None = None) -> Sequence[ScaleRecord]:
-        """Return the requests for another size, with their outcomes."""
+        """Return the requests for another number of replicas, with their outcomes."""
         return [record async for record in self._rows(self._jobs.scale_records(ref, namespace, None))]
 
     async def scale(

@@ -84,7 +84,7 @@ class Client:
         return (self.send(Call(method="GET", path=f"{API}/kinds", answer=Page[Kind]))).items
 
     def whoami(self) -> Caller:
-        """Return who the gateway takes the caller for."""
+        """Return the identity and the roles of the credential that this client sends."""
         return self.send(Call(method="GET", path=f"{API}/whoami", answer=Caller))
 
     def version(self) -> str:

@@ -287,7 +287,7 @@ class Jobs(Resource[Job, JobStatus, JobSummary, DryRun]):
         return [replica for replica in self._rows(call)]
 
     def scale_records(self, ref: Ref, *, namespace: str | None = None) -> Sequence[ScaleRecord]:
-        """Return the requests for another size, with their outcomes."""
+        """Return the requests for another number of replicas, with their outcomes."""
         return [record for record in self._rows(self._jobs.scale_records(ref, namespace, None))]
 
     def scale(

@@ -1,4 +1,4 @@
-"""The inputs and decisions of the reconcile."""
+"""The inputs and the decisions of the controller that reconciles SampleSets and SampleJobs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
