@@ -1,6 +1,7 @@
 """Views and dialogs stay while a user types, clicks and goes offline. A part that cannot be loaded says so."""
 
 import re
+import secrets
 from collections.abc import AsyncIterator
 from typing import Any
 from uuid import uuid4
@@ -209,7 +210,7 @@ async def test_an_answer_that_a_view_cannot_show_leaves_the_rest(
     tab: Tab, user: User, running: str, answer: object
 ) -> None:
     """A proxy may answer anything. A view that throws does not take the page with it."""
-    sample_set = await create_set(user, f"hollow-{len(str(answer))}")
+    sample_set = await create_set(user, f"hollow-{secrets.token_hex(3)}")
     views = ("jobs", *VIEWS, *(f"jobs/{running}{each}" for each in TABS), f"data/{sample_set['uid']}", "data?show=jobs")
     for view in views:
         await tab.page.route("**/api/v1/**", lambda route: route.fulfill(json=answer))
