@@ -140,7 +140,7 @@ async def caller(request: Request) -> Caller:
     note_actor(principal.actor.name, principal.actor.id)
     identify(principal.id)
     # After the authentication, so that an unauthenticated client does not learn the parameters of a route.
-    refuse_unknown_query(request)
+    await refuse_unknown_query(request)
     return Caller(request, api, principal)
 
 

@@ -23,7 +23,7 @@ _ME: Final = "me"
 _TEXT: Final[dict[str, Any]] = {"min_length": 1, "max_length": 253, "pattern": NO_NUL}
 
 
-def _common_filters(  # noqa: PLR0913 - one argument for each query parameter
+async def _common_filters(  # noqa: PLR0913 - one argument for each query parameter
     caller: CallerDep,
     *,
     kind: Annotated[
@@ -89,7 +89,7 @@ def set_filter(resource: Resource) -> Any:
     return _set_filter if resource.is_about_set else _no_set_filter
 
 
-def _set_filter(
+async def _set_filter(
     set_name: Annotated[
         str | None,
         Query(alias="set", description="Only objects that concern the SampleSet of this name.", **_TEXT),
@@ -98,7 +98,7 @@ def _set_filter(
     return set_name
 
 
-def _no_set_filter() -> None:
+async def _no_set_filter() -> None:
     """Stand in for `_set_filter` in resources that concern no SampleSet, so that `set` is an unknown parameter."""
 
 
@@ -107,7 +107,7 @@ def still_running_filter(resource: Resource) -> Any:
     return _still_running_filter if resource.has_replicas else _no_still_running_filter
 
 
-def _still_running_filter(
+async def _still_running_filter(
     *,
     still_running: Annotated[
         bool, Query(alias="stillRunning", description="Only jobs that have ended, and of which replicas still run.")
@@ -116,7 +116,7 @@ def _still_running_filter(
     return still_running
 
 
-def _no_still_running_filter() -> bool:
+async def _no_still_running_filter() -> bool:
     """Stand in for `_still_running_filter` in resources without replicas, so that the parameter is unknown."""
     return False
 
@@ -124,7 +124,7 @@ def _no_still_running_filter() -> bool:
 def phase_filter(resource: Resource) -> Any:
     """Return the dependency for the query parameter `phase`, whose values are the phases of the resource."""
 
-    def phases(phase: Any = None) -> Sequence[str]:
+    async def phases(phase: Any = None) -> Sequence[str]:
         return phase or ()
 
     query = Query(description="Only objects in one of these phases.")
@@ -135,7 +135,7 @@ def phase_filter(resource: Resource) -> Any:
 def filters(resource: Resource) -> Any:
     """Return the dependency for the filter of a request, without its namespaces. It raises InvalidParameter."""
 
-    def all_filters(
+    async def all_filters(
         common: CommonFilters,
         phases: Annotated[Sequence[str], Depends(phase_filter(resource))],
         set_name: Annotated[str | None, Depends(set_filter(resource))],

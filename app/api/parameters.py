@@ -104,7 +104,7 @@ class PollOptions:
     wait: int
 
 
-def _poll_options(
+async def _poll_options(
     request: Request,
     if_none_match: Annotated[
         str | None,
@@ -147,7 +147,7 @@ def _query_fields(dependant: Dependant) -> Iterator[ModelField]:
         yield from _query_fields(inner)
 
 
-def refuse_unknown_query(request: Request) -> None:
+async def refuse_unknown_query(request: Request) -> None:
     """Refuse query parameters that the route does not have, because a misspelt filter would show everything.
 
     Raises:

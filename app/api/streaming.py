@@ -65,7 +65,7 @@ _T = TypeVar("_T")
 StateReader: TypeAlias = Callable[[Services], Awaitable[ObjectState | None]]
 
 
-def _last_event_id(
+async def _last_event_id(
     header: Annotated[
         str | None,
         Header(alias="Last-Event-ID", max_length=64, description="Id of an event. The stream continues after it."),

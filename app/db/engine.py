@@ -17,6 +17,8 @@ from typing_extensions import override
 from app.db import metrics
 from app.db.errors import translated
 from app.db.settings import DatabaseTimeouts
+from app.fairness.fair_slots import FairSlots
+from app.fairness.share import caller
 from app.instruments import exposed
 
 log = structlog.get_logger(__name__)
@@ -30,6 +32,8 @@ _JSONB_VERSION = b"\x01"
 # Seconds. A server that is alive answers a roll-back, a CancelRequest or the end of a session within milliseconds.
 _RELEASE_SECONDS = 1.0
 _CLOSE_SECONDS = 2.0
+# Every caller that waits is a request or a task of this process, and the limits of these are lower.
+_MAX_WAITING = 1_000_000
 
 
 def driver_url(url: str) -> str:
@@ -73,7 +77,7 @@ class Database:
     def __init__(self, pool: Any, name: str, url: str, timeouts: DatabaseTimeouts) -> None:
         self._pool = pool
         self._timeouts = timeouts
-        self._waiting = 0
+        self._slots = FairSlots(pool.get_max_size(), _MAX_WAITING)
         self.url = url
         self._exposed = ExitStack()
         self._exposed.enter_context(
@@ -82,7 +86,7 @@ class Database:
                     metrics.POOL_LIMIT: lambda: {(name,): pool.get_max_size()},
                     metrics.POOL_OPEN: lambda: {(name,): pool.get_size()},
                     metrics.POOL_IN_USE: lambda: {(name,): self.connections_in_use},
-                    metrics.POOL_WAITING: lambda: {(name,): self._waiting},
+                    metrics.POOL_WAITING: lambda: {(name,): self._slots.waiting},
                 }
             )
         )
@@ -146,19 +150,27 @@ class Database:
         """
         # Around the caller's block too, so that the errors of its statements are translated.
         with translated():
-            self._waiting += 1
-            try:
+            async with self._slot():
+                # This waits only for a connection that is new or is being returned.
                 connection = await self._pool.acquire(timeout=self._timeouts.acquire)
-            finally:
-                self._waiting -= 1
-            try:
-                yield connection
-            except TimeoutError:
-                # The server does not answer on this connection. The idle ones go to the same server: replace them too.
-                await self._pool.expire_connections()
-                raise
-            finally:
-                await self._give_back(connection)
+                try:
+                    yield connection
+                except TimeoutError:
+                    # The server does not answer on this connection. The idle ones go to the same server: replace them.
+                    await self._pool.expire_connections()
+                    raise
+                finally:
+                    await self._give_back(connection)
+
+    @asynccontextmanager
+    async def _slot(self) -> AsyncIterator[None]:
+        """Run the block when a connection is free. Callers take turns: one with many requests does not delay others."""
+        async with asyncio.timeout(self._timeouts.acquire):
+            await self._slots.take(caller())
+        try:
+            yield
+        finally:
+            self._slots.give_back()
 
     @asynccontextmanager
     async def begin(self, start: str = "BEGIN") -> AsyncIterator[Connection]:

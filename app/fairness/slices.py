@@ -4,9 +4,10 @@
                      └▶ it waits ─▶ everything else that was ready has run ─▶ its turn comes ─▶ it runs
 
 An event loop runs everything that is ready in one iteration. If the iteration is long, everything else waits for its
-end, at each of its own steps: a poll has about ten. So slices that wait begin after an iteration in which nothing else
-was ready, and only one of them while slices are long. A request that has begun therefore waits for a slice of another
-caller when it begins and when it waits for the database, and not at each of its steps.
+end, at each of its own steps: a poll has about ten. So slices begin in rounds. A round is over after an iteration in
+which nothing else was ready, and one slice begins in each round while rounds are long. A request that has begun
+therefore waits for a slice of another caller when it begins and when it waits for the database, and not at each of its
+steps.
 """
 
 import asyncio
@@ -16,13 +17,13 @@ from typing import Final
 
 from app.fairness.fair_queue import FairQueue
 
-LONG_ITERATION: Final = 0.0005
-"""Seconds. A request waits for the rest of an iteration several times."""
+LONG_ROUND: Final = 0.0005
+"""Seconds. A request waits for the rest of a round several times."""
 # Seconds of an iteration in which nothing else was ready. It takes about 5 microseconds, a step of a request above 20.
 _QUIET_ITERATION: Final = 0.00002
-# Iterations after which a slice begins although the loop is never quiet, because other work has no slices.
-_MOST_BUSY: Final = 16
-# Slices that begin in one iteration while iterations are short.
+# Seconds after which a round is over although the loop is not quiet: work that has begun takes long, or never ends.
+_LONGEST_ROUND: Final = 0.001
+# Slices that begin in one round while rounds are short.
 _MOST: Final = 64
 # Every waiting slice belongs to an open connection or to a reader of a log, and the limits of both are lower.
 _MOST_WAITING: Final = 1_000_000
@@ -33,10 +34,10 @@ class Slices:
 
     def __init__(self) -> None:
         self._waiting: FairQueue[Hashable, asyncio.Future[None]] = FairQueue(_MOST_WAITING)
-        self._allowed = self._left = _MOST  # slices that may begin in this iteration: in all, and still
-        self._busy = 0  # iterations since the last one in which slices ran
+        self._allowed = self._left = _MOST  # slices that may begin in this round: in all, and still
+        self._is_continued = False  # this iteration is in the same round as the one before
         self._is_counting = False  # the end of this iteration is scheduled
-        self._began = 0.0
+        self._began = self._round_began = 0.0  # this iteration, and this round
 
     async def next(self, key: Hashable) -> None:
         """Return when a slice of this caller may begin. It should take less than a millisecond, or take another."""
@@ -59,20 +60,20 @@ class Slices:
     def _count(self) -> None:
         if not self._is_counting:
             self._is_counting, self._began = True, time.perf_counter()
+            if not self._is_continued:
+                self._round_began = self._began
             asyncio.get_running_loop().call_soon(self._end_iteration)
 
     def _end_iteration(self) -> None:
-        """Adapt the number of slices to the duration of the iteration, and begin those of the next one."""
+        """Begin the slices of the next round, unless what was ready in this iteration can continue in the next one."""
         self._is_counting = False
-        seconds = time.perf_counter() - self._began
-        if not self._busy:  # slices ran in it
-            self._allowed = 1 if seconds > LONG_ITERATION else min(2 * self._allowed, _MOST)
-        if self._waiting and self._is_busy(seconds):
-            self._busy += 1
-            self._left = 0
+        now = time.perf_counter()
+        if self._waiting and self._is_busy(now):
+            self._is_continued, self._left = True, 0
             self._count()
             return
-        self._busy, self._left = 0, self._allowed
+        self._allowed = self._adapted(now - self._round_began)
+        self._is_continued, self._left = False, self._allowed
         while self._left and self._waiting:
             following = self._waiting.pop()
             if not following.done():  # else it was cancelled a moment ago
@@ -81,6 +82,13 @@ class Slices:
         if self._waiting:
             self._count()
 
-    def _is_busy(self, seconds: float) -> bool:
-        """Return whether other work was ready in the iteration, which may continue in the next one."""
-        return seconds > _QUIET_ITERATION and self._busy < _MOST_BUSY
+    def _adapted(self, seconds: float) -> int:
+        """Return how many slices may begin in the next round, after one that took this time."""
+        if seconds > LONG_ROUND:
+            return 1
+        # A round in which fewer began than were allowed does not show that so many are short.
+        return min(2 * self._allowed, _MOST) if self._waiting else self._allowed
+
+    def _is_busy(self, now: float) -> bool:
+        """Return whether other work was ready in the iteration, which may continue in the next one of the round."""
+        return now - self._began > _QUIET_ITERATION and now - self._round_began < _LONGEST_ROUND

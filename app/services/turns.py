@@ -15,7 +15,7 @@ from typing import Final
 
 from app.domain.errors import Unavailable
 from app.fairness.answer_memory import NoRoomError
-from app.fairness.fair_queue import FairQueue
+from app.fairness.fair_slots import FairSlots, NoPlaceError
 from app.fairness.share import hold
 from app.services import metrics
 
@@ -50,16 +50,15 @@ class Turns:
 
     def __init__(self, work: str, *, at_once: int, max_waiting: int, max_seconds: float | None = None) -> None:
         self._work = work
-        self._free = at_once
         self._max_seconds = max_seconds
-        self._waiting: FairQueue[Hashable, asyncio.Future[None]] = FairQueue(max_waiting)
-        self._gauge = metrics.WAITING.labels(work)
+        self._slots = FairSlots(at_once, max_waiting)
         self._refused = metrics.OVERLOAD_REFUSALS.labels(work)
+        metrics.WAITING.labels(work).set_function(lambda: self.waiting)
 
     @property
     def waiting(self) -> int:
         """The number of requests that wait."""
-        return len(self._waiting)
+        return self._slots.waiting
 
     @asynccontextmanager
     async def turn(self, token: Hashable) -> AsyncIterator[None]:
@@ -68,50 +67,15 @@ class Turns:
         Raises:
             Overloaded: too many requests wait, or this one has waited for too long. The block did not start.
         """
-        if self._free:
-            self._free -= 1
-        else:
-            await self._wait(token)
+        try:
+            async with asyncio.timeout(self._max_seconds):
+                await self._slots.take(token)
+        except (NoPlaceError, TimeoutError):
+            raise self._overloaded() from None
         try:
             yield
         finally:
-            self._pass_on()
-
-    async def _wait(self, token: Hashable) -> None:
-        own = asyncio.get_running_loop().create_future()
-        dropped = self._waiting.push(token, own)
-        self._gauge.set(len(self._waiting))
-        if dropped is own:
-            raise self._overloaded()
-        if dropped is not None and not dropped.done():
-            dropped.set_exception(self._overloaded())
-        try:
-            async with asyncio.timeout(self._max_seconds):
-                await own
-        except TimeoutError:
-            self._leave(token, own)
-            raise self._overloaded() from None
-        except asyncio.CancelledError:
-            self._leave(token, own)
-            raise
-
-    def _leave(self, token: Hashable, own: asyncio.Future[None]) -> None:
-        """Remove a request that waits no longer."""
-        if not self._waiting.remove(token, own) and not own.cancelled() and own.exception() is None:
-            self._pass_on()  # its turn came at the same time
-        self._gauge.set(len(self._waiting))
-
-    def _pass_on(self) -> None:
-        """Give the turn of a request that has ended to the next one."""
-        while self._waiting:
-            following = self._waiting.pop()
-            # A request that was cancelled a moment ago is still in the queue.
-            if not following.done():
-                following.set_result(None)
-                break
-        else:
-            self._free += 1
-        self._gauge.set(len(self._waiting))
+            self._slots.give_back()
 
     def _overloaded(self) -> Overloaded:
         self._refused.inc()

@@ -13,7 +13,9 @@ from app.db.jobs.rows import STORED_JOBS
 from app.db.leases import Lease
 from app.db.settings import DatabaseTimeouts
 from app.embedded_postgres.server import EmbeddedPostgres
+from app.fairness.share import CURRENT, FairShares
 from tests.db.factories import NOW, new_job, submitted
+from tests.fairness.test_answer_memory import Client
 from tests.support.metrics import value
 from tests.support.waiting import until
 
@@ -42,6 +44,23 @@ async def test_every_connection_has_its_timeouts(database_url: str) -> None:
                     for name in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "timezone")
                 ]
                 assert shown == ["200ms", "100ms", "200ms", "UTC"]
+    await db.close()
+
+
+async def test_a_caller_with_many_reads_does_not_delay_another(database_url: str) -> None:
+    db = await Database.open(database_url, pool_size=1)
+    shares, order = FairShares(), list[str]()
+
+    async def read(address: str) -> None:
+        CURRENT.set(shares.share(address, None, Client()))
+        async with db.read() as connection:
+            order.append(address)
+            await connection.execute("SELECT 1")
+
+    async with asyncio.TaskGroup() as group:
+        for address in ["many"] * 20 + ["one"]:
+            group.create_task(read(address))
+    assert order.index("one") == 2
     await db.close()
 
 

@@ -18,6 +18,7 @@ from app.api.routes.reading import read_route
 from app.api.shared_polls import Poll, Snapshot
 from app.db.facets import Facets
 from app.domain.listing import Criteria
+from app.fairness.share import next_slice
 from app.services.positions import Interest
 
 
@@ -47,7 +48,9 @@ def router_of(resource: Resource) -> APIRouter:
 
 async def _counts(resource: Resource, caller: Caller, where: Criteria, options: PollOptions) -> Response:
     async def read() -> Snapshot:
-        body = _body(resource, await resource.reading(caller.services).facets(where), where)
+        facets = await resource.reading(caller.services).facets(where)
+        await next_slice()
+        body = _body(resource, facets, where)
 
         async def render() -> bytes:
             return body

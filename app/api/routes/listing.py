@@ -52,7 +52,7 @@ class _PageQuery:
     token: str | None
 
 
-def _page_query(
+async def _page_query(
     view: Annotated[
         ListView,
         Query(description="`summary`: the objects without manifest, conditions and native status, about 1 kB each."),
@@ -67,7 +67,7 @@ def _list_query(resource: Resource) -> Any:
     """Return the dependency for all query parameters of a list except `namespace`. It raises InvalidParameter."""
 
     # The order of these arguments is that of the parameters in generated clients.
-    def list_query(
+    async def list_query(
         common: CommonFilters,
         page: Annotated[_PageQuery, Depends(_page_query)],
         phases: Annotated[Sequence[str], Depends(phase_filter(resource))],

@@ -92,7 +92,7 @@ class _LogQuery:
         return None if self.since_seconds is None else now - timedelta(seconds=self.since_seconds)
 
 
-def _log_query(  # noqa: PLR0913 - one argument for each query parameter
+async def _log_query(  # noqa: PLR0913 - one argument for each query parameter
     *,
     task: Annotated[
         str | None,

@@ -1,0 +1,62 @@
+"""A bounded number of slots, for example connections. Callers that wait for one take turns, each with its oldest wait.
+
+A caller that ends gives its slot to the next one.
+"""
+
+import asyncio
+from collections.abc import Hashable
+
+from app.fairness.fair_queue import FairQueue
+
+
+class NoPlaceError(Exception):
+    """Too many callers wait for a slot. This one has none."""
+
+
+class FairSlots:
+    """`count` slots, for which at most `max_waiting` callers wait.
+
+    If more arrive, the newest wait of a key with the most waits ends with NoPlaceError.
+    """
+
+    def __init__(self, count: int, max_waiting: int) -> None:
+        self._free = count
+        self._waiting: FairQueue[Hashable, asyncio.Future[None]] = FairQueue(max_waiting)
+
+    @property
+    def waiting(self) -> int:
+        """The number of callers that wait."""
+        return len(self._waiting)
+
+    async def take(self, key: Hashable) -> None:
+        """Return when the caller with this key has a slot, which it must give back.
+
+        Raises:
+            NoPlaceError: too many callers wait.
+        """
+        if self._free:
+            self._free -= 1
+            return
+        own = asyncio.get_running_loop().create_future()
+        dropped = self._waiting.push(key, own)
+        if dropped is own:
+            raise NoPlaceError
+        if dropped is not None and not dropped.done():
+            dropped.set_exception(NoPlaceError())
+        try:
+            await own
+        except asyncio.CancelledError:
+            # Its turn may have come at the same time.
+            if not self._waiting.remove(key, own) and not own.cancelled() and own.exception() is None:
+                self.give_back()
+            raise
+
+    def give_back(self) -> None:
+        """Give the slot of a caller that has ended to the next one."""
+        while self._waiting:
+            following = self._waiting.pop()
+            # A wait that was cancelled a moment ago is still in the queue.
+            if not following.done():
+                following.set_result(None)
+                return
+        self._free += 1
