@@ -25,7 +25,6 @@ from app.api.middleware import BodyLimit, RequestIds
 from app.api.openapi import DocumentedApp, tags
 from app.api.plain_polls import PlainPolls
 from app.api.podless import PodlessResource
-from app.api.render_cache import RenderCache
 from app.api.request_telemetry import RequestTelemetry
 from app.api.resources import Resource
 from app.api.routes import (
@@ -139,7 +138,7 @@ def create_app(
     if services is not None:
         app.state.api = Api(
             services=services,
-            job_views=JobViewCache(services, RenderCache()),
+            job_views=JobViewCache(services),
             broadcast=Broadcast(services),
             polls=SharedPolls(services.watcher, services.clock),
         )

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 from pydantic import BaseModel
 
-from app.api.render_cache import RenderCache
 from app.api.responses import json_bytes
+from app.base.caches import ENTRY_BYTES, BoundedCache
 from app.db.feed.entries import FeedEvent
 from app.services.gateway import Services
 from app.services.positions import Interest, Position
@@ -75,8 +75,9 @@ class Broadcast:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._rendered: RenderCache[_Rendered] = RenderCache(_RENDERED_BYTES)
-        self._joined: RenderCache[Batch] = RenderCache(_JOINED_BYTES)
+        # Events by epoch and sequence number.
+        self._rendered: BoundedCache[tuple[int, int], _Rendered] = BoundedCache(_RENDERED_BYTES)
+        self._joined: BoundedCache[tuple[Interest, Position], Batch] = BoundedCache(_JOINED_BYTES)
         # Separate locks, so that streams which read old events from PostgreSQL do not delay the others.
         self._recent = asyncio.Lock()
         self._old = asyncio.Lock()
@@ -115,7 +116,7 @@ class Broadcast:
 
     def _keep(self, position: Position, interest: Interest, batch: Batch) -> Batch:
         if batch.upto != position:
-            self._joined.put((interest, position), batch)
+            self._joined.put((interest, position), batch, len(batch.body) + ENTRY_BYTES)
         return batch
 
     async def _render(self, events: Sequence[FeedEvent], epoch: int, load: EventLoader) -> list[_Rendered]:
@@ -130,7 +131,7 @@ class Broadcast:
                 piece = event_bytes(one.name, Position(epoch=epoch, seq=event.seq), json_bytes(one.data))
                 entry = _Rendered(piece, one.is_settled)
             rendered[event.seq] = entry
-            self._rendered.put((epoch, event.seq), entry)
+            self._rendered.put((epoch, event.seq), entry, len(entry.body) + ENTRY_BYTES)
             if number % _RENDERED_AT_ONCE == 0:
                 # No slice: one stream renders for all of them, and they must not wait for the turn of its caller.
                 await asyncio.sleep(0)

@@ -4,7 +4,6 @@ current version (one small statement) ─▶ rendered before? ─▶ the stored 
                                          └ no: read the job and render it
 """
 
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,15 +11,16 @@ from typing import Final
 from uuid import UUID
 
 from app.api.conditional import status_tag, whole_tag
-from app.api.render_cache import RenderCache
 from app.api.rendering import job_bytes, status_view
 from app.api.responses import json_bytes
+from app.base.caches import ENTRY_BYTES, BoundedCache
 from app.db.jobs.rows import JobRow, JobSummary
 from app.offload import is_large, offloaded
 from app.services.gateway import Services
 from app.services.reading import Address, RelatedRows
 from app.services.submitting_jobs import LARGE_JOB
 
+CACHE_BYTES: Final = 64 * 1024 * 1024
 _MAX_SERVED: Final = 100_000
 
 
@@ -49,31 +49,30 @@ class Rendered:
 class JobViewCache:
     """Reads jobs and keeps their rendered views."""
 
-    def __init__(self, services: Services, cache: RenderCache[Rendered]) -> None:
+    def __init__(self, services: Services) -> None:
         self._services = services
-        self._cache = cache
-        # Addresses that were served before; the least recent one first. Only for these is it likely that the rendered
-        # view is cached, so that reading the version first saves a larger read.
-        self._served: OrderedDict[tuple[Representation, Address], None] = OrderedDict()
+        # By representation, uid and version. The bound is in bytes, because jobs differ in size by a factor of 1000.
+        self._rendered: BoundedCache[tuple[Representation, UUID, int], Rendered] = BoundedCache(CACHE_BYTES)
+        # Addresses that were served before. Only for these is it likely that the rendered view is cached, so that
+        # reading the version first saves a larger read.
+        self._served: BoundedCache[tuple[Representation, Address], bool] = BoundedCache(_MAX_SERVED)
 
     async def read(self, address: Address, representation: Representation) -> Rendered:
         """Return the current representation of the job at the address. Raises NotFound."""
         key = (representation, address)
-        if key in self._served:
+        if self._served.get(key):
             current = await self._services.reading.version(address)
-            cached = self._cache.get((representation, current.uid, current.version))
+            cached = self._rendered.get((representation, current.uid, current.version))
             if cached is not None:
                 return cached
             address = Address(uid=current.uid)
         rendered = await self._render(address, representation)
-        self._served[key] = None
-        if len(self._served) > _MAX_SERVED:
-            self._served.popitem(last=False)
+        self._served.put(key, value=True)
         return rendered
 
     def cached(self, row: JobRow) -> Rendered | None:
         """Return the whole view of the row's version if it is cached."""
-        return self._cache.get((Representation.WHOLE, row.uid, row.version))
+        return self._rendered.get((Representation.WHOLE, row.uid, row.version))
 
     async def whole(self, row: JobRow, related: RelatedRows) -> Rendered:
         """Return the whole view of a row and its related. Large jobs are rendered in another thread."""
@@ -103,5 +102,5 @@ class JobViewCache:
 
     def _keep(self, representation: Representation, row: JobSummary, tag: str, body: bytes) -> Rendered:
         rendered = Rendered(row.namespace, row.uid, row.version, tag, lambda: body)
-        self._cache.put((representation, row.uid, row.version), rendered)
+        self._rendered.put((representation, row.uid, row.version), rendered, len(body) + ENTRY_BYTES)
         return rendered

@@ -6,7 +6,6 @@ The key distinguishes all results that can differ: route, filter, page and visib
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from typing import Final
 from typing_extensions import override
 
 from app.api.conditional import unchanged
-from app.api.render_cache import RenderCache
+from app.base.caches import ENTRY_BYTES, BoundedCache
 from app.clock import Clock
 from app.domain.listing import Criteria, Extent, ListItem, concerns
 from app.services.positions import Interest, Position
@@ -75,11 +74,6 @@ class Poll:
     criteria: Criteria | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Body:
-    body: bytes
-
-
 class SharedPoll(Follower):
     """All requests that wait with the same key. The first one that is woken reads for all of them."""
 
@@ -131,7 +125,7 @@ class SharedPoll(Follower):
             return result
         cached = self._polls.bodies.get((self._poll.key, result.tag))
         if cached is not None:
-            return PollResult(result.tag, result.position, cached.body)
+            return PollResult(result.tag, result.position, cached)
         position = self._polls.watcher.position
         snapshot = await self._poll.read()
         return PollResult(snapshot.tag, position, await snapshot.render())
@@ -167,7 +161,7 @@ class SharedPoll(Follower):
         self._extent, self._finished = snapshot.extent, self._started
         self.last = PollResult(snapshot.tag, position, None)
         if body is not None:
-            self._polls.bodies.put((self._poll.key, snapshot.tag), _Body(body))
+            self._polls.bodies.put((self._poll.key, snapshot.tag), body, len(body) + ENTRY_BYTES)
         if is_changed:
             self._polls.watcher.waker.wake(self.waiters)
         self.wake_reader()
@@ -186,9 +180,9 @@ class SharedPolls:
     def __init__(self, watcher: Watcher, clock: Clock) -> None:
         self.watcher = watcher
         self.clock = clock
-        self.bodies: RenderCache[_Body] = RenderCache(_BODY_BYTES)
-        self._polls: dict[Hashable, SharedPoll] = {}
-        self._idle: OrderedDict[Hashable, None] = OrderedDict()
+        self.bodies: BoundedCache[tuple[Hashable, str], bytes] = BoundedCache(_BODY_BYTES)
+        self._waiting: dict[Hashable, SharedPoll] = {}
+        self._idle: BoundedCache[Hashable, SharedPoll] = BoundedCache(_MAX_IDLE, on_drop=watcher.remove_follower)
         self._lists = Turns("long polls of lists", at_once=_LISTS_AT_ONCE, max_waiting=_MAX_WAITING)
         self._objects = Turns("long polls of objects", at_once=_OBJECTS_AT_ONCE, max_waiting=_MAX_WAITING)
 
@@ -208,18 +202,12 @@ class SharedPolls:
             if shared.waiters:
                 shared.wake_reader()  # this request may have been woken to read, and ended before it did
             else:
-                self._keep_idle(poll.key)
+                self._idle.put(poll.key, self._waiting.pop(poll.key))
 
     def _find(self, poll: Poll) -> SharedPoll:
-        self._idle.pop(poll.key, None)
-        shared = self._polls.get(poll.key)
+        shared = self._waiting.get(poll.key) or self._idle.pop(poll.key)
         if shared is None:
-            shared = self._polls[poll.key] = SharedPoll(self, poll)
+            shared = SharedPoll(self, poll)
             self.watcher.add_follower(shared)
+        self._waiting[poll.key] = shared
         return shared
-
-    def _keep_idle(self, key: Hashable) -> None:
-        self._idle[key] = None
-        while len(self._idle) > _MAX_IDLE:
-            oldest, _ = self._idle.popitem(last=False)
-            self.watcher.remove_follower(self._polls.pop(oldest))

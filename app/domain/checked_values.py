@@ -5,29 +5,28 @@ from typing import Final
 
 import msgspec
 
-from app.domain.sized_cache import SizedCache
+from app.base.caches import BoundedCache
 
-_MAX_BYTES: Final = 1024 * 1024  # about four thousand values
-_ENTRY_BYTES: Final = 256  # a digest and its place in the cache
+_MAX_VALUES: Final = 4096  # each takes about 256 bytes: a digest and its place in the cache
 
 
 class CheckedValues:
-    """The digests of the values that passed one check most recently, within a limit of memory.
+    """The digests of the values that passed one check most recently.
 
     The result of the check must depend on these values alone. Only values without an error are remembered: an error has
     a pointer into the document of its request. A digest of 256 bits cannot be forged, so that the check of a security
     policy may rely on it. The class is thread-safe.
     """
 
-    def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
-        self._digests: SizedCache[bytes, bytes] = SizedCache(max_bytes)
+    def __init__(self, max_values: int = _MAX_VALUES) -> None:
+        self._digests: BoundedCache[bytes, bool] = BoundedCache(max_values)
 
     def __contains__(self, digest: bytes | None) -> bool:
-        return digest is not None and self._digests.get(digest) is not None
+        return digest is not None and self._digests.get(digest) is True
 
     def add(self, digest: bytes | None) -> None:
         if digest is not None:
-            self._digests.put(digest, digest, _ENTRY_BYTES)
+            self._digests.put(digest, value=True)
 
 
 def digest_of(value: object) -> bytes | None:

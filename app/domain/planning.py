@@ -13,6 +13,7 @@ from uuid import UUID
 
 import msgspec
 
+from app.base.caches import BoundedCache
 from app.domain.dialects import registry
 from app.domain.dialects.base import Accepted, Given, Limits, Site
 from app.domain.dialects.checked_specs import CheckedSpecs
@@ -28,7 +29,6 @@ from app.domain.pod_template.metadata import container_names
 from app.domain.policy import PodPolicy
 from app.domain.policy.pod_policy import violation
 from app.domain.policy.template import DeclaredTemplate
-from app.domain.sized_cache import SizedCache
 
 # Typed specs take about twelve times as much memory as their JSON, so this bounds them at about 50 MiB.
 _MAX_SPEC_BYTES: Final = 4 * 1024 * 1024
@@ -63,7 +63,9 @@ class Planner:
     site: Site = field(default_factory=Site)
     policy: PodPolicy = field(default_factory=PodPolicy)
     _checked: CheckedSpecs = field(default_factory=CheckedSpecs, init=False)
-    _specs: SizedCache[SpecKey, Accepted[Any]] = field(default_factory=partial(SizedCache, _MAX_SPEC_BYTES), init=False)
+    _specs: BoundedCache[SpecKey, Accepted[Any]] = field(
+        default_factory=partial(BoundedCache, _MAX_SPEC_BYTES), init=False
+    )
 
     def draft(
         self,

@@ -1,11 +1,11 @@
 """The share of one request. Code that works for a request uses it without knowing the request."""
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Hashable
 from contextvars import ContextVar
 from typing import Final
 
+from app.base.caches import BoundedCache
 from app.fairness.answer_memory import AnswerMemory, Client, HeldAnswer
 from app.fairness.slices import Slices
 
@@ -23,18 +23,17 @@ class FairShares:
     def __init__(self) -> None:
         self.slices = Slices()
         self.memory = AnswerMemory()
-        self._known: OrderedDict[int, Hashable] = OrderedDict()  # by the hash of the credential, which is secret
+        # By the hash of the credential, which is secret.
+        self._known: BoundedCache[int, Hashable] = BoundedCache(_MAX_KNOWN)
 
     def share(self, address: str, credential: bytes | None, client: Client) -> "Share":
         """Return the share of a request. `client` is its connection."""
         digest = None if credential is None else hash(credential)
-        return Share(self, self._known.get(digest, address) if digest is not None else address, digest, client)
+        caller = None if digest is None else self._known.get(digest)
+        return Share(self, address if caller is None else caller, digest, client)
 
     def remember(self, digest: int, caller: Hashable) -> None:
-        self._known[digest] = caller
-        self._known.move_to_end(digest)
-        if len(self._known) > _MAX_KNOWN:
-            self._known.popitem(last=False)
+        self._known.put(digest, caller)
 
 
 class Share:

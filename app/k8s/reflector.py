@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, Protocol, Self, TypeVar
 
+from app.base.caches import BoundedCache
 from app.cancellation import rounds
 from app.clock import Clock
 from app.k8s.api import KubeApi, WatchEvent, WatchEventType
@@ -181,7 +182,7 @@ class Reflector(Generic[T]):
         self._page_size = PAGE_SIZE
         self._position = 0
         self._versions: dict[str, int] = {}
-        self._gone: dict[str, int] = {}
+        self._gone: BoundedCache[str, int] = BoundedCache(TOMBSTONES)
         self.synced = asyncio.Event()
         self.last_contact: datetime | None = None
         self.listed_at: datetime | None = None
@@ -228,7 +229,7 @@ class Reflector(Generic[T]):
     def _replace(self, objects: list[T], version: str) -> None:
         self._position = int(version) if version.isdecimal() else 0
         self._versions = {obj.metadata.uid: obj.metadata.version for obj in objects}
-        self._gone.clear()
+        self._gone = BoundedCache(TOMBSTONES)
         self.stats.relists += 1
         self.listed_at = self._clock.now()
         self._sink.replaced(objects)
@@ -295,7 +296,7 @@ class Reflector(Generic[T]):
         known = self._versions.get(uid, -1)
         deletes = event.type is WatchEventType.DELETED
         # An object that left the watch by a change of labels can come back with a newer version; a deleted one cannot.
-        if not uid or version <= self._gone.get(uid, -1) or version < known or (version == known and not deletes):
+        if not uid or version <= (self._gone.get(uid) or -1) or version < known or (version == known and not deletes):
             self.stats.stale += 1
             return
         if not deletes:
@@ -303,13 +304,8 @@ class Reflector(Generic[T]):
             self._sink.applied(event.object)
             return
         self._versions.pop(uid, None)
-        self._bury(uid, max(version, known))
+        self._gone.put(uid, max(version, known))
         self._sink.deleted(event.object)
-
-    def _bury(self, uid: str, version: int) -> None:
-        self._gone[uid] = version
-        if len(self._gone) > TOMBSTONES:
-            del self._gone[next(iter(self._gone))]
 
     def _heard(self) -> None:
         self.last_contact = self._clock.now()

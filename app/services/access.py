@@ -6,7 +6,6 @@ For a principal, a namespace outside its own does not exist: it gets NotFound, n
 """
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,6 +14,7 @@ from typing import Final, Protocol, TypeAlias
 
 from typing_extensions import override
 
+from app.base.caches import BoundedCache
 from app.clock import Clock
 from app.db import tokens
 from app.db.engine import Database
@@ -154,7 +154,7 @@ class OpenAccess(Access):
 
 
 # By the digest of a token: until when the entry is used, and the caller.
-_Cache: TypeAlias = OrderedDict[bytes, tuple[float, Principal | None]]
+_Cache: TypeAlias = BoundedCache[bytes, tuple[float, Principal | None]]
 
 
 class TokenAccess(Access):
@@ -163,15 +163,15 @@ class TokenAccess(Access):
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db = db
         self._clock = clock
-        self._valid: _Cache = OrderedDict()
+        self._valid: _Cache = BoundedCache(_MAX_CACHED)
         # Apart from the others, so that invented tokens do not displace those of callers.
-        self._invalid: _Cache = OrderedDict()
+        self._invalid: _Cache = BoundedCache(_MAX_CACHED)
 
     @override
     async def authenticate(self, authorization: str | None) -> Principal:
         token = bearer(authorization)
         key = hashlib.sha256(token.encode()).digest()  # the cache holds no secrets
-        until, principal = self._valid.get(key) or self._invalid.get(key, (0.0, None))
+        until, principal = self._valid.get(key) or self._invalid.get(key) or (0.0, None)
         if until <= self._clock.monotonic():
             principal = await self._verify(token)
             self._cache(key, principal)
@@ -195,11 +195,8 @@ class TokenAccess(Access):
 
     def _cache(self, key: bytes, principal: Principal | None) -> None:
         kept, other = (self._invalid, self._valid) if principal is None else (self._valid, self._invalid)
-        other.pop(key, None)
-        kept[key] = (self._clock.monotonic() + _CACHE_SECONDS, principal)
-        kept.move_to_end(key)
-        while len(kept) > _MAX_CACHED:
-            kept.popitem(last=False)
+        other.pop(key)
+        kept.put(key, (self._clock.monotonic() + _CACHE_SECONDS, principal))
 
 
 def _principal(token: tokens.Token) -> Principal:

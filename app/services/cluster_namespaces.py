@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
+from app.base.caches import BoundedCache
 from app.clock import Clock
 from app.db import cluster_namespaces, idempotency
 from app.db.engine import Database
@@ -31,7 +32,8 @@ class NamespaceCheck:
         self._clock = clock
         self._freshness = freshness
         self._required = required
-        self._accepted: dict[str, float] = {}
+        # Until when a namespace is accepted without a read.
+        self._accepted: BoundedCache[str, float] = BoundedCache(_MAX_CACHED)
 
     async def require(self, namespace: str, keys: Sequence[KeyPlace] = ()) -> None:
         """Require that the namespace exists, or that a request with one of these idempotency keys has a stored answer.
@@ -41,7 +43,7 @@ class NamespaceCheck:
         Raises:
             NotFound: the cluster has no such namespace.
         """
-        if not self._required or self._accepted.get(namespace, 0.0) > self._clock.monotonic():
+        if not self._required or (self._accepted.get(namespace) or 0.0) > self._clock.monotonic():
             return
         deadline, pause = self._clock.monotonic() + _PATIENCE_SECONDS, _POLL_SECONDS
         while await self._is_missing(namespace):
@@ -52,9 +54,7 @@ class NamespaceCheck:
                 raise NotFound(f"the cluster has no namespace {namespace}: create it first")
             await asyncio.sleep(min(pause, left))
             pause *= 2
-        if len(self._accepted) >= _MAX_CACHED:
-            self._accepted.clear()
-        self._accepted[namespace] = self._clock.monotonic() + _CACHE_SECONDS
+        self._accepted.put(namespace, self._clock.monotonic() + _CACHE_SECONDS)
 
     async def _is_missing(self, namespace: str) -> bool:
         """Return whether the cluster is known not to have the namespace. Nothing is known if the status is stale."""

@@ -13,7 +13,6 @@ from app.api.broadcast import Broadcast
 from app.api.dependencies import Api, Caller
 from app.api.job_views import JobViewCache
 from app.api.jobs import JOBS_RESOURCE
-from app.api.render_cache import RenderCache
 from app.api.rendering import status_view
 from app.api.routes.watch import event_loader
 from app.api.shared_polls import Poll, SharedPolls, Snapshot
@@ -221,7 +220,7 @@ async def events_of(gateway: Gateway) -> AsyncIterator[bytes]:
     services = gateway.services
     api = Api(
         services=services,
-        job_views=JobViewCache(services, RenderCache()),
+        job_views=JobViewCache(services),
         broadcast=Broadcast(services),
         polls=SharedPolls(services.watcher, services.clock),
     )

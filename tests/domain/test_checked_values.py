@@ -34,7 +34,7 @@ def test_a_value_that_is_too_deep_is_never_remembered() -> None:
 
 
 def test_the_oldest_values_are_forgotten_beyond_the_limit() -> None:
-    known = CheckedValues(max_bytes=10_000)
+    known = CheckedValues(max_values=39)
     digests = [digest_of(number) for number in range(100)]
     for digest in digests:
         known.add(digest)

@@ -5,8 +5,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from app.base.caches import BoundedCache
 from app.domain.plan import Manifest
-from app.domain.sized_cache import SizedCache
 
 # Bytes of JSON. Typed specs take about twelve times as much memory, so this bounds them at about 6 MiB. A spec that
 # would take more than a quarter is not kept, because the cache keeps its newest value whatever its size.
@@ -39,7 +39,7 @@ class CheckedSpecs:
 
     def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
         self._most = max_bytes // _SHARE
-        self._specs: SizedCache[SpecDigest, CheckedSpec] = SizedCache(max_bytes)
+        self._specs: BoundedCache[SpecDigest, CheckedSpec] = BoundedCache(max_bytes)
 
     def get(self, digest: SpecDigest | None) -> CheckedSpec | None:
         return None if digest is None else self._specs.get(digest)

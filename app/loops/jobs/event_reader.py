@@ -8,10 +8,10 @@ take the time of the API server from the start of the pods, so a namespace rests
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Collection
 from contextlib import suppress
 
+from app.base.caches import BoundedCache
 from app.cancellation import rounds
 from app.clock import Clock
 from app.domain.plan import JobIdentity
@@ -24,7 +24,7 @@ READS_PER_SECOND = 20.0
 AGAIN = 15.0  # seconds; schedulers and kubelets repeat an Event about this often
 # After a read, its namespace waits for this many times its duration, but at most for AGAIN seconds.
 REST = 9.0
-REMEMBERED = 10_000  # pods; beyond this number the oldest may be read again too early
+REMEMBERED = 10_000  # pods; beyond this number some may be read again too early
 
 
 class EventReader:
@@ -37,7 +37,7 @@ class EventReader:
         # By namespace and by uid of the pod. The namespaces are in the order of the pods that have waited longest.
         self._wanted: dict[str, dict[str, tuple[JobIdentity, Expectations]]] = {}
         self._rest_until: dict[str, float] = {}
-        self._read_at: OrderedDict[str, float] = OrderedDict()
+        self._read_at: BoundedCache[str, float] = BoundedCache(REMEMBERED)
         self._filled = asyncio.Event()
 
     def request(self, job: JobIdentity, action: ReadEvents, expectations: Expectations) -> None:
@@ -45,8 +45,8 @@ class EventReader:
 
         The work queue keeps only the earliest time for each job, so every reconcile has to request the later one again.
         """
-        wait = self._read_at.get(action.uid, float("-inf")) + AGAIN - self._clock.monotonic()
-        if wait > 0:
+        read_at = self._read_at.get(action.uid)
+        if read_at is not None and (wait := read_at + AGAIN - self._clock.monotonic()) > 0:
             self._requeue(job.uid, wait)
             return
         self._wanted.setdefault(job.namespace, {})[action.uid] = (job, expectations)
@@ -87,9 +87,8 @@ class EventReader:
 
     def _remember(self, uids: Collection[str]) -> None:
         now = self._clock.monotonic()
-        self._read_at.update(dict.fromkeys(uids, now))
-        while len(self._read_at) > REMEMBERED:
-            self._read_at.popitem(last=False)
+        for uid in uids:
+            self._read_at.put(uid, now)
 
     def _explain(self, uid: str, job: JobIdentity, expectations: Expectations, events: PodEvents) -> None:
         """Note why a pod is pending. If its Events do not say it, requeue the job to read them again later."""

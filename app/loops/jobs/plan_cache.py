@@ -6,11 +6,11 @@ A plan is as large as its manifest, whatever the number of replicas, so the boun
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from app.base.caches import BoundedCache
 from app.db.jobs.controller import StoredJob
 from app.domain.access.credentials import credential_of
 from app.domain.plan import JobPlan
 from app.domain.planning import Planner, stored_bytes
-from app.domain.sized_cache import SizedCache
 
 # Decoded, the short strings of manifests take about twelve times as much memory as their JSON: about 50 MiB.
 _MAX_BYTES: Final = 4 * 1024 * 1024
@@ -30,7 +30,7 @@ class PlanCache:
     def __init__(self, planner: Planner, key: bytes, *, max_bytes: int = _MAX_BYTES) -> None:
         self._planner = planner
         self._key = key
-        self._plans: SizedCache[_PlanKey, JobPlan] = SizedCache(max_bytes)
+        self._plans: BoundedCache[_PlanKey, JobPlan] = BoundedCache(max_bytes)
 
     def plan(self, job: StoredJob) -> JobPlan:
         key = _PlanKey(job.uid, job.intent_version, job.recorded.status.resumes > 0)

@@ -1,12 +1,12 @@
 """Authenticates callers with tokens of the issuer, beside those with tokens of jobgate."""
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Collection, Mapping
 from typing import Final
 
 from typing_extensions import override
 
+from app.base.caches import BoundedCache
 from app.clock import Clock
 from app.db import tokens
 from app.domain.access.actors import Actor
@@ -30,7 +30,7 @@ class OidcAccess:
         self._settings = settings
         self._issuer = issuer
         self._clock = clock
-        self._cached: OrderedDict[bytes, tuple[int, Principal]] = OrderedDict()
+        self._cached: BoundedCache[bytes, tuple[int, Principal]] = BoundedCache(_MAX_CACHED)
 
     async def principal_of(self, token: str) -> Principal:
         """Return the user with this token.
@@ -41,11 +41,10 @@ class OidcAccess:
             IssuerUnavailable: the keys of the issuer are not known yet.
         """
         key = hashlib.sha256(token.encode()).digest()  # the cache holds no secrets
-        generation, principal = self._cached.get(key, (0, None))
+        generation, principal = self._cached.get(key) or (0, None)
         if principal is None or generation != self._issuer.generation or principal.has_expired(self._clock.now()):
-            self._cached.pop(key, None)
             principal = await self._verify(token)
-            self._cache(key, principal)
+            self._cached.put(key, (self._issuer.generation, principal))
         return principal
 
     async def _verify(self, token: str) -> Principal:
@@ -63,11 +62,6 @@ class OidcAccess:
             expires_at=found.expires_at,
             is_revocable=False,  # the rights of a user change with the next token
         )
-
-    def _cache(self, key: bytes, principal: Principal) -> None:
-        self._cached[key] = (self._issuer.generation, principal)
-        while len(self._cached) > _MAX_CACHED:
-            self._cached.popitem(last=False)
 
 
 class TokenOrOidcAccess(Access):

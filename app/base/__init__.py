@@ -1,0 +1,1 @@
+"""Structures that every layer may use. They know nothing of jobgate, and do no I/O."""
