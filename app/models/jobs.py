@@ -3,7 +3,7 @@
 from typing import Any
 
 from sqlalchemy import BigInteger, Column, Computed, Index, Integer, SmallInteger, Table, Text, desc, text
-from sqlalchemy.dialects.postgresql import JSON, JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSON, JSONB
 
 from app.models.base import (
     HOT_ROWS,
@@ -38,6 +38,7 @@ jobs = Table(
     # JSON, not JSONB, which would reorder the keys, rewrite numbers and refuse an escaped NUL.
     Column("manifest", JSON, nullable=False),
     Column("posted", JSON),
+    Column("claim_names", ARRAY(Text), nullable=False, server_default=text("'{}'::text[]")),
     number_column("generation", default=1),
     number_column("version", default=1),
     number_column("intent_version", default=1),
@@ -78,8 +79,10 @@ jobs = Table(
 `intent_version` with every request of a client, and `status_version` with writes of the controller. `intent_at` is the
 time of the last request, or null once a decision has observed it. Columns that end with `by_id` or `actor_id` have the
 id of the actor whose name is in the column beside them; it is null where only the name is known. `posted` is the record
-of the manifest as it was posted (`app/domain/posted.py`), or null if that is not known. `status` has the fields of the
-status without a column that differ from their defaults. `reported` is the last report of the job's own pods.
+of the manifest as it was posted (`app/domain/posted.py`), or null if that is not known. `claim_names` are the
+PersistentVolumeClaims that the manifest mounts; a trigger derives them, for programs of earlier versions too. `status`
+has the fields of the status without a column that differ from their defaults. `reported` is the last report of the
+job's own pods.
 Indexed columns, except `wake_at`, change only a few times in the life of a job, so that most status updates do not
 touch the indexes.
 """
@@ -149,6 +152,9 @@ JOBS_WITH_LEFTOVERS = "NOT {at}quiet AND {at}ended <> ''::text"
 A predicate on `status` would make each update of a status update the indexes.
 """
 Index("jobs_with_leftovers", jobs.c.uid, postgresql_where=text(JOBS_WITH_LEFTOVERS.format(at="")))
+JOBS_WITH_CLAIMS = "NOT quiet AND claim_names <> '{}'::text[]"
+"""The predicate of the index that finds the jobs that mount a claim. Most jobs mount none."""
+Index("jobs_with_claims", jobs.c.namespace, postgresql_where=text(JOBS_WITH_CLAIMS))
 # The backlog of the controller: empty when every intent has been observed.
 Index("jobs_pending_intent", jobs.c.intent_at, postgresql_where=text("intent_at IS NOT NULL"))
 Index("jobs_wake", jobs.c.wake_at, postgresql_where=text("wake_at IS NOT NULL"))

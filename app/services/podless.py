@@ -182,5 +182,5 @@ class PodlessReader(Reader[SampleRow]):
         ]
 
     async def mounting_jobs(self, row: SampleRow) -> list[MountingJob]:
-        """Return the live jobs that mount the PersistentVolumeClaim of a SampleSet. The claim has the set's name."""
+        """Return the jobs that mount the PersistentVolumeClaim of a SampleSet, which has the set's name."""
         return await sample_controller.jobs_mounting(self._db, row.namespace, row.name)

@@ -615,7 +615,7 @@ class JobOfSet(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class MountingJob(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A live job that mounts the claim of a SampleSet."""
+    """A job that mounts the claim of a SampleSet, and is live or has replicas that still run."""
 
     uid: str
     name: str

@@ -195,6 +195,29 @@ async def test_the_migration_derives_the_status_of_samples_from_their_history(em
     assert events == {(f"{row['kind'].lower()}s", row["uid"], 6) for row in rows.values()}
 
 
+CLAIMED = '{"volumes": [{"persistentVolumeClaim": {"claimName": "%s"}}]}'
+
+
+async def test_the_claims_of_jobs_are_known_whatever_version_stored_them(empty_database_url: str) -> None:
+    """Jobs of before the migration, and jobs that a program of the version before stores and edits beside it."""
+    names = "SELECT claim_names FROM jobs WHERE uid = $1"
+    claim = "UPDATE jobs SET manifest = $2::text::json WHERE uid = $1"
+    migrations.migrate(empty_database_url, "0018")
+    connection = await asyncpg.connect(empty_database_url, timeout=60)
+    before, beside = uuid4(), uuid4()
+    await connection.execute(INSERT_JOB, before, "{}")
+    await connection.execute(claim, before, CLAIMED % "stored")
+    migrations.migrate(empty_database_url)
+    assert await connection.fetchval(names, before) == ["stored"]
+    await connection.execute(INSERT_JOB.replace("'{}'", f"'{CLAIMED % 'inserted'}'"), beside, "{}")
+    assert await connection.fetchval(names, beside) == ["inserted"]
+    await connection.execute(claim, beside, CLAIMED % "edited")
+    assert await connection.fetchval(names, beside) == ["edited"]
+    migrations.downgrade(empty_database_url, "0018")
+    await connection.execute(claim, beside, "{}")
+    await connection.close()
+
+
 async def test_processes_that_start_together_migrate_once(empty_database_url: str) -> None:
     program = "import sys; from app.db.migrations import migrate; migrate(sys.argv[1])"
 

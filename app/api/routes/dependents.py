@@ -1,4 +1,4 @@
-"""The dependents of a SampleSet: the live jobs that mount its claim, and its SampleJobs."""
+"""The dependents of a SampleSet: the jobs that mount its claim, and its SampleJobs."""
 
 from typing import Annotated, Final
 from uuid import UUID
@@ -24,7 +24,7 @@ _MAX_SHOWN: Final = 100
 
 
 class MountingJobView(View):
-    """A live job that mounts the claim of a SampleSet."""
+    """A job that mounts the claim of a SampleSet, and is live or has replicas that still run."""
 
     uid: UUID
     name: str
@@ -60,7 +60,7 @@ def router() -> APIRouter:
 def _add_dependents(router: APIRouter, path: str, target_of: TargetDependency, suffix: str) -> None:
     @router.get(f"{path}/dependents", **read_route(f"list_sample_set_dependents{suffix}", DependentsView))
     async def list_sample_set_dependents(target: Annotated[Target, Depends(target_of)]) -> Response:
-        """List the live jobs that mount the claim of the SampleSet, and the SampleJobs of the SampleSet."""
+        """List the jobs that mount the claim of the SampleSet, while they are live or still run, and its SampleJobs."""
         row: SampleRow = await target.row()
         if row.gone_at is not None:
             # Dependents are found by the name of the set, which a later set may have.

@@ -26,6 +26,7 @@ from app.domain.cache.vocabulary import SampleJobPhase
 from app.domain.kinds.podless_status import updated_status
 from app.domain.status.records import HistoryEntry
 from app.domain.vocabulary import TERMINAL_PHASES
+from app.models.jobs import JOBS_WITH_CLAIMS
 from app.models.samples import sample_events, samples
 
 
@@ -36,7 +37,7 @@ class LiveSample(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MountingJob:
-    """A live job whose manifest names a PersistentVolumeClaim."""
+    """A job whose replicas run or may yet run, and whose manifest names a PersistentVolumeClaim."""
 
     uid: UUID
     name: str
@@ -86,16 +87,12 @@ SELECT {COLUMNS} FROM samples AS s WHERE s.kind = $1 AND s.namespace = $2 AND s.
 _OF_SET: Final = f"""
 SELECT uid FROM samples WHERE kind = $1 AND namespace = $2 AND set_name = $3 AND {_UNFINISHED} ORDER BY created_at
 """  # noqa: S608  constants
-# Parse only the few manifests whose text contains the name of the claim. jsonb cannot represent NUL.
-_MOUNTING: Final = """
+_MOUNTING: Final = f"""
 SELECT uid, name, kind, phase FROM jobs
-WHERE namespace = $1 AND NOT quiet AND deleted_at IS NULL AND phase <> ALL($3::text[])
-  AND CASE WHEN strpos(manifest::text, to_json($2::text)::text) > 0 AND strpos(manifest::text, '\\u0000') = 0
-           THEN jsonb_path_exists(manifest::jsonb, '$.**.persistentVolumeClaim.claimName ? (@ == $claim)',
-                                  jsonb_build_object('claim', $2::text))
-           ELSE false END
+WHERE namespace = $1 AND {JOBS_WITH_CLAIMS} AND $2 = ANY(claim_names) AND deleted_at IS NULL
+  AND (phase <> ALL($3::text[]) OR status ? 'still_running')
 ORDER BY created_at DESC, uid DESC LIMIT $4
-"""
+"""  # noqa: S608  constants
 _LOCK: Final = f"SELECT {COLUMNS} FROM samples AS s WHERE s.uid = $1 AND s.gone_at IS NULL FOR UPDATE"  # noqa: S608
 _DECISION: Final = columns(samples, "phase", "reason", "message", "record", "wake_at", "gone_at")
 _DECIDED: Final = _DECISION + OUTCOME + columns(samples, "observed_generation")
@@ -160,7 +157,10 @@ async def jobs_of_set(db: Database, namespace: str, set_name: str) -> list[UUID]
 
 
 async def jobs_mounting(db: Database, namespace: str, claim: str, limit: int = 100) -> list[MountingJob]:
-    """Return at most `limit` live jobs of all kinds that mount the claim, the newest first."""
+    """Return at most `limit` jobs of all kinds that mount the claim, the newest first.
+
+    They are live, or have ended and replicas of theirs still run.
+    """
     async with db.read() as connection:
         return [MountingJob(**row) for row in await connection.fetch(_MOUNTING, namespace, claim, _TERMINAL, limit)]
 

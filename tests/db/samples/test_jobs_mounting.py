@@ -1,5 +1,6 @@
 """Jobs of whatever kind are found by the claim that they mount."""
 
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,10 @@ import pytest
 import yaml
 
 from app.db.engine import Database
+from app.db.jobs import edits
 from app.db.leases import Lease
 from app.db.samples import controller as sample_controller
+from app.domain.access.actors import Actor
 from app.domain.planning import Planner
 from app.domain.vocabulary import JobPhase
 from tests.db.factories import later, move, new_job, submitted
@@ -18,6 +21,9 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 PLANNER = Planner(installation="i")
 CLAIM = "imagenet"
 TEAM = "team-a"
+TOAST_BLOCKS = """
+SELECT pg_relation_size(reltoastrelid) / current_setting('block_size')::int FROM pg_class WHERE oid = 'jobs'::regclass
+"""
 
 
 def volume(claim: str = CLAIM) -> dict[str, Any]:
@@ -83,11 +89,51 @@ async def test_a_manifest_that_only_contains_the_name_does_not_mount_the_claim(
     assert await sample_controller.jobs_mounting(db, TEAM, CLAIM) == []
 
 
-async def test_a_manifest_that_jsonb_cannot_represent_does_not_hide_other_jobs(db: Database) -> None:
+async def test_a_manifest_that_jsonb_cannot_represent_is_found_too(db: Database) -> None:
     spec = {"volumes": [volume()]}
-    await submitted(db, new_job("nul", manifest={"spec": {**spec, "args": ["a\0b"]}}, names=()))
-    (uid,) = await submitted(db, new_job("good", manifest={"spec": spec}, names=()))
-    assert [job.uid for job in await sample_controller.jobs_mounting(db, TEAM, CLAIM)] == [uid]
+    uids = await submitted(
+        db,
+        new_job("nul", manifest={"spec": {**spec, "args": ["a\0b", "\\u0000"]}}, names=()),
+        new_job("good", manifest={"spec": spec}, names=(), created_at=later(1)),
+    )
+    assert [job.uid for job in await sample_controller.jobs_mounting(db, TEAM, CLAIM)] == uids[::-1]
+
+
+async def test_an_edit_changes_the_claims_that_a_job_mounts(db: Database) -> None:
+    (uid,) = await submitted(db, new_job(manifest={"spec": {"volumes": [volume("before")]}}))
+
+    async def edited(*claims: str) -> None:
+        manifest = {"spec": {"volumes": [volume(claim) for claim in claims]}}
+        await edits.edit(db, uid, edits.JobEdit(manifest=manifest, labels={}, actor=Actor("me"), at=later(1)))
+
+    await edited(CLAIM, "b", CLAIM)
+    assert await sample_controller.jobs_mounting(db, TEAM, "before") == []
+    for claim in (CLAIM, "b"):
+        assert [job.uid for job in await sample_controller.jobs_mounting(db, TEAM, claim)] == [uid]
+    await edited()
+    assert await sample_controller.jobs_mounting(db, TEAM, CLAIM) == []
+
+
+async def test_an_ended_job_mounts_the_claim_while_its_replicas_run(db: Database, lease: Lease) -> None:
+    (uid,) = await submitted(db, new_job(manifest={"spec": {"volumes": [volume()]}}))
+    await move(db, lease, uid, JobPhase.FAILED, still_running=1)
+    (found,) = await sample_controller.jobs_mounting(db, TEAM, CLAIM)
+    assert (found.uid, found.phase) == (uid, JobPhase.FAILED)
+    await move(db, lease, uid, JobPhase.FAILED, still_running=0)
+    assert await sample_controller.jobs_mounting(db, TEAM, CLAIM) == []
+
+
+async def test_the_search_reads_no_manifest(db: Database) -> None:
+    """The time would grow with the manifests of the namespace, until the statement times out."""
+    args = [secrets.token_hex(16) for _ in range(10_000)]
+    manifest = {"spec": {"volumes": [volume()], "args": args}}
+    await submitted(db, *(new_job(f"j{n}", manifest=manifest, names=()) for n in range(8)))
+    explained = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + sample_controller._MOUNTING
+    async with db.read() as connection:
+        (plan,) = await connection.fetchval(explained, TEAM, CLAIM, ["Failed"], 100)
+        blocks = await connection.fetchval(TOAST_BLOCKS)
+    assert plan["Plan"]["Actual Rows"] == 8
+    assert plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"] < blocks / 4
 
 
 async def test_only_live_jobs_are_returned_the_newest_first_up_to_the_limit(db: Database, lease: Lease) -> None:
