@@ -19,3 +19,7 @@ class ExponentialBackoff:
         if failures < 1:
             return 0.0
         return min(self.first * 2.0 ** min(failures - 1, MAX_DOUBLINGS), self.longest)
+
+    def count(self, failures: int) -> int:
+        """Return the number after one more failure. It stays the same at the longest wait, as does a record of it."""
+        return failures if failures > 0 and self.delay(failures) == self.longest else failures + 1

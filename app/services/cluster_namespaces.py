@@ -9,6 +9,7 @@ from app.clock import Clock
 from app.db import cluster_namespaces, idempotency
 from app.db.engine import Database
 from app.db.idempotency import KeyPlace
+from app.domain.backoff import ExponentialBackoff
 from app.domain.errors import NotFound
 from app.services.freshness import FreshnessReader
 
@@ -16,9 +17,9 @@ _CACHE_SECONDS: Final = 5.0  # a namespace that was found is not read again for 
 _MAX_CACHED: Final = 4096
 # The controller learns of a new namespace a moment after its creation. A client may use it at once.
 _PATIENCE_SECONDS: Final = 2.0
-# The first pause between two polls. Each pause is twice as long as the one before, so that a request to a missing
-# namespace costs a few queries and not the CPU time of several submissions.
-_POLL_SECONDS: Final = 0.1
+# Between two polls. The pauses grow, so that a request to a missing namespace costs a few queries and not the CPU time
+# of several submissions.
+_POLL: Final = ExponentialBackoff(first=0.1, longest=_PATIENCE_SECONDS)
 
 
 class NamespaceCheck:
@@ -45,15 +46,15 @@ class NamespaceCheck:
         """
         if not self._required or (self._accepted.get(namespace) or 0.0) > self._clock.monotonic():
             return
-        deadline, pause = self._clock.monotonic() + _PATIENCE_SECONDS, _POLL_SECONDS
+        deadline, polls = self._clock.monotonic() + _PATIENCE_SECONDS, 0
         while await self._is_missing(namespace):
             if keys and await idempotency.any_known(self._db, keys):
                 return
             left = deadline - self._clock.monotonic()
             if left <= 0:
                 raise NotFound(f"the cluster has no namespace {namespace}: create it first")
-            await asyncio.sleep(min(pause, left))
-            pause *= 2
+            polls += 1
+            await asyncio.sleep(min(_POLL.delay(polls), left))
         self._accepted.put(namespace, self._clock.monotonic() + _CACHE_SECONDS)
 
     async def _is_missing(self, namespace: str) -> bool:

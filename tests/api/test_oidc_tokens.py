@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 from cryptography.hazmat.primitives import serialization
 
+from app.domain.backoff import ExponentialBackoff
 from app.services.oidc import issuer as issuer_module
 from app.services.settings import LongRequestLimits
 from tests.support.gateway import NAMESPACE, jobs_path, manifest, until_open
@@ -311,8 +312,7 @@ async def test_a_slow_issuer_delays_nobody_else_and_is_waited_for(database_url: 
 
 
 async def test_a_gateway_starts_before_its_issuer(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(issuer_module, "_RETRY_LONGEST", 0.05)
-    monkeypatch.setattr(issuer_module, "_RETRY_FIRST", 0.05)
+    monkeypatch.setattr(issuer_module, "_RETRY", ExponentialBackoff(first=0.05, longest=0.05))
     async with running_issuer() as issuer:
         issuer.replies = {"/.well-known/openid-configuration": (503, b"")}
         issuer.user["groups"] = ["team"]

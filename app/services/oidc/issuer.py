@@ -8,14 +8,14 @@ from typing import Final
 
 from app.cancellation import rounds
 from app.clock import Clock
+from app.domain.backoff import ExponentialBackoff
 from app.services.oidc.http import IssuerAnswer, IssuerUnavailable, call
 from app.services.oidc.metadata import DISCOVERY_PATH, IssuerMetadata, SigningKey, keys_of, metadata_of
 
 # Seconds. A key that the issuer has withdrawn verifies tokens for this long at most.
 _REFRESH: Final = 300.0
-# Seconds between two attempts while the issuer is unreachable.
-_RETRY_FIRST: Final = 1.0
-_RETRY_LONGEST: Final = 60.0
+# Between two attempts while the issuer is unreachable.
+_RETRY: Final = ExponentialBackoff(first=1.0, longest=60.0)
 # Seconds. Tokens that no known key has signed, such as invented ones, cause no more requests than this.
 _UNKNOWN_KEY_INTERVAL: Final = 5.0
 # Keys with which a token without a key id is tried. Each takes 0.1 ms, and an issuer has two while it changes its key.
@@ -40,14 +40,10 @@ class Issuer:
 
     async def run(self) -> None:
         """Read metadata and keys at the start and then regularly."""
-        retry = _RETRY_FIRST
+        failures = 0
         for _ in rounds():
-            if await self._refreshed():
-                retry = _RETRY_FIRST
-                await asyncio.sleep(_REFRESH)
-            else:
-                await asyncio.sleep(retry)
-                retry = min(retry * 2, _RETRY_LONGEST)
+            failures = 0 if await self._refreshed() else failures + 1
+            await asyncio.sleep(_RETRY.delay(failures) or _REFRESH)
 
     def keys(self, key_id: str | None, algorithm: str) -> Sequence[SigningKey]:
         """Return the known keys that may have signed a token with this key id and algorithm, the first ones if many."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from app.domain.backoff import ExponentialBackoff
 from app.domain.cache.reconcile.cache_status import node_caches
 from app.domain.cache.reconcile.events import already_exists, complained, created, done, failed, not_created
 from app.domain.cache.reconcile.progress import overall
@@ -36,17 +37,14 @@ SERVERS: Final = (SetPart.TOKEN, SetPart.SERVICE, SetPart.RUNTIME)
 _SECRET: Final = 30.0  # Secrets are not watched: that would need the permission to read all of them
 _CREATED: Final = 1.0  # the volume controller binds a volume within seconds
 _STARTING: Final = 10.0  # for created servers to start
-_NO_WARNING: Final = 5.0  # events are not watched; doubled with each reconcile that finds a Warning
+_NO_WARNING: Final = 5.0  # events are not watched
+_WARNING: Final = ExponentialBackoff(first=10.0, longest=300.0)
 _BLOCKED: Final = 30.0  # what the cluster refuses is unlikely to change soon
-_LONGEST: Final = 300.0
 _SYNC: Final = 5.0  # a runtime server cannot notify the controller
 _MOUNT: Final = 10.0
 _PARTIAL: Final = 10.0
-_READY_FIRST: Final = 5.0  # doubled at each reconcile up to _READY, because a file system may show new files late
-_READY_DOUBLINGS: Final = 3
-_READY: Final = 30.0
+_READY: Final = ExponentialBackoff(first=5.0, longest=30.0)  # a file system may show new files late
 _READY_IN_USE: Final = 60.0
-_MAX_DOUBLINGS: Final = 10  # keeps the exponent small; _LONGEST applies before
 _SYNC_FAILURE: Final = failed(JobType.SYNC, "").reason
 
 
@@ -123,8 +121,8 @@ def _bound(inputs: SetInputs) -> SetDecision:
         return _go(inputs, SetPhase.MOUNT)
     if observed.warning is None:
         return _stay(inputs, None, _NO_WARNING)
-    delays = min(inputs.record.delays + 1, _MAX_DOUBLINGS)
-    decision = _stay(inputs, observed.warning, min(_NO_WARNING * 2**delays, _LONGEST))
+    delays = _WARNING.count(inputs.record.delays)
+    decision = _stay(inputs, observed.warning, _WARNING.delay(delays))
     return replace(decision, record=replace(decision.record, delays=delays))
 
 
@@ -193,12 +191,12 @@ def _partial_ready(inputs: SetInputs) -> SetDecision:
 def _ready(inputs: SetInputs) -> SetDecision:
     if not _is_complete(inputs):
         return _go(inputs, SetPhase.PARTIAL_READY, *_labelling(inputs.observed), *_scaling(inputs))
-    cache, count = inputs.record.cache, inputs.record.delays
-    pause: float | None = min(_READY_FIRST * 2**count, _READY)
-    if cache is not None and cache.is_whole and pause == _READY:
+    cache, delays = inputs.record.cache, _READY.count(inputs.record.delays)
+    pause: float | None = _READY.delay(delays)
+    if cache is not None and cache.is_whole and pause == _READY.longest:
         pause = _READY_IN_USE if inputs.observed.in_use else None
     decision = _stay(inputs, None, pause, *_labelling(inputs.observed))
-    return replace(decision, record=replace(decision.record, delays=min(count + 1, _READY_DOUBLINGS)))
+    return replace(decision, record=replace(decision.record, delays=delays))
 
 
 def _is_complete(inputs: SetInputs) -> bool:

@@ -189,6 +189,16 @@ def test_a_ready_set_is_reconciled_soon_and_then_every_half_minute() -> None:
     assert pauses == [5, 10, 20, 30, 30, 30]
 
 
+def test_a_set_that_waits_with_warnings_for_days_is_reconciled_every_five_minutes() -> None:
+    warning, pauses = at_work(0, warning=NO_SECRET), []
+    decision = decide_set(SetPhase.BOUND, warning)
+    for _ in range(1100):
+        decision = reconcile_with(decision, warning)
+        pauses.append(decision.wake_after)
+    assert pauses == [20, 40, 80, 160] + [300] * 1096
+    assert reconcile_with(decision, warning).record == decision.record
+
+
 def test_without_a_sync_the_data_is_there_already() -> None:
     decision = decide_set(SetPhase.MOUNT, at_work(), spec={"noSync": True})
     assert (decision.record.phase, decision.actions) == (SetPhase.PARTIAL_READY, ())
