@@ -17,17 +17,8 @@ WHOLE = frozenset(
     {"BaseSettings", "BaseModel", "StrEnum", "IntEnum", "Enum", "NamedTuple", "Protocol", "TypedDict", "Struct"}
 )
 # What is used in another way than by its name, with the reason.
-_UPSTREAM = (
-    "an answer of upstream's type that the specification of TrainingJob lists; tests hold it to upstream's values"
-)
-_INVERSE = "the inverse of the parser, by which properties test that"
 EXCEPTIONS: dict[str, str] = {
     "app/db/migrations.py:drift": "tools/check_generated.py asks",
-    "app/domain/dialects/training_job/elasticity.py:to_text": _UPSTREAM,
-    "app/domain/dialects/training_job/elasticity.py:trainer_cpu_request_milli": _UPSTREAM,
-    "app/domain/dialects/training_job/elasticity.py:trainer_gpu_limit": _UPSTREAM,
-    "app/domain/dialects/training_job/elasticity.py:trainer_mem_request_mega": _UPSTREAM,
-    "app/domain/kubernetes/selectors.py:format_selector": _INVERSE,
     "app/http_server/acceptor.py:wait_closed": "uvicorn calls it",
 }
 

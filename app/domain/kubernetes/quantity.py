@@ -63,11 +63,6 @@ def _invalid(text: str) -> InvalidManifest:
     return InvalidManifest(f"{shorten(text)} is not a quantity: give {ACCEPTED}", code="InvalidQuantity")
 
 
-def milli_cpu(quantity: Decimal) -> int:
-    """Return thousandths of a CPU, rounded up like the scheduler does."""
-    return int(_EXACT.multiply(quantity, Decimal(1000)).to_integral_value(ROUND_CEILING))
-
-
 def whole(quantity: Decimal) -> int:
     """Return bytes or devices, rounded up like the scheduler does."""
     return int(quantity.to_integral_value(ROUND_CEILING))

@@ -1,6 +1,6 @@
 """Label selectors as kubectl writes them: `tier=web,env!=prod,zone in (a,b),!legacy`.
 
-    text ─▶ tokens ─▶ requirements ─▶ matches(labels), or SQL, or the text again
+    text ─▶ tokens ─▶ requirements ─▶ matches(labels), or SQL
 
 A requirement `a=b` is represented as `a in (b)` and `a!=b` as `a notin (b)`, which also treat absent labels alike.
 """
@@ -76,25 +76,6 @@ def parse_selector(text: str, pointer: str = "") -> tuple[Requirement, ...]:
 
 def matches(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
     return all(requirement.matches(labels) for requirement in requirements)
-
-
-def format_selector(requirements: Iterable[Requirement]) -> str:
-    return ",".join(map(_format, requirements))
-
-
-def _format(requirement: Requirement) -> str:
-    values = ",".join(requirement.values)
-    match requirement.operator:
-        case Operator.EXISTS:
-            return requirement.key
-        case Operator.DOES_NOT_EXIST:
-            return f"!{requirement.key}"
-        case Operator.IN:
-            single = len(requirement.values) == 1
-            return f"{requirement.key}={values}" if single else f"{requirement.key} in ({values})"
-        case Operator.NOT_IN:
-            single = len(requirement.values) == 1
-            return f"{requirement.key}!={values}" if single else f"{requirement.key} notin ({values})"
 
 
 def _invalid(pointer: str, detail: str) -> InvalidManifest:

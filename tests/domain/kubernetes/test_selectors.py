@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,6 @@ from app.domain.kubernetes.selectors import (
     SELECTOR_PATTERN,
     Operator,
     Requirement,
-    format_selector,
     matches,
     parse_selector,
 )
@@ -102,6 +102,26 @@ REQUIREMENTS = st.builds(
     st.sampled_from([IN, NOT_IN]),
     st.sets(LABEL_VALUES, min_size=1, max_size=4),
 )
+
+
+def format_selector(requirements: Iterable[Requirement]) -> str:
+    """The inverse of the parser."""
+    return ",".join(map(_format, requirements))
+
+
+def _format(requirement: Requirement) -> str:
+    values = ",".join(requirement.values)
+    match requirement.operator:
+        case Operator.EXISTS:
+            return requirement.key
+        case Operator.DOES_NOT_EXIST:
+            return f"!{requirement.key}"
+        case Operator.IN:
+            single = len(requirement.values) == 1
+            return f"{requirement.key}={values}" if single else f"{requirement.key} in ({values})"
+        case Operator.NOT_IN:
+            single = len(requirement.values) == 1
+            return f"{requirement.key}!={values}" if single else f"{requirement.key} notin ({values})"
 
 
 @UNHURRIED

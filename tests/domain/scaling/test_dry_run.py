@@ -222,3 +222,19 @@ def test_a_job_that_is_not_running_is_resized_while_another_job_waits() -> None:
 def test_decisions_are_in_the_order_of_the_jobs() -> None:
     jobs = [a_job("z"), a_job("m", bounds=(1, 1)), a_job("a")]
     assert list(sizes(a_cluster(amount(cpu=9000), amount()), *jobs)) == ["z", "m", "a"]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "size", "expected"),
+    [
+        ((1, 2), 2, 1),
+        ((1, 2), 1, 0),
+        ((1, 3), 2, 0.5),
+        ((1, 1), 1, 1),
+        ((2, 2), 9, 1),
+        ((1, 3), 5, 2),
+        ((2, 4), 1, -0.5),
+    ],
+)
+def test_fulfillment_is_that_of_upstream(bounds: tuple[int, int], size: int, expected: float) -> None:
+    assert a_job(bounds=bounds).fulfillment(size) == expected

@@ -1,35 +1,23 @@
 """The functions of Paddle EDL's types about the size of a job and the resources of its trainers.
 
-fulfillment    where the size of a job is between min-instance and max-instance
-GPU            the resource nvidia.com/gpu, or upstream's older alpha.kubernetes.io/nvidia-gpu
-milli, mega    thousandths of a CPU; units of 10^6 bytes; both rounded up
+GPU is the resource nvidia.com/gpu, or upstream's older alpha.kubernetes.io/nvidia-gpu.
 """
 
-import json
-from decimal import ROUND_CEILING, Decimal
+from decimal import Decimal
 from typing import Any, Final
 
 from app.domain.dialects.training_job.spec import TrainingJobSpec
 from app.domain.errors import InvalidManifest
-from app.domain.kubernetes.quantity import milli_cpu, parse_quantity, whole
+from app.domain.kubernetes.quantity import parse_quantity, whole
 from app.domain.plan import Manifest
 
 GPU_RESOURCES: Final = ("alpha.kubernetes.io/nvidia-gpu", "nvidia.com/gpu")
 _INT64_MAX: Final = 2**63 - 1
-_MEGA: Final = Decimal(10**6)
-# Go's JSON encoder escapes these characters, so that JSON is safe in HTML.
-_ESCAPES: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
 def elastic(spec: TrainingJobSpec) -> bool:
     """Return whether the number of trainers can change."""
     return spec.trainer.min_instance < spec.trainer.max_instance
-
-
-def fulfillment(spec: TrainingJobSpec, parallelism: int) -> float:
-    """Return (parallelism - min) / (max - min), which may be outside 0 to 1; 1 for a job of fixed size."""
-    least, most = spec.trainer.min_instance, spec.trainer.max_instance
-    return 1.0 if least == most else (parallelism - least) / (most - least)
 
 
 def gpu(spec: TrainingJobSpec) -> int:
@@ -40,26 +28,6 @@ def gpu(spec: TrainingJobSpec) -> int:
 
 def need_gpu(spec: TrainingJobSpec) -> bool:
     return gpu(spec) > 0
-
-
-def trainer_gpu_limit(spec: TrainingJobSpec) -> int:
-    """Return the GPUs of each trainer, rounded up."""
-    return whole(gpu_amount(spec, "limits"))
-
-
-def trainer_cpu_request_milli(spec: TrainingJobSpec) -> int:
-    return milli_cpu(amount_of(spec.trainer.resources, "requests", "cpu"))
-
-
-def trainer_mem_request_mega(spec: TrainingJobSpec) -> int:
-    """Return the memory request of each trainer in units of 10^6 bytes, rounded up: 105 for 100Mi."""
-    return int((amount_of(spec.trainer.resources, "requests", "memory") / _MEGA).to_integral_value(ROUND_CEILING))
-
-
-def to_text(job: Manifest) -> str:
-    """Return the job as indented JSON, like upstream's String()."""
-    text = json.dumps(job, indent=3, ensure_ascii=False)
-    return "".join(_ESCAPES.get(character, character) for character in text)
 
 
 def trainer_count(spec: TrainingJobSpec) -> int:
