@@ -1,5 +1,6 @@
 """JOBGATE_ACCELERATORS_FILE: its effect on plans, and the messages about errors in it."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,9 @@ def test_an_error_in_the_file_stops_the_start(file: Path, text: str | None, word
         Settings(accelerators_file=str(file))
     (error,) = refused.value.errors()
     assert words in error["msg"]
+
+
+def test_a_pipe_stops_the_start_rather_than_delaying_it_for_ever(file: Path) -> None:
+    os.mkfifo(file)
+    with pytest.raises(ValidationError, match="cannot be read: is a device, pipe or socket; accepted: a regular file"):
+        Settings(accelerators_file=str(file))

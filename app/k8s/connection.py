@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from app.clock import Clock, SystemClock
+from app.configured_files import check_file
 from app.k8s.api import KubeApi
 from app.k8s.configuration_library import configuration_library, new_configuration
 from app.k8s.errors import ClusterNotConfigured, KubeUnauthorized
@@ -86,10 +87,13 @@ def _paths(kubeconfig: str | None) -> str | None:
         return str(default) if default.is_file() else None
     named = "kubeconfig" if kubeconfig else "$KUBECONFIG"
     try:
-        exists = any(Path(path).expanduser().is_file() for path in given.split(os.pathsep) if path)
-    except (OSError, RuntimeError) as error:  # a directory that cannot be read; a home of no user
+        # As with kubectl, some of several files may be missing.
+        existing = [path for one in given.split(os.pathsep) if one and (path := Path(one).expanduser()).exists()]
+        for path in existing:
+            check_file(path)
+    except (OSError, RuntimeError) as error:  # a file or directory that cannot be read; a home of no user
         raise ClusterNotConfigured(f"no cluster is configured: {named} names {given}: {error}") from error
-    if not exists:
+    if not existing:
         raise ClusterNotConfigured(f"no cluster is configured: {named} names {given}, which is no file")
     return given
 

@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
+from app.configured_files import check_file
 from app.db.settings import DatabaseTimeouts
 from app.domain.access.grants import read_group_grants
 from app.domain.access.namespaces import NamespaceSet
@@ -335,6 +336,7 @@ def _accelerators(path: str | None) -> Mapping[str, Accelerator]:
     if not path:
         return {}
     try:
+        check_file(path)
         documents = decode_yaml(Path(path).read_bytes())
         return accelerators_of(documents[0] if documents else {})
     except OSError as error:

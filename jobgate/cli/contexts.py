@@ -3,7 +3,7 @@
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -14,6 +14,8 @@ from jobgate.cli.printing import advise, report, say
 from jobgate.cli.tables import table
 from jobgate.client import Page, UnauthenticatedError, config, wire
 from jobgate.client.renewal import with_token
+
+_MAX_TOKEN: Final = 1 << 16  # characters of a line of standard input; a header of a request has fewer
 
 
 def login(
@@ -73,7 +75,9 @@ def _asked_token() -> str:
     Raises:
         ContextError: standard input has none.
     """
-    token: str = typer.prompt("token", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline().strip()
+    token: str = (
+        typer.prompt("token", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline(_MAX_TOKEN).strip()
+    )
     if not token:
         raise config.ContextError("there is no token; accepted: --token, JOBGATE_TOKEN, or a line of standard input")
     return token

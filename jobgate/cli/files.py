@@ -63,20 +63,30 @@ def own_documents(kinds: Callable[[], Collection[str]], *, skips: bool) -> Calla
 
 def _texts(file: str) -> list[tuple[str, str]]:
     if file == STDIN:
-        return [(_STDIN_NAME, _decoded(_STDIN_NAME, sys.stdin.buffer.read(_MAX_BYTES + 1)))]
+        return [(_STDIN_NAME, read_text("-f", file))]
     if "://" in file:
         raise ManifestError(f"-f {file}: addresses are not read; accepted: curl -fsS {file} | jobgate submit -f -")
     path = Path(file)
     try:
         paths = sorted(one for one in path.iterdir() if one.suffix in SUFFIXES) if path.is_dir() else [path]
-        return [(str(one), _decoded(f"-f {one}", _content(one))) for one in paths]
     except OSError as error:
         raise ManifestError(f"-f {file}: {error.strerror}") from None
+    return [(str(one), read_text("-f", str(one))) for one in paths]
 
 
-def _content(path: Path) -> bytes:
-    with path.open("rb") as opened:
-        return opened.read(_MAX_BYTES + 1)
+def read_text(option: str, file: str) -> str:
+    """Return the text of the file of an option; `-` is standard input.
+
+    Raises:
+        ManifestError: it cannot be read, is no text, or is too large.
+    """
+    if file == STDIN:
+        return _decoded(_STDIN_NAME, sys.stdin.buffer.read(_MAX_BYTES + 1))
+    try:
+        with Path(file).open("rb") as opened:
+            return _decoded(f"{option} {file}", opened.read(_MAX_BYTES + 1))
+    except OSError as error:
+        raise ManifestError(f"{option} {file}: {error.strerror}") from None
 
 
 def _decoded(source: str, content: bytes) -> str:

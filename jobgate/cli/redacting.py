@@ -1,8 +1,6 @@
 """The command that removes secrets from what is stored of objects."""
 
-import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
 
@@ -11,7 +9,7 @@ import typer
 from jobgate.cli.arguments import Targets
 from jobgate.cli.exits import Exit
 from jobgate.cli.faults import fault_text
-from jobgate.cli.manifests import ManifestError
+from jobgate.cli.files import read_text
 from jobgate.cli.options import ContextName, Namespace, Server, gateway, resource_of
 from jobgate.cli.printing import advise, say
 from jobgate.cli.targets import JOBS, SAMPLE_JOBS, SAMPLE_SETS, TargetError, shown_name, target_named
@@ -77,11 +75,7 @@ def _texts(file: str | None) -> Sequence[str]:
     """Return the text of a file without its last line end, or no text. An argument would be in the shell's history."""
     if file is None:
         return ()
-    try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ManifestError(f"--text-from {file}: {error}") from None
-    return (text.removesuffix("\n").removesuffix("\r"),)
+    return (read_text("--text-from", file).removesuffix("\n").removesuffix("\r"),)
 
 
 def _found(client: "Client", targets: Sequence[str], namespace: str | None) -> Iterator[tuple[str, UUID, str]]:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from jobgate.client.errors import JobgateError
+from jobgate.client.files import check_file
 from jobgate.client.retries import RetryPolicy
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def contexts_file(environment: Mapping[str, str]) -> Path:
 
 def load(path: Path) -> Contexts:
     try:
+        check_file(path)
         return msgspec.yaml.decode(path.read_bytes(), type=Contexts)
     except FileNotFoundError:
         return Contexts()

@@ -5,6 +5,7 @@ import ssl
 import httpx2
 
 from jobgate.client.errors import InvalidAuthorityError, ProxyError, UnreachableError
+from jobgate.client.files import check_file
 from jobgate.client.proxies import Proxy
 
 
@@ -28,6 +29,7 @@ def tls_of(ca_file: str | None) -> ssl.SSLContext:
     if ca_file is None:
         return context
     try:
+        check_file(ca_file)
         context.load_verify_locations(cafile=ca_file)
     except ssl.SSLError:
         raise InvalidAuthorityError(f"{ca_file} has no certificate; accepted: certificates in the format PEM") from None

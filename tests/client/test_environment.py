@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,9 @@ import typer
 
 from jobgate.cli import files
 from jobgate.cli.durations import seconds
-from jobgate.client import Client, InvalidArgumentError
+from jobgate.client import Client, InvalidArgumentError, InvalidAuthorityError
 from jobgate.client.config import Context, ContextError, Contexts, checked_address, save
+from jobgate.client.transports import tls_of
 from jobgate.interrupts import silent_interrupts
 from tests.client.scripted import RunCommand, Script, job, ok, page
 from tests.client.test_commands import dry_run_of
@@ -96,10 +98,20 @@ def test_a_file_that_is_no_text_is_named(run: RunCommand, tmp_path: Path, conten
     assert ("standard input" if from_stdin else file) in result.stderr
 
 
-def test_a_file_without_end_is_refused(run: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("arguments", [["submit", "-f"], ["redact", "--all", "--text-from"]])
+def test_a_file_without_end_is_refused(
+    run: RunCommand, monkeypatch: pytest.MonkeyPatch, arguments: Sequence[str]
+) -> None:
     monkeypatch.setattr(files, "_MAX_BYTES", 1 << 20)
-    result, _ = run(["submit", "-f", "/dev/zero"])
-    assert (result.exit_code, result.stderr) == (2, "jobgate: -f /dev/zero: it is too large; accepted: up to 1 MiB\n")
+    result, script = run([*arguments, "/dev/zero"])
+    assert (result.exit_code, script.requests) == (2, [])
+    assert result.stderr == f"jobgate: {arguments[-1]} /dev/zero: it is too large; accepted: up to 1 MiB\n"
+
+
+def test_a_token_without_end_is_refused(tmp_path: Path) -> None:
+    ended = jobgate("ulimit -v 4000000; jobgate login http://127.0.0.1:9 --no-oidc < /dev/zero", tmp_path)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("jobgate: the token is not valid")
 
 
 def test_an_address_is_no_file(run: RunCommand) -> None:
@@ -144,6 +156,27 @@ def test_a_context_that_cannot_be_saved_leaves_no_file(tmp_path: Path, monkeypat
     with pytest.raises(ContextError, match="No space left on device"):
         save(path, Contexts())
     assert list(tmp_path.iterdir()) == []
+
+
+def special_file(kind: str, path: Path) -> Path:
+    """Make a file that cannot be read to its end, or is larger than any configuration."""
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.touch()
+        os.truncate(path, 1 << 40)
+    return path
+
+
+@pytest.mark.parametrize(("kind", "wrong"), [("pipe", "is a device, pipe or socket"), ("huge", "has 1048576 MiB")])
+def test_a_configured_file_without_end_is_refused(run: RunCommand, tmp_path: Path, kind: str, wrong: str) -> None:
+    special = special_file(kind, tmp_path / "special")
+    with pytest.raises(InvalidAuthorityError, match=f"{special}: {wrong}; accepted: "):
+        tls_of(str(special))
+    special.rename(tmp_path / "none.yaml")  # JOBGATE_CONFIG
+    result, script = run(["list"])
+    assert (result.exit_code, script.requests) == (2, [])
+    assert result.stderr.startswith(f"jobgate: {tmp_path / 'none.yaml'}: {wrong}; accepted: ")
 
 
 def test_contexts_have_names(run: RunCommand, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Where a cluster is looked for, and credentials that are looked after."""
 
 import base64
+import os
 import ssl
 import stat
 import subprocess
@@ -51,6 +52,15 @@ async def test_a_missing_kubeconfig_is_an_error(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("KUBECONFIG", "/no/such/other")
     with pytest.raises(ClusterNotConfigured, match=r"\$KUBECONFIG names /no/such/other"):
         await connect(kubeconfig=None, context=None)
+
+
+async def test_a_kubeconfig_without_end_is_an_error(tmp_path: Path) -> None:
+    """Also if it is one of several, of which the others are files."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    (tmp_path / "other").write_text("{}")
+    with pytest.raises(ClusterNotConfigured, match="is a device, pipe or socket; accepted: a regular file"):
+        await connect(kubeconfig=f"{tmp_path / 'other'}{os.pathsep}{pipe}", context=None)
 
 
 @pytest.mark.parametrize("content", ["", "7", "clusters: 3", "a: [", "current-context: nobody\ncontexts: []"])
