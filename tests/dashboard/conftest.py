@@ -11,6 +11,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
 
 from tests.dashboard.browser import Tab, opened
+from tests.dashboard.emptying import delete_all
 from tests.e2e.user import User
 from tests.support.bearer import bearer
 from tests.support.cluster import running_embedded_cluster
@@ -51,7 +52,7 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def gateway(
+async def shared_gateway(
     cluster: Cluster, postgres_server_url: str, database_template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[GatewayProcess]:
     directory = tmp_path_factory.mktemp("gateway")
@@ -61,6 +62,14 @@ async def gateway(
     ):
         await running.start()
         yield running
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def gateway(shared_gateway: GatewayProcess) -> AsyncIterator[GatewayProcess]:
+    """The gateway of the session. It is empty when a test begins."""
+    yield shared_gateway
+    async with httpx2.AsyncClient(base_url=shared_gateway.url, timeout=60) as http:
+        await delete_all(User(http, NAMESPACE))
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -96,6 +105,8 @@ async def closed_gateway(cluster: Cluster, database_url: str, tmp_path: Path) ->
         headers = await bearer(database_url, "submitter", NAMESPACE)
         async with httpx2.AsyncClient(base_url=url, timeout=60) as http:
             yield ClosedGateway(url, database_url, User(http, NAMESPACE, headers))
+            # The tests share the cluster, and some revoke all tokens.
+            await delete_all(User(http, NAMESPACE, await bearer(database_url, "admin", "*")))
 
 
 @pytest.fixture

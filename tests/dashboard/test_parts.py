@@ -108,6 +108,8 @@ async def test_a_dialog_keeps_its_input_while_the_user_signs_in_again(
     browser: Browser, closed_gateway: ClosedGateway
 ) -> None:
     created = await closed_gateway.user.submit(job("signs-in", "sleep 600"))
+    # Otherwise the job could change while the dialog is open, which would then ask for another decision.
+    await closed_gateway.user.until("signs-in", "Running")
     async with opened(browser, closed_gateway.url, token=closed_gateway.token) as tab:
         await tab.open(f"#/jobs/{created['uid']}")
         await tab.page.get_by_role("button", name="Cancel", exact=True).click()

@@ -24,11 +24,22 @@ def test_lost_a_job(): once("lost")
 """
 
 
-def test_a_second_run_is_printed_and_crash_tests_have_none(tmp_path: Path) -> None:
+SHARED = """
+names = set()
+
+def test_own(): assert True
+def test_shared():
+    assert "name" not in names
+    names.add("name")
+"""
+
+
+def run_twice(tmp_path: Path, tests: str, *more: str) -> str:
+    """Run tests as CI does, and return what pytest prints. Some of them must fail."""
     file = tmp_path / "test_some.py"
-    file.write_text(TESTS)
+    file.write_text(tests)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = crash\n")
-    options = ("-p", "tests.support.reruns", "--reruns", "1", "-n", "2", "-p", "no:cacheprovider")
+    options = ("-p", "tests.support.reruns", "--reruns", "1", "-n", "2", "-p", "no:cacheprovider", *more)
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", *options, "--rootdir", str(tmp_path), "-c", "pytest.ini", str(file)],
         cwd=tmp_path,
@@ -39,8 +50,19 @@ def test_a_second_run_is_printed_and_crash_tests_have_none(tmp_path: Path) -> No
         timeout=120,
     )
     assert ran.returncode == 1, ran.stdout + ran.stderr
-    assert "2 failed, 2 passed, 2 rerun" in ran.stdout
+    return ran.stdout
+
+
+def test_a_second_run_is_printed_and_crash_tests_have_none(tmp_path: Path) -> None:
+    printed = run_twice(tmp_path, TESTS)
+    assert "2 failed, 2 passed, 2 rerun" in printed
     cause = r"test_some\.py:\d+: AssertionError: was not there the first time"
-    assert re.search(rf"^flaky: test_some\.py::test_flaky\n    {cause}$", ran.stdout, re.MULTILINE), ran.stdout
-    assert "failed twice: test_some.py::test_broken" in ran.stdout
-    assert "flaky: test_some.py::test_lost_a_job" not in ran.stdout
+    assert re.search(rf"^flaky: test_some\.py::test_flaky\n    {cause}$", printed, re.MULTILINE), printed
+    assert "failed twice: test_some.py::test_broken" in printed
+    assert "flaky: test_some.py::test_lost_a_job" not in printed
+
+
+def test_a_test_that_cannot_be_repeated_is_found(tmp_path: Path) -> None:
+    printed = run_twice(tmp_path, SHARED, "--rerun-all")
+    assert "1 failed, 1 passed, 2 rerun" in printed
+    assert "failed twice: test_some.py::test_shared" in printed
