@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -14,6 +14,7 @@ from jobgate.cli.visible import visible_line
 from jobgate.client.types import Aggregate, JobStatus, PendingReason, Replica, SampleSetStatus
 
 _ENDED: Final = frozenset({"Succeeded", "Failed", "Deleted"})
+_NARROW: Final = 60  # columns that leave no room for a reason beside the other columns
 _STYLES: Final = {
     "Succeeded": "green",
     "Ready": "green",
@@ -93,18 +94,32 @@ def picture(state: State, replicas: Sequence[Replica], now: datetime) -> Rendera
     rows = tasks_of(state, replicas)
     if not rows:
         return Group(headline(state, now), Text(f"  {total(state.status.aggregate)} replicas: {_all(state)}"))
-    table = Table(box=None, pad_edge=True, header_style="dim")
-    for title in ("TASK", "REPLICAS", "STATE", "RESTARTS", "WHY"):
-        table.add_column(title, overflow="fold" if title == "WHY" else "ellipsis", no_wrap=title != "WHY")
-    for row in rows:
-        table.add_row(
-            Text(visible_line(row.task)),
-            f"{row.done}/{row.wanted}",
-            Text(row.counts),
-            str(row.restarts),
-            Text(visible_line(shortened(row.why))),
-        )
-    return Group(headline(state, now), table)
+    return Group(headline(state, now), _Tasks(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class _Tasks:
+    """The rows of tasks: a table, or on a narrow terminal a paragraph for each, so that nothing is left out."""
+
+    rows: Sequence[TaskProgress]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if options.max_width < _NARROW:
+            yield from map(_paragraph, self.rows)
+            return
+        table = Table(box=None, pad_edge=True, header_style="dim")
+        for title in ("TASK", "REPLICAS", "STATE", "RESTARTS", "WHY"):
+            table.add_column(title, overflow="fold", no_wrap=title != "WHY")
+        for row in self.rows:
+            cells = (row.task, f"{row.done}/{row.wanted}", row.counts, str(row.restarts), shortened(row.why))
+            table.add_row(*(Text(visible_line(cell)) for cell in cells))
+        yield table
+
+
+def _paragraph(row: TaskProgress) -> Text:
+    restarts = f", {row.restarts} restarted" if row.restarts else ""
+    why = f": {shortened(row.why)}" if row.why else ""
+    return Text(visible_line(f"{row.task} {row.done}/{row.wanted} {row.counts}{restarts}{why}"))
 
 
 def _all(state: JobStatus) -> str:

@@ -1,5 +1,6 @@
 """Text of lists and statuses. Pure: from values and the present time to lines."""
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -30,7 +31,7 @@ Whole = Job | SampleSet | SampleJob
 State = JobStatus | SampleSetStatus | SampleJobStatus
 # What a row of a list is made from.
 Listed = JobSummary | SampleSetSummary | SampleJobSummary | Whole
-_LEAST: Final = 40  # characters of the last column of a narrow terminal
+_LEAST: Final = 20  # characters of a last column whose cells go on in further lines
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 _GAP: Final = "   "
 # Characters of a message. Those of the scheduler about many nodes have some 500.
@@ -38,19 +39,27 @@ _MESSAGE: Final = 1000
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | None = None) -> str:
-    """Return aligned columns. The last one is not padded. A cell stays within its line.
+    """Return aligned columns. The last one is not padded. Without a width, each row is one line.
 
-    With the width of a terminal, the middle of a long last cell is left out.
+    With the width of a terminal, a long last cell goes on in further lines of its column, and loses nothing: the cause
+    may be anywhere in it. A terminal that leaves less room than a message needs breaks the lines itself.
     """
-    if width is not None:
-        others = [max(len(row[column]) for row in [header, *rows]) + len(_GAP) for column in range(len(header) - 1)]
-        room = max(_LEAST, width - sum(others))
-        rows = [[*row[:-1], shortened(row[-1], room)] for row in rows]
-    lines = [list(header), *([visible_line(cell) for cell in row] for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    cells = [list(header), *([visible_line(cell) for cell in row] for row in rows)]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(header))]
+    room = None if width is None else width - sum(each + len(_GAP) for each in widths[:-1])
+    lines = [part for line in cells for part in _folded(line, room)]
     return "\n".join(
         _GAP.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
     )
+
+
+def _folded(line: Sequence[str], room: int | None) -> list[list[str]]:
+    """Return the line, and those in which its last cell goes on."""
+    *others, last = line
+    if room is None or room < _LEAST or len(last) <= room:
+        return [list(line)]
+    begin, *rest = textwrap.wrap(last, room) or [""]
+    return [[*others, begin], *([*([""] * len(others)), part] for part in rest)]
 
 
 def age(since: datetime | None, now: datetime) -> str:

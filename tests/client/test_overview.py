@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+import pytest
 
 from jobgate.cli.overview import overview, overview_text
 from jobgate.client.types import JobSummary
@@ -80,3 +81,12 @@ def test_an_ended_job_whose_replicas_still_run_is_listed_and_says_so() -> None:
     assert (lines[0], lines[2]) == ("live jobs: none", "ended jobs with replicas that still run: 1")
     row = ["left", "GenericJob", "Failed", "1", "0", "0", "1", "5m", "1 replica of this job still runs"]
     assert lines[-1].split(maxsplit=8) == row
+
+
+@pytest.mark.parametrize("width", [20, 80, 200, None])
+def test_a_terminal_shows_the_whole_cause(width: int | None) -> None:
+    """The answer is in the middle of a message of the scheduler."""
+    nodes = "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 Preemption is no help."
+    stuck = made("stuck", "Pending", pendingReasons=[waits("Unschedulable", 2) | {"message": nodes}])
+    text = overview_text([stuck], NOW, all_namespaces=False, width=width)
+    assert f"Unschedulable: {nodes}" in " ".join(text.split())

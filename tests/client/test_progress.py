@@ -23,10 +23,20 @@ def replicas(*given: dict[str, Any]) -> list[Replica]:
     return msgspec.convert(list(given), list[Replica])
 
 
-def text(*arguments: Any) -> str:
-    console = Console(width=100, record=True, file=io.StringIO())
+def text(*arguments: Any, width: int = 100) -> str:
+    console = Console(width=width, record=True, file=io.StringIO())
     console.print(picture(*arguments))
     return console.export_text()
+
+
+@pytest.mark.parametrize("width", [20, 40, 80])
+def test_a_narrow_terminal_leaves_nothing_out(width: int) -> None:
+    why = "exit code 3: the data set is not there"
+    rows = replicas(replica(0, "Running", task="parameter", restarts=2), replica(0, "Failed", message=why))
+    shown = " ".join(text(job(), rows, NOW, width=width).split())
+    for part in ("parameter", "1/1", "1 running", "2", "worker", "0/1", "1 failed", why):
+        assert part in shown
+    assert "…" not in shown
 
 
 def test_each_task_has_a_row() -> None:

@@ -107,11 +107,17 @@ def test_the_messages_of_replicas_and_events_are_whole() -> None:
     assert text.count(NODES) == 4
 
 
-def test_a_terminal_gets_lines_that_fit() -> None:
-    text = table(["NAME", "WHY"], [["tour", NODES]], width=80)
-    assert max(map(len, text.splitlines())) == 80
-    assert "…" in text
-    assert table(["NAME", "WHY"], [["tour", NODES]]).endswith(NODES)
+@pytest.mark.parametrize("width", [None, 20, 40, 80, 200])
+def test_a_table_on_a_terminal_fits_and_loses_nothing(width: int | None) -> None:
+    text = table(["NAME", "WHY"], [["tour", NODES], ["short", "x" * 90]], width=width)
+    (header, *lines) = text.splitlines()
+    assert header == "NAME    WHY"
+    cells = [(line[:8].strip(), line[8:]) for line in lines]
+    begins = [place for place, (name, _) in enumerate(cells) if name]
+    assert [cells[place][0] for place in begins] == ["tour", "short"]
+    whole = [" ".join(cell for _, cell in cells[: begins[1]]), "".join(cell for _, cell in cells[begins[1] :])]
+    assert whole == [NODES, "x" * 90]
+    assert max(map(len, lines)) <= (width if width and width > 30 else 200)
 
 
 @pytest.mark.parametrize(
