@@ -22,6 +22,8 @@ def fault_text(error: JobgateError, document: Document | None = None, *, about: 
         lines += _fault_lines(fault, document, room)
     if len(error.errors) > _FAULTS:
         lines.append(f"  … and {len(error.errors) - _FAULTS} more; -o json shows all of them")
+    if document and (hint := document.hint([fault.pointer for fault in error.errors])):
+        lines.append(f"  {hint}")
     if isinstance(error, UnauthenticatedError):
         lines.append("  give a token: set JOBGATE_TOKEN, or run `jobgate login`")
     if error.code == "NotFound":

@@ -1,7 +1,8 @@
 """Manifests of `-f`: their documents, the changes of `--name` and `--set`, and the lines of their fields. Pure."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +13,10 @@ from jobgate.cli.verbatim_yaml import compose, field, is_null, serialize, string
 _SEPARATOR: Final = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 # An expression of Helm or Jinja as a value or at the begin of a line.
 _TEMPLATE: Final = re.compile(r"^\s*(?:- )?(?:[\w./-]+:)? *(?:\{\{|\{%)", re.MULTILINE)
+_EXPRESSION: Final = re.compile(r"\{\{|\{%")
+# A variable of envsubst, Make, Windows or a form in a value that has no blanks beside it.
+_VARIABLE: Final = re.compile(r"^\S*?(\$\{[^}]*\}|\$\(\w+\)|\$\w+|<[\w .-]+>|%\w+%|@\w+@)\S*$")
+_LIST: Final = re.compile(r"""\bkind["']?\s*:\s*["']?\w*List\b""")
 RENDER: Final = "it is a template: render it first, for example with `helm template CHART | jobgate submit -f -`"
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 
@@ -22,12 +27,16 @@ class ManifestError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One manifest of a file. `text` is what the file contains, and `first_line` is where it begins."""
+    """One manifest of a file. `text` is what the file contains, and `first_line` is where it begins.
+
+    Of an item of a List, `text` is the item alone, and `item` has its lines in the document from `first_line` on.
+    """
 
     source: str
     text: str
     first_line: int = 1
     is_changed: bool = False
+    item: yaml.Node | None = None
 
     @property
     def root(self) -> yaml.Node:
@@ -39,7 +48,9 @@ class Document:
             problem = getattr(error, "problem", None) or "it is not YAML"
             if "'\\t'" in problem:
                 problem = "the line begins with a tab; accepted: spaces"
-            hint = f"\n  {RENDER}" if self.is_template else ""
+            at = self.text.splitlines()[mark.line : mark.line + 1] if mark else []
+            is_expression = self.is_template or any(map(_EXPRESSION.search, at))
+            hint = f"\n  {RENDER}" if is_expression else ""
             raise ManifestError(f"{self.source}:{line}: {problem}{hint}") from None
 
     @property
@@ -62,26 +73,51 @@ class Document:
         """Whether it has expressions of Helm or Jinja, which are text only in quotes and in blocks."""
         return _TEMPLATE.search(self.text) is not None
 
+    def hint(self, pointers: Sequence[str]) -> str | None:
+        """Return what to do if one of these fields, which the gateway refuses, was not filled in."""
+        if self.is_template:
+            return RENDER
+        for pointer in pointers:
+            node = _node(self.root, _segments(pointer))
+            if isinstance(node, yaml.ScalarNode) and (match := _VARIABLE.match(node.value)):
+                return (
+                    f"{match[1]} looks like a variable that was not replaced: render the file first, for example with "
+                    "`envsubst < FILE | jobgate submit -f -`"
+                )
+        return None
+
+    def items(self) -> Iterator["Document"]:
+        """Yield the manifests of a List, as kubectl and kustomize write it; otherwise the document itself."""
+        root = self.root if _LIST.search(self.text) else None
+        listed = field(root, "items") if isinstance(root, yaml.MappingNode) else None
+        if not isinstance(listed, yaml.SequenceNode) or not (self.kind or "").endswith("List"):
+            yield self
+            return
+        for item in listed.value:
+            # A copy, because items can share nodes by aliases, and the text of a node changes the node.
+            text = serialize(deepcopy(item))
+            yield from Document(source=self.source, text=text, first_line=self.first_line, item=item).items()
+
     def line_of(self, pointer: str) -> int | None:
         """Return the line of a field, or of its nearest ancestor that the document has."""
         if self.is_changed:
             return None
         try:
-            root = self.root
+            root = self.item or self.root
         except ManifestError:
             return None
         return self.first_line + _line(root, _segments(pointer))
 
 
 def documents(source: str, text: str) -> list[Document]:
-    """Return the documents of a file, without empty ones."""
+    """Return the manifests of a file: its documents without empty ones, and the items of a List instead of the List."""
     found: list[Document] = []
     start = 0
     for match in [*_SEPARATOR.finditer(text), None]:
         end = match.start() if match else len(text)
         part = text[start:end]
         if any(line.strip() and not line.lstrip().startswith("#") for line in part.splitlines()):
-            found.append(Document(source=source, text=part, first_line=text.count("\n", 0, start) + 1))
+            found += Document(source=source, text=part, first_line=text.count("\n", 0, start) + 1).items()
         start = match.end() if match else end
     return found
 
@@ -166,6 +202,19 @@ def _index(items: Sequence[yaml.Node], part: str, path: str) -> int:
 
 def _segments(pointer: str) -> list[str]:
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+
+
+def _node(root: yaml.Node, segments: Sequence[str]) -> yaml.Node | None:
+    """Return the value of a field below the root, if it is there."""
+    node: yaml.Node | None = root
+    for segment in segments:
+        if isinstance(node, yaml.MappingNode):
+            node = field(node, segment)
+        elif isinstance(node, yaml.SequenceNode) and segment.isdecimal() and int(segment) < len(node.value):
+            node = node.value[int(segment)]
+        else:
+            return None
+    return node
 
 
 def _line(node: yaml.Node, segments: Sequence[str]) -> int:

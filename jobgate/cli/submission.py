@@ -13,7 +13,7 @@ from jobgate.cli.faults import fault_text
 from jobgate.cli.files import own_documents, read
 from jobgate.cli.following import Followed, follow, shown
 from jobgate.cli.logs import follow_log
-from jobgate.cli.manifests import RENDER, Document
+from jobgate.cli.manifests import Document
 from jobgate.cli.options import (
     STRUCTURED,
     ContextName,
@@ -114,8 +114,6 @@ def _send(client: "Client", document: Document, output: Output, *, dry_run: bool
         stored = objects.submit(document.text)
     except ProblemError as error:
         advise(fault_text(error, document))
-        if document.is_template:
-            advise(f"  {RENDER}")
         return _Sent(resource=resource, result=error.problem, is_refused=True)
     if output is Output.NAME:
         say(shown_name(resource, stored.name))
@@ -153,7 +151,7 @@ def _follow_all(
         started = time.monotonic()
         if by_log and one.resource == JOBS:
             _print_log(stored, connection, timeout)
-        left = None if timeout is None else max(0.0, timeout - (time.monotonic() - started))
+        left = None if timeout is None else round(max(0.0, timeout - (time.monotonic() - started)), 1)
         followed = Followed(
             objects=objects,
             ref=stored,

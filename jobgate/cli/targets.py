@@ -28,8 +28,8 @@ _KINDS: Final = {
     KindName(SAMPLE_JOBS): ("samplejobs", "samplejob", "sj"),
 }
 _NAMES: Final = {name: kind for kind, names in _KINDS.items() for name in names}
-# The kinds of manifests that are submitted, and the list of several.
-KNOWN_KINDS: Final = frozenset({"GenericJob", "TrainingJob", "MxJob", "DIJob", "SampleSet", "SampleJob", "List"})
+# The kinds of manifests that are submitted.
+KNOWN_KINDS: Final = frozenset({"GenericJob", "TrainingJob", "MxJob", "DIJob", "SampleSet", "SampleJob"})
 PLURALS: Final = tuple(plural for plural, *_ in _KINDS.values())
 ACCEPTED: Final = (
     "jobs, genericjobs (gj), trainingjobs (tj), mxjobs (mx), dijobs (di), samplesets (ss), samplejobs (sj)"
