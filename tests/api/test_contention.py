@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from app.domain.vocabulary import JobPhase
+from app.models.base import metadata
 from tests.db.factories import NOW
 from tests.support import samples
 from tests.support.every_kind import example, list_of
@@ -80,7 +81,7 @@ def outcomes(answer: Any) -> list[tuple[int, str]]:
     return [(answer.status_code, body.get("code", "") if answer.status_code >= 400 else "")]
 
 
-@pytest.mark.parametrize("table", ["idempotency_keys", "names", "jobs", "samples", "job_events"])
+@pytest.mark.parametrize("table", sorted(metadata.tables))
 async def test_a_locked_table_is_never_a_final_answer(gateway: Gateway, table: str) -> None:
     writes = await prepared(gateway)
     async with gateway.db.begin() as connection:
