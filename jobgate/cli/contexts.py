@@ -12,7 +12,7 @@ from jobgate.cli.exits import Exit
 from jobgate.cli.options import STRUCTURED, ContextName, Format, Output, Server, gateway, guarded, printed
 from jobgate.cli.printing import advise, report, say
 from jobgate.cli.tables import table
-from jobgate.client import Page, UnauthenticatedError, config, wire
+from jobgate.client import NotFoundError, Page, UnauthenticatedError, config, wire
 from jobgate.client.renewal import with_token
 
 _MAX_TOKEN: Final = 1 << 16  # characters of a line of standard input; a header of a request has fewer
@@ -97,6 +97,14 @@ def _check(chosen: config.Context) -> None:
         except UnauthenticatedError:
             wrong = "does not accept this token" if chosen.token else "needs a token"
             raise config.ContextError(f"the gateway {chosen.server} {wrong}; nothing was saved") from None
+        except NotFoundError:
+            reached = client.whoami().namespaces
+            if reached is None:
+                raise
+            accepted = " or ".join(f"-n {each}" for each in reached) or "nothing, because it reaches no namespace"
+            raise config.ContextError(
+                f"the token does not reach the namespace {chosen.namespace}; nothing was saved; accepted: {accepted}"
+            ) from None
 
 
 def whoami(output: Format = Output.TEXT, server: Server = None, context: ContextName = None) -> None:

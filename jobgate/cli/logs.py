@@ -226,9 +226,8 @@ class _Reading:
         A merged log of the gateway would leave out all replicas after the 64th.
         """
         if not replicas:
-            raise TargetError(
-                f"logs {self._name}: the job has no such replica; `jobgate describe {self._name}` lists them"
-            )
+            job = self._name.partition("/")[0]
+            raise TargetError(f"logs {self._name}: the job has no such replica; `jobgate describe {job}` lists them")
         logs = [self._known_lines(one, is_only=len(replicas) == 1) for one in replicas]
         # A log that is merged keeps its connection open.
         is_merged = self._options["timestamps"] and len(logs) <= _MOST

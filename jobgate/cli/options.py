@@ -43,7 +43,14 @@ Server = Annotated[str | None, typer.Option("--server", help="Address of the gat
 ContextName = Annotated[str | None, typer.Option("--context", help="Context of `jobgate context`.", show_default=False)]
 Format = Annotated[
     Output,
-    typer.Option("-o", "--output", metavar="FORMAT", help=f"One of {', '.join(Output)}.", show_default=False),
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FORMAT",
+        help=f"One of {', '.join(Output)}.",
+        case_sensitive=False,
+        show_default=False,
+    ),
 ]
 Timeout = Annotated[
     float | None, typer.Option(parser=seconds, metavar="DURATION", help="Such as 90 or 10m.", show_default=False)

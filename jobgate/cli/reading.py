@@ -10,6 +10,7 @@ import typer
 from jobgate.cli import tables
 from jobgate.cli.arguments import KindOrTargets, ListedKind, Target
 from jobgate.cli.exits import Exit
+from jobgate.cli.faults import fault_text
 from jobgate.cli.following import now
 from jobgate.cli.options import (
     STRUCTURED,
@@ -26,10 +27,10 @@ from jobgate.cli.options import (
     together,
 )
 from jobgate.cli.overview import LIVE, overview, overview_text
-from jobgate.cli.printing import report, say, terminal_width
+from jobgate.cli.printing import advise, report, say, terminal_width
 from jobgate.cli.selection import Mine, Phases, Selection, Selector, Since
 from jobgate.cli.targets import JOBS, SAMPLE_SETS, kind_named, shown_name, target_named, targets_named
-from jobgate.client import JobgateError
+from jobgate.client import JobgateError, NotFoundError
 
 if TYPE_CHECKING:
     from jobgate.client import Client
@@ -51,7 +52,9 @@ def list_(  # noqa: PLR0913, PLR0917 - one argument for each option
         list[str] | None,
         typer.Option("-L", "--label-columns", help="A label as a column; repeatable.", show_default=False),
     ] = None,
-    sort: Annotated[tables.Order, typer.Option(help="Order of the shown ones.")] = tables.Order.CREATED,
+    sort: Annotated[
+        tables.Order, typer.Option(help="Order of the shown ones.", case_sensitive=False)
+    ] = tables.Order.CREATED,
     search: Annotated[str | None, typer.Option(help="A part of the name.", show_default=False)] = None,
     deleted: Annotated[bool, typer.Option("--deleted", help="Also deleted ones.")] = False,
     limit: Annotated[int, typer.Option(help="The newest objects of this number; 0 for all.")] = 100,
@@ -165,14 +168,27 @@ def get(
         return
     with gateway(server, namespace, context) as client:
         wanted = [target_named(name) for name in names]
-        found = [(resource, resource_of(client, resource).get(name)) for resource, name in wanted]
-        if output in STRUCTURED:
+        found = [(resource, item) for resource, name in wanted if (item := _found(client, resource, name, wanted))]
+        if found and output in STRUCTURED:
             say(printed(together([item for _, item in found]), output))
-            return
-        # Objects of one resource share a table.
-        for resource in dict.fromkeys(resource for resource, _ in found):
-            items = [item for other, item in found if other == resource]
-            say(_listed(items, resource, output, tables.Columns(wide=output is Output.WIDE)))
+        else:
+            # Objects of one resource share a table.
+            for resource in dict.fromkeys(resource for resource, _ in found):
+                items = [item for other, item in found if other == resource]
+                say(_listed(items, resource, output, tables.Columns(wide=output is Output.WIDE)))
+        if len(found) < len(wanted):
+            raise typer.Exit(Exit.USAGE)
+
+
+def _found(client: "Client", resource: str, name: str, wanted: Sequence[Any]) -> Any:
+    """Return the object. Of several that are wanted, one that is not there is reported, and the others are shown."""
+    try:
+        return resource_of(client, resource).get(name)
+    except NotFoundError as error:
+        if len(wanted) == 1:
+            raise
+        advise(fault_text(error, about=name))
+        return None
 
 
 def status(

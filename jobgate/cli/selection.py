@@ -12,12 +12,24 @@ from jobgate.cli.following import now
 from jobgate.cli.printing import report
 from jobgate.cli.targets import TargetError
 from jobgate.client.calls import Filters
+from jobgate.client.types import JobPhase, SampleJobPhase, SetPhase
 
 if TYPE_CHECKING:
     from jobgate.client import Client
 
 Selector = Annotated[str | None, typer.Option("-l", "--selector", help="Labels, as in kubectl.", show_default=False)]
-Phases = Annotated[list[str] | None, typer.Option("--phase", help="Only this phase; repeatable.", show_default=False)]
+_PHASES: Final = {phase.lower(): phase for phases in (JobPhase, SetPhase, SampleJobPhase) for phase in phases}
+
+
+def _phase(text: str) -> str:
+    """Return the phase as the gateway writes it; it explains one that this client does not know."""
+    return str(_PHASES.get(text.lower(), text))
+
+
+Phases = Annotated[
+    list[str] | None,
+    typer.Option("--phase", parser=_phase, metavar="PHASE", help="Only this phase; repeatable.", show_default=False),
+]
 Mine = Annotated[bool, typer.Option("--mine", help="Only those of this user.")]
 Since = Annotated[
     float | None,

@@ -55,7 +55,7 @@ def watch(
 
 def wait(  # noqa: PLR0913, PLR0917 - one argument for each option
     targets: Targets = None,
-    goal: Annotated[Goal, typer.Option("--for", help="What to wait for.")] = Goal.DONE,
+    goal: Annotated[Goal, typer.Option("--for", help="What to wait for.", case_sensitive=False)] = Goal.DONE,
     timeout: Timeout = None,
     selector: Selector = None,
     phase: Phases = None,
@@ -79,7 +79,7 @@ def wait(  # noqa: PLR0913, PLR0917 - one argument for each option
         worst, ends, begun = Exit.SUCCEEDED, [], time.monotonic()
         for name in names:
             followed = _followed(client, name, namespace)
-            left = None if timeout is None else max(0.0, timeout - (time.monotonic() - begun))
+            left = None if timeout is None else round(max(0.0, timeout - (time.monotonic() - begun)), 1)
             last, status = follow(followed, shown(followed.objects, output, each=False), until=goal, timeout=left)
             worst = max(worst, status)
             ends.append(last)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.client.scripted import RunCommand, ok, page, problem
 from tests.client.scripted import job as whole
@@ -107,6 +108,10 @@ def test_o_name_is_refused_where_results_have_no_names(run: RunCommand, command:
     assert "accepted: text, wide, json, yaml" in " ".join(result.stderr.replace("│", " ").split())
 
 
+def fault(pointer: str) -> dict[str, str]:
+    return {"pointer": pointer, "code": "Invalid", "detail": "it is not valid", "accepted": ""}
+
+
 JOB = "kind: GenericJob\nmetadata: {name: tour}\nspec: {}\n"
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"
 
@@ -140,3 +145,88 @@ def test_a_template_that_is_not_rendered_gets_a_hint(run: RunCommand, text: str)
     result, _ = run(["submit", "-f", "-"], problem(400, "MalformedDocument"), stdin=text)
     assert result.exit_code == 2
     assert "helm template CHART | jobgate submit -f -" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("${USER_NAME}-train", "${USER_NAME}"),
+        ("$NAME", "$NAME"),
+        ("train-$(RUN)", "$(RUN)"),
+        ("<your-name>", "<your-name>"),
+        ("'%NAME%'", "%NAME%"),
+        ("'@NAME@'", "@NAME@"),
+        ("echo $HOME", None),
+        ("Train", None),
+    ],
+)
+def test_a_variable_that_was_not_replaced_gets_a_hint(run: RunCommand, value: str, shown: str | None) -> None:
+    refused = problem(422, "InvalidManifest", fault("/metadata/name"), fault("/metadata/missing"))
+    result, _ = run(["submit", "-f", "-"], refused, stdin=f"kind: GenericJob\nmetadata:\n  name: {value}\n")
+    assert result.exit_code == 2
+    assert ("envsubst < FILE | jobgate submit -f -" in result.stderr) == (shown is not None)
+    assert shown is None or f"  {shown} looks like a variable that was not replaced" in result.stderr
+
+
+def test_an_expression_inside_of_a_line_gets_a_hint(run: RunCommand) -> None:
+    result, script = run(["submit", "-f", "-"], stdin="kind: GenericJob\nmetadata: {name: {% raw %}x}\n")
+    assert (result.exit_code, script.requests) == (2, [])
+    assert "helm template CHART | jobgate submit -f -" in result.stderr
+
+
+ITEMS = """
+  - {kind: GenericJob, metadata: {name: one, labels: &labels {team: vision}}, spec: {a: &size 08}}
+  - kind: SampleSet
+    metadata: {name: two, labels: *labels}
+    spec: {partitions: *size}
+  - kind: ConfigMap
+    metadata: {name: three}
+"""
+
+
+@pytest.mark.parametrize("kind", ["List", "GenericJobList"])
+def test_each_item_of_a_list_is_a_manifest(run: RunCommand, tmp_path: Path, kind: str) -> None:
+    file = tmp_path / "list.yaml"
+    file.write_text(f"# kustomize build\nkind: {kind}\napiVersion: v1\nitems:{ITEMS}")
+    result, script = run(["submit", "-f", str(file)], page([]))
+    assert result.exit_code == 2
+    assert "these documents: ConfigMap three; its own: GenericJob one, SampleSet two" in result.stderr
+    refused = problem(422, "InvalidManifest", fault("/spec/partitions"))
+    result, script = run(["submit", "-f", str(file), "--skip-foreign"], page([]), ok(whole(name="one"), 201), refused)
+    assert result.exit_code == 2
+    assert "one submitted" in result.stdout
+    assert f"{file}:8: /spec/partitions: " in result.stderr
+    _, *posts = script.requests
+    assert [post.url.path.rpartition("/")[2] for post in posts] == ["jobs", "samplesets"]
+    labels = {"team": "vision"}
+    assert [yaml.safe_load(post.content)["metadata"] for post in posts] == [
+        {"name": "one", "labels": labels},
+        {"name": "two", "labels": labels},
+    ]
+    assert b"partitions: 08\n" in posts[1].content
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["list", "-o", "JSON"],
+        ["list", "--phase", "running"],
+        ["list", "--sort", "Name"],
+        ["wait", "tour", "--for", "Done"],
+    ],
+    ids=str,
+)
+def test_values_are_accepted_in_any_case(run: RunCommand, arguments: list[str]) -> None:
+    answer = ok(whole("Succeeded")) if arguments[0] == "wait" else page([])
+    result, script = run(arguments, answer)
+    assert result.exit_code == 0, result.output
+    assert script.requests[0].url.params.get("phase") == ("Running" if "--phase" in arguments else None)
+
+
+@pytest.mark.parametrize("output", [[], ["-o", "json"], ["-o", "name"]])
+def test_get_of_several_objects_shows_those_that_are_there(run: RunCommand, output: list[str]) -> None:
+    result, script = run(["get", "lost", "tour", *output], problem(404, "NotFound"), ok(whole(name="tour")))
+    assert result.exit_code == 2
+    assert "jobgate: lost: it is NotFound (404 NotFound)" in result.stderr
+    assert "tour" in result.stdout
+    assert len(script.requests) == 2

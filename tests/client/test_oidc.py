@@ -1,23 +1,32 @@
 """`jobgate login` at an OIDC issuer with a device code, and the renewal of its tokens."""
 
 import asyncio
+import json
 import os
+import ssl
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import httpx2
 import jwt
 import msgspec
 import pytest
 import pytest_asyncio
 from typer.testing import CliRunner, Result
 
+from devcluster import clock
+from devcluster.certificates import Certificates
 from jobgate.cli import oidc
 from jobgate.cli.commands import app
 from jobgate.client import config, renewal
 from tests.support.gateway import running_gateway
-from tests.support.oidc_site import Site, ready_site
+from tests.support.oidc_issuer import running_issuer
+from tests.support.oidc_site import Site, ready_site, running_site
+from tests.support.waiting import until
 
 HOSTILE_DEVICE = b'{"device_code": "d", "user_code": "\\u001b[2J", "verification_uri": "https://x", "expires_in": 1}'
 
@@ -231,3 +240,60 @@ async def test_a_gateway_without_an_issuer_asks_for_a_token(closed_gateway_url: 
 async def closed_gateway_url(database_url: str) -> AsyncIterator[str]:
     async with running_gateway(database_url, closed=True) as running:
         yield running.url
+
+
+@asynccontextmanager
+async def tls_before(url: str, directory: Path) -> AsyncIterator[str]:
+    """The address of a proxy that ends TLS, with a certificate of an authority that no system knows."""
+    parts = urlsplit(url)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(directory / "server.crt", directory / "server.key")
+
+    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
+    async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection(parts.hostname, parts.port)
+        with suppress(ConnectionError):
+            await asyncio.gather(copy(reader, back), copy(there, writer))
+
+    server = await asyncio.start_server(forward, "127.0.0.1", 0, ssl=context)
+    async with server:
+        yield f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+async def test_a_sign_in_and_its_renewal_use_the_saved_authority(
+    database_url: str, file: Path, pauses: list[float], tmp_path: Path
+) -> None:
+    assert Certificates(tmp_path / "tls", "127.0.0.1").renew(clock.now())
+    async with running_issuer() as issuer, tls_before(issuer.url, tmp_path / "tls") as private_issuer:
+        async with httpx2.AsyncClient() as client:
+            document = (await client.get(f"{issuer.url}/.well-known/openid-configuration")).json()
+        document["device_authorization_endpoint"] = f"{private_issuer}/device"
+        issuer.replies["/.well-known/openid-configuration"] = (200, json.dumps(document).encode())
+        issuer.user["groups"] = ["team"]
+        async with running_site(database_url, issuer) as site, tls_before(site.gateway.url, tmp_path / "tls") as url:
+            sign_in = site.gateway.services.sign_in
+            assert sign_in is not None
+            await until(lambda: sign_in.issuer.metadata is not None, what="the gateway has reached the issuer")
+            refused = await run(file, "login", url, "--oidc")
+            assert refused.exit_code == 2
+            assert "jobgate login --ca-file FILE" in refused.stderr
+            given = ("login", url, "--oidc", "--ca-file", str(tmp_path / "tls" / "ca.crt"))
+            unreached = await run(file, *given)
+            assert unreached.exit_code == 2
+            assert "does not reach the namespace default; nothing was saved; accepted: -n team" in unreached.stderr
+            signed_in = await run(file, *given, "-n", "team")
+            assert signed_in.exit_code == 0, signed_in.output
+            assert len(pauses) == 2
+            saved = config.load(file)
+            old = saved.contexts["default"]
+            due = msgspec.structs.replace(old, token=issuer.token(exp=1), expires_at=datetime(2020, 1, 1, tzinfo=UTC))
+            config.save(file, config.with_context(saved, "default", due))
+            for command in (["list"], ["whoami"]):
+                result = await run(file, *command)
+                assert result.exit_code == 0, result.output
+            assert config.load(file).contexts["default"].refresh_token != old.refresh_token
