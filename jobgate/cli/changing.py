@@ -58,10 +58,13 @@ def scale(
         _each([target], scaled, output, f"scaled to {replicas}")
 
 
-def _on_jobs(request: Callable[..., Job], phases: Collection[str], text: str) -> Callable[..., None]:
+def _on_jobs(
+    request: Callable[..., Job], phases: Collection[str], text: str, *, leftovers: bool = False
+) -> Callable[..., None]:
     """Return the command that sends a request about each of several jobs, such as `Jobs.pause`.
 
-    Without names it is about the jobs of these phases that filters select. `text` is its help.
+    Without names it is about the jobs of these phases that filters select, and with `leftovers` also about ended ones
+    whose replicas still run. `text` is its help.
     """
     verb = request.__name__
 
@@ -79,7 +82,7 @@ def _on_jobs(request: Callable[..., Job], phases: Collection[str], text: str) ->
     ) -> None:
         with gateway(server, namespace, context) as client:
             selection = Selection(selector=selector, phases=phase, mine=mine, since=since)
-            names = select_jobs(client, jobs or (), selection, verb, phases=phases)
+            names = select_jobs(client, jobs or (), selection, verb, phases=phases, leftovers=leftovers)
             for name in names:
                 job_named(name, verb)  # another resource is refused before any request
             _each(names, lambda _, name: request(client.jobs, name, reason=reason), output, f"{verb} requested")
@@ -93,6 +96,8 @@ pause = _on_jobs(
     [phase for phase in LIVE if phase != "Paused"],
     """Stop the pods of jobs until they are resumed.
 
+    Filters select live jobs that are not paused, unless --phase is given.
+
     Example: jobgate pause tour --reason "the night is for others"
     """,
 )
@@ -101,16 +106,21 @@ resume = _on_jobs(
     ["Paused"],
     """Start the pods of paused jobs again.
 
+    Filters select paused jobs, unless --phase is given.
+
     Example: jobgate resume tour
     """,
 )
 cancel = _on_jobs(
     Jobs.cancel,
     LIVE,
-    """End live jobs. Their records and logs stay.
+    """End jobs. Their records and logs stay.
+
+    Filters select live jobs and ended ones whose replicas still run, unless --phase is given.
 
     Examples: jobgate cancel tour --reason "wrong data"; jobgate cancel --mine -l team=vision
     """,
+    leftovers=True,
 )
 
 

@@ -63,7 +63,13 @@ class Selection:
 
 
 def select_jobs(
-    client: "Client", names: Sequence[str], selection: Selection, verb: str, *, phases: Collection[str] = ()
+    client: "Client",
+    names: Sequence[str],
+    selection: Selection,
+    verb: str,
+    *,
+    phases: Collection[str] = (),
+    leftovers: bool = False,
 ) -> list[str]:
     """Return the given names, otherwise those of the jobs that the filters select, oldest first.
 
@@ -73,6 +79,7 @@ def select_jobs(
         selection: the filters that the user has given.
         verb: the command, for errors.
         phases: the phases of jobs with which the command can do something.
+        leftovers: whether it can also do something with ended jobs of which replicas still run.
 
     Raises:
         TargetError: there are neither names nor filters, or both.
@@ -82,8 +89,13 @@ def select_jobs(
         raise TargetError(f"{verb}: accepted: names of jobs, or filters such as -l, --phase or --mine; {given}")
     if names:
         return list(names)
-    found = client.jobs.summaries(**selection.filters(now(), phases) | Filters(page_size=_PAGE))
-    selected = [f"job/{job.name}" for job in found][::-1]
+    filters = selection.filters(now(), phases) | Filters(page_size=_PAGE)
+    found = list(client.jobs.summaries(**filters))
+    if leftovers and not selection.phases:
+        found += client.jobs.summaries(**filters | Filters(phase=None, still_running=True))
+    found.reverse()  # jobs of the same time stay in the order of their creation
+    found.sort(key=lambda job: job.created_at)
+    selected = list(dict.fromkeys(f"job/{job.name}" for job in found))  # a job may end between the two lists
     if not selected:
         report(f"{verb}: no job matches")
     return selected

@@ -16,7 +16,6 @@ def asked(request: httpx2.Request) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     ("command", "method", "suffix", "phases"),
     [
-        ("cancel", "POST", "/cancel", list(LIVE)),
         ("pause", "POST", "/pause", [phase for phase in LIVE if phase != "Paused"]),
         ("resume", "POST", "/resume", ["Paused"]),
         ("retry", "POST", "/retry", ["Failed", "TimedOut"]),
@@ -37,6 +36,20 @@ def test_a_change_of_the_jobs_that_filters_select(
     assert changed == [(method, f"/api/v1/namespaces/team/jobs/{name}{suffix}") for name in ("old", "new")]
 
 
+def test_a_cancel_selects_live_jobs_and_replicas_that_run_after_the_end(run: RunCommand) -> None:
+    """The oldest first, in whichever list it is."""
+    jobs = {name: job(name=name) | {"createdAt": f"2026-03-0{day}T12:00:00Z"} for day, name in enumerate("abc", 1)}
+    lists = page([jobs["c"], jobs["a"]]), page([jobs["b"], jobs["a"]])  # a ends between the two lists
+    result, script = run(["cancel", "-l", "team=vision"], *lists, *(ok(jobs[name]) for name in "abc"))
+    assert result.exit_code == 0, result.output
+    live, ended = (asked(request) for request in script.requests[:2])
+    assert live.pop("phase") == list(LIVE)
+    assert ended == live | {"stillRunning": ["true"]}
+    assert result.stdout == "".join(f"{name} cancel requested\n" for name in "abc")
+    _, script = run(["cancel", "--phase", "Failed"], page([]))
+    assert [asked(request)["phase"] for request in script.requests] == [["Failed"]]
+
+
 def test_phases_of_the_user_replace_those_of_the_command(run: RunCommand) -> None:
     result, script = run(["retry", "--phase", "Cancelled", "--phase", "Failed"], page([]))
     assert asked(script.requests[0])["phase"] == ["Cancelled", "Failed"]
@@ -44,7 +57,7 @@ def test_phases_of_the_user_replace_those_of_the_command(run: RunCommand) -> Non
 
 
 def test_since_is_an_age(run: RunCommand) -> None:
-    _, script = run(["cancel", "--since", "2h"], page([]))
+    _, script = run(["pause", "--since", "2h"], page([]))
     after = datetime.fromisoformat(asked(script.requests[0])["createdAfter"][0])
     age = datetime.now(UTC) - after  # noqa: TID251 - the command reads the clock too
     assert timedelta(hours=2) <= age < timedelta(hours=3)
@@ -60,14 +73,14 @@ def test_a_command_takes_names_or_filters(run: RunCommand, command: str, argumen
 
 def test_a_refused_change_does_not_prevent_the_others(run: RunCommand) -> None:
     result, script = run(
-        ["cancel", "-l", "a=b"],
+        ["pause", "-l", "a=b"],
         page([job(name="x"), job(name="y")]),
         problem(409, "AlreadyFinished"),
         ok(job(name="x")),
     )
     assert result.exit_code == 2
     assert script.is_over
-    assert result.stdout == "x cancel requested\n"
+    assert result.stdout == "x pause requested\n"
 
 
 def test_one_name_is_for_one_retry(run: RunCommand) -> None:
