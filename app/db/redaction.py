@@ -28,7 +28,6 @@ from app.db.samples.rows import sample_row
 from app.domain.access.actors import Actor
 from app.domain.errors import PreconditionFailed
 from app.domain.plan import Manifest
-from app.domain.posted import Posted
 from app.domain.redaction import Redaction, json_form
 from app.models import jobs as job_tables
 from app.models import replicas as replica_tables
@@ -42,6 +41,8 @@ KEPT: Final = frozenset(
         *("cancel_requested_by", "cancel_requested_by_id", "delete_requested_by", "delete_requested_by_id"),
         # words of the wire format
         *("phase", "ended", "outcome", "stopping", "evidence", "type", "reason"),
+        # always null
+        "posted",
     }
 )
 """Columns that no redaction changes: other rows and objects of the cluster are found by them."""
@@ -142,18 +143,18 @@ class Redactable(Generic[Row]):
 
     @cached_property
     def texts(self) -> list[Column[Any]]:
-        """The columns beside the manifest, its record and its labels."""
-        return [one for one in redactable(self.table) if one.name not in {"manifest", "posted", "labels"}]
+        """The columns beside the two manifests and the labels."""
+        return [one for one in redactable(self.table) if one.name not in {"manifest", "posted_manifest", "labels"}]
 
     @cached_property
     def lock(self) -> str:
-        names = ", ".join(["version", *(column.name for column in self.texts)])
+        names = ", ".join(["version", "posted_manifest", *(column.name for column in self.texts)])
         return f"SELECT {names} FROM {self.table.name} WHERE uid = $1 FOR UPDATE"  # noqa: S608  constants
 
     @cached_property
     def update(self) -> str:
         assigned = "".join(f", {column.name} = ${6 + place}" for place, column in enumerate(self.texts))
-        return self._changed(f", manifest = $3, posted = $4, labels = $5{assigned}")
+        return self._changed(f", manifest = $3, posted_manifest = $4, labels = $5{assigned}")
 
     @cached_property
     def touch(self) -> str:
@@ -187,11 +188,11 @@ async def store(
     db: Database,
     kind: Redactable[Row],
     row: Row,
-    kept: tuple[Manifest, Posted | None, dict[str, str]],
+    kept: tuple[Manifest, Manifest | None, dict[str, str]],
     redaction: Redaction,
     entry: RedactionEntry,
 ) -> int:
-    """Store manifest, record of the posted manifest and labels, and redact all else in the row and stored answers.
+    """Store manifest, posted manifest and labels, and redact all else in the row and stored answers.
 
     Returns the number of rows that changed.
 
@@ -203,7 +204,8 @@ async def store(
         if locked is None or locked["version"] != row.version:
             raise PreconditionFailed("the object has changed since it was read: repeat the request")
         texts = [redacted(locked[column.name], redaction) for column in kind.texts]
-        is_same = texts == [locked[column.name] for column in kind.texts] and kept[0] == row.manifest
+        is_same = texts == [locked[column.name] for column in kind.texts]
+        is_same = is_same and kept[:2] == (row.manifest, locked["posted_manifest"])
         answers = await _redact_answers(connection, row, redaction)
         if is_same and not answers:
             return 0

@@ -16,7 +16,6 @@ from app.db.history import HistoryRow, HistoryTable
 from app.db.queries import any_length
 from app.domain.listing import ListItem
 from app.domain.plan import Manifest
-from app.domain.posted import Posted
 from app.models.jobs import jobs
 from app.models.samples import samples
 
@@ -38,8 +37,6 @@ class StoredRow(Protocol):
     def version(self) -> int: ...
     @property
     def manifest(self) -> Manifest: ...
-    @property
-    def posted(self) -> Posted | None: ...
     @property
     def created_at(self) -> datetime: ...
     @property
@@ -131,21 +128,24 @@ class Stored(Generic[Row]):
 
     @cached_property
     def sizes(self) -> str:
-        """The sizes of the documents of rows, as text. PostgreSQL reads and decompresses the documents for them."""
-        size = self._sum_of_documents("octet_length({}::text)")
-        return f"SELECT uid, {size} FROM {self.table.name} AS {self.alias} WHERE uid = ANY($1::uuid[])"  # noqa: S608
+        """The sizes of the manifests of rows, as text. PostgreSQL reads and decompresses the manifests for them."""
+        return f"SELECT uid, octet_length(manifest::text) FROM {self.table.name} WHERE uid = ANY($1::uuid[])"  # noqa: S608
 
     @property
     def stored_size(self) -> str:
-        """The SQL expression of the size of the documents of a row as stored, mostly compressed.
+        """The SQL expression of the size of the manifest of a row as stored, mostly compressed.
 
-        PostgreSQL reads it without the documents.
+        PostgreSQL reads it without the manifest.
         """
-        return self._sum_of_documents("pg_column_size({})")
+        return f"pg_column_size({self.alias}.manifest)"
 
-    def _sum_of_documents(self, function: str) -> str:
-        terms = (function.format(f"{self.alias}.{column}") for column in ("manifest", "posted"))
-        return " + ".join(f"COALESCE({term}, 0)" for term in terms)
+    @cached_property
+    def posted(self) -> str:
+        return f"SELECT posted_manifest FROM {self.table.name} WHERE uid = $1"  # noqa: S608
+
+    @cached_property
+    def posted_size(self) -> str:
+        return f"SELECT octet_length(posted_manifest::text) FROM {self.table.name} WHERE uid = $1"  # noqa: S608
 
     @cached_property
     def versions_by_uid(self) -> str:
@@ -208,8 +208,21 @@ async def versions(db: Database, stored: Stored[Row], keys: Sequence[RowKey]) ->
     return found
 
 
+async def posted(db: Database, stored: Stored[Row], uid: UUID) -> Manifest | None:
+    """Return the manifest of the row as it was posted. None if that is not known."""
+    async with db.read() as connection:
+        found: Manifest | None = await connection.fetchval(stored.posted, uid)
+        return found
+
+
+async def posted_size(db: Database, stored: Stored[Row], uid: UUID) -> int:
+    """Return the size of what `posted` returns, in bytes of text."""
+    async with db.read() as connection:
+        return await connection.fetchval(stored.posted_size, uid) or 0
+
+
 async def sizes(db: Database, stored: Stored[Row], uids: Sequence[UUID]) -> dict[UUID, int]:
-    """Return the sizes of the documents of the existing rows among these, in bytes of text."""
+    """Return the sizes of the manifests of the existing rows among these, in bytes of text."""
     async with db.read() as connection:
         return await sizes_in(connection, stored, uids)
 

@@ -37,6 +37,7 @@ jobs = Table(
     json_column("labels", "{}"),
     # JSON, not JSONB, which would reorder the keys, rewrite numbers and refuse an escaped NUL.
     Column("manifest", JSON, nullable=False),
+    Column("posted_manifest", JSON),
     Column("posted", JSON),
     Column("claim_names", ARRAY(Text), nullable=False, server_default=text("'{}'::text[]")),
     number_column("generation", default=1),
@@ -78,11 +79,11 @@ jobs = Table(
 `version` increases with every change and makes the ETag, `generation` with changes of the spec as in Kubernetes,
 `intent_version` with every request of a client, and `status_version` with writes of the controller. `intent_at` is the
 time of the last request, or null once a decision has observed it. Columns that end with `by_id` or `actor_id` have the
-id of the actor whose name is in the column beside them; it is null where only the name is known. `posted` is the record
-of the manifest as it was posted (`app/domain/posted.py`), or null if that is not known. `claim_names` are the
-PersistentVolumeClaims that the manifest mounts; a trigger derives them, for programs of earlier versions too. `status`
-has the fields of the status without a column that differ from their defaults. `reported` is the last report of the
-job's own pods.
+id of the actor whose name is in the column beside them; it is null where only the name is known. `posted_manifest` is
+the manifest as it was posted, or null if that is not known. `posted` is null: processes of the version before name it.
+`claim_names` are the PersistentVolumeClaims that the manifest mounts; a trigger derives them, for programs of earlier
+versions too. `status` has the fields of the status without a column that differ from their defaults. `reported` is the
+last report of the job's own pods.
 Indexed columns, except `wake_at`, change only a few times in the life of a job, so that most status updates do not
 touch the indexes.
 """

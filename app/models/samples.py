@@ -26,6 +26,7 @@ samples = Table(
     json_column("labels", "{}"),
     # JSON, for the same reasons as in `jobs`.
     Column("manifest", JSON, nullable=False),
+    Column("posted_manifest", JSON),
     Column("posted", JSON),
     word_column("set_name"),
     number_column("generation", default=1),

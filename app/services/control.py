@@ -7,6 +7,7 @@ from typing import Any, Final, TypeAlias
 from typing_extensions import override
 
 from app.clock import Clock
+from app.db import resources
 from app.db.engine import Database
 from app.db.jobs import edits
 from app.db.jobs.rows import STORED_JOBS, JobRow
@@ -16,7 +17,6 @@ from app.domain.dialects.envelope import postable
 from app.domain.errors import Conflict, InvalidManifest
 from app.domain.plan import Manifest
 from app.domain.planning import Planner
-from app.domain.posted import Posted, recall
 from app.domain.redaction import is_redacted
 from app.domain.vocabulary import JobPhase
 from app.services.editing import Changed, Editor, EditRequest, Precondition
@@ -148,7 +148,7 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
         self._hint()
         return Changed(row=changed, pending=True)
 
-    def retry_documents(self, job: JobRow, name: str | None) -> tuple[Manifest, Manifest | None]:
+    async def retry_documents(self, job: JobRow, name: str | None) -> tuple[Manifest, Manifest | None]:
         """Return the manifest of a new job that repeats this one, complete and as it was posted, if that is known.
 
         Without `name`, the new name is generated.
@@ -170,12 +170,12 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
         if accepted.dialect.supports_pause:
             accepted = accepted.dialect.with_pause(accepted, paused=False)
         named = {"name": name} if name is not None else {"generateName": f"{_stem(job.name)}-"}
-        posted = recall(job.manifest, job.posted)
+        posted = await resources.posted(self._db, self._where, job.uid)
         return _renamed(postable(accepted.manifest), named), posted and _renamed(posted, named)
 
     @override
     def edit_of(
-        self, row: JobRow, edited: Accepted[Any], posted: Posted | None, request: EditRequest[JobRow]
+        self, row: JobRow, edited: Accepted[Any], posted: Manifest | None, request: EditRequest[JobRow]
     ) -> edits.JobEdit:
         manifest = edited.manifest
         # Saves two plans, which are slow for a large manifest.

@@ -19,12 +19,13 @@ from app.domain.access.actors import Actor
 from app.domain.dialects.envelope import postable
 from app.domain.errors import FieldError, InvalidManifest, PreconditionFailed, Unavailable, no_such
 from app.domain.plan import Manifest
-from app.domain.posted import Posted, Restated, carried_over, unchanged
 from app.offload import offloaded_if_large
 from app.services.submitting import Hint
 
 # Raises PreconditionFailed unless the row is a version that the client accepts (If-Match).
 Precondition: TypeAlias = Check
+Restated: TypeAlias = Callable[[Manifest | None], Manifest | None]
+"""Returns the posted manifest after an edit from that before it. None stands for an unknown one."""
 _Edit = TypeVar("_Edit")
 
 # An edit starts again at most this often. Each time, another edit of the same object was stored, so this many in a row
@@ -50,7 +51,7 @@ class EditRequest(Generic[Row]):
         message: the message in the history row.
         precondition: raises PreconditionFailed or Conflict if the row must not be edited.
         keeps_objects: whether the edit leaves the number of replicas and their names as they are.
-        restated: the change of the posted manifest; by default it stays.
+        restated: the change of the posted manifest; without it, that stays.
         document: the document that the client sent, if any. Large documents are processed in a thread.
     """
 
@@ -62,7 +63,7 @@ class EditRequest(Generic[Row]):
     message: str = ""
     precondition: Callable[[Row], None]
     keeps_objects: bool = False
-    restated: Restated = unchanged
+    restated: Restated | None = None
     document: Any = None
 
 
@@ -96,8 +97,8 @@ class Editor(ABC, Generic[Row, _Edit]):
         """
 
     @abstractmethod
-    def edit_of(self, row: Row, edited: Any, posted: Posted | None, request: EditRequest[Row]) -> _Edit:
-        """Return the arguments of `store`. `edited` is the result of the request's `change`, `posted` its record."""
+    def edit_of(self, row: Row, edited: Any, posted: Manifest | None, request: EditRequest[Row]) -> _Edit:
+        """Return the arguments of `store`: `edited` from `change`, and `posted` from `restated` of the request."""
 
     @abstractmethod
     async def store(self, row: Row, edit: _Edit) -> Row:
@@ -200,7 +201,9 @@ class Editor(ABC, Generic[Row, _Edit]):
             row = await self.current(request.namespace, request.name)
             request.precondition(row)
             self.require_editable(row)
-            edit = await offloaded_if_large((row.manifest, request.document), self._compute, row, request)
+            # If another edit is stored between the two reads, the version is not current, and `store` refuses.
+            posted = await resources.posted(self._db, self._where, row.uid) if request.restated else None
+            edit = await offloaded_if_large((row.manifest, request.document), self._compute, row, posted, request)
             # Nothing is stored, so version and ETag stay.
             if edit is None:
                 return Changed(row=row, pending=not self.is_carried_out(row))
@@ -215,13 +218,12 @@ class Editor(ABC, Generic[Row, _Edit]):
             f"other edits of the {self._what} came first every time: repeat the request", code="Contended"
         )
 
-    def _compute(self, row: Row, request: EditRequest[Row]) -> _Edit | None:
+    def _compute(self, row: Row, posted: Manifest | None, request: EditRequest[Row]) -> _Edit | None:
         """Return the edit, or None if it would not change the manifest."""
         edited = request.change(row)
         if edited.manifest == row.manifest:
             return None
-        posted = carried_over(row.manifest, row.posted, edited.manifest, request.restated)
-        return self.edit_of(row, edited, posted, request)
+        return self.edit_of(row, edited, request.restated(posted) if request.restated else None, request)
 
 
 def merge_patch(target: Any, patch: Any) -> Any:

@@ -25,7 +25,6 @@ from app.domain.dialects.changes import is_respecified
 from app.domain.errors import Conflict
 from app.domain.kinds.base import PodlessKind
 from app.domain.plan import Manifest
-from app.domain.posted import Posted, record
 from app.domain.redaction import is_redacted
 from app.offload import offloaded_if_large
 from app.services.editing import Editor, EditRequest, Precondition
@@ -66,7 +65,7 @@ class PodlessSubmitter(Submitter[PodlessDraft, NewSample, SampleRow]):
 
     def _prepare(self, document: Manifest, namespace: str, posted: Manifest) -> PodlessDraft:
         draft = drafted(self._kind, document, namespace, self._limits, self.suffix)
-        return replace(draft, posted=record(draft.manifest, posted))
+        return replace(draft, posted=posted)
 
     @override
     def new(self, prepared: PodlessDraft, actor: Actor, retry_of: UUID | None = None) -> NewSample:
@@ -78,7 +77,7 @@ class PodlessSubmitter(Submitter[PodlessDraft, NewSample, SampleRow]):
             name=prepared.name,
             api_version=manifest["apiVersion"],
             manifest=manifest,
-            posted=prepared.posted,
+            posted_manifest=prepared.posted,
             set_name=prepared.set_name,
             labels=prepared.labels,
             created_at=self._clock.now(),
@@ -125,7 +124,7 @@ class PodlessEditor(Editor[SampleRow, SampleEdit]):
 
     @override
     def edit_of(
-        self, row: SampleRow, edited: PodlessDraft, posted: Posted | None, request: EditRequest[SampleRow]
+        self, row: SampleRow, edited: PodlessDraft, posted: Manifest | None, request: EditRequest[SampleRow]
     ) -> SampleEdit:
         return SampleEdit(
             manifest=edited.manifest,

@@ -10,7 +10,6 @@ from app.domain.kinds.base import PodlessKind
 from app.domain.kinds.posted_metadata import Suffix, named, placed
 from app.domain.kinds.registry import refuse_wrong_route
 from app.domain.plan import Manifest
-from app.domain.posted import Posted
 from app.domain.reservations.name_ranges import NameKind, NameRange
 
 
@@ -18,13 +17,13 @@ from app.domain.reservations.name_ranges import NameKind, NameRange
 class PodlessDraft:
     """A valid manifest with defaults. `generated` is True if the name was drawn, so that another one may be drawn.
 
-    `posted` is the record of the posted manifest of a submission.
+    `posted` is the document of a submission.
     """
 
     kind: PodlessKind
     manifest: Manifest
     generated: bool = False
-    posted: Posted | None = None
+    posted: Manifest | None = None
 
     @property
     def name(self) -> str:

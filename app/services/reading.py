@@ -28,11 +28,10 @@ from app.domain.errors import no_such
 from app.domain.listing import Criteria
 from app.domain.plan import JobPlan, Manifest, Rank
 from app.domain.planning import Planner
-from app.domain.posted import recall
 from app.domain.status.records import Attempt, JobPendingReason, Replica, ScaleRecord
 from app.domain.vocabulary import ReplicaPhase
 from app.fairness.share import caller
-from app.offload import offloaded, offloaded_if_large
+from app.offload import offloaded
 from app.services.manifests import PAGE_BYTES, ManifestPage, page_of
 from app.services.turns import Turns, room_for
 
@@ -138,9 +137,10 @@ class Reader(ABC, Generic[Row]):
         """Read versions until cancelled. Without it, `version` waits forever."""
         await self._versions.run()
 
-    async def posted(self, row: Row) -> Manifest | None:
+    async def posted(self, uid: UUID) -> Manifest | None:
         """Return the manifest of the object as it was posted. None if that is not known."""
-        return await offloaded_if_large(row.manifest, recall, row.manifest, row.posted)
+        await _room_for_document(await resources.posted_size(self._db, self._where, uid))
+        return await resources.posted(self._db, self._where, uid)
 
     async def row(self, address: Address) -> Row:
         """Return the object. Raise NotFound if there is none."""
@@ -151,9 +151,7 @@ class Reader(ABC, Generic[Row]):
         """Return the uid of the object, whose documents this request then has the memory for. Raise NotFound."""
         key = address.uid or (address.namespace, address.name)
         version = self._present((await resources.versions(self._db, self._where, [key])).get(key))
-        size = (await resources.sizes(self._db, self._where, [version.uid])).get(version.uid, 0)
-        if size > _SMALL_BYTES:
-            await room_for(size * DECODED)
+        await _room_for_document((await resources.sizes(self._db, self._where, [version.uid])).get(version.uid, 0))
         return version.uid
 
     async def version(self, address: Address) -> RowVersion:
@@ -300,6 +298,11 @@ class JobReader(Reader[JobRow]):
         accepted = self._planner.read(job.manifest, job.uid, job.generation)
         resumed = job.status.resumes > 0
         return self._planner.plan(accepted, str(job.uid), generation=job.generation, resumed=resumed)
+
+
+async def _room_for_document(size: int) -> None:
+    if size > _SMALL_BYTES:
+        await room_for(size * DECODED)
 
 
 def _planned_replicas(plan: JobPlan, where: ReplicaFilter) -> list[ReplicaHistory]:

@@ -19,7 +19,6 @@ from app.domain.errors import Conflict, DomainError, PreconditionFailed, Unavail
 from app.domain.manifests.rendered import reserved_names
 from app.domain.plan import Manifest
 from app.domain.planning import Planner
-from app.domain.posted import Posted, recall, record
 from app.domain.redaction import Redaction, SecretSelection
 from app.offload import offloaded_if_large
 from app.services.reading import Address, Reader
@@ -87,7 +86,9 @@ class Redactor(ABC, Generic[Row]):
         self, row: Row, selection: SecretSelection, entry: RedactionEntry
     ) -> tuple[Row, Redaction, int]:
         for _ in range(_MAX_TRIES):
-            redaction, kept = await offloaded_if_large(row.manifest, self._compute, row, selection)
+            # If the object changes between the reads, its version is not current, and `store` refuses.
+            posted = await self._reading.posted(row.uid)
+            redaction, kept = await offloaded_if_large((row.manifest, posted), self._compute, row, posted, selection)
             try:
                 return row, redaction, await stored.store(self._db, self._kind, row, kept, redaction, entry)
             # The controller or a client has changed the object since it was read.
@@ -95,15 +96,14 @@ class Redactor(ABC, Generic[Row]):
                 row = await self._reading.row(Address(uid=row.uid))
         raise Unavailable("the object changes all the time: repeat the request", code="Contended")
 
-    def _compute(self, row: Row, selection: SecretSelection) -> tuple[Redaction, tuple[Manifest, Posted | None, Any]]:
-        posted = recall(row.manifest, row.posted)
+    def _compute(
+        self, row: Row, posted: Manifest | None, selection: SecretSelection
+    ) -> tuple[Redaction, tuple[Manifest, Manifest | None, Any]]:
         redaction = Redaction.of(selection, [row.manifest, posted])
         manifest = redaction.document(row.manifest)
         if manifest != row.manifest:
             self.require_same(row, manifest)
-        # A posted manifest that cannot be derived from the accepted one is not known, and is dropped.
-        kept = None if posted is None else record(manifest, redaction.document(posted))
-        return redaction, (manifest, kept, manifest["metadata"].get("labels") or {})
+        return redaction, (manifest, redaction.document(posted), manifest["metadata"].get("labels") or {})
 
 
 class JobRedactor(Redactor[JobRow]):

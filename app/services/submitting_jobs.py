@@ -19,7 +19,6 @@ from app.domain.errors import FieldError, InvalidManifest
 from app.domain.manifests.rendered import reserved_names
 from app.domain.plan import JobPlan, JobWarning, Manifest
 from app.domain.planning import Draft, Planner
-from app.domain.posted import Posted, record
 from app.domain.reservations.name_ranges import NameRange
 from app.domain.status.records import JobPendingReason, JobStatus
 from app.domain.vocabulary import PendingCode, ReplicaPhase
@@ -41,7 +40,7 @@ class PreparedJob:
 
     draft: Draft
     text: bytes
-    posted: Posted
+    posted: Manifest
     uid: UUID
     plan: JobPlan
     names: Sequence[NameRange]
@@ -90,7 +89,7 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
         return PreparedJob(
             draft=draft,
             text=text,
-            posted=record(draft.manifest, posted, text),
+            posted=posted,
             uid=uid,
             plan=plan,
             names=reserved_names(plan),
@@ -111,7 +110,7 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
             api_version=manifest["apiVersion"],
             manifest=manifest,
             text=prepared.text.decode(),
-            posted=prepared.posted,
+            posted_manifest=prepared.posted,
             labels=manifest["metadata"].get("labels", {}),
             created_at=self._clock.now(),
             created_by=actor.name,
@@ -137,7 +136,6 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
             api_version=new.api_version,
             labels=new.labels,
             manifest=new.manifest,
-            posted=new.posted,
             generation=1,
             version=1,
             created_at=new.created_at,

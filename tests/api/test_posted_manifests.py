@@ -80,11 +80,12 @@ async def test_an_edit_that_is_refused_or_changes_nothing_leaves_it(of: Collecti
     assert text(await posted(of)) == text(of.manifest(team="vision"))
 
 
-async def test_it_is_not_known_after_an_edit_by_an_earlier_version(of: Collection) -> None:
+@pytest.mark.parametrize("difference", ["NULL", """'{"of": 1, "difference": {}}'"""], ids=["patch", "PUT"])
+async def test_it_is_not_known_after_an_edit_by_an_earlier_version(of: Collection, difference: str) -> None:
     table = "jobs" if of.resource == JOBS else "samples"
     created = await of.submit()
-    edit = f"""UPDATE {table} SET manifest = jsonb_set(manifest::jsonb, '{{metadata,labels}}', '{{"a": "b"}}')
-               WHERE uid = '{created["uid"]}'"""
+    edit = f"""UPDATE {table} SET manifest = jsonb_set(manifest::jsonb, '{{metadata,labels}}', '{{"a": "b"}}'),
+               posted = {difference} WHERE uid = '{created["uid"]}'"""
     await execute(of.gateway, edit)
     assert await posted(of) is None
     assert (await of.patch(LABELS)).status_code == 202
@@ -97,7 +98,7 @@ async def test_it_is_not_known_after_an_edit_by_an_earlier_version(of: Collectio
 async def test_it_is_not_known_of_an_object_that_an_earlier_version_stored(of: Collection) -> None:
     table = "jobs" if of.resource == JOBS else "samples"
     created = await of.submit()
-    await execute(of.gateway, f"UPDATE {table} SET posted = NULL WHERE uid = '{created['uid']}'")
+    await execute(of.gateway, f"UPDATE {table} SET posted_manifest = NULL WHERE uid = '{created['uid']}'")
     assert await posted(of) is None
     assert (await of.patch(LABELS)).status_code == 202
     assert await posted(of) is None
@@ -143,6 +144,6 @@ async def test_a_retry_has_that_of_the_job_with_the_new_name(shared_gateway: Gat
     assert text(await posted(of, "two")) == text(expected)
     generated = (await of.gateway.client.post(path)).json()["name"]
     assert (await posted(of, generated))["metadata"] == {"labels": {"team": "vision"}, "generateName": "one-"}
-    await execute(shared_gateway, f"UPDATE jobs SET posted = NULL WHERE uid = '{created['uid']}'")
+    await execute(shared_gateway, f"UPDATE jobs SET posted_manifest = NULL WHERE uid = '{created['uid']}'")
     unknown = (await of.gateway.client.post(path)).json()
     assert (await posted(of, unknown["name"]))["spec"] == unknown["spec"]

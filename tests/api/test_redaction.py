@@ -243,6 +243,14 @@ async def test_the_answer_to_a_batch_is_redacted_with_any_of_its_jobs(gateway: G
         assert [SECRET in str(item) for item in repeated.json()["items"]] == [False, place == 0]
 
 
+async def test_a_text_that_only_the_posted_manifest_has_is_redacted(gateway: Gateway) -> None:
+    document = manifest("hello") | {"status": {"note": SECRET}}
+    uid = (await gateway.client.post(jobs_path(NAMESPACE), json=document)).json()["uid"]
+    assert await places_of(gateway, SECRET) == {"jobs.posted_manifest"}
+    assert (await redact(gateway, uid, TEXT)).json()["changed"] == 1
+    assert await places_of(gateway, SECRET) == set()
+
+
 async def test_every_variable_is_redacted_in_place(gateway: Gateway) -> None:
     uid = await submitted(gateway)
     await end(gateway, uid, message=SECRET)
@@ -250,7 +258,7 @@ async def test_every_variable_is_redacted_in_place(gateway: Gateway) -> None:
     assert await places_of(gateway, SECRET) == {
         "jobs.manifest",
         "jobs.message",
-        "jobs.posted",
+        "jobs.posted_manifest",
         "jobs.labels",
         "idempotency_keys.answer",
     }

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+import zlib
 from typing import Any
 from uuid import uuid4
 
@@ -28,6 +29,19 @@ INSERT_ATTEMPT = {
     INSERT INTO replicas (job_uid, task, rank, attempt, phase, outcome, evidence,
                           restarts, disruptions, settled, leaving)
     VALUES ($1, {ENDED}, 0, 0, true, false)
+    """,
+}
+ACCEPTED = {"kind": "X", "spec": {"n": 1, "policy": "None"}, "items": [{"a": 1}, 2]}
+INSERT_POSTED = {
+    "jobs": """
+    INSERT INTO jobs (uid, namespace, name, kind, api_version, manifest, posted, created_at, created_by, phase, reason,
+                      message, quiet)
+    VALUES ($1, 'a', $2, 'X', 'v1', $3, $4, now(), 'somebody', '', '', '', false)
+    """,
+    "samples": """
+    INSERT INTO samples (uid, kind, namespace, name, api_version, manifest, posted, set_name, created_at, created_by,
+                         phase, reason, message)
+    VALUES ($1, 'X', 'a', $2, 'v1', $3, $4, 's', now(), 'somebody', '', '', '')
     """,
 }
 TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1"
@@ -215,6 +229,69 @@ async def test_the_claims_of_jobs_are_known_whatever_version_stored_them(empty_d
     assert await connection.fetchval(names, beside) == ["edited"]
     migrations.downgrade(empty_database_url, "0018")
     await connection.execute(claim, beside, "{}")
+    await connection.close()
+
+
+# A posted manifest, and how it differs from ACCEPTED.
+POSTED: dict[str, tuple[Any, Any]] = {
+    "same": (ACCEPTED, {}),
+    "other": ({"kind": "X"}, {"value": {"kind": "X"}}),
+    "fewer fields": ({"kind": "X", "spec": {"n": 1}}, {"keys": ["kind", "spec"], "within": {"spec": {"keys": ["n"]}}}),
+    "another order": (
+        {"items": [{"a": 1}, 2], "spec": {"n": 1, "policy": "None"}, "kind": "X"},
+        {"keys": ["items", "spec", "kind"]},
+    ),
+    "more fields": (
+        {"kind": "X", "status": {"n": None}},
+        {"keys": ["kind", "status"], "within": {"status": {"value": {"n": None}}}},
+    ),
+    "other numbers": (
+        {**ACCEPTED, "spec": {"n": 1.0, "policy": True}},
+        {"within": {"spec": {"within": {"n": {"value": 1.0}, "policy": {"value": True}}}}},
+    ),
+    "items": (
+        {**ACCEPTED, "items": [{}, 3]},
+        {"within": {"items": {"within": {"0": {"keys": []}, "1": {"value": 3}}}}},
+    ),
+    "names of forms": (
+        {"kind": "X", "value": 1, "keys": 2},
+        {"keys": ["kind", "value", "keys"], "within": {"value": {"value": 1}, "keys": {"value": 2}}},
+    ),
+}
+
+
+def difference(change: Any, of: Any = ACCEPTED) -> str:
+    return json.dumps({"of": zlib.crc32(codec.text_of(of).encode()), "difference": change})
+
+
+@pytest.mark.parametrize("table", ["jobs", "samples"])
+async def test_the_posted_manifests_follow_from_their_differences(empty_database_url: str, table: str) -> None:
+    """Also in several batches. A difference from another manifest, which an older version has edited, is of no use."""
+    migrations.migrate(empty_database_url, "0019")
+    connection = await asyncpg.connect(empty_database_url, timeout=60)
+    expected: dict[str, Any] = {name: posted for name, (posted, _) in POSTED.items()}
+    stored: dict[str, str | None] = {name: difference(change) for name, (_, change) in POSTED.items()}
+    stored |= {f"x{number}": difference({"value": number}) for number in range(60)}
+    expected |= {f"x{number}": number for number in range(60)}
+    stored |= {"edited": difference({}, of={"kind": "Y"}), "unknown": None}
+    expected |= {"edited": None, "unknown": None}
+    insert = INSERT_POSTED[table]
+    for name, posted in stored.items():
+        await connection.execute(insert, uuid4(), name, json.dumps(ACCEPTED), posted)
+    migrations.migrate(empty_database_url)
+    rows = await connection.fetch(f"SELECT name, manifest, posted, posted_manifest FROM {table}")
+    # The text has the order of fields and the types of numbers.
+    found = {row["name"]: row["posted_manifest"] and json.dumps(json.loads(row["posted_manifest"])) for row in rows}
+    assert found == {name: None if posted is None else json.dumps(posted) for name, posted in expected.items()}
+    assert {(row["manifest"], row["posted"]) for row in rows} == {(json.dumps(ACCEPTED), None)}
+    # A process of the version before stores another object, and edits the label of one.
+    await connection.execute(insert, uuid4(), "later", json.dumps(ACCEPTED), difference({}))
+    await connection.execute(f"UPDATE {table} SET posted = NULL WHERE name = 'same'")
+    await connection.execute(f"UPDATE {table} SET version = version + 1")
+    again = await connection.fetch(f"SELECT name, posted, posted_manifest FROM {table} WHERE posted_manifest IS NULL")
+    assert {(row["name"], row["posted"]) for row in again} == {
+        (name, None) for name in ("edited", "unknown", "later", "same")
+    }
     await connection.close()
 
 

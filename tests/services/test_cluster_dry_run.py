@@ -12,7 +12,6 @@ from aiohttp import web
 from app.clock import SystemClock
 from app.domain.manifests.rendered import reserved_names
 from app.domain.planning import Planner
-from app.domain.posted import record
 from app.k8s.api import KubeApi
 from app.k8s.transport import ClusterEndpoint
 from app.services import cluster_dry_run
@@ -36,7 +35,7 @@ def prepared(name: str = "train", replicas: int = 2) -> PreparedJob:
     return PreparedJob(
         draft=draft,
         text=msgspec.json.encode(draft.manifest),
-        posted=record(draft.manifest, draft.manifest),
+        posted=draft.manifest,
         uid=uid,
         plan=plan,
         names=reserved_names(plan),

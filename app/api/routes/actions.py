@@ -133,7 +133,7 @@ async def retry_job(
     key = await request_key(caller, idempotency_key, {"name": options.name})
     services = caller.services
     job = await services.control.current(namespace, name)
-    document, posted = services.control.retry_documents(job, options.name)
+    document, posted = await services.control.retry_documents(job, options.name)
     async with caller.turn_to_submit():
         created = await services.submitter.submit(
             document,

@@ -22,7 +22,6 @@ from app.domain.access.actors import Actor
 from app.domain.dialects.changes import is_respecified
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
 from app.domain.plan import Manifest
-from app.domain.posted import Posted
 from app.domain.reservations.name_ranges import NameRange
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits, PodRoom
 from app.domain.status.records import HistoryEntry
@@ -46,9 +45,9 @@ _TERMINAL = sorted(TERMINAL_PHASES)
 _LOCK = f"SELECT j.intent_version, {COLUMNS} FROM jobs AS j WHERE j.uid = $1 FOR UPDATE"  # noqa: S608  constants
 _EDIT = f"""
 UPDATE jobs AS j
-SET manifest = $2, posted = $8, labels = $3, generation = generation + $7::int, version = version + 1,
-    intent_version = intent_version + 1, intent_at = $5, history_count = history_count + 1,
-    scale_count = scale_count + $4, planned_pods = planned_pods + $6
+SET manifest = $2, posted_manifest = COALESCE($8, posted_manifest), labels = $3,
+    generation = generation + $7::int, version = version + 1, intent_version = intent_version + 1, intent_at = $5,
+    history_count = history_count + 1, scale_count = scale_count + $4, planned_pods = planned_pods + $6
 WHERE uid = $1 RETURNING j.history_count, j.scale_count, {COLUMNS}
 """  # noqa: S608  constants
 # The statement checks the phase again, because the controller may end the job after the service has read it. Replicas
@@ -93,7 +92,7 @@ SELECT $1, $2 + place, $3, $4, $5, {_SCALED} FROM {_SCALED.rows("w", first=6, pl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEdit:
-    """A new manifest, with its preconditions and consequences. `posted` is the record of the posted one for it.
+    """A new manifest, with its preconditions and consequences. `posted` is the new posted one; None leaves it.
 
     `expected_version` refuses the edit after any change of the job, `expected_intent_version` only after another edit,
     a cancel or a delete. None is no precondition. `names` are names that the job may use after the edit, in addition to
@@ -101,7 +100,7 @@ class JobEdit:
     """
 
     manifest: Manifest
-    posted: Posted | None = None
+    posted: Manifest | None = None
     labels: Mapping[str, str]
     actor: Actor
     at: datetime

@@ -15,7 +15,6 @@ from app.db.history import HistoryTable
 from app.db.queries import any_length
 from app.db.resources import SortedIndex, Stored
 from app.domain.plan import Manifest
-from app.domain.posted import Posted
 from app.domain.status.records import Condition, JobStatus
 from app.domain.vocabulary import ConditionType
 from app.models.jobs import JOB_LISTS, conditions, job_list_condition, jobs, status_history
@@ -60,7 +59,6 @@ class JobRow(JobSummary):
     cancel_requested_by_id: str | None
     cancel_reason: str | None
     remove_requested_at: datetime | None
-    posted: Posted | None = None
     scale_count: int = 0
     reported: Mapping[str, Any] | None = None
 

@@ -9,7 +9,6 @@ from app.db.engine import Database
 from app.db.queries import in_namespaces, namespace_arguments
 from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.plan import Manifest
-from app.domain.posted import Posted
 from app.domain.scaling.candidates import NO_ROOM, TaskWaits
 from app.domain.scaling.values import WaitingJob
 from app.domain.vocabulary import TERMINAL_PHASES, JobPhase, PendingCode, ReplicaPhase
@@ -26,7 +25,7 @@ FROM jobs AS j
 WHERE {_IS_LIVE} AND j.kind = ANY($2::text[]) AND {in_namespaces(3, "j.namespace")}
 ORDER BY j.namespace, j.name
 """  # noqa: S608  constants
-_MANIFESTS = "SELECT uid, intent_version, manifest, posted FROM jobs WHERE uid = ANY($1::uuid[])"
+_MANIFESTS = "SELECT uid, intent_version, manifest FROM jobs WHERE uid = ANY($1::uuid[])"
 # A pending reason lists at most 20 replicas as task[rank]. If its count is higher, the unlisted ones match too.
 _WAITING = f"""
 WITH stuck AS (
@@ -70,7 +69,6 @@ class StoredManifest(NamedTuple):
     uid: UUID
     intent_version: int
     manifest: Manifest
-    posted: Posted | None
 
 
 async def live(db: Database, kinds: Sequence[str], served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveRow]:

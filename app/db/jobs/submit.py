@@ -27,7 +27,6 @@ from app.db.jobs.pod_room import RoomReader, with_room
 from app.db.jobs.rows import STATUS, status_document
 from app.db.timekeeping import NOW
 from app.domain.plan import Manifest
-from app.domain.posted import Posted
 from app.domain.reservations.name_ranges import NameRange
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, OverLimit, PodLimits, PodRoom
 from app.domain.status.records import JobStatus
@@ -62,7 +61,7 @@ class NewJob(Traced):
     idempotency: IdempotencyKey | None = None
     status: JobStatus = field(default_factory=JobStatus)
     pods: int = 0
-    posted: Posted | None = None
+    posted_manifest: Manifest | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +114,7 @@ WITH w AS (
 )
 SELECT {in_the_way(len(_JOB.names) + 1)}
 """  # noqa: S608  constants
-_DOCUMENTS: Final = tuple(map(_JOB.names.index, ("manifest", "posted")))
+_DOCUMENTS: Final = tuple(map(_JOB.names.index, ("manifest", "posted_manifest")))
 # The holder of a name may release it before it is read. After this many transactions, report contention.
 MAX_TRIES: Final = 5
 

@@ -24,7 +24,6 @@ from app.domain.access.actors import Actor
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
 from app.domain.kinds.podless_status import DELETED, deleted_status
 from app.domain.plan import Manifest
-from app.domain.posted import Posted
 from app.domain.reservations.name_ranges import NameKind
 from app.domain.status.records import HistoryEntry
 from app.faultpoints import FaultPoint, reached
@@ -47,19 +46,19 @@ class NewSample(Traced):
     created_by: str
     created_by_id: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
-    posted: Posted | None = None
+    posted_manifest: Manifest | None = None
     idempotency: IdempotencyKey | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleEdit:
-    """A new manifest and its preconditions. `posted` is the record of the posted one for it.
+    """A new manifest and its preconditions. `posted` is the new posted one; None leaves it.
 
     `is_respecified` is False if only labels and annotations change. `expected_version` of None is no precondition.
     """
 
     manifest: Manifest
-    posted: Posted | None = None
+    posted: Manifest | None = None
     labels: Mapping[str, str]
     set_name: str
     actor: Actor
@@ -69,6 +68,7 @@ class SampleEdit:
 
 
 _NEW: Final = record_columns(samples, NewSample, elsewhere=["idempotency"])
+_READ: Final = _NEW.without("posted_manifest")
 _INSERTED: Final = _NEW + columns(samples, "phase", "record")
 # A name is free again when nothing is left of the sample that had it, so the unique index is partial.
 _INSERT: Final = f"""
@@ -82,8 +82,9 @@ SELECT {COLUMNS} FROM samples AS s WHERE kind = $1 AND namespace = $2 AND name =
 _LOCK: Final = f"SELECT {COLUMNS} FROM samples AS s WHERE s.uid = $1 FOR UPDATE"  # noqa: S608  constants
 _EDIT: Final = f"""
 UPDATE samples AS s
-SET manifest = $2, posted = $7, labels = $3, set_name = $4, generation = generation + $5::int, version = version + 1,
-    intent_version = intent_version + 1, intent_at = $6, history_count = history_count + 1
+SET manifest = $2, posted_manifest = COALESCE($7, posted_manifest), labels = $3, set_name = $4,
+    generation = generation + $5::int, version = version + 1, intent_version = intent_version + 1, intent_at = $6,
+    history_count = history_count + 1
 WHERE uid = $1 RETURNING {COLUMNS}
 """  # noqa: S608  constants
 _DELETE: Final = f"""
@@ -180,7 +181,7 @@ def _row_of(new: NewSample) -> tuple[Any, ...]:
 def first_row(new: NewSample) -> SampleRow:
     """Return the row that `submit` stores."""
     record = first_record(new.kind)
-    return SampleRow(phase=record.phase, record=record, **{name: getattr(new, name) for name in _NEW.names})
+    return SampleRow(phase=record.phase, record=record, **{name: getattr(new, name) for name in _READ.names})
 
 
 async def edit(db: Database, uid: UUID, change: SampleEdit) -> SampleRow:

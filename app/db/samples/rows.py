@@ -15,7 +15,6 @@ from app.domain.kinds.base import PodlessKind
 from app.domain.kinds.podless_status import PodlessStatus
 from app.domain.kinds.registry import PODLESS_KINDS
 from app.domain.plan import Manifest
-from app.domain.posted import Posted
 from app.models.samples import sample_events as sample_events_table
 from app.models.samples import sample_history, samples
 from app.telemetry.trace_context import Traced
@@ -43,7 +42,6 @@ class SampleRow(Traced):
     created_by: str
     phase: str
     record: Any
-    posted: Posted | None = None
     generation: int = 1
     version: int = 1
     intent_version: int = 1

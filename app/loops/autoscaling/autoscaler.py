@@ -29,7 +29,6 @@ from app.domain.dialects.registry import DIALECTS
 from app.domain.errors import Conflict, InvalidManifest, NotFound, PreconditionFailed
 from app.domain.manifests.rendered import names_added
 from app.domain.plan import JobPlan, Manifest
-from app.domain.posted import carried_over
 from app.domain.scaling.candidates import Live, Shape, can_scale, candidate, shape_of, waiting
 from app.domain.scaling.dry_run import dry_run
 from app.domain.scaling.values import ScalableJob, ScalingDecision
@@ -209,7 +208,6 @@ class Autoscaler:
         )
         edit = JobEdit(
             manifest=after.manifest,
-            posted=carried_over(before.manifest, found[0].posted, after.manifest),
             labels=after.manifest["metadata"].get("labels", {}),
             actor=AUTOSCALER,
             at=self._context.clock.now(),

@@ -15,7 +15,6 @@ from app.db.errors import DatabaseContended, DatabaseUnavailable, LeaseLost
 from app.db.jobs import controller, edits, scale_records
 from app.db.jobs.rows import STORED_JOBS
 from app.domain.access.actors import AUTOSCALER, Actor
-from app.domain.posted import recall, record
 from app.domain.reservations.name_ranges import NameRange
 from app.domain.scaling.values import Inventory, ScalingDecision, Verdict
 from app.domain.status.records import Attempt, JobPendingReason, JobStatus
@@ -58,13 +57,12 @@ async def test_a_run_keeps_the_posted_manifest(stage: Stage) -> None:
     assert before is not None
     document = {"kind": before.kind, "spec": {"posted": [1, None]}}
     async with stage.db.begin() as connection:
-        record_of = record(before.manifest, document)
-        await connection.execute("UPDATE jobs SET posted = $2 WHERE uid = $1", uid, record_of)
+        await connection.execute("UPDATE jobs SET posted_manifest = $2 WHERE uid = $1", uid, document)
     await stage.autoscaler().run_once()
     after = await resources.get(stage.db, STORED_JOBS, uid)
     assert after is not None
     assert after.manifest != before.manifest
-    assert recall(after.manifest, after.posted) == document
+    assert await resources.posted(stage.db, STORED_JOBS, uid) == document
 
 
 async def test_a_disabled_autoscaler_only_records_its_decisions(stage: Stage) -> None:
