@@ -25,7 +25,7 @@ REPLACEMENTS = (
     (r"\bawait ", ""),
     (r"\basynccontextmanager\b", "contextmanager"),
     (r"\b__a(enter|exit)__\b", r"__\1__"),
-    (r"\ba(close|read|iter_lines)\b", r"\1"),
+    (r"\ba(close|read|iter_bytes)\b", r"\1"),
     (r"\bmake_async_", "make_"),
     (r"\basynchronous\b", "synchronous"),
     (r"\bAsync(?=[A-Z])", ""),

@@ -64,10 +64,7 @@ class LogPosition:
         self._at_last = 0  # lines with that time; several can have the same
         self._opened_at = ""
         self._repeated = 0
-        # The line of the last part: whether it is new, and whether it was the last one before the log was opened.
-        self._is_new, self._is_last = True, False
-        self._part = 0  # of the open log: the number of the last part of its line, after the first one
-        self._parts = 0  # parts of the last line that were printed
+        self._is_new = True  # whether the last line was printed now
         self._texts: deque[str] = deque(maxlen=_REMEMBERED)
 
     def opened(self) -> None:
@@ -77,28 +74,15 @@ class LogPosition:
     def passes(self, line: Line) -> bool:
         """Return whether a line of a live log was not printed before."""
         time = line.time
-        if not time:
-            return self._continues(line)
-        self._is_last = time == self._opened_at and self._repeated == 1
-        self._is_new = time > self._opened_at or (time == self._opened_at and not self._repeated)
-        self._part = 0
+        if time:
+            self._is_new = time > self._opened_at or (time == self._opened_at and not self._repeated)
+        # A line without a time belongs to the line before it.
         if not self._is_new:
             self._repeated -= time == self._opened_at
             return False
-        self._at_last = self._at_last + 1 if time == self._last else 1
-        self._last, self._parts = time, 0
-        self._note(line.text)
-        return True
-
-    def _continues(self, line: Line) -> bool:
-        """Return `passes` of a line without a time, which is a part of the line before.
-
-        Programs end the steps of a progress bar with a carriage return.
-        """
-        self._part += 1
-        if not self._is_new and not (self._is_last and self._part > self._parts):
-            return False
-        self._parts = self._part
+        if time:
+            self._at_last = self._at_last + 1 if time == self._last else 1
+            self._last = time
         self._note(line.text)
         return True
 

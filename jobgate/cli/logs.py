@@ -36,6 +36,7 @@ from jobgate.cli.selection import Mine, Phases, Selection, Selector, select_jobs
 from jobgate.cli.targets import TargetError
 from jobgate.client import NotFoundError, ProblemError
 from jobgate.client.calls import LogOptions, Ref
+from jobgate.client.log_bytes import readable
 from jobgate.client.types import Job, Replica
 
 if TYPE_CHECKING:
@@ -334,6 +335,6 @@ class _Printer:
     def _document(self, source: Source, line: str) -> dict[str, Any]:
         place: dict[str, Any] = {"task": source.task, "rank": source.rank, "attempt": source.attempt}
         if not self._has_times:
-            return place | {"line": line}
-        timed = parsed(line)
+            return place | {"line": readable(line)}
+        timed = parsed(readable(line))
         return place | {"time": timed.time or None, "line": timed.text}

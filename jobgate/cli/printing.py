@@ -58,4 +58,10 @@ class LogOutput:
             report("--raw has no effect on a terminal, which would interpret control characters of the log")
 
     def write(self, line: str, *, prefix: str = "") -> None:
-        _write(sys.stdout, f"{prefix}{line if self._is_raw else visible_log_line(line)}")
+        """Print a line. Without --raw, each state of a progress bar, which ends with a carriage return, has a line."""
+        if self._is_raw:
+            sys.stdout.buffer.write(f"{prefix}{line}\n".encode("utf-8", "surrogateescape"))
+            sys.stdout.buffer.flush()
+            return
+        for part in line.removesuffix("\r").split("\r"):
+            _write(sys.stdout, f"{prefix}{visible_log_line(part)}")

@@ -16,6 +16,8 @@ import yaml
 # and surrogates without a partner, which no stream can encode. Tabs and line ends are absent.
 _UNSAFE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _UNSAFE_IN_LINE: Final = re.compile(f"{_UNSAFE.pattern}|[\n\t]")
+# What the error handler `surrogateescape` makes of the bytes 0x80 to 0xff where they are not UTF-8.
+_BYTES: Final = range(0xDC80, 0xDD00)
 _SGR: Final = re.compile("\x1b\\[([0-9;]{0,64})m")
 _NAMED: Final = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
 _RESET: Final = "\x1b[0m"
@@ -90,4 +92,6 @@ def _escape(match: re.Match[str]) -> str:
     if character in _NAMED:
         return _NAMED[character]
     code = ord(character)
+    if code in _BYTES:
+        code -= _BYTES.start - 0x80
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"

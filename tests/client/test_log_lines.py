@@ -56,10 +56,10 @@ def printed(position: LogPosition, *lines: Line) -> list[str]:
 
 def test_a_log_that_is_opened_again_repeats_no_line() -> None:
     position = LogPosition(from_start=True)
-    bar = [line(1, "10%"), Line("", "20%"), Line("", "30%")]
-    assert printed(position, line(0, "one"), *bar[:2]) == ["one", "10%", "20%"]
-    assert printed(position, line(0, "one"), *bar, line(1, "two")) == ["30%", "two"]
-    assert printed(position, *bar, line(1, "two"), line(2, "three")) == ["three"]
+    of_cluster = Line("", "the cluster says this without a time")
+    assert printed(position, line(0, "one"), line(1, "two")) == ["one", "two"]
+    assert printed(position, line(0, "one"), line(1, "two"), line(1, "three"), of_cluster) == ["three", of_cluster.text]
+    assert printed(position, line(1, "two"), line(1, "three"), of_cluster, line(2, "four")) == ["four"]
 
 
 @pytest.mark.parametrize(

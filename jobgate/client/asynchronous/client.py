@@ -12,6 +12,7 @@ import httpx2
 
 from jobgate.client.asynchronous.objects import AsyncJobs, AsyncSampleJobs, AsyncSampleSets
 from jobgate.client.errors import problem_error
+from jobgate.client.log_bytes import LineSplitter
 from jobgate.client.proxies import proxy_of
 from jobgate.client.renewal import context_of
 from jobgate.client.retries import Failure, RetryPolicy, failure_of, seconds_of
@@ -136,6 +137,16 @@ class AsyncClient:
             raise unreachable(self.url, self._proxy, error) from error
         finally:
             await answer.aclose()
+
+    @staticmethod
+    async def lines_of(answer: httpx2.Response) -> AsyncIterator[str]:
+        """Yield the lines of an answer whose body is arriving. A line that a lost connection cuts off is not one."""
+        splitter = LineSplitter()
+        async for chunk in answer.aiter_bytes():
+            for line in splitter.feed(chunk):
+                yield line
+        for line in splitter.rest():
+            yield line
 
     @staticmethod
     def events_of(answer: httpx2.Response) -> httpx2.EventSource:

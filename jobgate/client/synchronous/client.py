@@ -14,6 +14,7 @@ from typing import Any, Final, Self, TypeVar
 import httpx2
 
 from jobgate.client.errors import problem_error
+from jobgate.client.log_bytes import LineSplitter
 from jobgate.client.proxies import proxy_of
 from jobgate.client.renewal import context_of
 from jobgate.client.retries import Failure, RetryPolicy, failure_of, seconds_of
@@ -139,6 +140,16 @@ class Client:
             raise unreachable(self.url, self._proxy, error) from error
         finally:
             answer.close()
+
+    @staticmethod
+    def lines_of(answer: httpx2.Response) -> Iterator[str]:
+        """Yield the lines of an answer whose body is arriving. A line that a lost connection cuts off is not one."""
+        splitter = LineSplitter()
+        for chunk in answer.iter_bytes():
+            for line in splitter.feed(chunk):
+                yield line
+        for line in splitter.rest():
+            yield line
 
     @staticmethod
     def events_of(answer: httpx2.Response) -> httpx2.EventSource:

@@ -26,6 +26,7 @@ from jobgate.client.calls import (
     Whole,
 )
 from jobgate.client.errors import OverloadedError, UnavailableError, UnreachableError, WaitTimeoutError, problem_error
+from jobgate.client.log_bytes import readable
 from jobgate.client.phases import Goal, is_settled
 from jobgate.client.types import (
     Dependents,
@@ -69,7 +70,7 @@ class Log:
     Args:
         is_live: whether it comes from the cluster, not from what was stored at the end of the attempt.
         is_truncated: whether earlier lines of a stored log are missing.
-        lines: its lines, without line ends.
+        lines: its lines, without line ends. Bytes that are not UTF-8 are surrogates (`surrogateescape`).
         attempt: the number of the attempt. Unless one is requested, it is the newest that has a log.
         newest_attempt: the number of the newest attempt of the replica.
         container: the name of the container.
@@ -329,7 +330,7 @@ class Jobs(Resource[Job, JobStatus, JobSummary, DryRun]):
         """
         with self.open_log(ref, namespace=namespace, **options) as log:
             for line in log.lines:
-                yield line
+                yield readable(line)
 
     @contextmanager
     def open_log(self, ref: Ref, *, namespace: str | None = None, **options: Unpack[LogOptions]) -> Iterator[Log]:
@@ -339,7 +340,7 @@ class Jobs(Resource[Job, JobStatus, JobSummary, DryRun]):
             yield Log(
                 is_live=answer.headers.get("Jobgate-Log-Source") == "live",
                 is_truncated=answer.headers.get("Jobgate-Log-Truncated") == "true",
-                lines=answer.iter_lines(),
+                lines=self._client.lines_of(answer),
                 attempt=_number(answer.headers.get("Jobgate-Log-Attempt")),
                 newest_attempt=_number(answer.headers.get("Jobgate-Newest-Attempt")),
                 container=answer.headers.get("Jobgate-Log-Container"),
