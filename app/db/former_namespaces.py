@@ -9,7 +9,7 @@ concerns all of them. `~` is in no name of Kubernetes. Only callers with all nam
 from datetime import datetime
 from typing import Final
 
-from app.db import autoscaler_runs
+from app.db import autoscaler_runs, idempotency
 from app.db.engine import Connection
 from app.db.feed import changes
 from app.db.jobs.pod_room import append
@@ -25,9 +25,9 @@ _WITH_OBJECTS: Final = [kind.kind for kind in PODLESS_KINDS.values() if kind.has
 MOST_AT_ONCE: Final = 1_000
 """The objects that one transaction moves. A namespace can have so many that one statement would reach its timeout."""
 
-_UIDS: Final = """
-SELECT uid FROM jobs WHERE namespace = $1 AND created_at < $2
-UNION ALL SELECT uid FROM samples WHERE namespace = $1 AND created_at < $2
+_OBJECTS: Final = """
+SELECT uid, created_at FROM jobs WHERE namespace = $1 AND created_at < $2
+UNION ALL SELECT uid, created_at FROM samples WHERE namespace = $1 AND created_at < $2
 LIMIT $3
 """
 _NAMES: Final = "UPDATE names SET namespace = $2 WHERE job_uid = ANY($1::uuid[])"
@@ -71,11 +71,13 @@ async def move(connection: Connection, namespace: str, uid: str, *, created_befo
     Further calls move the others; 0 means that none is left. Live jobs are cancelled, and what they and sample sets
     have in the cluster is removed.
     """
-    uids = [row["uid"] for row in await connection.fetch(_UIDS, namespace, created_before, MOST_AT_ONCE)]
-    if not uids:
+    objects = await connection.fetch(_OBJECTS, namespace, created_before, MOST_AT_ONCE)
+    if not objects:
         return 0
+    uids = [row["uid"] for row in objects]
     former = former_name(namespace, uid)
-    # Names before rows, as in every transaction.
+    # Keys before names and names before rows, as in every transaction. A repeated request is one of the new namespace.
+    await idempotency.forget_objects(connection, uids, [row["created_at"] for row in objects])
     await connection.execute(_NAMES, uids, former)
     actor = (CONTROLLER.name, CONTROLLER.id)
     jobs = await connection.fetch(_JOBS, uids, former, at, *actor, REASON)

@@ -83,6 +83,11 @@ SELECT EXISTS (
 _GIVE_BACK: Final = (
     "DELETE FROM idempotency_keys USING unnest($1::text[], $2::text[]) AS w(s, k) WHERE scope = s AND key = k"
 )
+# By the time too, which is that of the object and has an index.
+_FORGET_OBJECTS: Final = """
+DELETE FROM idempotency_keys AS k USING unnest($1::uuid[], $2::timestamptz[]) AS o(uid, created_at)
+WHERE k.created_at = o.created_at AND k.job_uid = o.uid
+"""
 _FORGET = """
 DELETE FROM idempotency_keys WHERE (scope, key) IN (
     SELECT scope, key FROM idempotency_keys WHERE created_at < $1 ORDER BY created_at LIMIT $2)
@@ -131,6 +136,11 @@ async def give_back(connection: Connection, keys: Sequence[IdempotencyKey]) -> N
     """Release the keys of requests that store nothing."""
     if keys:
         await connection.execute(_GIVE_BACK, *Columns.arguments([key.place for key in keys]))
+
+
+async def forget_objects(connection: Connection, uids: Sequence[UUID], created_at: Sequence[datetime]) -> None:
+    """Delete the keys of the requests that created these objects, at these times."""
+    await connection.execute(_FORGET_OBJECTS, uids, created_at)
 
 
 async def forget(db: Database, before: datetime, limit: int) -> int:

@@ -14,6 +14,7 @@ from app.db.feed import entries
 from app.db.feed.entries import FeedEvent
 from app.domain.vocabulary import JobPhase
 from tests.api.test_autoscaler import a_job, recorded
+from tests.support.every_kind import list_of
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
 from tests.support.samples import sample
 from tests.support.waiting import until
@@ -162,6 +163,28 @@ async def test_a_job_that_was_submitted_to_the_new_namespace_before_it_is_notice
     uid = (await gateway.submit())["uid"]
     assert await bind(gateway, {NAMESPACE: NamespaceLife("second", now() - timedelta(minutes=1))}) == [NAMESPACE]
     assert (await gateway.client.get(jobs_path(NAMESPACE, "hello"))).json()["uid"] == uid
+
+
+@pytest.mark.parametrize("resource", ["jobs", "samplesets"])
+async def test_an_idempotency_key_belongs_to_the_namespace_in_which_it_was_used(
+    gateway: Gateway, resource: str
+) -> None:
+    """A replay would name an object of the former namespace, and nothing would be created in the new one."""
+    path, headers = f"/api/v1/namespaces/{NAMESPACE}/{resource}", {"Idempotency-Key": "k"}
+    one, two, three = [manifest(name) if resource == "jobs" else sample(resource, name) for name in ("a", "b", "c")]
+
+    async def posted() -> list[str]:
+        """Return the uids of a single submission and of a batch."""
+        single = await gateway.client.post(path, json=one, headers=headers)
+        batch = await gateway.client.post(f"{path}/batch?atomic=true", json=list_of(two, three), headers=headers)
+        return [single.json()["uid"], *(item["object"]["uid"] for item in batch.json()["items"])]
+
+    first = await posted()
+    assert await posted() == first
+    await create_again(gateway)
+    again = await posted()
+    assert not set(again) & set(first)
+    assert await posted() == again
 
 
 async def test_a_deleted_namespace_is_remembered_while_objects_of_it_are_stored(gateway: Gateway) -> None:
