@@ -2,8 +2,10 @@
 
 # ruff: noqa: N818 - these exceptions are named after what happened, as all errors of the domain
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 import asyncpg
 
@@ -71,11 +73,17 @@ _UNAVAILABLE = (
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.ReadOnlySQLTransactionError,  # a standby, for as long as the failover lasts
     asyncpg.InvalidCachedStatementError,  # the schema changed under a prepared statement; asyncpg prepares it again
-    asyncpg.InterfaceError,
+    asyncpg.ClientConfigurationError,  # the URL is wrong
+    asyncpg.UnsupportedServerFeatureError,  # a proxy without LISTEN
     asyncpg.InternalClientError,
     OSError,
     TimeoutError,
 )
+# asyncpg raises InterfaceError for the state of a connection, for an authentication that it does not support, and for a
+# wrong use, such as a wrong number of arguments. Only the message tells them apart. The last is a bug, which no
+# repetition cures.
+_LOST: Final = re.compile("(connection|pool) is clos(ed|ing)|another operation is|released back to the pool")
+_AUTHENTICATION: Final = re.compile("authentication", re.IGNORECASE)
 
 
 @contextmanager
@@ -92,6 +100,12 @@ def translated() -> Iterator[None]:
         raise DatabaseRefused(f"the database refuses this: {_words(error)}") from error
     except _UNAVAILABLE as error:
         raise DatabaseUnavailable(f"the database is not available: {_words(error)}") from error
+    except asyncpg.InterfaceError as error:
+        if _LOST.search(str(error)):
+            raise DatabaseUnavailable(f"the database is not available: {_words(error)}") from error
+        if _AUTHENTICATION.search(str(error)):
+            raise DatabaseRefused(f"the database refuses this: {_words(error)}") from error
+        raise
 
 
 def is_of_row(error: asyncpg.LockNotAvailableError, table: str) -> bool:

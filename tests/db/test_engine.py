@@ -4,11 +4,19 @@ import asyncio
 from pathlib import Path
 from uuid import uuid4
 
+import asyncpg
 import pytest
 
 from app.db import installation, leases, migrations, resources
 from app.db.engine import Database, driver_url
-from app.db.errors import DatabaseContended, DatabaseUnavailable, LeaseLost, NotStorable
+from app.db.errors import (
+    DatabaseContended,
+    DatabaseRefused,
+    DatabaseUnavailable,
+    LeaseLost,
+    NotStorable,
+    translated,
+)
 from app.db.jobs.rows import STORED_JOBS
 from app.db.leases import Lease
 from app.db.settings import DatabaseTimeouts
@@ -77,6 +85,46 @@ async def test_a_value_that_does_not_fit_is_not_storable(db: Database) -> None:
         async with db.read() as connection:
             await connection.fetchval("SELECT $1::int", 2**40)
     assert str(2**40) not in str(refused.value), "the message does not repeat the value"
+
+
+@pytest.mark.parametrize("statement", ["SELECT $1::int", "SELECT $1::int + $2::int"])
+async def test_a_wrong_number_of_arguments_is_a_bug_and_no_outage(db: Database, statement: str) -> None:
+    """A client that is told to repeat the request would do so for ever."""
+    with pytest.raises(asyncpg.InterfaceError, match="the server expects"):
+        async with db.begin() as connection:
+            await connection.fetchval(statement, 1, 2, 3)
+    async with db.read() as connection:
+        assert await connection.fetchval("SELECT 1") == 1
+
+
+async def test_a_connection_that_was_lost_is_unavailable(db: Database) -> None:
+    async with db.read() as lost:
+        lost.terminate()
+        with pytest.raises(DatabaseUnavailable), translated():
+            await lost.fetchval("SELECT 1")
+    await db.close()
+    with pytest.raises(DatabaseUnavailable):
+        async with db.read():
+            pass
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("cannot perform operation: connection is closed", DatabaseUnavailable),
+        ("cannot perform operation: another operation is cancelling", DatabaseUnavailable),
+        ("cannot perform operation: another operation is in progress", DatabaseUnavailable),
+        ("cannot call Connection.fetch(): connection has been released back to the pool", DatabaseUnavailable),
+        ("pool is closing", DatabaseUnavailable),
+        ("unsupported authentication method requested by the server: 'gss'", DatabaseRefused),
+        ("could not verify server signature for SCRAM authentication: scram-sha-256", DatabaseRefused),
+        ("cannot use custom codec on type public.t: it is neither a scalar type nor a composite type", None),
+    ],
+)
+def test_errors_of_the_driver_are_told_apart_by_their_messages(message: str, expected: type[Exception] | None) -> None:
+    with pytest.raises(expected or asyncpg.InterfaceError) as raised, translated():
+        raise asyncpg.InterfaceError(message)
+    assert type(raised.value) is (expected or asyncpg.InterfaceError)
 
 
 async def test_a_locked_row_is_contended(database_url: str) -> None:
