@@ -16,7 +16,6 @@ import msgspec
 from app.base.caches import BoundedCache
 from app.domain.dialects import registry
 from app.domain.dialects.base import Accepted, Given, Limits, Site
-from app.domain.dialects.checked_specs import CheckedSpecs
 from app.domain.dialects.envelope import allowed_controls
 from app.domain.errors import FieldError, InvalidManifest, Problems, pointer_to, shorten
 from app.domain.kinds.base import JOBS
@@ -62,7 +61,6 @@ class Planner:
     limits: Limits = field(default_factory=Limits)
     site: Site = field(default_factory=Site)
     policy: PodPolicy = field(default_factory=PodPolicy)
-    _checked: CheckedSpecs = field(default_factory=CheckedSpecs, init=False)
     _specs: BoundedCache[SpecKey, Accepted[Any]] = field(
         default_factory=partial(BoundedCache, _MAX_SPEC_BYTES), init=False
     )
@@ -86,7 +84,7 @@ class Planner:
         refuse_wrong_route(document, JOBS, namespace)
         dialect = registry.find(document.get("apiVersion"), document.get("kind"))
         called, generated = named(document, suffix)
-        given = Given(random=suffix, stored=stored, checked=self._checked)
+        given = Given(random=suffix, stored=stored)
         accepted = dialect.accept(placed(called, namespace), self.limits, given)
         manifest = accepted.manifest
         # The stored manifest has its final name: a retry must not generate another one.

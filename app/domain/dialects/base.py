@@ -4,13 +4,11 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-import msgspec
 from typing_extensions import override
 
 from app.domain.dialects.changes import immutable_changes
-from app.domain.dialects.checked_specs import CheckedSpecs, spec_digest
 from app.domain.dialects.checking import Place, SpecChecks, read_and_check
 from app.domain.dialects.envelope import ASSIGNED, read_envelope, usable_name
 from app.domain.dialects.schema import manifest_schema
@@ -65,13 +63,11 @@ class Given:
     """Values that `Dialect.accept` needs besides the posted manifest.
 
     `random` returns five new characters of Kubernetes' alphabet for generated names at each call. `stored` is the
-    accepted manifest that the posted one replaces; values that were assigned to it are kept. `checked` has specs that
-    were accepted before with the same limits.
+    accepted manifest that the posted one replaces; values that were assigned to it are kept.
     """
 
     random: Callable[[], str]
     stored: Manifest | None = None
-    checked: CheckedSpecs | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,8 +139,6 @@ class Dialect(Kind, Generic[SpecT]):
 
     resource = JOBS
     spec_model: type[SpecT]
-    checks_specs_once: ClassVar[bool] = False
-    """Whether `check` depends on nothing but the spec, the limits and the name of the job, and `suits` is defined."""
 
     def accept(self, manifest: Manifest, limits: Limits, given: Given) -> Accepted[SpecT]:
         """Validate a decoded manifest and fill in the defaults of the kind's own system.
@@ -161,34 +155,16 @@ class Dialect(Kind, Generic[SpecT]):
             limits=limits,
             given=given,
         )
-        spec, stored = self._checked_spec(manifest.get("spec"), context, problems)
-        accepted = {**envelope, "spec": stored}
-        assigned = self.assigned(spec, context)
-        return Accepted(dialect=self, manifest=accepted | ({ASSIGNED: assigned} if assigned else {}), spec=spec)
-
-    def _checked_spec(self, posted: Any, context: Context, problems: Problems) -> tuple[SpecT, Manifest]:
-        """Return the typed and the stored form of a posted spec. `problems` are those of the envelope.
-
-        Raises:
-            InvalidManifest: with these problems and every error of the spec.
-        """
-        checked = context.given.checked if self.checks_specs_once else None
-        digest = spec_digest(self.kind, posted) if checked is not None else None
-        if checked is not None and not problems:
-            known = checked.get(digest)
-            if known is not None and self.suits(known.spec, context.job):
-                return known.spec, msgspec.json.decode(known.stored)
         # Errors of the spec are collected apart, since only their pointers are mapped back to the posted spelling.
         found = Problems()
-        spelling = self.current_spelling(posted, problems)
+        spelling = self.current_spelling(manifest.get("spec"), problems)
         spec = read_and_check(self.spec_model, spelling.spec, found, self._checks(context))
         problems.absorb(found, spelling.original)
         problems.raise_if_any(f"the {self.kind} is not valid")
         assert spec is not None, "without a problem there is a spec"
-        stored = self.stored_spec(spec)
-        if checked is not None:
-            checked.put(digest, spec, stored)
-        return spec, stored
+        accepted = {**envelope, "spec": self.stored_spec(spec)}
+        assigned = self.assigned(spec, context)
+        return Accepted(dialect=self, manifest=accepted | ({ASSIGNED: assigned} if assigned else {}), spec=spec)
 
     def read(self, manifest: Manifest) -> Accepted[SpecT]:
         """Return the typed form of a manifest that was accepted before."""
@@ -232,13 +208,6 @@ class Dialect(Kind, Generic[SpecT]):
     def complete(self, spec: SpecT, given: Given) -> SpecT:  # noqa: ARG002  for kinds that draw values
         """Return the spec with the defaults that depend on other fields or on the stored manifest."""
         return spec
-
-    def suits(self, spec: SpecT, job: str) -> bool:  # noqa: ARG002  for kinds that check specs once
-        """Return whether a spec without variables that passed `check` for one job passes it for a job of this name.
-
-        False is always right: the spec is then checked again.
-        """
-        return False
 
     def is_consequence(self, error: FieldError, left_out: Sequence[Place]) -> bool:  # noqa: ARG002  for kinds that know
         """Return whether the error may exist only because the fields at these places could not be read."""

@@ -16,7 +16,7 @@ from app.domain.dialects.generic_job.native import native_status
 from app.domain.dialects.generic_job.plan import plan_job
 from app.domain.dialects.generic_job.spec import GenericJobSpec
 from app.domain.dialects.generic_job.spellings import current_spelling
-from app.domain.dialects.generic_job.validation import names_fit, validate
+from app.domain.dialects.generic_job.validation import validate
 from app.domain.dialects.spelling import Spelling
 from app.domain.dialects.warnings import ignored_restart_policies, warning
 from app.domain.errors import Conflict, FieldError, Problems, pointer_to
@@ -39,7 +39,6 @@ class GenericJobDialect(Dialect[GenericJobSpec]):
     )
     supports_pause: ClassVar[bool] = True
     spec_model = GenericJobSpec
-    checks_specs_once: ClassVar[bool] = True
 
     @override
     def current_spelling(self, spec: Any, problems: Problems) -> Spelling:
@@ -48,10 +47,6 @@ class GenericJobDialect(Dialect[GenericJobSpec]):
     @override
     def check(self, spec: GenericJobSpec, context: Context, problems: Problems) -> None:
         validate(spec, context.job, "/spec", context.limits, problems)
-
-    @override
-    def suits(self, spec: GenericJobSpec, job: str) -> bool:
-        return names_fit(spec, job, "/spec")
 
     @override
     def is_consequence(self, error: FieldError, left_out: Sequence[Place]) -> bool:

@@ -62,14 +62,6 @@ def validate(spec: GenericJobSpec, job: str, base: str, limits: Limits, problems
             _check_size(spec, replica, scope, template, limits, problems)
 
 
-def names_fit(spec: GenericJobSpec, job: str, base: str) -> bool:
-    """Return whether the names that a valid spec gives to the objects of a job of this name are valid."""
-    problems = Problems()
-    for index, replica in enumerate(spec.replica_specs):
-        _check_names(spec, replica, job, pointer_to(base, "replicaSpecs", index), problems)
-    return bool(job) and not problems
-
-
 def _has_bounds(spec: GenericJobSpec, base: str, limits: Limits, problems: Problems) -> bool:
     ports = len(spec.service.ports) if spec.service else 0
     before = len(problems)
