@@ -233,7 +233,7 @@ async def _serve_http(
     async with metrics_served(for_metrics, metrics):
         with stalls.watched(settings.max_stall):
             await http_server.serve(
-                http_server.Server(config, listening, limits, shortcut=app.state.shortcut),
+                http_server.Server(config, listening, limits),
                 stop,
                 drain_seconds=settings.drain_seconds,
                 on_ready=lambda: on_ready(url_of(listening)),

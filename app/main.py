@@ -11,22 +11,19 @@ from fastapi.middleware.cors import CORSMiddleware
 from app.api import errors
 from app.api.bodies import JSON
 from app.api.broadcast import Broadcast
-from app.api.browsers import BrowserGuard
-from app.api.compression import Compression, Compressor
 from app.api.dependencies import Api
-from app.api.envelope import ErrorEnvelope
-from app.api.fast_path import FastPath
-from app.api.forwarded import ForwardedClients
-from app.api.head_requests import HeadRequests
 from app.api.job_views import JobViewCache
 from app.api.jobs import JOBS_RESOURCE
-from app.api.metrics import HttpMetrics, RequestMetrics
-from app.api.middleware import BodyLimit, RequestIds
+from app.api.layers.browsers import BrowserGuard
+from app.api.layers.compression import Compressor
+from app.api.layers.protection import ProtectionLayer
+from app.api.layers.representation import RepresentationLayer
+from app.api.layers.requests import RequestLayer
+from app.api.metrics import HttpMetrics
 from app.api.openapi import DocumentedApp, tags
-from app.api.plain_polls import PlainPolls
 from app.api.podless import PodlessResource
-from app.api.request_telemetry import RequestTelemetry
 from app.api.resources import Resource
+from app.api.routers import FirstRoutes, ResolvedRoute
 from app.api.routes import (
     actions,
     autoscaler,
@@ -51,7 +48,6 @@ from app.domain.kinds.base import PodlessKind
 from app.domain.kinds.registry import PODLESS_KINDS
 from app.offload import offloaded
 from app.services.gateway import Services
-from app.telemetry import tracing
 
 OPENAPI_PATH: Final = "/openapi.json"
 
@@ -130,6 +126,7 @@ def create_app(
     if serves_jobs:
         for router in _routers():
             app.router.routes.extend(router.routes)
+        app.add_middleware(FirstRoutes, routes=[each for each in app.routes if isinstance(each, ResolvedRoute)])
     app.router.routes.extend(
         route for route in system.router.routes if settings.serves_metrics or route is not system.METRICS_ROUTE
     )
@@ -142,20 +139,7 @@ def create_app(
             broadcast=Broadcast(services),
             polls=SharedPolls(services.watcher, services.clock),
         )
-        if serves_jobs:
-            app.add_middleware(FastPath, api=app.state.api)
-    compressor = Compressor(settings.gzip_min_bytes) if settings.gzip_min_bytes else None
-    _wrap(app, settings, compressor)
-    app.state.shortcut = None
-    # The shortcut checks no origins and records no spans.
-    if services is not None and serves_jobs and not (settings.hosts or settings.cors_origins or tracing.is_on()):
-        app.state.shortcut = PlainPolls(
-            app.state.api,
-            app.state.metrics,
-            compressor=compressor,
-            access_log=settings.access_log,
-            proxies=settings.proxies,
-        )
+    _wrap(app, settings)
     return app
 
 
@@ -165,9 +149,14 @@ async def _openapi_document(request: Request) -> Response:
     return Response(body, media_type=JSON, headers={"Vary": "Accept-Encoding"})
 
 
-def _wrap(app: FastAPI, settings: HttpSettings, compressor: Compressor | None) -> None:
-    """Add the middleware from the inside out: the last one added is the first to see a request."""
-    app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes, max_bytes_at_once=settings.max_bodies_bytes)
+def _wrap(app: FastAPI, settings: HttpSettings) -> None:
+    """Add the layers from the inside out: the last one added is the first to see a request."""
+    app.add_middleware(
+        ProtectionLayer,
+        guard=BrowserGuard(settings.hosts, settings.cors_origins) if settings.hosts else None,
+        max_bytes=settings.max_body_bytes,
+        max_bytes_at_once=settings.max_bodies_bytes,
+    )
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,
@@ -200,16 +189,12 @@ def _wrap(app: FastAPI, settings: HttpSettings, compressor: Compressor | None) -
                 "X-Request-Id",
             ],
         )
-    if settings.hosts:
-        app.add_middleware(BrowserGuard, hosts=settings.hosts, origins=settings.cors_origins)
-    app.add_middleware(RequestIds)
-    app.add_middleware(ErrorEnvelope, base=di_server.BASE)
-    # Outside the layers that change the status of an answer, so that metrics and access log agree.
-    app.add_middleware(RequestMetrics, metrics=app.state.metrics)
-    if compressor is not None:
-        app.add_middleware(Compression, compressor=compressor)
-    if settings.access_log or tracing.is_on():
-        app.add_middleware(RequestTelemetry, access_log=settings.access_log)
-    app.add_middleware(HeadRequests)
-    if settings.proxies.networks:
-        app.add_middleware(ForwardedClients, proxies=settings.proxies)
+    compressor = Compressor(settings.gzip_min_bytes) if settings.gzip_min_bytes else None
+    app.add_middleware(RepresentationLayer, compressor=compressor)
+    app.add_middleware(
+        RequestLayer,
+        metrics=app.state.metrics,
+        access_log=settings.access_log,
+        proxies=settings.proxies,
+        enveloped=di_server.BASE,
+    )

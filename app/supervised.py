@@ -134,7 +134,7 @@ class _Processes:
             ):
                 with stalls.watched(settings.max_stall):
                     await http_server.serve_beside_others(
-                        http_server.Server(config, self._listening, limits, share, app.state.shortcut),
+                        http_server.Server(config, self._listening, limits, share),
                         link.drain,
                         link.stop,
                         drain_seconds=settings.drain_seconds,

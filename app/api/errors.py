@@ -147,6 +147,14 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _on_validation_error)
 
 
+async def response_to(error: Exception, request: Request) -> Response:
+    """Return the answer of the application's handler for this error. It is for routes without FastAPI's layers."""
+    handlers = request.app.exception_handlers
+    handler = next(handlers[kind] for kind in type(error).__mro__ if kind in handlers)
+    response: Response = await handler(request, error)
+    return response
+
+
 def _field_error(error: FieldError) -> dict[str, str]:
     shown = {"pointer": error.pointer, "code": error.code, "detail": error.detail}
     return shown if error.accepted is None else shown | {"accepted": error.accepted}

@@ -16,7 +16,7 @@ from starlette.types import Message, Receive, Scope, Send
 from typing_extensions import override
 
 from app.api.dependencies import Caller
-from app.api.head_requests import is_head
+from app.api.layers.representation import is_head
 from app.cancellation import TaskGroup
 from app.domain.errors import DomainError
 from app.services.long_requests import EndReason, LongRequest, LongRequestKind, refusal

@@ -1,16 +1,14 @@
 """Request metrics. They are labelled by route template, because raw paths would create a time series for each job."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Final
 
 from fastapi import Response
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, Histogram, generate_latest
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
-from app.api.answer_status import AnswerStatus
 from app.api.errors import HTTP_CODES, problem
 
 # From a cached poll, about 0.5 ms, to the longest wait of a long poll.
@@ -47,7 +45,9 @@ class HttpMetrics:
         self._computed: tuple[float, bytes] = (float("-inf"), b"")
         self._series: dict[tuple[str, str, int], Histogram] = {}
 
-    def observe(self, method: str, route: str, status: int, seconds: float) -> None:
+    def observe(self, method: str, route: str | None, status: int, seconds: float) -> None:
+        """Count a request. `route` is the template of its path, None if it has no route."""
+        method, route = method if method in _KNOWN_METHODS else "OTHER", route or _NO_ROUTE
         series = self._series.get((method, route, status))
         if series is None:
             series = self._series[method, route, status] = self._seconds.labels(method, route, str(status))
@@ -90,28 +90,3 @@ class MetricsApp:
         else:
             response = await self._metrics.answer()
         await response(scope, receive, send)
-
-
-class RequestMetrics:
-    """Middleware that records the duration and status of every request."""
-
-    def __init__(self, app: ASGIApp, metrics: HttpMetrics) -> None:
-        self._app = app
-        self._metrics = metrics
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        answer = AnswerStatus()
-        error: Exception | None = None
-        began = time.perf_counter()
-        try:
-            await self._app(scope, answer.received_by(receive), answer.sent_by(send))
-        except Exception as raised:
-            error = raised
-            raise
-        finally:
-            route = getattr(scope.get("route"), "path", _NO_ROUTE)
-            method = scope["method"] if scope["method"] in _KNOWN_METHODS else "OTHER"
-            self._metrics.observe(method, route, answer.ended(error), time.perf_counter() - began)

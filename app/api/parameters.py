@@ -121,8 +121,14 @@ async def _poll_options(
 ) -> PollOptions:
     # The parameter is one string, because generators drop operations with a list in a header. A request may still
     # repeat the header, as RFC 7240 permits.
-    del prefer
-    return PollOptions(if_none_match, wait_seconds(request.headers.getlist("Prefer")))
+    del if_none_match, prefer
+    return poll_options(request)
+
+
+def poll_options(request: Request) -> PollOptions:
+    """Return how the client of this request polls."""
+    headers = request.headers
+    return PollOptions(headers.get("if-none-match"), wait_seconds(headers.getlist("prefer")))
 
 
 PollDep = Annotated[PollOptions, Depends(_poll_options)]

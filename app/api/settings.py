@@ -20,7 +20,7 @@ class HttpSettings:
         access_log: whether a line is logged for each request.
         proxies: those whose X-Forwarded-For names the client.
         serves_metrics: whether /metrics is among the routes, or served on a port of its own.
-        hosts: names that a Host header may have. A name enables the checks of `app.api.browsers`; empty disables them.
+        hosts: names that a Host header may have. Names enable the checks of `app.api.layers.browsers`.
     """
 
     max_body_bytes: int = 3 * 1024 * 1024

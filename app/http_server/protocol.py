@@ -13,12 +13,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from app.fairness.share import FairShares
-from app.http_server.admission import admitted, admitted_shortcut
+from app.http_server.admission import admitted
 from app.http_server.error_answers import ErrorAnswer, RefusalReason
 from app.http_server.limits import ConnectionStage, ConnectionState, Overdue, SendWindow, ServerLimits
 from app.http_server.metrics import REFUSALS
-from app.http_server.shortcuts import Handler, Shortcut, ShortCycle
-from app.http_server.writes import JoinedWrites
 
 MAX_HEADER_FIELDS: Final = 200
 # The parser cannot be interrupted within one call. The size of its input bounds the work for pipelined requests and for
@@ -56,7 +54,6 @@ class GuardedProtocol(HttpToolsProtocol):
         address: str,
         on_lost: Callable[["GuardedProtocol"], None],
         shares: FairShares,
-        shortcut: Shortcut | None = None,
     ) -> None:
         super().__init__(config=config, server_state=server_state, app_state={})
         self._application = self.app
@@ -64,7 +61,6 @@ class GuardedProtocol(HttpToolsProtocol):
         self._last_request = False
         self._limits = limits
         self._on_lost = on_lost
-        self._shortcut = shortcut
         self._shares = shares
         self._reading: ConnectionStage | None = None  # HEAD or BODY while a request is incomplete
         self._since = self.loop.time()  # when the present stage began
@@ -284,8 +280,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     @override
     def on_message_begin(self) -> None:
-        # uvicorn's method also makes the scope, which a request that takes the shortcut does not need.
-        self.url, self.headers, self.expect_100_continue = b"", [], False
+        super().on_message_begin()
         self._reading, self._since, self._span = ConnectionStage.HEAD, self.loop.time(), 0
         self._discarded = 0
 
@@ -306,45 +301,13 @@ class GuardedProtocol(HttpToolsProtocol):
             return
         if refusal := _refusal_of_head(self.parser.get_http_version(), self.headers):
             raise _Refused(ErrorAnswer(refusal))
-        handler = None
-        if self._shortcut is not None:
-            handler = self._shortcut(self.parser.get_method(), self.url, self.headers, self.address)
-        if handler is not None:
-            self._begin_short(handler)
-        else:
-            self._make_scope()
-            self.app = admitted(self._application, self._shares, self.address, self.headers, self)
-            super().on_headers_complete()
-            self.cycle.transport = JoinedWrites(self.transport, self.loop)
+        self.app = admitted(self._application, self._shares, self.address, self.headers, self)
+        super().on_headers_complete()
         self._reading, self._since, self._span = ConnectionStage.BODY, self.loop.time(), 0
         if self.pipeline:
             self.flow.resume_reading()  # uvicorn pauses reading, and then a disconnect goes unnoticed
         if self._last_request:
             self.cycle.keep_alive = False
-
-    def _make_scope(self) -> None:
-        """Make the scope of a request whose head is complete."""
-        url, headers, expects = self.url, self.headers, self.expect_100_continue
-        super().on_message_begin()
-        self.url, self.headers, self.expect_100_continue = url, headers, expects
-        self.scope["headers"] = headers
-
-    def _begin_short(self, handler: Handler) -> None:
-        """Answer the request with the handler, after the requests before it."""
-        earlier = self.cycle
-        self.cycle = ShortCycle(
-            self.transport,
-            self.flow,
-            self.server_state,
-            keep_alive=self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive(),
-            on_response=self.on_response_complete,
-        )
-        # `ShortCycle.run_asgi` expects a handler.
-        app: ASGI3Application = admitted_shortcut(handler, self._shares, self.address, self.headers, self)
-        if earlier is None or earlier.response_complete:
-            self._start_asgi_task(self.cycle, app)
-        else:
-            self.pipeline.appendleft((self.cycle, app))
 
     @override
     def on_body(self, body: bytes) -> None:

@@ -15,7 +15,6 @@ from app.http_server.acceptor import ConnectionAcceptor
 from app.http_server.limits import RESERVED_DESCRIPTORS, ServerLimits
 from app.http_server.protocol import GuardedProtocol
 from app.http_server.sharing import ConnectionShare
-from app.http_server.shortcuts import Shortcut
 
 log = structlog.get_logger(__name__)
 
@@ -27,7 +26,6 @@ class Server(uvicorn.Server):
     """uvicorn's server with limits on connections. Signal handling is left to the caller.
 
     The event `accepts` is set once connections are accepted. `share` is given if other processes accept on the socket.
-    Requests that take the `shortcut` do not reach the application.
     """
 
     def __init__(
@@ -36,13 +34,11 @@ class Server(uvicorn.Server):
         listening: socket.socket,
         limits: ServerLimits,
         share: ConnectionShare | None = None,
-        shortcut: Shortcut | None = None,
     ) -> None:
         super().__init__(config)
         self.acceptor = ConnectionAcceptor(listening, limits, self._connection, share)
         self.accepts = asyncio.Event()
         self._limits = limits
-        self._shortcut = shortcut
         self._shares = FairShares()
         self._listening = listening
 
@@ -54,7 +50,6 @@ class Server(uvicorn.Server):
             address=address,
             on_lost=on_lost,
             shares=self._shares,
-            shortcut=self._shortcut,
         )
 
     async def run_until_exit(self) -> None:

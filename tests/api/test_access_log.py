@@ -153,12 +153,11 @@ async def test_an_unexpected_exception_is_logged_with_its_request(gateway: Gatew
 
     gateway.services.reading.version = broken  # type: ignore[assignment, method-assign]
     gateway.services.reading.row = broken  # type: ignore[assignment, method-assign]
-    for name, more in (("plain", {}), ("layers", {"Prefer": "wait=1"})):
-        headers = {"X-Request-Id": name, "traceparent": TRACEPARENT} | more
-        await gateway.client.get(jobs_path(NAMESPACE, "hello", "status"), headers=headers)
-        assert (await line_of(logged, name))["status"] == 500
-    failures = [(one["request_id"], one["exc_info"], one["trace_id"]) for one in logged.named("request.failed")]
-    assert failures == [("plain", True, TRACEPARENT[3:35]), ("layers", True, TRACEPARENT[3:35])]
+    headers = {"X-Request-Id": "failing", "traceparent": TRACEPARENT}
+    await gateway.client.get(jobs_path(NAMESPACE, "hello", "status"), headers=headers)
+    assert (await line_of(logged, "failing"))["status"] == 500
+    failures = [(line["request_id"], line["exc_info"], line["trace_id"]) for line in logged.named("request.failed")]
+    assert failures == [("failing", True, TRACEPARENT[3:35])]
 
 
 async def test_a_pipelined_request_inherits_nothing(database_url: str, logged: Logged) -> None:
@@ -179,7 +178,8 @@ async def test_a_pipelined_request_inherits_nothing(database_url: str, logged: L
             await connection.send(first + request("GET", jobs_path(NAMESPACE, "hello", "status")))
             events = await until(lambda: logged.named("authenticated"), lambda found: len(found) == 2)
         assert (events[0]["request_id"], events[0]["trace_id"]) == ("first", TRACEPARENT[3:35])
-        assert not events[1].keys() & {"request_id", "actor", "trace_id"}
+        assert events[1]["request_id"] not in ("", "first")
+        assert not events[1].keys() & {"actor", "trace_id"}
 
 
 async def test_concurrent_requests_keep_their_fields(gateway: Gateway, logged: Logged) -> None:

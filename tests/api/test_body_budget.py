@@ -10,8 +10,8 @@ import pytest
 import pytest_asyncio
 from starlette.types import Message
 
-from app.api import middleware
-from app.api.body_budget import ExceededLimit, IncomingBody
+from app.api.layers import protection
+from app.api.layers.body_budget import ExceededLimit, IncomingBody
 from app.api.settings import HttpSettings
 from app.fairness import byte_budget
 from app.fairness.byte_budget import GRACE_SECONDS, UNCOUNTED_BYTES, ByteBudget
@@ -30,7 +30,7 @@ LARGE = json.dumps(manifest("large")).encode() + b" " * (LIMIT - 1024)
 def budget(monkeypatch: pytest.MonkeyPatch) -> ByteBudget:
     """The budget of the gateway."""
     made = ByteBudget(AT_ONCE)
-    monkeypatch.setattr(middleware, "ByteBudget", lambda _: made)
+    monkeypatch.setattr(protection, "ByteBudget", lambda _: made)
     return made
 
 

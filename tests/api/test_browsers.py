@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from app.api.browsers import host_name
+from app.api.layers.browsers import host_name
 from app.settings import Settings
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest, running_gateway
 from tests.support.postgres import fresh_database

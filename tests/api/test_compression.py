@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from app.api.compression import accepts_gzip
 from app.api.conditional import coded_tag, unchanged
+from app.api.layers.compression import accepts_gzip
 from app.api.settings import HttpSettings
 from tests.api.test_watch import stream, take
 from tests.support.every_kind import PATCH, Collection

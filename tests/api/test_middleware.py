@@ -1,4 +1,4 @@
-"""Middleware of every request: ids, unexpected exceptions, CORS and metrics; and the health routes."""
+"""The layers of every request: ids, unexpected exceptions, CORS and metrics; and the health routes."""
 
 import asyncio
 import json
@@ -48,13 +48,13 @@ async def test_a_request_in_progress_at_the_end_of_the_process_is_answered_with_
             gateway.services.reading.version = held_forever  # type: ignore[assignment, method-assign]
             gateway.services.reading.row = held_forever  # type: ignore[assignment, method-assign]
             host, _, port = gateway.url.removeprefix("http://").partition(":")
-            plain, layers = [
+            first, documented = [
                 await stack.enter_async_context(await Connection.open((host, int(port)))) for _ in range(2)
             ]
-            await plain.send(request("GET", jobs_path(NAMESPACE, "hello"), "X-Request-Id: it"))
-            await layers.send(request("GET", jobs_path(NAMESPACE, "hello"), "X-Request-Id: it", "Prefer: wait=1"))
+            await first.send(request("GET", jobs_path(NAMESPACE, "hello"), "X-Request-Id: it"))
+            await documented.send(request("GET", jobs_path(NAMESPACE, "hello", "history"), "X-Request-Id: it"))
             await until(lambda: len(held) == 2)
-        for connection in (plain, layers):
+        for connection in (first, documented):
             head, _, body = (await connection.rest()).partition(b"\r\n\r\n")
             fields = head.decode().lower().split("\r\n")
             assert fields[0].startswith("http/1.1 503")

@@ -12,7 +12,7 @@ import pytest
 from starlette.types import Message
 
 from app.api import streaming
-from app.api.answer_status import AnswerStatus
+from app.api.layers.answer import OutgoingAnswer
 from app.api.long_requests import LongResponse
 from app.api.streaming import EVENT_STREAM
 from app.domain.vocabulary import JobPhase
@@ -217,11 +217,14 @@ async def test_a_piece_that_the_server_did_not_take_does_not_count_as_sent() -> 
     async def send(_: Message) -> None:
         await has_room.wait()
 
-    answer, message = AnswerStatus(), {"type": "http.response.body", "body": b"piece", "more_body": True}
-    sending = answer.sent_by(send)(message).__await__()
+    async def receive() -> Message:
+        raise AssertionError
+
+    answer, message = OutgoingAnswer(receive, send), {"type": "http.response.body", "body": b"piece", "more_body": True}
+    sending = answer.send(message).__await__()
     next(sending)
     sending.close()
     assert answer.size == 0
     has_room.set()
-    await answer.sent_by(send)(message)
+    await answer.send(message)
     assert answer.size == len(b"piece")

@@ -40,7 +40,7 @@ SCHEMAS: Final[dict[str, tuple[str, Callable[[Any], Fields]]]] = {
 }
 # The modules that define the fields of log lines, and the names and attributes of spans.
 TELEMETRY: Final = (
-    "app/api/request_telemetry.py",
+    "app/api/layers/request_log.py",
     "app/db/jobs/group_commit.py",
     "app/k8s/spans.py",
     "app/loops/reconcile_span.py",

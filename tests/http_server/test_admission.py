@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from app.fairness.share import FairShares, caller, hold, identify
-from app.http_server.admission import admitted
-from app.http_server.writes import PIECE
+from app.http_server.admission import PIECE, admitted
 
 TOKEN = [(b"authorization", b"Bearer t")]
 

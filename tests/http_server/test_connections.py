@@ -14,7 +14,6 @@ from app.fairness.share import FairShares
 from app.http_server.limits import ConnectionStage, Overdue, ServerLimits, overdue
 from app.http_server.protocol import GuardedProtocol
 from app.http_server.server import Server, uvicorn_config
-from app.http_server.shortcuts import Shortcut
 from app.http_server.sockets import bind
 from tests.support.raw_http import PATIENCE, Connection, request
 from tests.support.waiting import until
@@ -47,13 +46,11 @@ async def page(_scope: Scope, _receive: Receive, send: Send) -> None:
 
 
 @asynccontextmanager
-async def served(
-    app: App, limits: ServerLimits | None = None, shortcut: Shortcut | None = None
-) -> AsyncIterator[Address]:
+async def served(app: App, limits: ServerLimits | None = None) -> AsyncIterator[Address]:
     """Run a server with its acceptor."""
     listening = bind("127.0.0.1", 0)
     config = uvicorn_config(app, graceful_seconds=1)
-    server = Server(config, listening, limits or ServerLimits(), shortcut=shortcut)
+    server = Server(config, listening, limits or ServerLimits())
     async with asyncio.TaskGroup() as group:
         group.create_task(server.run_until_exit())
         await server.accepts.wait()
@@ -64,9 +61,7 @@ async def served(
 
 
 @asynccontextmanager
-async def one_connection(
-    app: App, shortcut: Shortcut | None = None
-) -> AsyncIterator[tuple[GuardedProtocol, Connection]]:
+async def one_connection(app: App) -> AsyncIterator[tuple[GuardedProtocol, Connection]]:
     """Open a connection with small buffers and without an acceptor, so that the test can check it with its own clock.
 
     Yields the protocol of the server, and the client.
@@ -81,7 +76,6 @@ async def one_connection(
         address="127.0.0.1",
         shares=FairShares(),
         on_lost=lambda _: lost.set(),
-        shortcut=shortcut,
     )
     lost = asyncio.Event()
     async with await asyncio.get_running_loop().create_server(lambda: protocol, sock=listening):
@@ -184,10 +178,11 @@ async def test_a_client_that_reads_fast_enough_gets_its_answer(fields: tuple[str
     async with one_connection(page) as (server, client):
         await client.send(request("GET", "/", *fields))
         await client.reader.readuntil(b"\r\n\r\n")
-        while server.transport.get_write_buffer_size():
-            assert overdue(server.state(now), ServerLimits()) is None
+        while got + BUFFER <= len(PAGE):
+            if server.transport.get_write_buffer_size():
+                assert overdue(server.state(now), ServerLimits()) is None
+                now += 10
             got += len(await client.reader.readexactly(BUFFER))
-            now += 10
         await client.reader.readexactly(len(PAGE) - got)
         assert now - began > 10 * ServerLimits().send_timeout
 

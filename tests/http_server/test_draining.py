@@ -6,7 +6,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from app.http_server.limits import ServerLimits
 from app.http_server.server import Server, serve, uvicorn_config
-from app.http_server.shortcuts import Shortcut
 from app.http_server.sockets import bind
 from tests.http_server.test_connections import Address, App, Receive, Scope, Send, answer, echo_path
 from tests.support.raw_http import PATIENCE, Connection, request
@@ -15,11 +14,11 @@ CLOSE = b"connection: close\r\n"
 
 
 @asynccontextmanager
-async def serving(app: App, stop: asyncio.Event, shortcut: Shortcut | None = None) -> AsyncIterator[Address]:
+async def serving(app: App, stop: asyncio.Event) -> AsyncIterator[Address]:
     """Run a server that drains from `stop` until the end of the block."""
     listening = bind("127.0.0.1", 0)
     address = listening.getsockname()
-    server = Server(uvicorn_config(app, graceful_seconds=1), listening, ServerLimits(), shortcut=shortcut)
+    server = Server(uvicorn_config(app, graceful_seconds=1), listening, ServerLimits())
     ready = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         draining = serve(server, stop, drain_seconds=PATIENCE, on_ready=ready.set, on_close=lambda: None)

@@ -174,7 +174,7 @@ async def running_gateway(
     listening = bind("127.0.0.1", 0)
     app = create_app(services, settings)
     config = http_server.uvicorn_config(app, graceful_seconds=2)
-    server = http_server.Server(config, listening, server_limits or ServerLimits(), shortcut=app.state.shortcut)
+    server = http_server.Server(config, listening, server_limits or ServerLimits())
     url = url_of(listening)
     async with asyncio.TaskGroup() as group:
         loops = [group.create_task(services.run()), group.create_task(_publish(db))]

@@ -18,7 +18,7 @@ hostile = sys.argv[2].encode().decode("unicode_escape")
 log = structlog.get_logger("program")
 log.info("event", field=hostile, nested={"a": [hostile]}, error=ValueError(hostile), number=7)
 log.info(hostile)
-for name in ("app.api.middleware", "uvicorn.error", "uvicorn.access", "asyncio"):
+for name in ("app.api.layers.requests", "uvicorn.error", "uvicorn.access", "asyncio"):
     logging.getLogger(name).warning("%s - %s", hostile, 1)
 try:
     raise RuntimeError(hostile)
@@ -105,7 +105,7 @@ def test_a_line_of_json_is_an_event() -> None:
     assert [event["logger"] for event in events] == [
         "program",
         "program",
-        "app.api.middleware",
+        "app.api.layers.requests",
         "uvicorn.error",
         "uvicorn.access",
         "asyncio",

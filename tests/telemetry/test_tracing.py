@@ -9,9 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from app.api.request_telemetry import RequestTelemetry
-from app.api.settings import HttpSettings
-from app.main import create_app
 from app.telemetry import tracing
 from app.telemetry.otlp import OccasionalLines
 from app.telemetry.trace_context import TraceContext, continued, current
@@ -133,14 +130,3 @@ def _spans_below(*parents: TraceContext) -> None:
 def test_the_sdk_is_imported_only_for_an_export() -> None:
     program = "import sys, app.supervised, app.cli; sys.exit('opentelemetry.sdk' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, timeout=120)
-
-
-async def test_requests_pass_a_further_layer_only_if_it_has_work() -> None:
-    def is_installed(*, access_log: bool) -> bool:
-        app = create_app(settings=HttpSettings(access_log=access_log))
-        layers: list[object] = [layer.cls for layer in app.user_middleware]
-        return RequestTelemetry in layers
-
-    assert (is_installed(access_log=False), is_installed(access_log=True)) == (False, True)
-    async with tracing.exported(ENDPOINT):
-        assert is_installed(access_log=False)

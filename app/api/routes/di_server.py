@@ -11,8 +11,8 @@ from pydantic import Field
 
 from app.api.bodies import JSON, read_json, validated
 from app.api.dependencies import api_of
-from app.api.envelope import envelope
 from app.api.errors import parameter_error
+from app.api.layers.envelope import envelope
 from app.api.parameters import check_namespace, refuse_unknown_query, stated
 from app.api.responses import NO_STORE
 from app.api.routers import new_router

@@ -1,25 +1,25 @@
 """Reads one object of any resource, and its history and events, by name or by uid."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Path, Response
-from pydantic import BaseModel
+from fastapi import APIRouter, Depends, Path, Request, Response
+from pydantic import BaseModel, TypeAdapter
 
 from app.api import paging
 from app.api.conditional import unchanged
-from app.api.dependencies import Caller, CallerDep
+from app.api.dependencies import Caller, CallerDep, caller
 from app.api.job_views import Representation
 from app.api.long_polls import wait_for_change
 from app.api.paging import SequencePage
-from app.api.parameters import Name, Namespace, PageSize, PageToken, PollDep, PollOptions
+from app.api.parameters import Name, Namespace, PageSize, PageToken, PollDep, PollOptions, poll_options
 from app.api.rendering import event_view, history_fields
 from app.api.resources import Resource
 from app.api.responses import json_bytes, polled_response
-from app.api.routers import new_router
+from app.api.routers import Parameter, add_resolved_route, arguments_of, new_router
 from app.api.shared_polls import Poll, Snapshot
 from app.api.views import EventPage, PostedManifestView
 from app.domain.kinds.base import JOBS
@@ -58,6 +58,12 @@ class Target:
 
 
 TargetDependency: TypeAlias = Callable[..., Awaitable[Target]]
+
+# Those of the path of an object.
+_PATH: Final = {
+    "namespace": Parameter("path", "namespace", TypeAdapter(Namespace)),
+    "name": Parameter("path", "name", TypeAdapter(Name)),
+}
 
 
 def _target_by_name(resource: Resource) -> TargetDependency:
@@ -101,20 +107,32 @@ def read_route(name: str, model: type[BaseModel], description: str | None = None
 
 def _add_polled(router: APIRouter, resource: Resource, path: str, target_of: TargetDependency, suffix: str) -> None:
     noun, operation = resource.noun, f"get_{resource.operation_noun}"
+
+    async def resolve(request: Request) -> Mapping[str, Any]:
+        asking = await caller(request)
+        target = await target_of(**arguments_of(request, _PATH), caller=asking)
+        return {"target": target, "options": poll_options(request)}
+
+    # Most polls are by name. A path with a uid must not be tried first, because it also matches `counts` and `watch`.
+    add_route = partial(router.add_api_route, methods=["GET"])
+    if not suffix:
+        add_route = partial(add_resolved_route, router, resolve=resolve)
+
+    async def get_whole(target: Annotated[Target, Depends(target_of)], options: PollDep) -> Response:
+        return await poll(target, Representation.WHOLE, options)
+
     description = (
         f"Return the whole {noun}. To poll efficiently, send If-None-Match and `Prefer: wait=30`: "
         "the answer comes with the next change."
     )
+    add_route(path, get_whole, **read_route(f"{operation}{suffix}", resource.models.view, description))
 
-    @router.get(path, **read_route(f"{operation}{suffix}", resource.models.view, description))
-    async def get_whole(target: Annotated[Target, Depends(target_of)], options: PollDep) -> Response:
-        return await poll(target, Representation.WHOLE, options)
-
-    description = f"Return the {noun} without its spec and native status. This is the cheapest read to poll."
-
-    @router.get(f"{path}/status", **read_route(f"{operation}_status{suffix}", resource.models.status, description))
     async def get_status(target: Annotated[Target, Depends(target_of)], options: PollDep) -> Response:
         return await poll(target, Representation.STATUS, options)
+
+    description = f"Return the {noun} without its spec and native status. This is the cheapest read to poll."
+    documented = read_route(f"{operation}_status{suffix}", resource.models.status, description)
+    add_route(f"{path}/status", get_status, **documented)
 
 
 async def poll(target: Target, representation: Representation, options: PollOptions) -> Response:

@@ -7,23 +7,24 @@ POST …/jobs/dry-run             one or several objects; nothing is stored
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from fastapi import APIRouter, Query, Request, Response
+from pydantic import TypeAdapter
 
 from app.api.bodies import JSON, Submission, receive_manifests
 from app.api.conditional import whole_tag
-from app.api.dependencies import Caller, CallerDep
+from app.api.dependencies import Caller, CallerDep, caller
 from app.api.errors import problem_of
 from app.api.jobs import JOBS_RESOURCE
 from app.api.parameters import IdempotencyKeyHeader, Namespace
 from app.api.rendering import list_bytes
 from app.api.resources import Resource
 from app.api.responses import NO_STORE
-from app.api.routers import new_router
+from app.api.routers import Parameter, add_resolved_route, arguments_of, new_router
 from app.cancellation import TaskGroup
 from app.db.idempotency import KeyPlace
 from app.domain.cluster_check import ClusterCheck
@@ -37,6 +38,14 @@ from app.services.submitting import Created, CreatedTogether
 from app.telemetry.log_fields import note_job
 
 DryRunMode: TypeAlias = Literal["All", "Local"]
+DryRun = Annotated[DryRunMode | None, Query(alias="dryRun", include_in_schema=False)]
+
+# Those of a submission.
+_PARAMETERS: Final = {
+    "namespace": Parameter("path", "namespace", TypeAdapter(Namespace)),
+    "idempotency_key": Parameter("header", "Idempotency-Key", TypeAdapter(IdempotencyKeyHeader)),
+    "dry_run": Parameter("query", "dryRun", TypeAdapter(DryRun)),
+}
 
 
 def router_of(resource: Resource) -> APIRouter:
@@ -50,8 +59,25 @@ def router_of(resource: Resource) -> APIRouter:
 def _add_submission(router: APIRouter, resource: Resource) -> None:
     models = resource.models
 
-    @router.post(
+    async def resolve(request: Request) -> Mapping[str, Any]:
+        return {"caller": await caller(request), **arguments_of(request, _PARAMETERS)}
+
+    async def submit_one_or_several(
+        namespace: Namespace,
+        caller: CallerDep,
+        idempotency_key: IdempotencyKeyHeader = None,
+        dry_run: DryRun = None,
+    ) -> Response:
+        if dry_run:  # its Idempotency-Key is ignored, because it has no effect to repeat
+            return await _dry_run(resource, caller, namespace, dry_run, as_list=False)
+        return await submit(resource, caller, namespace, idempotency_key)
+
+    add_resolved_route(
+        router,
         resource.collection_path,
+        submit_one_or_several,
+        resolve,
+        method="POST",
         name=f"submit_{resource.operation_noun}",
         # The schemas of body and answer are those of one object, so that a client has one type for each. Several
         # objects and `dryRun` remain for clients of earlier versions. The other routes have the types of these.
@@ -71,15 +97,6 @@ def _add_submission(router: APIRouter, resource: Resource) -> None:
             },
         },
     )
-    async def submit_one_or_several(
-        namespace: Namespace,
-        caller: CallerDep,
-        idempotency_key: IdempotencyKeyHeader = None,
-        dry_run: Annotated[DryRunMode | None, Query(alias="dryRun", include_in_schema=False)] = None,
-    ) -> Response:
-        if dry_run:  # its Idempotency-Key is ignored, because it has no effect to repeat
-            return await _dry_run(resource, caller, namespace, dry_run, as_list=False)
-        return await submit(resource, caller, namespace, idempotency_key)
 
 
 async def _dry_run(resource: Resource, caller: Caller, namespace: str, mode: DryRunMode, *, as_list: bool) -> Response:

@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.responses import Response
+from starlette.types import Scope
 
 from app.api.errors import problem
 from app.domain.errors import FieldError, shorten
@@ -34,25 +35,23 @@ def host_name(host: str) -> str:
 
 
 class BrowserGuard:
-    """Middleware that refuses requests through a browser.
-
-    It answers 421 to a Host that is not a name of this gateway, and 403 to an unsafe method from another origin.
+    """Refuses requests through a browser: 421 for a Host that is not a name of this gateway, and 403 for an unsafe
+    method from another origin.
     """
 
-    def __init__(self, app: ASGIApp, hosts: tuple[str, ...], origins: tuple[str, ...]) -> None:
-        self._app = app
+    def __init__(self, hosts: tuple[str, ...], origins: tuple[str, ...]) -> None:
         self._hosts = frozenset(host_name(host) for host in hosts)
         self._origins = frozenset(origins)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        error = self._refusal(scope) if scope["type"] == "http" else None
+    def refusal(self, scope: Scope) -> Response | None:
+        """Return the answer to a request that is refused, otherwise None."""
+        error = self._error(scope)
         if error is None:
-            await self._app(scope, receive, send)
-            return
+            return None
         status = HTTPStatus.MISDIRECTED_REQUEST if error.code == "UnknownHost" else HTTPStatus.FORBIDDEN
-        await problem(status, error.code, error.detail, errors=[error])(scope, receive, send)
+        return problem(status, error.code, error.detail, errors=[error])
 
-    def _refusal(self, scope: Scope) -> FieldError | None:
+    def _error(self, scope: Scope) -> FieldError | None:
         # Values of a repeated header are joined, and the result matches no accepted value.
         headers: dict[str, str] = {}
         for name, value in scope["headers"]:

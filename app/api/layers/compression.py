@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from starlette.datastructures import MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Send
 
 from app.api.conditional import coded_tag
 from app.base.caches import ENTRY_BYTES, BoundedCache
@@ -59,20 +59,7 @@ class Compressor:
         return coded
 
 
-class Compression:
-    """Middleware that compresses the answers to clients that accept it."""
-
-    def __init__(self, app: ASGIApp, compressor: Compressor) -> None:
-        self._app = app
-        self._compressor = compressor
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and accepts_gzip(joined(scope["headers"], b"accept-encoding")):
-            send = _CompressedAnswer(self._compressor, joined(scope["headers"], b"if-none-match"), send)
-        await self._app(scope, receive, send)
-
-
-class _CompressedAnswer:
+class CompressedAnswer:
     """Compresses one answer if it is complete, long enough and text."""
 
     def __init__(self, compressor: Compressor, if_none_match: bytes, send: Send) -> None:
@@ -138,5 +125,5 @@ def knows_coded(tag: str, if_none_match: bytes) -> bool:
 
 
 def joined(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> bytes:
-    """Return the value of a header field that may be repeated."""
-    return b", ".join(value for name, value in headers if name == wanted)
+    """Return the value of a header field that may be repeated; empty without the field."""
+    return b", ".join([value for name, value in headers if name == wanted])

@@ -1,81 +1,19 @@
-"""ASGI middleware around every request: request ids, the answers to failed requests, and limits on bodies."""
+"""Protects the process and its users: against web pages of other origins, and against bodies that take its memory."""
 
 import asyncio
-import random
-import re
-from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Final
 
-import structlog
-from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.body_budget import ExceededLimit, IncomingBody
-from app.api.errors import internal_problem, problem, shutdown_problem
-from app.api.request_telemetry import begin_request
+from app.api.errors import problem
+from app.api.layers.body_budget import ExceededLimit, IncomingBody
+from app.api.layers.browsers import BrowserGuard
 from app.fairness.byte_budget import UNCOUNTED_BYTES, ByteBudget
 from app.http_server.metrics import REFUSALS
 
-REQUEST_ID: Final = b"x-request-id"
 # A refused body is read and discarded up to this multiple of its limit.
 _DISCARDED_LIMITS: Final = 16
-# Request ids appear in logs, so ids with other characters are replaced.
-_SAFE_ID: Final = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
-
-log = structlog.get_logger(__name__)
-
-
-class RequestIds:
-    """Middleware that echoes or generates X-Request-Id, and answers requests that fail or are cancelled."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        request_id = request_id_of(scope["headers"])
-        begin_request(scope).request_id = request_id.decode()
-        started = False
-
-        async def send_with_id(message: Message) -> None:
-            nonlocal started
-            if message["type"] == "http.response.start":
-                started = True
-                message["headers"] = [*message.get("headers", ()), *identifying(request_id)]
-            await send(message)
-
-        try:
-            await self._app(scope, receive, send_with_id)
-        except asyncio.CancelledError:
-            # Only the server cancels a request, when it ends and has waited long enough for open requests.
-            if started:
-                raise
-            await shutdown_problem()(scope, receive, send_with_id)
-        except ClientDisconnect:
-            log.debug("request.disconnected", method=scope["method"], path=scope["path"])
-        except Exception:
-            log.exception("request.failed", method=scope["method"], path=scope["path"])
-            if started:
-                raise  # the server then closes the connection, so that the client sees an incomplete answer
-            await internal_problem()(scope, receive, send_with_id)
-
-
-def request_id_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return the X-Request-Id of a request, or a generated one if it has none that a log can contain."""
-    for name, value in headers:
-        if name == REQUEST_ID and _SAFE_ID.fullmatch(value):
-            return bytes(value)
-    # Not from `secrets`, which asks the system each time: an id only identifies log lines. Forked workers have
-    # different ids, because Python seeds the generator again after a fork.
-    return b"%016x" % random.getrandbits(64)
-
-
-def identifying(request_id: bytes) -> tuple[tuple[bytes, bytes], ...]:
-    """Return the header fields of every answer: the request id, and the one that forbids to guess content types."""
-    return (REQUEST_ID, request_id), (b"x-content-type-options", b"nosniff")
 
 
 def _expects_continue(scope: Scope) -> bool:
@@ -111,22 +49,26 @@ def _first(group: BaseExceptionGroup[_Refused]) -> _Refused:
     return error
 
 
-class BodyLimit:
-    """Middleware that bounds the body of each request, and all bodies that the process holds at once.
+class ProtectionLayer:
+    """The innermost layer. It refuses requests of browsers that `guard` refuses, and bounds bodies.
 
-    A body that is too large is answered with 413; if its length is declared, before it is read. A body for which there
-    is no memory at present is answered with 503. The memory of a body is free again when the answer begins, so that a
-    stream does not hold it.
+    There is a limit for each body, and one for all that the process holds at once. A body that is too large is answered
+    with 413; if its length is declared, before it is read. A body for which there is no memory at present is answered
+    with 503. The memory of a body is free again when the answer begins, so that a stream does not hold it.
     """
 
-    def __init__(self, app: ASGIApp, max_bytes: int, max_bytes_at_once: int) -> None:
+    def __init__(self, app: ASGIApp, *, guard: BrowserGuard | None, max_bytes: int, max_bytes_at_once: int) -> None:
         self._app = app
+        self._guard = guard
         self._max_bytes = max_bytes
         self._budget = ByteBudget(max_bytes_at_once)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
+            return
+        if self._guard is not None and (refusal := self._guard.refusal(scope)) is not None:
+            await refusal(scope, receive, send)
             return
         declared = _declared(scope)
         if declared is not None and declared > self._max_bytes:

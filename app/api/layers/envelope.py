@@ -1,6 +1,6 @@
 """The envelope of DI-orchestrator's REST API, for its answers and for every error below its path.
 
-problem (of routes, limits, handlers) ─▶ ErrorEnvelope ─▶ {"success": false, "code": 1, "message": …, "data": null}
+problem (of routes, limits, handlers) ─▶ EnvelopeOfErrors ─▶ {"success": false, "code": 1, "message": …, "data": null}
 """
 
 from http import HTTPStatus
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 from starlette.datastructures import MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Send
 
 from app.api.bodies import JSON
 from app.api.errors import PROBLEM_TYPE
@@ -22,21 +22,8 @@ def envelope(message: str, data: object = None, *, success: bool = True) -> byte
     return msgspec.json.encode({"success": success, "code": 0 if success else 1, "message": message, "data": data})
 
 
-class ErrorEnvelope:
-    """Middleware that converts every problem below the path `base` into the envelope."""
-
-    def __init__(self, app: ASGIApp, base: str) -> None:
-        self._app = app
-        self._base = base
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"].startswith(self._base):
-            send = _Rewriter(send, scope["method"])
-        await self._app(scope, receive, send)
-
-
-class _Rewriter:
-    """Converts one response if it is a problem. It buffers the problem until it is complete."""
+class EnvelopeOfErrors:
+    """Converts one answer if it is a problem. It holds the problem until that is complete."""
 
     def __init__(self, send: Send, method: str) -> None:
         self._send = send
