@@ -30,16 +30,7 @@ class ByteBudget:
     def fits(self, count: int) -> bool:
         return self.held + count <= self.max_bytes
 
-    def reserve(self, holder: HeldBody, count: int, now: float) -> bool:
-        """Count bytes of a body. Return False if they do not fit even after the eviction of slow bodies."""
-        self.evict_slow(now, is_enough=lambda: self.fits(count), newcomer=holder)
-        if not self.fits(count):
-            return False
-        self.add(holder, count)
-        return True
-
     def add(self, holder: HeldBody, count: int) -> None:
-        """Count bytes that the process holds already."""
         self.held += count
         self._counted.setdefault(holder)
 
@@ -48,10 +39,10 @@ class ByteBudget:
         self.held -= count
         self._counted.pop(holder, None)
 
-    def evict_slow(self, now: float, *, is_enough: Callable[[], bool], newcomer: HeldBody | None = None) -> None:
-        """Evict slow bodies other than the newcomer, the oldest first, until the free memory is enough."""
+    def evict_slow(self, now: float, *, is_enough: Callable[[], bool]) -> None:
+        """Evict slow bodies, the oldest first, until the free memory is enough."""
         for body in list(self._counted):
-            if body is not newcomer and body.since + GRACE_SECONDS <= now:
+            if body.since + GRACE_SECONDS <= now:
                 if is_enough():
                     return
                 body.evict()

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from typing import Final
 
 from app.base.caches import BoundedCache
-from app.fairness.answer_memory import AnswerMemory, Client, HeldAnswer
+from app.fairness.answer_memory import Client, HeldAnswer, answer_memory
 from app.fairness.slices import Slices
 
 # Credentials whose callers are remembered.
@@ -22,7 +22,7 @@ class FairShares:
 
     def __init__(self) -> None:
         self.slices = Slices()
-        self.memory = AnswerMemory()
+        self.memory = answer_memory()
         # By the hash of the credential, which is secret.
         self._known: BoundedCache[int, Hashable] = BoundedCache(_MAX_KNOWN)
 

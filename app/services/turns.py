@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from app.domain.errors import Unavailable
-from app.fairness.answer_memory import NoRoomError
+from app.fairness.fair_memory import NoRoomError
 from app.fairness.fair_slots import FairSlots, NoPlaceError
 from app.fairness.share import hold
 from app.services import metrics

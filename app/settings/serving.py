@@ -81,7 +81,7 @@ class ServingSettings(LogSettings):
         int,
         Field(
             ge=1024,
-            description="total size of request bodies over 16 KiB at once: 8 of the largest, 600 MiB when decoded",
+            description="total size of request bodies over 16 KiB at once: 8 of the largest, half of one caller",
         ),
     ] = 24 * 1024 * 1024
     gzip_min_bytes: Annotated[

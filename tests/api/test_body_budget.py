@@ -1,20 +1,24 @@
 """The memory for request bodies is bounded, for each body and for all bodies together."""
 
 import asyncio
+import gc
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+import weakref
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
-from starlette.types import Message
+from starlette.types import Message, Receive, Scope, Send
 
 from app.api.layers import protection
-from app.api.layers.body_budget import ExceededLimit, IncomingBody
+from app.api.layers.body_budget import BodyRefused, ExceededLimit, IncomingBody, body_memory
+from app.api.layers.protection import ProtectionLayer
 from app.api.settings import HttpSettings
-from app.fairness import byte_budget
-from app.fairness.byte_budget import GRACE_SECONDS, UNCOUNTED_BYTES, ByteBudget
+from app.fairness import byte_budget, fair_memory
+from app.fairness.byte_budget import UNCOUNTED_BYTES
+from app.fairness.fair_memory import FairMemory
 from tests.support.gateway import Gateway, jobs_path, manifest, running_gateway
 from tests.support.raw_http import Connection, request
 from tests.support.waiting import until
@@ -24,19 +28,20 @@ AT_ONCE = 96 * 1024
 PATIENCE = 120.0
 JSON = "Content-Type: application/json"
 LARGE = json.dumps(manifest("large")).encode() + b" " * (LIMIT - 1024)
+UNFINISHED = request("POST", jobs_path(), JSON, body=LARGE)[:-1]
 
 
 @pytest.fixture
-def budget(monkeypatch: pytest.MonkeyPatch) -> ByteBudget:
-    """The budget of the gateway."""
-    made = ByteBudget(AT_ONCE)
-    monkeypatch.setattr(protection, "ByteBudget", lambda _: made)
+def memory(monkeypatch: pytest.MonkeyPatch) -> FairMemory:
+    """The memory of the gateway: one large body of a caller."""
+    made = body_memory(AT_ONCE, LIMIT)
+    monkeypatch.setattr(protection, "body_memory", lambda *_: made)
     return made
 
 
 @pytest_asyncio.fixture
-async def bounded(database_url: str, budget: ByteBudget) -> AsyncIterator[Gateway]:
-    settings = HttpSettings(max_body_bytes=LIMIT, max_bodies_bytes=budget.max_bytes)
+async def bounded(database_url: str, memory: FairMemory) -> AsyncIterator[Gateway]:
+    settings = HttpSettings(max_body_bytes=LIMIT, max_bodies_bytes=memory.budget.max_bytes)
     async with running_gateway(database_url, settings=settings) as running:
         yield running
 
@@ -54,98 +59,170 @@ async def submitted(gateway: Gateway, body: bytes) -> tuple[int, bytes]:
         return await connection.answer()
 
 
-async def test_a_large_body_is_refused_while_the_budget_is_used_and_a_small_one_is_not(
-    bounded: Gateway, budget: ByteBudget, monkeypatch: pytest.MonkeyPatch
+async def test_a_large_body_waits_for_memory_and_a_small_one_does_not(
+    bounded: Gateway, memory: FairMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(byte_budget, "GRACE_SECONDS", PATIENCE)
-    unfinished = request("POST", jobs_path(), JSON, body=LARGE)[:-1]
+    async with connected(bounded) as connection, asyncio.TaskGroup() as group:
+        await connection.send(UNFINISHED)
+        await until(lambda: memory.budget.held == len(LARGE), what="the first body to have memory")
+        waiting = [group.create_task(submitted(bounded, LARGE)) for _ in range(3)]
+        assert (await submitted(bounded, json.dumps(manifest("small")).encode()))[0] == 200
+        assert not any(one.done() for one in waiting)
+        await connection.send(b" ")
+        assert (await connection.answer())[0] == 201
+        assert [(await one)[0] for one in waiting] == [200, 200, 200]
+    await until(lambda: memory.budget.held == 0, what="the memory to be free")
+
+
+async def test_a_large_body_is_refused_if_there_is_no_memory_in_time(
+    bounded: Gateway, memory: FairMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(byte_budget, "GRACE_SECONDS", PATIENCE)
+    monkeypatch.setattr(fair_memory, "WAIT_SECONDS", 0.01)
     async with connected(bounded) as connection:
-        await connection.send(unfinished)
-        await until(lambda: budget.held == len(LARGE) - 1)
+        await connection.send(UNFINISHED)
+        await until(lambda: memory.budget.held == len(LARGE), what="the first body to have memory")
         status, answer = await submitted(bounded, LARGE)
         problem = json.loads(answer)
         assert status == 503
         assert problem["code"] == "TooManyBodies"
-        assert f"more than {AT_ONCE} bytes" in problem["detail"]
+        assert f"use the {AT_ONCE} bytes" in problem["detail"]
         refused = await bounded.client.post(jobs_path(), content=LARGE, headers={"Content-Type": "application/json"})
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
-        assert (await submitted(bounded, json.dumps(manifest("small")).encode()))[0] == 200
-    await until(lambda: budget.held == 0)
+    await until(lambda: memory.budget.held == 0, what="the memory to be free")
     assert (await submitted(bounded, LARGE))[0] == 200
 
 
-async def test_a_stream_does_not_hold_the_memory_of_its_body(bounded: Gateway) -> None:
+async def test_a_stream_does_not_hold_the_memory_of_its_body(bounded: Gateway, memory: FairMemory) -> None:
     async with connected(bounded) as first, connected(bounded) as second, connected(bounded) as third:
         for connection in (first, second, third):
             await connection.send(request("GET", "/api/v1/jobs/watch", body=LARGE))
             async with asyncio.timeout(PATIENCE):
                 assert (await connection.reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+        await until(lambda: memory.budget.held == 0, what="the memory to be free")
         assert (await submitted(bounded, LARGE))[0] == 200
 
 
-@pytest.mark.parametrize(
-    ("pieces", "found", "held"),
-    [
-        ([UNCOUNTED_BYTES], None, 0),
-        ([UNCOUNTED_BYTES, 1], None, UNCOUNTED_BYTES + 1),
-        ([AT_ONCE // 2, AT_ONCE // 2], None, AT_ONCE),
-        ([AT_ONCE // 2, AT_ONCE // 2 + 1], ExceededLimit.ALL_BODIES, AT_ONCE // 2),
-        ([2 * AT_ONCE + 1], ExceededLimit.ONE_BODY, 0),
-    ],
-)
-def test_bodies_count_as_they_arrive(pieces: list[int], found: ExceededLimit | None, held: int) -> None:
-    budget = ByteBudget(AT_ONCE)
-    receipt = IncomingBody(2 * AT_ONCE, budget, since=0)
-    assert [receipt.add(count, now=0) for count in pieces][-1] is found
-    assert budget.held == held
-    receipt.release()
-    assert budget.held == 0
-    assert receipt.add(1, now=0) is (ExceededLimit.ONE_BODY if found is ExceededLimit.ONE_BODY else None)
-    assert budget.held == 0
-
-
-async def test_a_slow_body_is_evicted(bounded: Gateway, budget: ByteBudget, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_body_is_evicted(bounded: Gateway, memory: FairMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client gets the error at once, not only when the rest of the body has arrived."""
-    unfinished = request("POST", jobs_path(), JSON, body=LARGE)[:-1]
-    async with connected(bounded) as connection:
-        monkeypatch.setattr(byte_budget, "GRACE_SECONDS", PATIENCE)
-        await connection.send(unfinished)
-        await until(lambda: budget.held == len(LARGE) - 1)
-        assert (await submitted(bounded, LARGE))[0] == 503
+    monkeypatch.setattr(byte_budget, "GRACE_SECONDS", PATIENCE)
+    monkeypatch.setattr(fair_memory, "_SEARCH_SECONDS", 0.01)
+    async with connected(bounded) as connection, asyncio.TaskGroup() as group:
+        await connection.send(UNFINISHED)
+        await until(lambda: memory.budget.held == len(LARGE), what="the first body to have memory")
+        newcomer = group.create_task(submitted(bounded, LARGE))
         monkeypatch.setattr(byte_budget, "GRACE_SECONDS", 0.0)
-        assert (await submitted(bounded, LARGE))[0] == 200
+        assert (await newcomer)[0] == 200
         status, problem = await connection.answer()
         assert (status, json.loads(problem)["code"]) == (503, "TooManyBodies")
 
 
-@pytest.mark.parametrize(
-    ("age", "is_complete", "evicted"),
-    [(GRACE_SECONDS, False, True), (GRACE_SECONDS - 0.1, False, False), (GRACE_SECONDS, True, False)],
-    ids=["slow", "young", "complete"],
-)
-async def test_only_an_old_incomplete_body_is_evicted(*, age: float, is_complete: bool, evicted: bool) -> None:
-    budget = ByteBudget(AT_ONCE)
-    old, new = IncomingBody(AT_ONCE, budget, since=0), IncomingBody(AT_ONCE, budget, since=age)
-    requested: asyncio.Queue[None] = asyncio.Queue()
-    pieces: asyncio.Queue[Message] = asyncio.Queue()
+def messages(*lengths: int) -> Receive:
+    """Return the function that receives a body in pieces of these lengths, and then waits for its client."""
+    left = list(lengths)
 
     async def receive() -> Message:
-        requested.put_nowait(None)
-        return await pieces.get()
+        if not left:
+            await asyncio.Event().wait()
+        return {"type": "http.request", "body": b" " * left.pop(0), "more_body": bool(left)}
 
-    async def read() -> None:
-        await old.next(receive)
-        await old.next(receive)
+    return receive
 
-    assert old.add(AT_ONCE, now=0) is None
-    reading = asyncio.get_running_loop().create_task(read())
-    pieces.put_nowait({"type": "http.request", "body": b"", "more_body": not is_complete})
-    await requested.get()
-    await requested.get()
-    assert new.add(UNCOUNTED_BYTES + 1, now=age) is (None if evicted else ExceededLimit.ALL_BODIES)
-    assert budget.held == (UNCOUNTED_BYTES + 1 if evicted else AT_ONCE)
-    if not evicted:
-        pieces.put_nowait({"type": "http.disconnect"})
-    with pytest.raises(TimeoutError) if evicted else nullcontext():
-        await reading
+
+@pytest.mark.parametrize(
+    ("declared", "pieces", "held"),
+    [
+        (None, [UNCOUNTED_BYTES], 0),
+        (None, [UNCOUNTED_BYTES, 1], LIMIT),
+        (None, [UNCOUNTED_BYTES + 1], LIMIT),
+        (20_000, [1, 19_999], 20_000),
+        (LIMIT, [LIMIT], LIMIT),
+    ],
+)
+async def test_a_body_holds_all_of_its_bytes_once_it_may_be_large(
+    declared: int | None, pieces: list[int], held: int
+) -> None:
+    memory = body_memory(AT_ONCE, LIMIT)
+    body, receive = IncomingBody(declared, LIMIT, memory), messages(*pieces)
+    for _ in pieces:
+        await body.next(receive)
+    assert memory.budget.held == held
+    body.release()
+    assert memory.budget.held == 0
+    if declared is not None:
+        await body.next(messages(0))
+        assert memory.budget.held == 0, "nobody releases it again"
+
+
+@pytest.mark.parametrize(("pieces", "is_read"), [([LIMIT + 1], True), ([LIMIT, 1, 1], False)])
+async def test_a_body_that_is_too_large_is_refused_at_its_first_byte_too_many(
+    pieces: Sequence[int], *, is_read: bool
+) -> None:
+    body, receive = IncomingBody(None, LIMIT, body_memory(AT_ONCE, LIMIT)), messages(*pieces)
+    for _ in pieces[:-2]:
+        await body.next(receive)
+    with pytest.raises(BodyRefused) as raised:
+        await body.next(receive)
+    assert (raised.value.exceeded, raised.value.is_read) == (ExceededLimit.ONE_BODY, is_read)
+
+
+@pytest.mark.parametrize(
+    ("since", "is_complete", "evicted"),
+    [(float("-inf"), False, True), (float("inf"), False, False), (float("-inf"), True, False)],
+    ids=["slow", "young", "complete"],
+)
+async def test_only_an_old_incomplete_body_is_evicted(
+    *, since: float, is_complete: bool, evicted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fair_memory, "_SEARCH_SECONDS", 0.01)
+    monkeypatch.setattr(fair_memory, "WAIT_SECONDS", PATIENCE if evicted else 0.1)
+    memory = body_memory(AT_ONCE, LIMIT)
+    old, new = IncomingBody(LIMIT, LIMIT, memory), IncomingBody(LIMIT, LIMIT, memory)
+    if is_complete:
+        await old.next(messages(LIMIT))
+    async with asyncio.TaskGroup() as group:
+        reading = group.create_task(_refusal(old))  # until its client sends more, or has gone
+        await until(lambda: old.held == LIMIT, what="the first body to have memory")
+        old.since = since
+        assert await _refusal(new, messages(1)) is (None if evicted else ExceededLimit.ALL_BODIES)
+        if evicted:
+            assert await reading is ExceededLimit.ALL_BODIES
+        reading.cancel()
     assert old.is_evicted is evicted
+    assert memory.budget.held == LIMIT, "of one of them"
+
+
+async def _refusal(body: IncomingBody, receive: Receive | None = None) -> ExceededLimit | None:
+    try:
+        await body.next(receive or messages())
+    except BodyRefused as refused:
+        return refused.exceeded
+    return None
+
+
+class Kept:
+    """What a handler has of a body."""
+
+
+async def test_a_refused_body_leaves_nothing_for_the_garbage_collector() -> None:
+    """It would keep bodies of some megabytes until thousands of other objects are made."""
+    handled: list[weakref.ref[Kept]] = []
+
+    async def handler(_: Scope, receive: Receive, __: Send) -> None:
+        kept = Kept()
+        handled.append(weakref.ref(kept))
+        while await receive():
+            pass
+
+    async def send(_: Message) -> None:
+        pass
+
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": [(b"transfer-encoding", b"chunked")]}
+    gc.disable()
+    try:
+        layer = ProtectionLayer(handler, guard=None, max_bytes=LIMIT, max_bytes_at_once=AT_ONCE)
+        await layer(scope, messages(LIMIT, 1, 1), send)
+        assert [one() for one in handled] == [None]
+    finally:
+        gc.enable()

@@ -23,7 +23,7 @@ from app.db.settings import DatabaseTimeouts
 from app.embedded_postgres.server import EmbeddedPostgres
 from app.fairness.share import CURRENT, FairShares
 from tests.db.factories import NOW, new_job, submitted
-from tests.fairness.test_answer_memory import Client
+from tests.fairness.test_fair_memory import Client
 from tests.support.metrics import value
 from tests.support.waiting import until
 

@@ -1,15 +1,15 @@
 """Protects the process and its users: against web pages of other origins, and against bodies that take its memory."""
 
-import asyncio
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.errors import problem
-from app.api.layers.body_budget import ExceededLimit, IncomingBody
+from app.api.layers.body_budget import BodyRefused, ExceededLimit, IncomingBody, body_memory
 from app.api.layers.browsers import BrowserGuard
-from app.fairness.byte_budget import UNCOUNTED_BYTES, ByteBudget
+from app.fairness.byte_budget import UNCOUNTED_BYTES
 from app.http_server.metrics import REFUSALS
 
 # A refused body is read and discarded up to this multiple of its limit.
@@ -32,20 +32,11 @@ def _declared(scope: Scope) -> int | None:
     return declared
 
 
-class _Refused(Exception):  # noqa: N818 - a signal between two functions of this module
-    """A body exceeds a limit while the application reads it. `is_read` says that nothing of it is left to read."""
-
-    def __init__(self, exceeded: ExceededLimit, *, is_read: bool) -> None:
-        super().__init__(exceeded)
-        self.exceeded = exceeded
-        self.is_read = is_read
-
-
-def _first(group: BaseExceptionGroup[_Refused]) -> _Refused:
+def _first(group: BaseExceptionGroup[BodyRefused]) -> BodyRefused:
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    assert isinstance(error, _Refused)
+    assert isinstance(error, BodyRefused)
     return error
 
 
@@ -53,7 +44,7 @@ class ProtectionLayer:
     """The innermost layer. It refuses requests of browsers that `guard` refuses, and bounds bodies.
 
     There is a limit for each body, and one for all that the process holds at once. A body that is too large is answered
-    with 413; if its length is declared, before it is read. A body for which there is no memory at present is answered
+    with 413; if its length is declared, before it is read. A body for which there is no memory in time is answered
     with 503. The memory of a body is free again when the answer begins, so that a stream does not hold it.
     """
 
@@ -61,7 +52,7 @@ class ProtectionLayer:
         self._app = app
         self._guard = guard
         self._max_bytes = max_bytes
-        self._budget = ByteBudget(max_bytes_at_once)
+        self._memory = body_memory(max_bytes_at_once, max_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -72,29 +63,16 @@ class ProtectionLayer:
             return
         declared = _declared(scope)
         if declared is not None and declared > self._max_bytes:
-            await self._refuse(_Refused(ExceededLimit.ONE_BODY, is_read=False), scope, receive, send)
+            await self._refuse(BodyRefused(ExceededLimit.ONE_BODY, is_read=False), scope, receive, send)
         elif declared is not None and declared <= UNCOUNTED_BYTES:
             await self._app(scope, receive, send)  # the server ends the body at its declared length
         else:
-            await self._count(scope, receive, send)
+            await self._count(scope, receive, send, declared)
 
-    async def _count(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _count(self, scope: Scope, receive: Receive, send: Send, declared: int | None) -> None:
         """Run the application, and refuse the body if it exceeds a limit."""
-        now = asyncio.get_running_loop().time
-        body = IncomingBody(self._max_bytes, self._budget, now())
+        body = IncomingBody(declared, self._max_bytes, self._memory)
         started = False
-
-        async def counted() -> Message:
-            try:
-                message = await body.next(receive)
-            except TimeoutError:
-                if not body.is_evicted:
-                    raise
-                raise _Refused(ExceededLimit.ALL_BODIES, is_read=False) from None
-            exceeded = body.add(len(message.get("body", b"")), now())
-            if exceeded is not None:
-                raise _Refused(exceeded, is_read=not message.get("more_body", False))
-            return message
 
         async def releasing(message: Message) -> None:
             nonlocal started
@@ -102,20 +80,20 @@ class ProtectionLayer:
             body.release()
             await send(message)
 
-        refused: _Refused | None = None
+        refused: BodyRefused | None = None
         try:
-            await self._app(scope, counted, releasing)
-        except* _Refused as group:  # a handler that reads its body in a task raises a group
-            refused = _first(group)
+            await self._app(scope, partial(body.next, receive), releasing)
+        except* BodyRefused as group:  # a handler that reads its body in a task raises a group
+            # Without the traceback: its frames hold what has arrived of the body, and this one makes it a cycle.
+            refused = _first(group).with_traceback(None)
         finally:
             body.release()
         if refused is not None and not started:
             # A slow client would delay its error until it has sent the rest of the body.
-            is_slow = body.is_evicted
-            await self._refuse(refused, scope, receive, send, discards=not is_slow)
+            await self._refuse(refused, scope, receive, send, discards=not body.is_evicted)
 
     async def _refuse(
-        self, refused: _Refused, scope: Scope, receive: Receive, send: Send, *, discards: bool = True
+        self, refused: BodyRefused, scope: Scope, receive: Receive, send: Send, *, discards: bool = True
     ) -> None:
         is_read = refused.is_read or (discards and not _expects_continue(scope) and await self._discard(receive))
         headers = {} if is_read else {"Connection": "close"}
@@ -125,7 +103,7 @@ class ProtectionLayer:
         else:
             REFUSALS.labels("bodies").inc()
             detail = (
-                f"the request bodies in progress have more than {self._budget.max_bytes} bytes together: "
+                f"other request bodies use the {self._memory.budget.max_bytes} bytes that this process has for them: "
                 "repeat the request after Retry-After seconds"
             )
             response = problem(HTTPStatus.SERVICE_UNAVAILABLE, "TooManyBodies", detail, headers=headers)

@@ -13,7 +13,7 @@ from app.domain.vocabulary import JobPhase
 from app.fairness.share import CURRENT, FairShares
 from app.fairness.slices import Slices
 from tests.db.factories import decision, new_job, replica, stored, submitted
-from tests.fairness.test_answer_memory import Client
+from tests.fairness.test_fair_memory import Client
 
 
 async def test_a_read_of_many_replicas_takes_slices_of_its_caller(

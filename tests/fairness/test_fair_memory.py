@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from app.fairness import answer_memory, byte_budget
-from app.fairness.answer_memory import AnswerMemory, HeldAnswer, NoRoomError
+from app.fairness import byte_budget, fair_memory
+from app.fairness.answer_memory import HeldAnswer, answer_memory
 from app.fairness.byte_budget import ByteBudget
+from app.fairness.fair_memory import FairMemory, NoRoomError
 from tests.support.waiting import until
 
 MAX = 100
@@ -27,12 +28,12 @@ class Client:
         return self.is_ended
 
 
-def answer(memory: AnswerMemory, key: str = "a") -> HeldAnswer:
+def answer(memory: FairMemory, key: str = "a") -> HeldAnswer:
     return HeldAnswer(memory, key, Client())
 
 
 async def test_one_caller_holds_at_most_half() -> None:
-    memory = AnswerMemory(MAX)
+    memory = answer_memory(MAX)
     first, second, other = answer(memory), answer(memory), answer(memory, "b")
     await first.hold(40)
     async with asyncio.TaskGroup() as group:
@@ -44,14 +45,14 @@ async def test_one_caller_holds_at_most_half() -> None:
 
 
 async def test_more_than_the_share_of_a_caller_counts_as_the_share() -> None:
-    memory = AnswerMemory(MAX)
+    memory = answer_memory(MAX)
     large = answer(memory)
     await large.hold(10 * MAX)
     assert large.held == MAX // 2
 
 
 async def test_an_answer_changes_what_it_holds_without_waiting() -> None:
-    memory = AnswerMemory(MAX)
+    memory = answer_memory(MAX)
     one, other = answer(memory), answer(memory, "b")
     await one.hold(50)
     await other.hold(50)
@@ -64,7 +65,7 @@ async def test_an_answer_changes_what_it_holds_without_waiting() -> None:
 
 
 async def test_callers_that_wait_take_turns() -> None:
-    memory = AnswerMemory(MAX)
+    memory = answer_memory(MAX)
     holders = [answer(memory, "x"), answer(memory, "y")]
     for holder in holders:
         await holder.hold(50)
@@ -86,8 +87,8 @@ async def test_callers_that_wait_take_turns() -> None:
 
 async def test_a_slow_reader_loses_its_memory_to_an_answer_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(byte_budget, "GRACE_SECONDS", 0.0)
-    monkeypatch.setattr(answer_memory, "_SEARCH_SECONDS", 0.01)
-    memory = AnswerMemory(MAX)
+    monkeypatch.setattr(fair_memory, "_SEARCH_SECONDS", 0.01)
+    memory = answer_memory(MAX)
     clients = [Client(), Client()]
     slow, busy = (HeldAnswer(memory, key, client) for key, client in zip("ab", clients, strict=True))
     await slow.hold(50)
@@ -101,8 +102,8 @@ async def test_a_slow_reader_loses_its_memory_to_an_answer_that_waits(monkeypatc
 
 async def test_a_slow_reader_loses_its_memory_to_another_answer_of_its_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(byte_budget, "GRACE_SECONDS", 0.0)
-    monkeypatch.setattr(answer_memory, "_SEARCH_SECONDS", 0.01)
-    memory = AnswerMemory(MAX)
+    monkeypatch.setattr(fair_memory, "_SEARCH_SECONDS", 0.01)
+    memory = answer_memory(MAX)
     client, stranger = Client(), Client()
     own, other = HeldAnswer(memory, "a", client), HeldAnswer(memory, "b", stranger)
     for slow in (other, own):
@@ -116,8 +117,8 @@ async def test_a_slow_reader_loses_its_memory_to_another_answer_of_its_caller(mo
 
 async def test_all_answers_that_wait_share_the_searches_for_slow_readers(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds, wait_seconds, waiting = 0.02, 0.1, 50
-    monkeypatch.setattr(answer_memory, "_SEARCH_SECONDS", seconds)
-    monkeypatch.setattr(answer_memory, "WAIT_SECONDS", wait_seconds)
+    monkeypatch.setattr(fair_memory, "_SEARCH_SECONDS", seconds)
+    monkeypatch.setattr(fair_memory, "WAIT_SECONDS", wait_seconds)
     searches: list[float] = []
     evict_slow = ByteBudget.evict_slow
 
@@ -126,7 +127,7 @@ async def test_all_answers_that_wait_share_the_searches_for_slow_readers(monkeyp
         evict_slow(budget, now, **given)
 
     monkeypatch.setattr(ByteBudget, "evict_slow", count)
-    memory = AnswerMemory(MAX)
+    memory = answer_memory(MAX)
     for key in "ab":
         await answer(memory, key).hold(50)
     ends = await asyncio.gather(
@@ -138,7 +139,7 @@ async def test_all_answers_that_wait_share_the_searches_for_slow_readers(monkeyp
 
 async def test_one_search_makes_room_for_all_answers_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(byte_budget, "GRACE_SECONDS", 0.0)
-    memory = AnswerMemory(MAX)
+    memory = answer_memory(MAX)
     slow = [answer(memory, f"slow{number}") for number in range(10)]
     for one in slow:
         await one.hold(10)
@@ -155,8 +156,8 @@ async def test_one_search_makes_room_for_all_answers_that_wait(monkeypatch: pyte
 async def test_an_answer_that_finds_no_room_in_time_is_refused_and_holds_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(answer_memory, "WAIT_SECONDS", 0.01)
-    memory = AnswerMemory(MAX)
+    monkeypatch.setattr(fair_memory, "WAIT_SECONDS", 0.01)
+    memory = answer_memory(MAX)
     first, second = answer(memory), answer(memory)
     await first.hold(50)
     with pytest.raises(NoRoomError):
@@ -166,7 +167,7 @@ async def test_an_answer_that_finds_no_room_in_time_is_refused_and_holds_nothing
 
 
 async def test_a_client_that_has_gone_meanwhile_gets_no_memory() -> None:
-    memory = AnswerMemory(MAX)
+    memory = answer_memory(MAX)
     first, gone = answer(memory), Client()
     await first.hold(50)
     second = HeldAnswer(memory, "a", gone)
@@ -177,3 +178,24 @@ async def test_a_client_that_has_gone_meanwhile_gets_no_memory() -> None:
     with pytest.raises(NoRoomError):
         await waiting
     assert memory.budget.held == 0
+
+
+async def test_the_newest_of_the_caller_with_the_most_is_refused_if_too_many_wait() -> None:
+    memory = FairMemory(MAX, max_waiting=2)
+    holders = [answer(memory), answer(memory, "x")]
+    for holder in holders:
+        await holder.hold(MAX // 2)
+
+    async def is_held(key: str) -> bool:
+        try:
+            await answer(memory, key).hold(10)
+        except NoRoomError:
+            return False
+        return True
+
+    async with asyncio.TaskGroup() as group:
+        first, second = group.create_task(is_held("a")), group.create_task(is_held("a"))
+        other = group.create_task(is_held("b"))
+        assert await second is False, "it gives way to the other caller"
+        holders[0].release()
+        assert (await first, await other) == (True, True)
