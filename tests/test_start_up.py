@@ -1,5 +1,6 @@
 """What a start of the server does not do: search for garbage, and import what it may not need."""
 
+import ctypes
 import gc
 import subprocess
 import sys
@@ -88,3 +89,20 @@ def test_the_objects_of_a_start_are_never_searched_for_garbage() -> None:
     assert gc.isenabled()
     assert gc.get_freeze_count() >= len(kept)
     assert all(one is not kept for one in gc.get_objects())
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="another C library than glibc")
+def test_large_blocks_return_to_the_system_when_they_are_freed() -> None:
+    """Also after the first one, and if something small was made after each."""
+    (grown,) = output_of(
+        "from pathlib import Path\n"
+        "from app.start_up import end_start_up\n"
+        "def resident(): return int(Path('/proc/self/statm').read_text().split()[1]) // 256\n"
+        "end_start_up()\n"
+        "bytes(8 * 2**20)\n"
+        "before = resident()\n"
+        "made = [(bytes([1]) * 2**20, bytes(600)) for _ in range(100)]\n"
+        "made = [small for _, small in made]\n"
+        "print(resident() - before)\n"
+    )
+    assert int(grown) < 20, "MiB of 100"
