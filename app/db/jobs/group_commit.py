@@ -5,13 +5,12 @@ submissions that it is working on.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from app.cancellation import rounds
 from app.db import metrics
+from app.db.batching import Batcher, WaitingItem
 from app.db.engine import Database
 from app.db.errors import DatabaseContended, DatabaseUnavailable, KeyContended
 from app.db.idempotency import KeyInFlight
@@ -32,21 +31,16 @@ _SPAN: Final = "commit"
 _SPAN_JOBS: Final = "jobgate.commit.jobs"
 
 
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    job: NewJob
-    answer: asyncio.Future[Answer]
-    since: float
-    trace: TraceContext | None = field(default_factory=trace_context.current)
-
-
-@dataclass(frozen=True, slots=True)
-class _Together:
-    """Jobs that are stored all or none, in a transaction of their own."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Submission:
+    """One job that may share a transaction, or jobs that are stored all or none in a transaction of their own."""
 
     jobs: Sequence[NewJob]
-    answer: asyncio.Future[Mapping[int, Answer]]
+    shares: bool
     trace: TraceContext | None = field(default_factory=trace_context.current)
+
+
+_Waiting: TypeAlias = WaitingItem[_Submission, Any]
 
 
 class GroupCommit:
@@ -56,9 +50,12 @@ class GroupCommit:
         self._db = db
         self._limits = limits
         self._max_jobs = max_jobs
-        self._waiting: deque[_Waiting | _Together] = deque()
-        self._arrived = asyncio.Event()
-        self._closed = False
+        self._submissions = Batcher[_Submission, Any](
+            self._commit_all,
+            max_items=max_jobs,
+            stopped="this process stopped before the job was known to be stored",
+            gather=self._gather,
+        )
 
     async def submit(self, job: NewJob) -> Answer:
         """Store one job durably. The cancellation of the caller does not revoke it.
@@ -67,10 +64,8 @@ class GroupCommit:
             NotStorable: PostgreSQL cannot store the job.
             DatabaseUnavailable: the job may or may not be stored. The client repeats it with the same idempotency key.
         """
-        loop = asyncio.get_running_loop()
-        waiting = _Waiting(job, loop.create_future(), loop.time())
-        self._enqueue(waiting)
-        return await waiting.answer
+        answer: Answer = await self._submissions.ask(_Submission([job], shares=True))
+        return answer
 
     async def submit_together(self, jobs: Sequence[NewJob]) -> Mapping[int, Answer]:
         """Store all jobs durably, or none. Return the refusals by position; there are none if all are stored.
@@ -78,64 +73,43 @@ class GroupCommit:
         Raises:
             as `submit`.
         """
-        together = _Together(jobs, asyncio.get_running_loop().create_future())
-        self._enqueue(together)
-        return await together.answer
-
-    def _enqueue(self, waiting: _Waiting | _Together) -> None:
-        if self._closed:
-            raise DatabaseUnavailable("this process is stopping and takes no more jobs")
-        self._waiting.append(waiting)
-        self._arrived.set()
+        refused: Mapping[int, Answer] = await self._submissions.ask(_Submission(jobs, shares=False))
+        return refused
 
     async def run(self) -> None:
         """Commit until cancelled, then refuse the waiting jobs. It may run again after it has ended."""
-        self._closed = False
-        batch: list[_Waiting | _Together] = []
-        try:
-            for _ in rounds():
-                await self._arrived.wait()
-                await self._gather()
-                batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), self._max_jobs))]
-                if not self._waiting:
-                    self._arrived.clear()
-                if alone := [waiting for waiting in batch if isinstance(waiting, _Waiting)]:
-                    with shared_span(_SPAN, [waiting.trace for waiting in alone], {_SPAN_JOBS: len(alone)}):
-                        await self._commit(alone)
-                for waiting in batch:
-                    if isinstance(waiting, _Together):
-                        with shared_span(_SPAN, [waiting.trace], {_SPAN_JOBS: len(waiting.jobs)}):
-                            await self._commit_together(waiting)
-        finally:
-            self._closed = True
-            stopping = DatabaseUnavailable("this process stopped before the job was known to be stored")
-            # A refused job must not be stored by a later run, because its client submits it again.
-            left = [*batch, *self._waiting]
-            self._waiting.clear()
-            self._arrived.clear()
-            _refuse(left, stopping)
+        await self._submissions.run()
 
     async def _gather(self) -> None:
         """Wait while the event loop works on submissions that have arrived, so that they share the commit.
 
         A transaction costs several times as much as a job in it.
         """
-        loop = asyncio.get_running_loop()
+        loop, submissions = asyncio.get_running_loop(), self._submissions
         began = since = loop.time()
         known = quiet = 0
         while (
-            len(self._waiting) < self._max_jobs
+            len(submissions.waiting) < self._max_jobs
             and quiet < _QUIET_ITERATIONS
             and loop.time() - began < _GATHER_SECONDS
             # What is stored all or none has a transaction of its own.
-            and not isinstance(self._waiting[0], _Together)
+            and next(iter(submissions.waiting)).shares
         ):
-            if len(self._waiting) > known:
-                known, quiet, since = len(self._waiting), 0, loop.time()
+            if len(submissions.waiting) > known:
+                known, quiet, since = len(submissions.waiting), 0, loop.time()
             elif loop.time() - since > _QUIET_SECONDS:
                 break
             quiet += 1
             await asyncio.sleep(0)
+
+    async def _commit_all(self, batch: Sequence[_Waiting]) -> None:
+        if shared := [waiting for waiting in batch if waiting.item.shares]:
+            with shared_span(_SPAN, [waiting.item.trace for waiting in shared], {_SPAN_JOBS: len(shared)}):
+                await self._commit(shared)
+        for waiting in batch:
+            if not waiting.item.shares:
+                with shared_span(_SPAN, [waiting.item.trace], {_SPAN_JOBS: len(waiting.item.jobs)}):
+                    await self._commit_together(waiting, waiting.item.jobs)
 
     async def _commit(self, batch: Sequence[_Waiting]) -> None:
         """Store all jobs in one transaction. If that fails, store each in its own, so that only the bad one fails.
@@ -148,7 +122,7 @@ class GroupCommit:
         metrics.COMMIT_WAIT.observe(asyncio.get_running_loop().time() - batch[0].since)
         try:
             with metrics.COMMIT_DURATION.time():
-                answers = await submit(self._db, [waiting.job for waiting in batch], self._limits)
+                answers = await submit(self._db, [job for waiting in batch for job in waiting.item.jobs], self._limits)
             reached(FaultPoint.SUBMISSION_STORED)
         except DatabaseUnavailable as error:
             if isinstance(error, DatabaseContended):
@@ -156,7 +130,8 @@ class GroupCommit:
                 await self._commit_each(batch)
             else:
                 # The commit may have succeeded. A second try would find its own names in use.
-                _refuse(batch, error)
+                for waiting in batch:
+                    waiting.refuse(error)
         except Exception:  # noqa: BLE001  the error is reported below to the job that causes it
             await self._commit_each(batch)
         else:
@@ -165,49 +140,34 @@ class GroupCommit:
                 if isinstance(answer, Undecided):
                     undecided.append(waiting)
                 else:
-                    _answer(waiting, answer)
+                    waiting.answer(answer)
             await self._commit_each(undecided)
 
-    async def _commit_together(self, together: _Together) -> None:
+    async def _commit_together(self, waiting: _Waiting, jobs: Sequence[NewJob]) -> None:
         reached(FaultPoint.SUBMISSION_ARRIVED)
-        metrics.COMMIT_JOBS.observe(len(together.jobs))
+        metrics.COMMIT_JOBS.observe(len(jobs))
         try:
             with metrics.COMMIT_DURATION.time():
-                refused = await submit_together(self._db, together.jobs, self._limits)
+                refused = await submit_together(self._db, jobs, self._limits)
             reached(FaultPoint.SUBMISSION_STORED)
-            _answer(together, refused)
+            waiting.answer(refused)
         except KeyContended:
-            _answer(together, {0: KeyInFlight()})  # the service waits for the end of the other request and tries again
+            waiting.answer({0: KeyInFlight()})  # the service waits for the end of the other request and tries again
         except Exception as error:  # noqa: BLE001  the error concerns only this caller
-            _refuse([together], error)
+            waiting.refuse(error)
 
     async def _commit_each(self, batch: Sequence[_Waiting]) -> None:
         for waiting in batch:
-            await self._commit_alone(waiting)
+            try:
+                waiting.answer(await self._decided(waiting.item.jobs))
+            except KeyContended:
+                waiting.answer(KeyInFlight())
+            except Exception as error:  # noqa: BLE001  the error concerns only this caller
+                waiting.refuse(error)
 
-    async def _commit_alone(self, waiting: _Waiting) -> None:
-        try:
-            _answer(waiting, await self._decided(waiting.job))
-        except KeyContended:
-            _answer(waiting, KeyInFlight())
-        except Exception as error:  # noqa: BLE001  the error concerns only this caller
-            _refuse([waiting], error)
-
-    async def _decided(self, job: NewJob) -> Answer:
+    async def _decided(self, jobs: Sequence[NewJob]) -> Answer:
         for _ in range(MAX_TRIES):
-            (answer,) = await submit(self._db, [job], self._limits)
+            (answer,) = await submit(self._db, jobs, self._limits)
             if not isinstance(answer, Undecided):
                 return answer
         raise DatabaseContended("the names of this job change hands too fast")
-
-
-def _answer(waiting: _Waiting | _Together, answer: Any) -> None:
-    # The caller may have been cancelled meanwhile.
-    if not waiting.answer.done():
-        waiting.answer.set_result(answer)
-
-
-def _refuse(batch: Sequence[_Waiting | _Together], error: Exception) -> None:
-    for waiting in batch:
-        if not waiting.answer.done():
-            waiting.answer.set_exception(error)
