@@ -8,13 +8,14 @@ import { NO_CONTACT, withContact } from "./live/freshness";
 import { Store } from "./live/store";
 import { PageProvider, pageContext } from "./page-context";
 import { finishSignIn, renewalOf } from "./session/oidc";
+import { tabStorage } from "./session/tab-storage";
 import { LoadError } from "./ui/failed-part";
 import { Part } from "./ui/part";
 import "./styles.css";
 
 const contact = new Store(NO_CONTACT);
 const base = new URL(".", window.location.href).href;
-const api = createApi(base, window.sessionStorage, (each) => {
+const api = createApi(base, tabStorage, (each) => {
   contact.update((state) => withContact(state, each, Date.now()));
 });
 const queries = new QueryClient({
@@ -40,7 +41,7 @@ api.session.subscribe(() => {
 });
 
 try {
-  const answer = await finishSignIn(base, window.sessionStorage);
+  const answer = await finishSignIn(base, tabStorage);
   if (answer !== null) api.session.signIn(answer.token, renewalOf(answer));
 } catch (cause) {
   api.session.failed(cause instanceof Error ? cause.message : String(cause));

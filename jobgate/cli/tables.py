@@ -58,7 +58,7 @@ def _folded(line: Sequence[str], room: int | None) -> list[list[str]]:
     *others, last = line
     if room is None or room < _LEAST or len(last) <= room:
         return [list(line)]
-    begin, *rest = textwrap.wrap(last, room) or [""]
+    begin, *rest = textwrap.wrap(last, room, break_on_hyphens=False) or [""]
     return [[*others, begin], *([*([""] * len(others)), part] for part in rest)]
 
 

@@ -148,6 +148,34 @@ async def test_a_view_stays_while_a_user_types_clicks_and_goes_offline(
     await expect(alert(tab.page)).to_have_count(0)
 
 
+DENIED = "throw new DOMException('denied', 'SecurityError');"
+STORAGES = {
+    "denied": f"Object.defineProperty(window, 'sessionStorage', {{get() {{ {DENIED} }}}});",
+    "unreadable": f"Storage.prototype.getItem = Storage.prototype.setItem = () => {{ {DENIED} }};",
+    "full": "Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); };",
+}
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+async def test_the_page_works_in_a_browser_that_stores_nothing(
+    browser: Browser, closed_gateway: ClosedGateway, storage: str
+) -> None:
+    await closed_gateway.user.submit(job("stored-nowhere", "exit 0"))
+    async with opened(browser, closed_gateway.url) as tab:
+        await tab.page.add_init_script(STORAGES[storage])
+        await tab.open()
+        sign_in = tab.page.get_by_role("dialog", name="Sign in")
+        await sign_in.get_by_label("Token").fill(closed_gateway.token)
+        await sign_in.get_by_role("button", name="Sign in").click()
+        await expect(tab.page.get_by_role("link", name="stored-nowhere", exact=True)).to_be_visible()
+        await tab.page.get_by_role("link", name="Submit", exact=True).click()
+        await tab.page.get_by_label("Start from").select_option(label="flaky")
+        await expect(tab.page.get_by_text("The gateway accepts it.")).to_be_visible()
+        await tab.page.get_by_role("link", name="Jobs", exact=True).click()
+        await tab.page.get_by_role("link", name="Submit", exact=True).click()
+        await expect(tab.page.get_by_role("textbox", name="Manifest")).to_contain_text("name: flaky")
+
+
 @pytest.mark.parametrize("view", VIEWS)
 async def test_a_view_that_cannot_be_loaded_offers_a_reload(tab: Tab, view: str) -> None:
     await tab.open("#/jobs")

@@ -1,6 +1,7 @@
 import createClient, { type Client } from "openapi-fetch";
 import { exchanged } from "../session/oidc";
 import { renewing } from "../session/renewing";
+import type { TabStorage } from "../session/tab-storage";
 import type { paths } from "./schema";
 import { Session } from "./session";
 import { type OnContact, Transport } from "./transport";
@@ -14,7 +15,7 @@ export interface Api {
   client: ApiClient;
 }
 
-export function createApi(base: string, storage: Storage, onContact: OnContact): Api {
+export function createApi(base: string, storage: TabStorage, onContact: OnContact): Api {
   const session = new Session(storage);
   const renewToken = renewing(session, (refreshToken) => exchanged(base, { refreshToken }));
   const transport = new Transport(session, base, onContact, renewToken);

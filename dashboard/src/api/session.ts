@@ -1,3 +1,5 @@
+import type { TabStorage } from "../session/tab-storage";
+
 const KEY = "jobgate.token";
 const RENEWAL_KEY = "jobgate.renewal";
 
@@ -20,7 +22,7 @@ export class Session {
   #problem: string | null = null;
   readonly #listeners = new Set<() => void>();
 
-  constructor(private readonly storage: Storage) {
+  constructor(private readonly storage: TabStorage) {
     this.#token = storage.getItem(KEY);
     const renewal = storage.getItem(RENEWAL_KEY);
     this.#renewal = renewal === null ? null : (JSON.parse(renewal) as Renewal);

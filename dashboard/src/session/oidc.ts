@@ -10,6 +10,7 @@ import { errorOf, noAnswer } from "../api/problems";
 import type { Renewal } from "../api/session";
 import { contactOf } from "../api/transport";
 import type { Oidc, OidcToken, OidcTokenRequest } from "../api/types";
+import type { TabStorage } from "./tab-storage";
 
 const KEY = "jobgate.sign-in";
 
@@ -73,7 +74,7 @@ function random(): string {
 }
 
 /** Leave the page for the issuer. */
-export async function beginSignIn(oidc: Oidc, storage: Storage, location: Location): Promise<void> {
+export async function beginSignIn(oidc: Oidc, storage: TabStorage, location: Location): Promise<void> {
   if (!window.isSecureContext)
     throw new Error("Signing in at the issuer needs https, because the browser makes a key.");
   const pending = { state: random(), nonce: random(), verifier: random(), hash: location.hash };
@@ -89,7 +90,7 @@ export async function beginSignIn(oidc: Oidc, storage: Storage, location: Locati
  *
  * Rejects if the answer belongs to no sign-in of this tab, or if the issuer or the gateway refuses it.
  */
-export async function finishSignIn(base: string, storage: Storage): Promise<OidcToken | null> {
+export async function finishSignIn(base: string, storage: TabStorage): Promise<OidcToken | null> {
   const callback = callbackOf(window.location.search);
   if (callback === null) return null;
   const pending = taken(storage);
@@ -105,7 +106,7 @@ export async function finishSignIn(base: string, storage: Storage): Promise<Oidc
 }
 
 /** Return the pending sign-in, and forget it: each is used once. */
-function taken(storage: Storage): Pending | null {
+function taken(storage: TabStorage): Pending | null {
   const text = storage.getItem(KEY);
   storage.removeItem(KEY);
   return text === null ? null : (JSON.parse(text) as Pending);

@@ -7,6 +7,7 @@ import { usePage } from "../page-context";
 import { ErrorNote } from "../ui/errors";
 import { Window } from "../ui/window";
 import { beginSignIn } from "./oidc";
+import { tabStorage } from "./tab-storage";
 
 /** Milliseconds between two requests while the gateway has not reached the issuer. */
 const ISSUER_PERIOD = 2000;
@@ -50,7 +51,7 @@ function SignInContent({ hadToken, problem }: { hadToken: boolean; problem: stri
 function SignInAtIssuer({ oidc }: { oidc: Oidc }) {
   const [error, setError] = useState<Error | null>(null);
   const begin = () => {
-    beginSignIn(oidc, window.sessionStorage, window.location).catch((cause: unknown) =>
+    beginSignIn(oidc, tabStorage, window.location).catch((cause: unknown) =>
       setError(cause instanceof Error ? cause : new Error(String(cause))),
     );
   };

@@ -1,3 +1,4 @@
+import type { TabStorage } from "../session/tab-storage";
 /** What the user has written. It survives a reload of the tab, because its session storage contains it. */
 
 export interface Draft {
@@ -40,7 +41,7 @@ export function withAppended(text: string, added: readonly string[]): string {
   return parts.length === 0 ? "" : `${parts.join("\n---\n")}\n`;
 }
 
-export function loadDraft(storage: Storage): Draft {
+export function loadDraft(storage: TabStorage): Draft {
   try {
     const stored: unknown = JSON.parse(storage.getItem(KEY) ?? "null");
     if (typeof stored !== "object" || stored === null) return EMPTY_DRAFT;
@@ -56,7 +57,7 @@ export function loadDraft(storage: Storage): Draft {
 }
 
 /** Store the draft. A text that is larger than the storage is not stored. */
-export function saveDraft(storage: Storage, draft: Draft): void {
+export function saveDraft(storage: TabStorage, draft: Draft): void {
   try {
     storage.setItem(KEY, JSON.stringify(draft));
   } catch {

@@ -1,4 +1,5 @@
 import { useEffect, useReducer } from "react";
+import { tabStorage } from "../session/tab-storage";
 import { attempted, type Draft, drawKey, edited, loadDraft, saveDraft, succeeded } from "./draft";
 
 type Action =
@@ -13,15 +14,15 @@ function reduced(draft: Draft, action: Action): Draft {
 
 /** Return the draft of this tab and the functions that change it. */
 export function useDraft() {
-  const [draft, dispatch] = useReducer(reduced, window.sessionStorage, loadDraft);
-  useEffect(() => saveDraft(window.sessionStorage, draft), [draft]);
+  const [draft, dispatch] = useReducer(reduced, tabStorage, loadDraft);
+  useEffect(() => saveDraft(tabStorage, draft), [draft]);
   return {
     draft,
     edit: (change: { text?: string; namespace?: string }) => dispatch({ type: "edited", ...change }),
     /** Begin or repeat an attempt, and return its key. It is stored before the request is sent. */
     attempt: (): string => {
       const begun = attempted(draft, drawKey);
-      saveDraft(window.sessionStorage, begun);
+      saveDraft(tabStorage, begun);
       dispatch({ type: "attempted", key: begun.key ?? "" });
       return begun.key ?? "";
     },
