@@ -1,11 +1,12 @@
 """A replica ends with its main container, and a container that outlives another is named."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.behaviour.client import Jobs
-from tests.behaviour.manifests import container, job, task
+from tests.behaviour.manifests import container, job, task, until_marked
 
 MAIN = "jobgate.dev/main-container"
 
@@ -27,6 +28,19 @@ async def test_the_end_of_the_main_container_is_the_end_of_the_replica(jobs: Job
     log = await jobs.log("main")
     assert (log.text, log.headers["Jobgate-Log-Container"]) == ("last words\n", "train")
     assert await jobs.names("pods", uid) == []
+
+
+async def test_the_annotation_of_a_running_pod_is_not_needed(jobs: Jobs, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    one = two_containers(until_marked(mark, "exit 3"))
+    await jobs.submit(job("hidden", one, annotations={"main-container": "train"}))
+    await jobs.until("hidden", "Running")
+    patch = {"metadata": {"annotations": {MAIN: None}}}
+    (await jobs.kube.patch(jobs.objects("pods", "hidden-worker-0"), patch)).ok()
+    mark.touch()
+    await jobs.until("hidden", "Failed")
+    assert (await jobs.replica("hidden"))["exitCode"] == 3
+    await jobs.until_pod_gone("hidden-worker-0")
 
 
 async def test_a_failed_main_container_restarts_the_replica(jobs: Jobs) -> None:

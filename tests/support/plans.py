@@ -58,7 +58,7 @@ def a_replica_plan(task: str, first: int, rank: int) -> ReplicaPlan:
         pod_name=name,
         hostname=name,
         subdomain="job",
-        template={},
+        template={"spec": {"containers": [{"name": "train"}]}},
         labels={},
     )
 

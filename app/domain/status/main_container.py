@@ -1,13 +1,52 @@
 """The main container of a pod, whose end is the end of the replica, and containers that outlive others."""
 
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import msgspec
+
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import ContainerStatus, Pod, RestartRule
+from app.domain.manifests.workload import main_container_of
+from app.domain.plan import JobPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedMain:
+    """The main container of the pods of a task, and the containers of their template."""
+
+    name: str | None
+    containers: Collection[str]
+
+
+def planned_main(plan: JobPlan, task: str) -> PlannedMain | None:
+    """Return the main container of a task; None if the plan does not have the task."""
+    if task not in plan.task:
+        return None
+    template = plan.task[task].render(0).template
+    containers = frozenset(container["name"] for container in template["spec"]["containers"])
+    return PlannedMain(name=main_container_of(template, plan.main_container), containers=containers)
+
+
+def with_main_container(pod: Pod, planned: PlannedMain | None) -> Pod:
+    """Return the pod with the annotation that names its main container.
+
+    Every client that may edit pods can remove the annotation or replace it with the name of an injected container. One
+    with the name of another container of the template stays: the plan is newer than the pod after an edit.
+    """
+    named = pod.metadata.annotations.get(labels.MAIN_CONTAINER)
+    if planned is None or planned.name is None or named in planned.containers:
+        return pod
+    if all(container.name != planned.name for container in pod.spec.containers):
+        return pod
+    annotations = {**pod.metadata.annotations, labels.MAIN_CONTAINER: planned.name}
+    return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, annotations=annotations))
 
 
 def main_container(pod: Pod) -> str | None:
     """Return the name of the main container; None if the replica ends with its whole pod.
 
-    The annotation of the pod names it. A client that changed the annotation to another name has removed it.
+    The annotation of the pod names it.
     """
     named = pod.metadata.annotations.get(labels.MAIN_CONTAINER)
     return named if any(container.name == named for container in pod.spec.containers) else None

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata, OwnerReference, Pod
 from app.domain.plan import JobIdentity, JobPlan, Rank
+from app.domain.status.main_container import PlannedMain, planned_main, with_main_container
 from app.domain.status.observed import ObservedPod
 from app.domain.status.pods import observe_pod
 from app.domain.status.records import Recorded
@@ -58,14 +59,19 @@ def select_pods(
         if replica.attempt.pod_uid is not None
     }
     selected: list[ObservedPod] = []
+    mains: dict[str, PlannedMain | None] = {}
     undecided = False
     for pod in pods:
         if pod.metadata.namespace != plan.identity.namespace:
             continue
-        observed = observe_pod(pod, lost_nodes=lost_nodes)
         # The record was written when ownership had been proved, so a client that changes labels cannot hide a pod.
-        if observed.uid in on_record:
-            key, attempt = on_record[observed.uid]
+        recorded_as = on_record.get(pod.metadata.uid)
+        task = recorded_as[0].task if recorded_as is not None else pod.metadata.labels.get(labels.TASK, "")
+        if task not in mains:
+            mains[task] = planned_main(plan, task)
+        observed = observe_pod(with_main_container(pod, mains[task]), lost_nodes=lost_nodes)
+        if recorded_as is not None:
+            key, attempt = recorded_as
             as_labelled = (observed.key, observed.attempt) == (key, attempt)
             followed = _is_followed(pod.metadata, plan.identity)
             if not (as_labelled and followed):

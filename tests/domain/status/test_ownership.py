@@ -2,10 +2,22 @@
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from app.domain.kubernetes import labels
-from app.domain.kubernetes.objects import Metadata, OwnerReference, Pod
+from app.domain.kubernetes.objects import (
+    Container,
+    ContainerState,
+    ContainerStatus,
+    Metadata,
+    OwnerReference,
+    Pod,
+    PodSpec,
+    PodStatus,
+    Running,
+    Terminated,
+)
 from app.domain.plan import Rank
 from app.domain.status.ownership import Selection, is_owned, select_pods
 from app.domain.status.records import Attempt, JobStatus, Recorded, Replica
@@ -72,6 +84,47 @@ def test_the_uid_on_record_is_the_attempt_whatever_its_labels_say() -> None:
     (found,) = selected(pod(rank="1", task="ps", owned=None), recorded).pods
     assert (found.key, found.attempt) == (W0, 3)
     assert selected(pod(uid="other", owned=None), recorded).pods == ()
+
+
+ENDED = {
+    "train": ContainerState(terminated=Terminated(exit_code=3)),
+    "mesh": ContainerState(running=Running()),
+}
+
+
+@pytest.mark.parametrize(
+    ("annotated", "planned", "is_ended"),
+    [
+        ("train", "train", True),
+        (None, "train", True),
+        ("", "train", True),
+        ("mesh", "train", True),
+        ("another", "train", True),
+        # An edit has removed the name from the job. The pod keeps it.
+        ("train", None, True),
+        (None, None, False),
+        # The pod does not have the container that the plan names.
+        (None, "another", False),
+    ],
+)
+@pytest.mark.parametrize("on_record", [True, False])
+def test_a_client_that_removes_the_annotation_does_not_hide_the_end_of_the_main_container(
+    annotated: str | None, planned: str | None, *, is_ended: bool, on_record: bool
+) -> None:
+    one = pod(task="worker" if not on_record else "damaged")
+    statuses = tuple(ContainerStatus(name=name, state=state) for name, state in ENDED.items())
+    one = msgspec.structs.replace(
+        one,
+        metadata=msgspec.structs.replace(
+            one.metadata, annotations={} if annotated is None else {labels.MAIN_CONTAINER: annotated}
+        ),
+        spec=PodSpec(node_name="n", restart_policy="Never", containers=tuple(Container(name=name) for name in ENDED)),
+        status=PodStatus(phase="Running", container_statuses=statuses),
+    )
+    attempt = Replica(key=W0, attempt=Attempt(number=1, pod_uid="u"))
+    recorded = replace(RECORDED, replicas={W0: attempt}) if on_record else RECORDED
+    (found,) = select_pods([one], a_plan(main_container=planned), recorded, (ANCHOR,), lost_nodes=()).pods
+    assert (found.ended, found.lingering) == (is_ended, is_ended)
 
 
 def test_a_leaving_replica_is_known_by_its_recorded_name() -> None:
