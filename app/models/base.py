@@ -52,7 +52,8 @@ def list_condition(index: str, *, at: str = "") -> str:
     """Return the predicate of an index that lists use. Every row fulfils it, because no kind contains a slash.
 
     An index is usable only by a statement that repeats its predicate. With a predicate of its own for each index, a
-    list chooses its index, and not the planner by its statistics. `at` is the alias of the table, with its period.
+    list chooses its index, and not the planner by its statistics: without, 0.93 s in place of 4 ms for the counts of an
+    absent namespace with deleted jobs beside 400 000 others. `at` is the alias of the table, with its period.
     """
     return f"strpos({at}kind, '/{index}') <> 1"
 
