@@ -13,7 +13,7 @@ from app.http_server import stalls
 from app.http_server.acceptor import BACKLOG
 from app.http_server.sharing import ConnectionTable
 from app.http_server.sockets import url_of
-from app.k8s.configuration_library import configuration_library
+from app.k8s.connection import kubernetes_library
 from app.main import create_app
 from app.running import exit_status, run_loop
 from app.services.gateway import Services
@@ -75,7 +75,7 @@ def _prepare_fork(settings: Settings) -> None:
     """
     bootstrap.import_parts(settings)
     create_app()  # fills the caches of models and types
-    configuration_library()
+    kubernetes_library()
     end_start_up()
 
 

@@ -26,7 +26,7 @@ NOT_IMPORTED = {
     "cryptography": "an issuer",
     "httpx2": "clients",
     "jwt": "an issuer",
-    "kubernetes_asyncio.client.api_client": "nothing",
+    "kubernetes_asyncio": "a cluster",
     "opentelemetry.sdk": "the export of traces",
     "sqlalchemy.ext.asyncio": "migrations",
     "sqlalchemy.orm": "nothing",

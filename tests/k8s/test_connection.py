@@ -4,8 +4,6 @@ import base64
 import os
 import ssl
 import stat
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -176,21 +174,3 @@ async def test_the_old_token_is_used_while_its_source_fails_until_it_is_refused(
     assert await token.authorization() == "Bearer one"
     with pytest.raises(KubeUnauthorized, match="the plugin has crashed"):
         await token.renew()
-
-
-LOADS_A_KUBECONFIG = """
-import asyncio, sys
-from app.clock import SystemClock
-from app.k8s.connection import load_endpoint
-
-found = asyncio.run(load_endpoint(kubeconfig=sys.argv[1], context=None, clock=SystemClock()))
-print(found.url, asyncio.run(found.credentials.authorization()))
-print([name for name in sys.modules if name.startswith("kubernetes_asyncio.client.models")])
-"""
-
-
-def test_a_kubeconfig_is_read_without_the_models_of_the_library(tmp_path: Path) -> None:
-    path = kubeconfig(tmp_path / "config")
-    command = [sys.executable, "-c", LOADS_A_KUBECONFIG, path]
-    shown = subprocess.check_output(command, cwd=Path(__file__).parents[2], text=True, timeout=180)
-    assert shown.splitlines() == ["http://127.0.0.1:1 Bearer t0", "[]"]

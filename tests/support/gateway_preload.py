@@ -2,10 +2,10 @@
 
 import gc
 
-from app.k8s.configuration_library import configuration_library
+from app.k8s.connection import kubernetes_library
 from app.main import create_app
 
 create_app()  # fills the caches of models and types
-configuration_library()
+kubernetes_library()
 gc.collect()
 gc.freeze()  # garbage collections of a gateway need not visit what it inherits
