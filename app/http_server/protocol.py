@@ -26,8 +26,8 @@ _READ_BYTES: Final = 64 * 1024
 # Bytes that a client may send after an early answer before the connection is aborted. A whole body must fit, because
 # many clients read the answer only after they have sent the request.
 _DISCARDED_BYTES: Final = 4 * 1024 * 1024
-# Bytes that a client may send before an earlier request is answered; then the server stops reading. It does not stop
-# sooner, because it notices a disconnect only while it reads.
+# Bytes that a client may send before an earlier request is answered, or before the handler reads its body; then the
+# server stops reading. It does not stop sooner, because it notices a disconnect only while it reads.
 _AHEAD_BYTES: Final = 16 * 1024
 _VERSIONS: Final = frozenset({"1.0", "1.1"})
 # RFC 9112, section 3.2, and RFC 3986, section 3.2.2. It may be empty.
@@ -313,6 +313,8 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         self._span = 0
         super().on_body(body)
+        if len(self.cycle.body) > _AHEAD_BYTES:
+            self.flow.pause_reading()
 
     @override
     def on_message_complete(self) -> None:
@@ -325,6 +327,8 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         # Not uvicorn's method, which also starts a timer of its own: the acceptor closes idle connections.
         self.server_state.total_requests += 1
+        if self._active is not None:
+            self._active.body.clear()  # nothing will read it
         if not self.transport.is_closing():
             self.flow.resume_reading()
             if self.pipeline:

@@ -162,6 +162,24 @@ async def test_an_answered_connection_with_an_incomplete_body_is_closed_when_idl
         assert await client.rest() == b""
 
 
+async def test_the_server_holds_little_of_a_body_that_is_not_read_and_nothing_after_the_answer() -> None:
+    """Thousands of connections may wait for a handler that reads, or for the rest of a body that nothing will read."""
+    answers = asyncio.Event()
+
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await answers.wait()
+        await answer(send, 200, b"")
+
+    async with one_connection(app) as (protocol, client):
+        await client.send(request("GET", "/", "Content-Length: 1000000", length=False) + b"x" * 20_000)
+        await until(lambda: protocol.flow.read_paused, what="the server to stop reading", within=PATIENCE)
+        assert len(protocol.cycle.body) == 20_000
+        answers.set()
+        assert (await client.answer())[0] == 200
+        assert not protocol.cycle.body
+        assert not protocol.flow.read_paused, "the rest is discarded"
+
+
 async def test_a_connection_survives_many_bodies_that_the_application_does_not_read() -> None:
     body = b"x" * 3 * 2**20
     async with served(echo_path) as address, await Connection.open(address) as client:
