@@ -45,6 +45,9 @@ def decode_json(body: bytes, *, limits: DecodingLimits = DEFAULT_LIMITS) -> Json
     bare = _without_escapes(body)
     long_digits = _LONG_DIGITS in bare.translate(_DIGITS_ALIKE)
     if long_digits or _may_exceed(bare, limits):
+        # Each string is a value or the key of one. The skeleton takes memory for each, which is thus bounded.
+        if bare.count(b'"') > 4 * (limits.max_values + 1):
+            refuse_values(limits)
         _check_shape(_skeleton(bare), limits, long_digits=long_digits)
     try:
         value: JsonValue = _decoder.decode(body)

@@ -2,6 +2,7 @@ import contextlib
 import json
 import math
 import time
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -104,6 +105,18 @@ def test_a_huge_number_of_unknown_keys_is_refused_cheaply() -> None:
     started = time.process_time()
     assert refusal(body) == [("", "TooManyKeys")]
     assert time.process_time() - started < 0.1
+
+
+@pytest.mark.parametrize("item", [b'"",', b'"",12345678', b'"",,'], ids=["values", "numbers", "malformed"])
+def test_a_document_with_too_many_strings_is_refused_in_little_memory(item: bytes) -> None:
+    """In less than the estimate of its values, which is what a request waits for."""
+    body = b"[" + item * 500_000 + b"]"
+    tracemalloc.start()
+    try:
+        assert refusal(body) == [("", "TooManyValues")]
+        assert tracemalloc.get_traced_memory()[1] < 3 * len(body)
+    finally:
+        tracemalloc.stop()
 
 
 def test_many_errors_get_a_bounded_answer() -> None:
