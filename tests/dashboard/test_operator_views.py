@@ -19,7 +19,11 @@ async def test_the_autoscaler_shows_load_and_decisions_and_dry_runs(tab: Tab) ->
     await tab.page.get_by_text("The chart as a table").click()
     figures = tab.page.get_by_role("table", name=re.compile("Load at each run"))
     await expect(figures.get_by_role("row").nth(1)).to_contain_text("97 %")
-    await tab.page.get_by_label("Maximum load in percent").fill("50")
+    load = tab.page.get_by_label("Maximum load in percent")
+    await load.fill("50")
+    await load.hover()
+    for _ in range(5):
+        await tab.page.mouse.wheel(0, 50)
     await tab.page.get_by_role("button", name="Dry-run").click()
     await expect(tab.page.get_by_text(re.compile("With a maximum load of 50 %"))).to_be_visible()
 

@@ -70,7 +70,15 @@ async def test_numbers_are_typed_and_stepped_in_the_dialog_scale(tab: Tab, runni
     await size.press("Control+A")
     await size.press_sequentially("3")
     # What is typed counts at once, so that one press is enough.
-    await expect(dialog.get_by_text("Scale adds 1 replica to collector: rank 2.")).to_be_visible()
+    added = dialog.get_by_text("Scale adds 1 replica to collector: rank 2.")
+    await expect(added).to_be_visible()
+    # Whoever scrolls the dialog does not change the size that the mouse happens to be over.
+    await size.hover()
+    for _ in range(5):
+        await tab.page.mouse.wheel(0, 100)
+    await size.press("Home")  # after the wheel
+    await expect(size).to_have_value("3")
+    await expect(added).to_be_visible()
 
 
 @pytest.mark.parametrize("action", ACTIONS)

@@ -43,6 +43,8 @@ export function DryRun({ maxLoad }: { maxLoad: number | null }) {
             value={percent}
             placeholder={maxLoad === null ? "" : String(Math.round(maxLoad * 1000) / 10)}
             onChange={(event) => setPercent(event.target.value)}
+            // A browser changes the number of a focused field when the wheel turns over it.
+            onWheel={(event) => event.currentTarget.blur()}
           />
         </label>
         <Button type="submit" className="button" isDisabled={rehearsal.isPending || !mayRun}>

@@ -52,6 +52,7 @@ function Sizes({ job, input, onChange }: Omit<ActionFieldsProps, "action">) {
         onChange={change}
         isInvalid={error !== ""}
         isDisabled={min === max}
+        isWheelDisabled
         formatOptions={{ useGrouping: false, maximumFractionDigits: 0 }}
         autoFocus={index === 0}
       >
