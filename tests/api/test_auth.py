@@ -1,6 +1,7 @@
 """Access by role, verb and namespace: the namespace of the token, another one, and all."""
 
 from collections.abc import AsyncIterator
+from uuid import uuid4
 
 import httpx2
 import pytest
@@ -138,5 +139,5 @@ async def test_health_needs_no_token(closed: Gateway) -> None:
 
 async def test_created_by_is_the_name_of_the_token(closed: Gateway) -> None:
     headers = await closed.token("submitter", MINE)
-    created = await closed.client.post(jobs_path(MINE), json=manifest("signed"), headers=headers)
+    created = await closed.client.post(jobs_path(MINE), json=manifest(f"signed-{uuid4().hex[:8]}"), headers=headers)
     assert created.json()["createdBy"] in {token.name for token in await tokens.list_all(closed.db)}

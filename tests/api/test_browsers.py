@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from uuid import uuid4
 
 import pytest
 import pytest_asyncio
@@ -132,9 +133,10 @@ async def test_content_types_without_cors_preflight_are_refused(
 
 
 async def test_an_action_without_a_body_needs_no_content_type(guarded: Gateway) -> None:
-    await guarded.submit("acted-on")
+    name = f"acted-on-{uuid4().hex[:8]}"
+    await guarded.submit(name)
     for action in ("pause", "resume"):
-        answer = await guarded.client.post(jobs_path(NAMESPACE, "acted-on", action))
+        answer = await guarded.client.post(jobs_path(NAMESPACE, name, action))
         assert answer.status_code in (200, 202), answer.text
 
 

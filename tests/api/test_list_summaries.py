@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime
+from uuid import uuid4
 
 import pytest
 
@@ -73,8 +74,9 @@ async def test_a_list_of_summaries_can_be_polled(of: Collection) -> None:
 
 
 async def test_the_summary_of_a_large_job_has_about_a_kilobyte(shared_gateway: Gateway) -> None:
+    jobs = jobs_path(f"summaries-{uuid4().hex[:8]}")
     wide = manifest("wide", replicas=400) | {"metadata": {"name": "wide", "annotations": {"notes": "x" * 50_000}}}
-    answer = await shared_gateway.client.post(jobs_path("summaries"), json=wide)
+    answer = await shared_gateway.client.post(jobs, json=wide)
     assert answer.status_code == 201, answer.text
     unschedulable = JobPendingReason(
         code=PendingCode.UNSCHEDULABLE,
@@ -86,7 +88,7 @@ async def test_the_summary_of_a_large_job_has_about_a_kilobyte(shared_gateway: G
     aggregate = dict.fromkeys(ReplicaPhase, 0) | {ReplicaPhase.PENDING: 399, ReplicaPhase.RUNNING: 1}
     status = {"phase": JobPhase.PENDING, "aggregate": aggregate, "pending_reasons": (unschedulable,)}
     await shared_gateway.conclude(answer.json()["uid"], status)
-    whole = await shared_gateway.client.get(jobs_path("summaries"))
-    summary = await shared_gateway.client.get(jobs_path("summaries"), params={"view": "summary"})
+    whole = await shared_gateway.client.get(jobs)
+    summary = await shared_gateway.client.get(jobs, params={"view": "summary"})
     assert len(whole.content) > 50_000
     assert len(summary.content) < 1200

@@ -5,8 +5,6 @@ import shlex
 from pathlib import Path
 from typing import Final
 
-import pytest
-
 from app.domain.cache.vocabulary import RemovalStage
 from app.main import create_app, resources
 from tests.support.gateway import Gateway
@@ -40,11 +38,10 @@ def commands() -> list[tuple[str, str, dict[str, str], str]]:
     return found
 
 
-@pytest.mark.asyncio(loop_scope="module")
-async def test_the_commands_of_the_page_work(shared_gateway: Gateway) -> None:
+async def test_the_commands_of_the_page_work(gateway: Gateway) -> None:
     statuses = []
     for method, url, headers, body in commands():
-        answer = await shared_gateway.client.request(method, url, headers=headers, content=body.encode())
+        answer = await gateway.client.request(method, url, headers=headers, content=body.encode())
         statuses.append(answer.status_code)
     assert statuses == ANSWERS
 
