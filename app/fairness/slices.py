@@ -5,9 +5,9 @@
 
 An event loop runs everything that is ready in one iteration. If the iteration is long, everything else waits for its
 end, at each of its own steps: a poll has about ten. So slices begin in rounds. A round is over after an iteration in
-which nothing else was ready, and one slice begins in each round while rounds are long. A request that has begun
-therefore waits for a slice of another caller when it begins and when it waits for the database, and not at each of its
-steps.
+which nothing else was ready, and as many slices begin in it as are short enough together, at least one. A request that
+has begun therefore waits for slices of another caller when it begins and when it waits for the database, and not at
+each of its steps.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ from typing import Final
 from app.fairness.fair_queue import FairQueue
 
 LONG_ROUND: Final = 0.0005
-"""Seconds. A request waits for the rest of a round several times."""
+"""Seconds that the slices of a round should take together. A request waits for the rest of a round several times."""
 # Seconds of an iteration in which nothing else was ready. It takes about 5 microseconds, a step of a request above 20.
 _QUIET_ITERATION: Final = 0.00002
 # Seconds after which a round is over although the loop is not quiet: work that has begun takes long, or never ends.
-_LONGEST_ROUND: Final = 0.001
-# Slices that begin in one round while rounds are short.
+_LONGEST_ROUND: Final = 2 * LONG_ROUND
+# The most slices that begin in one round.
 _MOST: Final = 64
 # Every waiting slice belongs to an open connection or to a reader of a log, and the limits of both are lower.
 _MOST_WAITING: Final = 1_000_000
@@ -35,6 +35,7 @@ class Slices:
     def __init__(self) -> None:
         self._waiting: FairQueue[Hashable, asyncio.Future[None]] = FairQueue(_MOST_WAITING)
         self._allowed = self._left = _MOST  # slices that may begin in this round: in all, and still
+        self._begun = 0  # slices of this round
         self._is_continued = False  # this iteration is in the same round as the one before
         self._is_counting = False  # the end of this iteration is scheduled
         self._began = self._round_began = 0.0  # this iteration, and this round
@@ -55,6 +56,7 @@ class Slices:
 
     def _begin_one(self) -> None:
         self._left -= 1
+        self._begun += 1
         self._count()
 
     def _count(self) -> None:
@@ -73,7 +75,7 @@ class Slices:
             self._count()
             return
         self._allowed = self._adapted(now - self._round_began)
-        self._is_continued, self._left = False, self._allowed
+        self._is_continued, self._left, self._begun = False, self._allowed, 0
         while self._left and self._waiting:
             following = self._waiting.pop()
             if not following.done():  # else it was cancelled a moment ago
@@ -85,7 +87,7 @@ class Slices:
     def _adapted(self, seconds: float) -> int:
         """Return how many slices may begin in the next round, after one that took this time."""
         if seconds > LONG_ROUND:
-            return 1
+            return max(1, int(self._begun * LONG_ROUND / seconds))
         # A round in which fewer began than were allowed does not show that so many are short.
         return min(2 * self._allowed, _MOST) if self._waiting else self._allowed
 
