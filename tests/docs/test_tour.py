@@ -38,9 +38,12 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """The port of `jobgate dev` in a new directory. It must end cleanly."""
+    """The port of `jobgate dev` in a new directory. It must end cleanly.
+
+    Each test has its own, because the sessions list what the gateway has.
+    """
     home, port = tmp_path_factory.mktemp("dev"), free_port()
     command = [sys.executable, "-m", "app.cli", "dev", "--data-dir", str(home / "state"), "--port", str(port)]
     with (home / "gateway.log").open("wb") as log:
