@@ -13,6 +13,11 @@ def test_without_a_named_test_all_suites_run() -> None:
     assert selected_suites(["-v", "-k", "pause"]) == (list(SUITES), ["-v", "-k", "pause"])
 
 
+def test_quick_leaves_out_the_suites_that_run_alone_for_minutes() -> None:
+    assert selected_suites(["--quick", "-v"]) == ([suite for suite in SUITES if suite.workers > 1], ["-v"])
+    assert paths("--quick", "tests/crash") == [("tests/crash",)]
+
+
 def test_every_suite_names_tests_that_exist() -> None:
     for suite in SUITES:
         for name in suite.paths + suite.left_out:

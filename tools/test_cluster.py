@@ -7,7 +7,7 @@ It uses the first of these control planes that is available:
     neither                               a message, and exit status 0
 
 K8S_VERSION selects the version of the new control plane. Arguments that name files or directories of tests restrict the
-run to these; all others are those of pytest.
+run to these. `--quick` leaves out the suites that run one test at a time for minutes. All others are those of pytest.
 
 The gateway authenticates as the user `gateway`, which has only the rights of deploy/. Its kubeconfig is that of
 JOBGATE_TEST_GATEWAY_KUBECONFIG, or gateway.kubeconfig beside that of the admin.
@@ -59,6 +59,7 @@ WITHOUT_CLUSTER = (
     "tests/deploy/test_monitoring.py",
     "tests/deploy/test_shutdown.py",
 )
+_QUICK = "--quick"
 NOTHING_RAN = 5  # pytest's status when all tests were deselected
 
 
@@ -72,6 +73,7 @@ class Suite:
     left_out: tuple[str, ...] = ()
     only: str = ""
     slow: bool = False  # run the tests that `make test` leaves out because of their duration
+    is_quick: bool = True
 
 
 SUITES = (
@@ -83,9 +85,9 @@ SUITES = (
     # These use leases of 3 s and count rights exactly, so few tests may run at the same time.
     Suite(paths=("tests/crash", "tests/deploy"), workers=3, shared_node=True, left_out=(FREEZES, *WITHOUT_CLUSTER)),
     # The other parts that freeze are not the cluster's. A test that stops the API server runs alone.
-    Suite(paths=(FREEZES,), workers=1, shared_node=True, only="api_server or network_to_cluster"),
+    Suite(paths=(FREEZES,), workers=1, shared_node=True, only="api_server or network_to_cluster", is_quick=False),
     # It compares memory and descriptors over a minute of load.
-    Suite(paths=("tests/crash/test_soak.py",), workers=1, shared_node=True, slow=True),
+    Suite(paths=("tests/crash/test_soak.py",), workers=1, shared_node=True, slow=True, is_quick=False),
 )
 
 
@@ -192,13 +194,14 @@ def run_suites(found: ControlPlane, directory: Path, arguments: Sequence[str]) -
 def selected_suites(arguments: Sequence[str]) -> tuple[list[Suite], list[str]]:
     """Return the suites that contain the named tests, restricted to these, and the other arguments.
 
-    Without a named test, these are all suites.
+    Without a named test, these are all suites, or all quick ones.
     """
     named = [argument for argument in arguments if _names_tests(argument)]
-    options = [argument for argument in arguments if argument not in named]
+    options = [argument for argument in arguments if argument not in (*named, _QUICK)]
+    suites = [suite for suite in SUITES if suite.is_quick or _QUICK not in arguments]
     if not named:
-        return list(SUITES), options
-    restricted = [replace(suite, paths=_common_paths(suite, named)) for suite in SUITES]
+        return suites, options
+    restricted = [replace(suite, paths=_common_paths(suite, named)) for suite in suites]
     return [suite for suite in restricted if suite.paths], options
 
 
