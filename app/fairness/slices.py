@@ -12,7 +12,7 @@ each of its steps.
 
 import asyncio
 import time
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Final
 
 from app.fairness.fair_queue import FairQueue
@@ -30,9 +30,10 @@ _MOST_WAITING: Final = 1_000_000
 
 
 class Slices:
-    """The slices of one event loop."""
+    """The slices of one event loop. `now` returns seconds from any fixed time."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float] = time.perf_counter) -> None:
+        self._now = now
         self._waiting: FairQueue[Hashable, asyncio.Future[None]] = FairQueue(_MOST_WAITING)
         self._allowed = self._left = _MOST  # slices that may begin in this round: in all, and still
         self._begun = 0  # slices of this round
@@ -61,7 +62,7 @@ class Slices:
 
     def _count(self) -> None:
         if not self._is_counting:
-            self._is_counting, self._began = True, time.perf_counter()
+            self._is_counting, self._began = True, self._now()
             if not self._is_continued:
                 self._round_began = self._began
             asyncio.get_running_loop().call_soon(self._end_iteration)
@@ -69,7 +70,7 @@ class Slices:
     def _end_iteration(self) -> None:
         """Begin the slices of the next round, unless what was ready in this iteration can continue in the next one."""
         self._is_counting = False
-        now = time.perf_counter()
+        now = self._now()
         if self._waiting and self._is_busy(now):
             self._is_continued, self._left = True, 0
             self._count()
