@@ -15,10 +15,10 @@ class Client(Protocol):
     """The connection of a client."""
 
     def abort(self) -> None:
-        """End it at once."""
+        """End the connection at once."""
 
     def is_gone(self) -> bool:
-        """Return whether it has ended."""
+        """Return whether the connection has ended."""
 
 
 class HeldAnswer:

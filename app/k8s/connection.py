@@ -154,7 +154,7 @@ class BearerToken:
         return self._value != refused
 
     async def _refresh(self, *, refused: str | None) -> None:
-        """Read the value once for all requests that need it at the same time."""
+        """Read the token again if it is due or was refused: once for all requests that need it at the same time."""
         async with self._lock:
             due = self._value is None or self._due <= self._clock.monotonic()
             # Another request has read a newer token meanwhile.

@@ -134,7 +134,7 @@ class Reader(ABC, Generic[Row]):
         )
 
     async def run(self) -> None:
-        """Read versions until cancelled. Without it, `version` waits forever."""
+        """Answer the calls of `version` until cancelled. While it does not run, they wait."""
         await self._versions.run()
 
     async def posted(self, uid: UUID) -> Manifest | None:

@@ -23,7 +23,7 @@ def is_head(scope: Scope) -> bool:
 
 
 class RepresentationLayer:
-    """The second layer. It compresses nothing without a `compressor`."""
+    """The second layer. It sends HEAD no body, and compresses answers if a `compressor` is given."""
 
     def __init__(self, app: ASGIApp, *, compressor: Compressor | None) -> None:
         self._app = app

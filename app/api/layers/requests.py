@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 
 class RequestLayer:
-    """The outermost layer.
+    """The outermost layer. It does what every request needs, and answers one that fails.
 
     Args:
         access_log: whether each request is written to the log when it ends.

@@ -24,7 +24,7 @@ NO_STATUS: Final = PodlessStatus()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleRow(Traced):
-    """A SampleSet or a SampleJob.
+    """The stored row of a SampleSet or a SampleJob.
 
     `version` increases with every readable change, except of the two times of observation. `set_name` is the sample set
     that a SampleJob belongs to; of a SampleSet, its own name.
