@@ -9,6 +9,7 @@ import {
   succeeded,
   withAppended,
 } from "../src/submit/draft";
+import { smallStorage } from "./small-storage";
 
 const draft = { text: "a", namespace: "n", key: "k" };
 
@@ -28,35 +29,22 @@ describe("the key of an attempt", () => {
   });
 });
 
-/** A session storage with room for `size` characters. */
-function storage(size: number, content: Record<string, string> = {}): Storage {
-  const items = new Map(Object.entries(content));
-  return {
-    getItem: (key: string) => items.get(key) ?? null,
-    setItem: (key: string, value: string) => {
-      if (value.length > size) throw new DOMException("full", "QuotaExceededError");
-      items.set(key, value);
-    },
-    removeItem: (key: string) => items.delete(key),
-  } as unknown as Storage;
-}
-
 describe("the stored draft", () => {
   it("is read again", () => {
-    const place = storage(1000);
+    const place = smallStorage(1000);
     saveDraft(place, draft);
     expect(loadDraft(place)).toEqual(draft);
   });
 
   it("is empty rather than old if the new one does not fit", () => {
-    const place = storage(60);
+    const place = smallStorage(60);
     saveDraft(place, draft);
     saveDraft(place, { ...draft, text: "x".repeat(100) });
     expect(loadDraft(place)).toEqual(EMPTY_DRAFT);
   });
 
   it.each(["", "null", "[1", '"text"', '{"text": 1}'])("is empty if the storage contains %j", (content) => {
-    expect(loadDraft(storage(1000, { "jobgate.draft": content }))).toEqual(EMPTY_DRAFT);
+    expect(loadDraft(smallStorage(1000, { "jobgate.draft": content }))).toEqual(EMPTY_DRAFT);
   });
 });
 

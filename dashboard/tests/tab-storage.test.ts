@@ -1,32 +1,19 @@
 import { describe, expect, it } from "vitest";
 import { ForgivingStorage } from "../src/session/tab-storage";
+import { smallStorage } from "./small-storage";
 
 function denied(): Storage {
   throw new DOMException("denied", "SecurityError");
 }
 
-/** A session storage with room for values of `size` characters. */
-function kept(size: number): Storage {
-  const items = new Map<string, string>();
-  return {
-    getItem: (key: string) => items.get(key) ?? null,
-    setItem: (key: string, value: string) => {
-      if (value.length > size) throw new DOMException("full", "QuotaExceededError");
-      items.set(key, value);
-    },
-    removeItem: (key: string) => items.delete(key),
-    clear: () => items.clear(),
-  } as unknown as Storage;
-}
-
 const always = (storage: Storage) => () => storage;
 
 describe("a storage that does not take everything", () => {
-  const full = kept(3);
+  const full = smallStorage(3);
   it.each([
     ["denied", new ForgivingStorage(denied)],
     ["full", new ForgivingStorage(always(full))],
-    ["large enough", new ForgivingStorage(always(kept(1000)))],
+    ["large enough", new ForgivingStorage(always(smallStorage(1000)))],
   ])("%s: what was set is read until it is removed", (_, storage) => {
     storage.setItem("draft", "old");
     storage.setItem("draft", "a longer one");
