@@ -15,7 +15,8 @@ from tests.behaviour.client import Jobs
 from tests.behaviour.manifests import container, job, task
 from tests.behaviour.stage import running_gateway
 from tests.support.cluster import require_faults, require_real
-from tests.support.kube import Cluster
+from tests.support.kube import DEADLINE, Cluster
+from tests.support.waiting import until
 
 
 async def test_a_spent_quota_is_waited_for(jobs: Jobs) -> None:
@@ -128,33 +129,68 @@ async def test_a_403_that_nobody_knows_is_waited_for(jobs: Jobs) -> None:
     await jobs.until("odd", "Succeeded")
 
 
-INVALID = "spec.securityContext.seLinuxChangePolicy"
-# Whether the value is accepted depends on a feature gate of the cluster, which is off by default before 1.37.
-BAD = {"seLinuxChangePolicy": "MountOption"}
-
-
-async def require_refusal_of_mount_option(jobs: Jobs) -> None:
-    """Skip the test on a real cluster that accepts the value."""
-    version = (await jobs.kube.get("/version")).ok()
-    if (int(version["major"]), int(version["minor"].rstrip("+"))) >= (1, 37):
-        pytest.skip("Kubernetes 1.37 accepts seLinuxChangePolicy: MountOption")
+INVALID = "spec.activeDeadlineSeconds"
+SPOILT = "spoilt"
+POLICIES = "/apis/admissionregistration.k8s.io/v1"
 
 
 @pytest.fixture
 async def strict(jobs: Jobs) -> AsyncIterator[Jobs]:
-    """On a cluster that refuses such a value, which the gateway leaves to it; the embedded one is told to."""
+    """On a cluster that calls the pods with the label `spoilt` invalid; the embedded one says it of each pod."""
     if jobs.kube.cluster.real:
-        await require_refusal_of_mount_option(jobs)
-        yield jobs
+        async with spoiling_policy(jobs):
+            yield jobs
         return
-    message = f'Pod "x" is invalid: {INVALID}: Unsupported value: "MountOption": supported values: "Recursive"'
+    message = f'Pod "x" is invalid: {INVALID}: Invalid value: 0: must be between 1 and 2147483647, inclusive'
     await jobs.fault(verb="create", resource="pods", status=422, message=message)
     yield jobs
     await jobs.no_faults()
 
 
+@asynccontextmanager
+async def spoiling_policy(jobs: Jobs) -> AsyncIterator[None]:
+    """A policy of the cluster that makes pods invalid after jobgate has checked them, as a faulty webhook does."""
+    name = jobs.namespace
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": name}}
+    mutation = {
+        "patchType": "JSONPatch",
+        "jsonPatch": {"expression": '[JSONPatch{op: "add", path: "/spec/activeDeadlineSeconds", value: 0}]'},
+    }
+    policy = {
+        "metadata": {"name": name},
+        "spec": {
+            "matchConstraints": {
+                "resourceRules": [rule],
+                "namespaceSelector": selector,
+                "objectSelector": {"matchLabels": {SPOILT: "true"}},
+            },
+            "failurePolicy": "Fail",
+            "reinvocationPolicy": "Never",
+            "mutations": [mutation],
+        },
+    }
+    binding = {"metadata": {"name": name}, "spec": {"policyName": name}}
+    probe = {
+        "metadata": {"name": "probe", "labels": {SPOILT: "true"}},
+        "spec": {"containers": [{"name": "main", "image": "busybox"}], "automountServiceAccountToken": False},
+    }
+    (await jobs.kube.post(f"{POLICIES}/mutatingadmissionpolicies", policy)).ok()
+    try:
+        (await jobs.kube.post(f"{POLICIES}/mutatingadmissionpolicybindings", binding)).ok()
+
+        async def is_active() -> bool:
+            return (await jobs.kube.post(jobs.objects("pods"), probe, dryRun="All")).status == 422
+
+        await until(is_active, within=DEADLINE)
+        yield
+    finally:
+        await jobs.kube.delete(f"{POLICIES}/mutatingadmissionpolicybindings/{name}")
+        await jobs.kube.delete(f"{POLICIES}/mutatingadmissionpolicies/{name}")
+
+
 async def test_a_pod_that_the_cluster_calls_invalid_fails_the_job_with_its_words(strict: Jobs) -> None:
-    uid = (await strict.submit(job("invalid", task(securityContext=BAD))))["uid"]
+    uid = (await strict.submit(job("invalid", task(labels={SPOILT: "true"}))))["uid"]
     status = await strict.until("invalid", "Failed")
     assert status["reason"] == "RefusedByCluster"
     assert INVALID in status["message"]
@@ -163,15 +199,14 @@ async def test_a_pod_that_the_cluster_calls_invalid_fails_the_job_with_its_words
     assert "RefusedByCluster" in await strict.reasons("invalid")
 
 
-async def test_one_refused_pod_ends_the_job_and_leaves_nothing_running(jobs: Jobs) -> None:
+async def test_one_refused_pod_ends_the_job_and_leaves_nothing_running(strict: Jobs) -> None:
     """Whatever the clean-up policy: no rule has ended this job, so nobody waits for its other pods."""
-    require_real(jobs.kube.cluster, "feature gates")
-    await require_refusal_of_mount_option(jobs)
-    uid = (await jobs.submit(job("mixed", task(), task(kind="bad", securityContext=BAD))))["uid"]
-    await jobs.until("mixed", "Failed")
-    await jobs.until_objects("pods", uid, lambda pods: not pods)
+    require_real(strict.kube.cluster, "mutating admission policies")
+    uid = (await strict.submit(job("mixed", task(), task(kind="bad", labels={SPOILT: "true"}))))["uid"]
+    await strict.until("mixed", "Failed")
+    await strict.until_objects("pods", uid, lambda pods: not pods)
     # The gateway hears of it in its own time.
-    await jobs.until_replicas("mixed", lambda found: {item["phase"] for item in found.values()} == {"Deleted"})
+    await strict.until_replicas("mixed", lambda found: {item["phase"] for item in found.values()} == {"Deleted"})
 
 
 @pytest_asyncio.fixture
