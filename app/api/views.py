@@ -18,7 +18,7 @@ from app.api.closed_sets import (
     JobKind,
     PendingReasonCode,
 )
-from app.domain.documented import DocumentedModel
+from app.base.documented_model import DocumentedModel
 from app.domain.vocabulary import JobPhase, ScaleOutcome
 
 

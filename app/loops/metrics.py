@@ -7,7 +7,7 @@ from typing import Final
 
 from prometheus_client import Counter, Histogram
 
-from app.domain.bounded_names import BoundedNames
+from app.base.bounded_names import BoundedNames
 from app.domain.status.milestones import Stage
 from app.instruments import LONG_SECONDS, SHORT_SECONDS, ComputedMetric
 

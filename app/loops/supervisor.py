@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from app.base.backoff import ExponentialBackoff
 from app.cancellation import TaskGroup, rounds
 from app.clock import Clock
-from app.domain.backoff import ExponentialBackoff
 from app.loops.metrics import LOOP_RESTARTS
 
 log = structlog.get_logger(__name__)

@@ -10,9 +10,9 @@ import heapq
 from collections import OrderedDict, deque
 from collections.abc import Callable
 
+from app.base.backoff import ExponentialBackoff
 from app.cancellation import rounds
 from app.clock import Clock
-from app.domain.backoff import ExponentialBackoff
 from app.instruments import ComputedMetric, ValueSource, exposed
 from app.loops import metrics
 

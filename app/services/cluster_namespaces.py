@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
+from app.base.backoff import ExponentialBackoff
 from app.base.caches import BoundedCache
 from app.clock import Clock
 from app.db import cluster_namespaces, idempotency
 from app.db.engine import Database
 from app.db.idempotency import KeyPlace
-from app.domain.backoff import ExponentialBackoff
 from app.domain.errors import NotFound
 from app.services.freshness import FreshnessReader
 

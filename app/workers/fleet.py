@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from app.domain.backoff import ExponentialBackoff
+from app.base.backoff import ExponentialBackoff
 
 BACKOFF: Final = ExponentialBackoff(first=0.5, longest=30.0)  # before a process that ended is started again
 HEALTHY_AFTER: Final = 60.0  # seconds of serving after which earlier failures of a process are forgotten

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 from cryptography.hazmat.primitives import serialization
 
-from app.domain.backoff import ExponentialBackoff
+from app.base.backoff import ExponentialBackoff
 from app.services.oidc import issuer as issuer_module
 from app.services.settings import LongRequestLimits
 from tests.support.gateway import NAMESPACE, jobs_path, manifest, until_open

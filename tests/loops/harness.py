@@ -16,13 +16,13 @@ from uuid import UUID, uuid4
 
 from typing_extensions import override
 
+from app.base.backoff import ExponentialBackoff
 from app.clock import InstallationClock, SystemClock
 from app.db.engine import Database
 from app.db.feed.publisher import Publisher
 from app.db.jobs.controller import StoredJob
 from app.db.notifications import Listener, Notifier
 from app.db.timekeeper import Timekeeper
-from app.domain.backoff import ExponentialBackoff
 from app.domain.kubernetes import labels
 from app.domain.manifests.rendered import reserved_names
 from app.domain.planning import Planner

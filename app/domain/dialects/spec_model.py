@@ -13,7 +13,7 @@ from pydantic import ConfigDict, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 from typing_extensions import override
 
-from app.domain.documented import DocumentedModel
+from app.base.documented_model import DocumentedModel
 from app.domain.errors import Problems, pointer_to, shorten
 
 # A longer name is not a typing error, and comparing it takes long.

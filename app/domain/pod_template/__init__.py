@@ -6,9 +6,9 @@ the API server, and the fields that jobgate sets itself. Error details never quo
 
 from typing import Final
 
-from app.domain.checked_values import CheckedValues, digest_of
 from app.domain.decoding import JsonValue
 from app.domain.errors import Problems, pointer_to
+from app.domain.pod_template.checked_values import CheckedValues, digest_of
 from app.domain.pod_template.metadata import check_main_container, check_metadata
 from app.domain.pod_template.pod import check_pod_spec
 from app.domain.pod_template.reading import mapping

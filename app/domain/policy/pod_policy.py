@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from app.domain.checked_values import CheckedValues, digest_of
 from app.domain.errors import FieldError, Forbidden, Problems
+from app.domain.pod_template.checked_values import CheckedValues, digest_of
 from app.domain.policy.keys import ANNOTATIONS_CONTROL, LABELS_CONTROL, annotations, labels
 from app.domain.policy.own import service_account
 from app.domain.policy.table import SERVICE_ACCOUNT, Level, checks_of

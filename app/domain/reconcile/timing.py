@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from app.domain.backoff import ExponentialBackoff
+from app.base.backoff import ExponentialBackoff
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,8 @@ from typing import TypeVar
 
 import structlog
 
+from app.base.backoff import ExponentialBackoff
 from app.clock import Clock
-from app.domain.backoff import ExponentialBackoff
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata, Object, Pod
 from app.domain.manifests.config import anchor_manifest, hosts_data, hosts_manifest

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Final
 
+from app.base.backoff import ExponentialBackoff
 from app.cancellation import rounds
 from app.clock import Clock
-from app.domain.backoff import ExponentialBackoff
 from app.services.oidc.http import IssuerAnswer, IssuerUnavailable, call
 from app.services.oidc.metadata import DISCOVERY_PATH, IssuerMetadata, SigningKey, keys_of, metadata_of
 

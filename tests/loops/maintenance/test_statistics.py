@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 from prometheus_client import REGISTRY
 
+from app.base.bounded_names import OTHERS, BoundedNames
 from app.cancellation import TaskGroup
 from app.clock import SystemClock
 from app.db import statistics
@@ -15,7 +16,6 @@ from app.db.engine import Database
 from app.db.errors import DatabaseUnavailable
 from app.db.feed import entries
 from app.db.leases import Lease
-from app.domain.bounded_names import OTHERS, BoundedNames
 from app.domain.vocabulary import JobPhase
 from app.loops import metrics
 from app.loops.maintenance.statistics import Statistics

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from app.domain.backoff import ExponentialBackoff
+from app.base.backoff import ExponentialBackoff
 from app.domain.cache.reconcile.cache_status import node_caches
 from app.domain.cache.reconcile.events import already_exists, complained, created, done, failed, not_created
 from app.domain.cache.reconcile.progress import overall

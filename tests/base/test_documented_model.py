@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, create_model
 from pydantic.alias_generators import to_camel
 
-from app.domain.documented import DocumentedModel
+from app.base.documented_model import DocumentedModel
 
 
 class Part(DocumentedModel):

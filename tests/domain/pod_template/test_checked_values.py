@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from app.domain.checked_values import CheckedValues, digest_of
+from app.domain.pod_template.checked_values import CheckedValues, digest_of
 from tests.support.json_values import JSON_VALUES, UNHURRIED
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.bounded_names import OTHERS, BoundedNames
+from app.base.bounded_names import OTHERS, BoundedNames
 
 
 @given(st.lists(st.text(alphabet="abcdef", min_size=1, max_size=2)), st.integers(min_value=0, max_value=5))

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.backoff import ExponentialBackoff
+from app.base.backoff import ExponentialBackoff
 
 seconds = st.floats(min_value=0.0, max_value=1e6)
 backoffs = st.builds(ExponentialBackoff, first=seconds, longest=seconds)
