@@ -13,9 +13,9 @@ from app.domain.reconcile.values import Inputs
 from app.domain.status.failures import crashed_replicas
 from app.domain.status.log_lines import one_line
 from app.domain.status.observed import ObservedJob, ObservedPod
+from app.domain.status.pods.terminating import kept_by
 from app.domain.status.records import Attempt, JobStatus, Replica, ScaleRecord, Transition
 from app.domain.status.rollup import SHOWN_REPLICAS, Situation, aggregate, pending_reasons, situation
-from app.domain.status.terminating import kept_by
 from app.domain.status.warnings import known_warnings
 from app.domain.vocabulary import (
     Evidence,

@@ -9,7 +9,7 @@ from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata, Node
 from app.domain.scaling.requests import PodDemand, allocatable_of, request_of, slots_of
 from app.domain.scaling.values import Inventory, NodeCapacity, ResourceAmount, ScalableJob
-from app.domain.status.ownership import names_anchor
+from app.domain.status.pods.ownership import names_anchor
 
 MANY_SLOTS = 1_000_000  # for a node without allocatable pods
 _OVER = ("Succeeded", "Failed")

@@ -1,1 +1,1 @@
-"""Turns raw pods into observations (`pods`, `diagnosis`), and replicas into the status of their job (`rollup`)."""
+"""Turns raw pods into observations (`pods`), and replicas into the status of their job (`rollup`)."""

@@ -7,9 +7,9 @@ from typing import Final
 
 from app.domain.plan import Rank
 from app.domain.reconcile.lifecycle import has_failed, is_loss
-from app.domain.status.containers import exit_message, failed_init_container
 from app.domain.status.log_lines import MAX_LINES, last_line, one_line
 from app.domain.status.observed import ObservedContainer
+from app.domain.status.pods.containers import exit_message, failed_init_container
 from app.domain.status.records import Attempt, FailureSummary, Replica, ReplicaFailure
 from app.domain.vocabulary import Outcome, ReplicaPhase
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from app.domain.status.containers import choose_container
+from app.domain.status.pods.containers import choose_container
 from app.domain.status.records import Attempt
 from app.domain.vocabulary import Evidence
 

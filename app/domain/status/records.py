@@ -7,8 +7,8 @@ from typing import Final
 
 from app.domain.access.actors import CONTROLLER, Actor
 from app.domain.plan import JobWarning, Rank
-from app.domain.status.containers import choose_container
 from app.domain.status.observed import ObservedContainer
+from app.domain.status.pods.containers import choose_container
 from app.domain.vocabulary import (
     ConditionType,
     Evidence,

@@ -11,8 +11,8 @@ from app.domain.reconcile.lifecycle import has_failed, was_stopped
 from app.domain.status.failures import cause_of, describe
 from app.domain.status.log_lines import one_line
 from app.domain.status.observed import ClusterRefusal, ObservedJob, ObservedPod, PendingReason, RefusalVerdict
+from app.domain.status.pods.terminating import name_terminating
 from app.domain.status.records import JobPendingReason, JobStatus, Replica, ReplicaFailure
-from app.domain.status.terminating import name_terminating
 from app.domain.vocabulary import VAGUE, JobPhase, Outcome, PendingCode, Reason, ReplicaPhase
 
 # Bounds the size of a status. The list of replicas has them all.

@@ -24,8 +24,8 @@ from app.domain.manifests.config import anchor_manifest, hosts_data, hosts_manif
 from app.domain.manifests.workload import gang_manifest, pod_manifest, service_manifest
 from app.domain.plan import JobPlan, Manifest, Rank
 from app.domain.reconcile.actions import Action, CreatePod, MarkAnchor
-from app.domain.status.created import UnusableObject, altered_message, require_own
 from app.domain.status.observed import AlteredObject, ClusterRefusal, RefusalVerdict
+from app.domain.status.pods.created import UnusableObject, altered_message, require_own
 from app.domain.status.refusal_messages import refusal_message
 from app.domain.status.refusals import judge
 from app.domain.vocabulary import PendingCode

@@ -16,7 +16,7 @@ from app.cancellation import rounds
 from app.clock import Clock
 from app.domain.plan import JobIdentity
 from app.domain.reconcile.actions import ReadEvents
-from app.domain.status.diagnosis import diagnose_events
+from app.domain.status.pods.diagnosis import diagnose_events
 from app.loops.jobs.event_lists import EventLists, PodEvents
 from app.loops.jobs.expectations import Expectations
 

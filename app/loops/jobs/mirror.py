@@ -14,7 +14,7 @@ from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Node, Pod
 from app.domain.plan import JobPlan
 from app.domain.status.observed import ObservedJob
-from app.domain.status.ownership import select_pods
+from app.domain.status.pods.ownership import select_pods
 from app.domain.status.records import Recorded
 from app.k8s.api import KubeApi, WatchEvent
 from app.k8s.codec import NODE as NODE_CODEC

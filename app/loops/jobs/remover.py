@@ -15,7 +15,7 @@ from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata
 from app.domain.plan import JobIdentity
 from app.domain.reservations.name_ranges import NameKind, NameRange
-from app.domain.status.ownership import is_owned
+from app.domain.status.pods.ownership import is_owned
 from app.faultpoints import FaultPoint, reached
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT

@@ -13,7 +13,7 @@ from app.db.jobs import controller
 from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Pod
-from app.domain.status.ownership import is_owned, names_anchor
+from app.domain.status.pods.ownership import is_owned, names_anchor
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
 from app.k8s.errors import KubeConflict, KubeError, KubeNotFound

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata, Object
-from app.domain.status.ownership import controller_of
+from app.domain.status.pods.ownership import controller_of
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
 from app.k8s.codec import POD as POD_CODEC

@@ -10,9 +10,9 @@ from app.domain.reconcile import reconcile as module
 from app.domain.reconcile.actions import CaptureEvidence, CreatePod
 from app.domain.reconcile.reconcile import PODS_PER_RECONCILE
 from app.domain.reconcile.values import Decision
-from app.domain.status.containers import exit_message
 from app.domain.status.log_lines import MAX_LINES
 from app.domain.status.observed import ClusterRefusal, ObservedContainer, ObservedPod, RefusalVerdict
+from app.domain.status.pods.containers import exit_message
 from app.domain.status.records import HistoryEntry, Intent, JobStatus, Recorded
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, Reason, ReplicaPhase, StopReason
 from tests.support.plans import (

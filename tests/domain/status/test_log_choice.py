@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.plan import Rank
-from app.domain.status.containers import choose_container
 from app.domain.status.failures import cause_of, failure_of
 from app.domain.status.log_choice import default_attempt, has_log, why_no_log
 from app.domain.status.observed import ObservedContainer
+from app.domain.status.pods.containers import choose_container
 from app.domain.status.records import Attempt
 from app.domain.vocabulary import Evidence, Outcome
 

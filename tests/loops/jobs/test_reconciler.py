@@ -20,7 +20,7 @@ from app.domain.kubernetes import labels
 from app.domain.manifests.workload import pod_manifest
 from app.domain.plan import JobPlan, Rank
 from app.domain.reconcile.reconcile import reconcile
-from app.domain.status.ownership import select_pods
+from app.domain.status.pods.ownership import select_pods
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, Reason
 from app.loops.jobs import creator, loader, mirror, reconciler
 from app.loops.jobs.unknown import UNKNOWN_PAUSE

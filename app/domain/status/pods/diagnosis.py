@@ -6,9 +6,16 @@ from typing import Final
 
 from app.domain.errors import shorten_list
 from app.domain.kubernetes.objects import ContainerStatus, Event, ObjectCondition, Pod
-from app.domain.status.containers import default_container, ended_at, exit_code, init_statuses, last_end, main_statuses
-from app.domain.status.main_container import still_running
 from app.domain.status.observed import PendingReason
+from app.domain.status.pods.containers import (
+    default_container,
+    ended_at,
+    exit_code,
+    init_statuses,
+    last_end,
+    main_statuses,
+)
+from app.domain.status.pods.main_container import still_running
 from app.domain.vocabulary import PendingCode
 
 # Reasons of a waiting container that name a cause.

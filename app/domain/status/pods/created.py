@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterator
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata, Object, Pod
 from app.domain.plan import Manifest
-from app.domain.status.main_container import main_container
 from app.domain.status.observed import RefusalVerdict
-from app.domain.status.ownership import controller_of, is_owned, names_anchor
-from app.domain.status.pods import foreign_finalizers
-from app.domain.status.terminating import kept_by_finalizers
+from app.domain.status.pods.main_container import main_container
+from app.domain.status.pods.observation import foreign_finalizers
+from app.domain.status.pods.ownership import controller_of, is_owned, names_anchor
+from app.domain.status.pods.terminating import kept_by_finalizers
 from app.domain.vocabulary import PendingCode, Reason
 
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from app.domain.kubernetes.objects import Container, ContainerStatus, Pod
 from app.domain.status.log_lines import last_line
-from app.domain.status.main_container import main_container
 from app.domain.status.observed import ContainerRestart, ObservedContainer
+from app.domain.status.pods.main_container import main_container
 
 # With this annotation a user, or a webhook that injects a sidecar, names the container that `kubectl logs` shows.
 DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"

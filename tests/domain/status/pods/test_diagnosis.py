@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from app.domain.kubernetes.objects import Event, Pod
-from app.domain.status.diagnosis import diagnose, diagnose_events, diagnose_started
+from app.domain.status.pods.diagnosis import diagnose, diagnose_events, diagnose_started
 
 T0, T1 = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
 SCHEDULED = {"type": "PodScheduled", "status": "True", "lastTransitionTime": T1}

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from app.domain.kubernetes.objects import Pod
-from app.domain.status.disruptions import disruption_of
+from app.domain.status.pods.disruptions import disruption_of
 
 ENDED = {"terminated": {"exitCode": 1, "reason": "Error"}}
 # The runtime could not start the program: Kubernetes reports the epoch as the time of its start.

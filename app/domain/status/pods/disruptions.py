@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 from app.domain.kubernetes.objects import Pod
-from app.domain.status.containers import has_started, init_statuses, main_statuses
+from app.domain.status.pods.containers import has_started, init_statuses, main_statuses
 from app.domain.vocabulary import Reason
 
 # The values of status.reason with which the kubelet or the node controller ends a pod that may have run.

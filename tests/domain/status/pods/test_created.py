@@ -7,7 +7,7 @@ import pytest
 
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Pod
-from app.domain.status.created import altered_message
+from app.domain.status.pods.created import altered_message
 
 
 def pod(main: str | None, *containers: str) -> dict[str, Any]:

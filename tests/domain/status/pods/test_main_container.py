@@ -9,7 +9,7 @@ import pytest
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Pod
 from app.domain.status.observed import ObservedPod
-from app.domain.status.pods import observe_pod
+from app.domain.status.pods.observation import observe_pod
 
 T0, T1 = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
 RUNNING = {"running": {"startedAt": T0}}

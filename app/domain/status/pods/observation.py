@@ -19,7 +19,8 @@ from typing import Final
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata, Pod
 from app.domain.plan import Rank
-from app.domain.status.containers import (
+from app.domain.status.observed import ObservedContainer, ObservedPod, PendingReason
+from app.domain.status.pods.containers import (
     exit_code,
     exit_message,
     first_to_fail,
@@ -28,10 +29,9 @@ from app.domain.status.containers import (
     restarts_in_place,
     sidecars,
 )
-from app.domain.status.diagnosis import diagnose, diagnose_lost, diagnose_started
-from app.domain.status.disruptions import disruption_of
-from app.domain.status.main_container import ended_main, still_running
-from app.domain.status.observed import ObservedContainer, ObservedPod, PendingReason
+from app.domain.status.pods.diagnosis import diagnose, diagnose_lost, diagnose_started
+from app.domain.status.pods.disruptions import disruption_of
+from app.domain.status.pods.main_container import ended_main, still_running
 from app.domain.vocabulary import ReplicaPhase
 
 _FINAL: Final = {"Succeeded": ReplicaPhase.SUCCEEDED, "Failed": ReplicaPhase.FAILED}

@@ -10,7 +10,7 @@ from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Pod
 from app.domain.plan import Rank
 from app.domain.status.observed import ContainerRestart, ObservedPod
-from app.domain.status.pods import observe_pod
+from app.domain.status.pods.observation import observe_pod
 from app.domain.vocabulary import PendingCode, ReplicaPhase
 
 T0, T1 = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"

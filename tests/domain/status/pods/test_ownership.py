@@ -19,7 +19,7 @@ from app.domain.kubernetes.objects import (
     Terminated,
 )
 from app.domain.plan import Rank
-from app.domain.status.ownership import Selection, is_owned, select_pods
+from app.domain.status.pods.ownership import Selection, is_owned, select_pods
 from app.domain.status.records import Attempt, JobStatus, Recorded, Replica
 from tests.support.plans import T0, W0, a_plan
 

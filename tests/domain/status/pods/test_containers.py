@@ -8,8 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.kubernetes.objects import Pod
-from app.domain.status.containers import DEFAULT_CONTAINER, choose_container, default_container, observed_containers
-from app.domain.status.pods import observe_pod
+from app.domain.status.pods.containers import (
+    DEFAULT_CONTAINER,
+    choose_container,
+    default_container,
+    observed_containers,
+)
+from app.domain.status.pods.observation import observe_pod
 
 State = dict[str, Any]
 RUNNING: State = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}

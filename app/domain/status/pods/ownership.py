@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata, OwnerReference, Pod
 from app.domain.plan import JobIdentity, JobPlan, Rank
-from app.domain.status.main_container import PlannedMain, planned_main, with_main_container
 from app.domain.status.observed import ObservedPod
-from app.domain.status.pods import observe_pod
+from app.domain.status.pods.main_container import PlannedMain, planned_main, with_main_container
+from app.domain.status.pods.observation import observe_pod
 from app.domain.status.records import Recorded
 
 
