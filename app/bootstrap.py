@@ -18,8 +18,8 @@ from app import faultpoints
 from app.api.metrics import HttpMetrics, MetricsApp
 from app.clock import SystemClock
 from app.connections import Connections, NotConfigured, connections
-from app.db.notifications import FEED, JOB_INTENT, SAMPLE_INTENT
-from app.db.stuck_sessions import StuckSessions
+from app.db.postgres.notifications import FEED, JOB_INTENT, SAMPLE_INTENT
+from app.db.postgres.stuck_sessions import StuckSessions
 from app.domain.planning import Planner
 from app.http_server import server as http_server
 from app.http_server import stalls

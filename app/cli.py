@@ -20,7 +20,7 @@ from app.settings_help import WithSettings
 from app.start_up import begin_start_up, end_start_up
 
 if TYPE_CHECKING:
-    from app.db.engine import Database
+    from app.db.postgres.engine import Database
     from app.settings import Settings
 
 app = typer.Typer(
@@ -208,7 +208,7 @@ def migrate(
     ] = False,
 ) -> None:
     """Migrate the database to the current schema."""
-    from app.db import migrations, schema_version
+    from app.db.postgres import migrations, schema_version
     from app.running import exit_status
 
     url = _database_url()
@@ -237,8 +237,8 @@ def _database_url() -> str:
 
 def _with_database(work: "Callable[[Database], Awaitable[None]]") -> None:
     from app.connections import NotConfigured
-    from app.db import schema_version
-    from app.db.engine import Database
+    from app.db.postgres import schema_version
+    from app.db.postgres.engine import Database
 
     url = _database_url()
 
@@ -263,7 +263,7 @@ def create_token(
 ) -> None:
     """Create a token and print it. Only its hash is stored, so it cannot be printed again."""
     from app.clock import SystemClock
-    from app.db import tokens as token_store
+    from app.db.installation import tokens as token_store
 
     namespaces = _token_namespaces(namespace or [], all_namespaces=all_namespaces)
 
@@ -292,7 +292,7 @@ def _token_namespaces(namespaces: list[str], *, all_namespaces: bool) -> list[st
 @tokens.command("list")
 def list_tokens() -> None:
     """List all tokens, without their secrets."""
-    from app.db import tokens as token_store
+    from app.db.installation import tokens as token_store
     from app.visible import visible_line
 
     async def work(db: "Database") -> None:
@@ -308,7 +308,7 @@ def list_tokens() -> None:
 def revoke_token(token_id: Annotated[str, typer.Argument(help="as `jobgate token list` shows it")]) -> None:
     """Revoke a token. Running processes refuse it within seconds."""
     from app.clock import SystemClock
-    from app.db import tokens as token_store
+    from app.db.installation import tokens as token_store
 
     async def work(db: "Database") -> None:
         if not await token_store.revoke(db, token_id, SystemClock().now()):

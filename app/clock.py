@@ -30,8 +30,8 @@ class SystemClock:
 class InstallationClock:
     """The time of the installation, which this process counts by its monotonic clock.
 
-    It begins with the time of the operating system. `app.db.timekeeper` shifts it to the time that all processes of the
-    installation share.
+    It begins with the time of the operating system. `app.db.installation.timekeeper` shifts it to the time that all
+    processes of the installation share.
     """
 
     def __init__(self) -> None:

@@ -9,11 +9,12 @@ from uuid import uuid4
 import structlog
 
 from app.clock import InstallationClock
-from app.db import installation, schema_version
-from app.db.engine import Database
 from app.db.feed.publisher import Publisher
-from app.db.notifications import Listener, Notifier
-from app.db.timekeeper import Timekeeper
+from app.db.installation import identity as installation
+from app.db.installation.timekeeper import Timekeeper
+from app.db.postgres import schema_version
+from app.db.postgres.engine import Database
+from app.db.postgres.notifications import Listener, Notifier
 from app.k8s.api import KubeApi
 from app.k8s.connection import connect
 from app.k8s.errors import ClusterNotConfigured

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from app.connections import Connections, NotConfigured, connections, open_database
-from app.db.engine import Database
+from app.db.postgres.engine import Database
 from app.domain.planning import Planner
 from app.k8s.api import KubeApi
 from app.loops.cache.runtime_servers import PodAccess, PodAddressAccess, PodProxyAccess, RuntimeServers

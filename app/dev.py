@@ -18,7 +18,7 @@ import structlog
 
 from app import bootstrap
 from app.connections import NotPossible
-from app.db import migrations
+from app.db.postgres import migrations
 from app.embedded_postgres.server import EmbeddedPostgres
 from app.k8s.codec import NODE as NODE_CODEC
 from app.k8s.connection import connect

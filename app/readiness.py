@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from app.clock import Clock
-from app.db import heartbeats, leases
-from app.db.engine import Database
-from app.db.errors import DatabaseUnavailable
-from app.db.write_proof import prove_writable
+from app.db.installation import heartbeats, leases
+from app.db.postgres.engine import Database
+from app.db.postgres.errors import DatabaseUnavailable
+from app.db.postgres.write_proof import prove_writable
 from app.loops.leadership.controller_state import ControllerCondition
 from app.services.system import Check, health_of
 

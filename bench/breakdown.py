@@ -14,10 +14,10 @@ from uuid import uuid4
 from app.api.rendering import job_bytes, status_view
 from app.api.responses import json_bytes
 from app.clock import SystemClock
-from app.db.engine import Database
 from app.db.jobs.group_commit import GroupCommit
 from app.db.jobs.rows import JobRow
 from app.db.jobs.submit import Answer, NewJob, Submitted, submit
+from app.db.postgres.engine import Database
 from app.domain.access.actors import Actor
 from app.domain.decoding import decode_json
 from app.domain.manifests.rendered import pod_bytes

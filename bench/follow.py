@@ -25,8 +25,8 @@ from urllib.parse import quote
 import uvloop
 from typing_extensions import override
 
-from app.db.engine import Database
 from app.db.feed import entries
+from app.db.postgres.engine import Database
 from app.embedded_postgres.server import EmbeddedPostgres
 from bench.checkouts import HERE, NAMESPACE, Connection, Side, compared, prepared
 from bench.client import MeasurementFailed, Target

@@ -11,8 +11,9 @@ from typing import Any
 import asyncpg
 
 from app.clock import SystemClock
-from app.db import migrations, tokens
-from app.db.engine import Database
+from app.db.installation import tokens
+from app.db.postgres import migrations
+from app.db.postgres.engine import Database
 from app.embedded_postgres.server import EmbeddedPostgres
 from bench.client import MeasurementFailed, Target
 

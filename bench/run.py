@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx2
 
-from app.db.engine import Database
+from app.db.postgres.engine import Database
 from app.embedded_postgres.server import EmbeddedPostgres
 from app.services.reading import Address
 from bench import breakdown, lag, report, throughput

@@ -1,4 +1,4 @@
-"""Run by Alembic for every command, with a connection that `app.db.migrations` has put into the configuration.
+"""Run by Alembic for every command, with a connection that `app.db.postgres.migrations` has put into the configuration.
 
 Two starting processes may migrate at once: the second waits for the first, under a lock that is taken inside the
 transaction. Taken before it, Alembic would believe the transaction to be somebody else's and never commit.

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.db import leases
-from app.db.engine import Database
-from app.db.heartbeats import Heartbeat
+from app.db.installation import leases
+from app.db.installation.heartbeats import Heartbeat
+from app.db.postgres.engine import Database
 from app.readiness import PROOF_EVERY, StoredController, stored_condition
 from tests.k8s.support import ManualClock
 

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 NOT_IMPORTED = {
     "alembic": "migrations, which the commands migrate, dev and demo run",
     "app.controlling": "the controller, which is one process",
-    "app.db.migrations": "as alembic",
+    "app.db.postgres.migrations": "as alembic",
     "app.dev": "the commands dev and demo",
     "app.loops.autoscaling.autoscaler": "the controller",
     "app.loops.cache.reconciler": "the controller",

@@ -15,7 +15,7 @@ from typer.main import get_command
 
 from app.api import openapi
 from app.cli import app as commands
-from app.db import migrations
+from app.db.postgres import migrations
 from app.embedded_postgres.server import EmbeddedPostgres
 from app.main import create_app
 from jobgate.cli.commands import app as client_commands

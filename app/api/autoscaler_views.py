@@ -5,7 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from app.api.views import Int32, NextPageToken, View
-from app.db.autoscaler_runs import AutoscalerRun, StoredRun
+from app.db.jobs.autoscaler_runs import AutoscalerRun, StoredRun
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.scaling.values import Inventory, NodeCapacity, ResourceAmount, ScalableJob, ScalingDecision, Verdict
 from app.domain.vocabulary import JobPhase

@@ -11,7 +11,7 @@ from app.api.broadcast import Broadcast
 from app.api.job_views import JobViewCache
 from app.api.parameters import check_namespace, refuse_unknown_query
 from app.api.shared_polls import SharedPolls
-from app.db.idempotency import KeyPlace
+from app.db.objects.idempotency import KeyPlace
 from app.domain.access.actors import Actor
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.errors import NotFound, no_such

@@ -15,7 +15,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from app.db.errors import DatabaseUnavailable, LeaseLost, NotStorable
+from app.db.postgres.errors import DatabaseUnavailable, LeaseLost, NotStorable
 from app.domain import errors
 from app.domain.errors import DomainError, FieldError, Problems, pointer_to
 from app.http_server.accepting import LogThrottle

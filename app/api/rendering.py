@@ -23,8 +23,8 @@ from app.api.views import (
     TaskScalingView,
     View,
 )
-from app.db.history import HistoryRow
 from app.db.jobs.rows import JobRow, JobSummary
+from app.db.objects.history import HistoryRow
 from app.db.samples.rows import SampleRow
 from app.domain.cluster_check import ClusterCheck
 from app.domain.dialects.base import Scaling, StatusFacts

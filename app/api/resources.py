@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from app.api.conditional import check_if_match, whole_tag
 from app.api.dependencies import Api
 from app.api.job_views import Rendered, Representation
-from app.db.resources import StoredRow
+from app.db.objects.resources import StoredRow
 from app.domain.cluster_check import ClusterCheck
 from app.domain.kinds.registry import registered
 from app.domain.plan import Manifest

@@ -30,7 +30,7 @@ from app.api.dependencies import Caller
 from app.api.errors import problem_of
 from app.api.long_requests import LongResponse
 from app.cancellation import rounds
-from app.db.errors import DatabaseUnavailable
+from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.errors import DomainError
 from app.services.gateway import Services
 from app.services.long_requests import EndReason, LongRequestKind

@@ -8,8 +8,8 @@ from typing import Final, Literal
 
 from app.api.closed_sets import ControllerStateName
 from app.api.views import View
-from app.db.heartbeats import NO_LOAD
-from app.db.system import StoredSystem
+from app.db.installation.heartbeats import NO_LOAD
+from app.db.installation.system import StoredSystem
 from app.domain.access.credentials import Role
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.policy import Level

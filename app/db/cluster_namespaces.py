@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from app.db import former_namespaces, leases
-from app.db.engine import Connection, Database
-from app.db.leases import Lease
+from app.db import former_namespaces
+from app.db.installation import leases
+from app.db.installation.leases import Lease
+from app.db.postgres.engine import Connection, Database
 
 _STORE: Final = """
 INSERT INTO cluster_namespaces (names) VALUES ($1)

@@ -9,10 +9,11 @@ concerns all of them. `~` is in no name of Kubernetes. Only callers with all nam
 from datetime import datetime
 from typing import Final
 
-from app.db import autoscaler_runs, idempotency
-from app.db.engine import Connection
 from app.db.feed import changes
+from app.db.jobs import autoscaler_runs
 from app.db.jobs.pod_room import append
+from app.db.objects import idempotency
+from app.db.postgres.engine import Connection
 from app.domain.access.actors import CONTROLLER
 from app.domain.access.namespaces import former_name
 from app.domain.kinds.registry import PODLESS_KINDS

@@ -15,13 +15,13 @@ from uuid import UUID
 import msgspec
 from sqlalchemy import JSON, Column, LargeBinary, Table, Text
 
-from app.db.engine import Connection, Database
 from app.db.feed import changes
-from app.db.history import REDACTED
 from app.db.jobs.edits import record_change
 from app.db.jobs.rows import COLUMNS as JOB_COLUMNS
 from app.db.jobs.rows import job_row
-from app.db.resources import Row
+from app.db.objects.history import REDACTED
+from app.db.objects.resources import Row
+from app.db.postgres.engine import Connection, Database
 from app.db.samples.edits import record_change as record_sample_change
 from app.db.samples.rows import COLUMNS as SAMPLE_COLUMNS
 from app.db.samples.rows import sample_row

@@ -89,7 +89,7 @@ class Criteria:
     def matches(self, item: ListItem) -> bool:
         return (
             self.can_match(item)
-            # A filter by uid also selects deleted objects, as in the SQL of app/db/list_conditions.py.
+            # A filter by uid also selects deleted objects, as in the SQL of app/db/lists/conditions.py.
             and (self.deleted or bool(self.uids) or not item.deleted)
             and (not self.phases or item.phase in self.phases)
             and (item.still_running or not self.still_running)

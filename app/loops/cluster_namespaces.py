@@ -15,8 +15,8 @@ from app.cancellation import TaskGroup, rounds
 from app.clock import Clock
 from app.db import cluster_namespaces
 from app.db.cluster_namespaces import NamespaceLife
-from app.db.engine import Database
-from app.db.errors import DatabaseUnavailable
+from app.db.postgres.engine import Database
+from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.kubernetes.objects import Object
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT, ListPage

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from app.clock import Clock
-from app.db.engine import Database
 from app.db.feed.publisher import Publisher
-from app.db.notifications import Listener
-from app.db.timekeeper import Timekeeper
+from app.db.installation.timekeeper import Timekeeper
+from app.db.postgres.engine import Database
+from app.db.postgres.notifications import Listener
 from app.domain.planning import Planner
 from app.domain.reconcile.timing import Timing
 from app.k8s.api import KubeApi

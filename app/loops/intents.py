@@ -7,10 +7,10 @@ from typing import Final
 from uuid import UUID
 
 from app.cancellation import rounds
-from app.db.errors import DatabaseUnavailable
 from app.db.jobs import controller
 from app.db.jobs.controller import LiveJob
-from app.db.notifications import JOB_INTENT
+from app.db.postgres.errors import DatabaseUnavailable
+from app.db.postgres.notifications import JOB_INTENT
 from app.loops.context import ControllerContext
 from app.loops.workqueue import WorkQueue
 

@@ -16,8 +16,8 @@ from typing_extensions import override
 
 from app.base.caches import BoundedCache
 from app.clock import Clock
-from app.db import tokens
-from app.db.engine import Database
+from app.db.installation import tokens
+from app.db.postgres.engine import Database
 from app.domain.access.actors import ANONYMOUS, Actor
 from app.domain.access.credentials import Role
 from app.domain.access.grants import Grant, namespaces_of, strongest, union

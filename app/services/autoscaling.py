@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from app.clock import Clock
-from app.db import autoscaler_runs
-from app.db.autoscaler_runs import NEWEST, AutoscalerRun, StoredRun
-from app.db.engine import Database
+from app.db.jobs import autoscaler_runs
+from app.db.jobs.autoscaler_runs import NEWEST, AutoscalerRun, StoredRun
+from app.db.postgres.engine import Database
 from app.domain.errors import NotFound
 from app.domain.scaling.dry_run import dry_run
 

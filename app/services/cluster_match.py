@@ -6,9 +6,9 @@ An operator may then replace the database by a newer backup, which would lose wh
 from collections.abc import Sequence
 from typing import Final
 
-from app.db import idempotency
-from app.db.engine import Database
-from app.db.idempotency import KeyPlace
+from app.db.objects import idempotency
+from app.db.objects.idempotency import KeyPlace
+from app.db.postgres.engine import Database
 from app.domain.errors import Unavailable
 from app.services.freshness import FreshnessReader
 

@@ -7,9 +7,10 @@ from typing import Final
 from app.base.backoff import ExponentialBackoff
 from app.base.caches import BoundedCache
 from app.clock import Clock
-from app.db import cluster_namespaces, idempotency
-from app.db.engine import Database
-from app.db.idempotency import KeyPlace
+from app.db import cluster_namespaces
+from app.db.objects import idempotency
+from app.db.objects.idempotency import KeyPlace
+from app.db.postgres.engine import Database
 from app.domain.errors import NotFound
 from app.services.freshness import FreshnessReader
 

@@ -7,10 +7,10 @@ from typing import Any, Final, TypeAlias
 from typing_extensions import override
 
 from app.clock import Clock
-from app.db import resources
-from app.db.engine import Database
 from app.db.jobs import edits
 from app.db.jobs.rows import STORED_JOBS, JobRow
+from app.db.objects import resources
+from app.db.postgres.engine import Database
 from app.domain.access.actors import Actor
 from app.domain.dialects.base import Accepted, Scaling
 from app.domain.dialects.envelope import postable

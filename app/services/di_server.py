@@ -7,11 +7,11 @@ in the environment of the job's pods, which is valid for this job only.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from app.db import resources
-from app.db.engine import Database
 from app.db.jobs import edits, replicas
 from app.db.jobs.rows import STORED_JOBS, JobRow
-from app.db.resources import StoredRow
+from app.db.objects import resources
+from app.db.objects.resources import StoredRow
+from app.db.postgres.engine import Database
 from app.domain.access.actors import Actor
 from app.domain.access.credentials import is_credential_of
 from app.domain.dialects.di_job import DIJobDialect, members

@@ -11,10 +11,10 @@ from datetime import datetime
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from app.clock import Clock
-from app.db import resources
-from app.db.engine import Database
-from app.db.history import EDITED
-from app.db.resources import Check, Row, Stored, StoredRow
+from app.db.objects import resources
+from app.db.objects.history import EDITED
+from app.db.objects.resources import Check, Row, Stored, StoredRow
+from app.db.postgres.engine import Database
 from app.domain.access.actors import Actor
 from app.domain.dialects.envelope import postable
 from app.domain.errors import FieldError, InvalidManifest, PreconditionFailed, Unavailable, no_such

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from app.clock import Clock
-from app.db import heartbeats
-from app.db.engine import Database
-from app.db.errors import DatabaseUnavailable
-from app.db.heartbeats import Heartbeat
+from app.db.installation import heartbeats
+from app.db.installation.heartbeats import Heartbeat
+from app.db.postgres.engine import Database
+from app.db.postgres.errors import DatabaseUnavailable
 
 _REFRESH_SECONDS: Final = 1.0  # every answer needs the heartbeat; one query per second serves them all
 # A heartbeat that was read longer ago is not used while a newer one is read: after a pause without requests it would

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from app.cancellation import TaskGroup
 from app.clock import Clock
-from app.db.engine import Database
 from app.db.jobs.group_commit import GroupCommit
+from app.db.postgres.engine import Database
 from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.cache.specs.limits import CacheLimits
 from app.domain.kinds.base import PodlessKind

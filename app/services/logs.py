@@ -12,8 +12,8 @@ from uuid import UUID
 
 from typing_extensions import override
 
-from app.db.engine import Database
 from app.db.jobs import evidence, names
+from app.db.postgres.engine import Database
 from app.domain.errors import NotFound, Unavailable
 from app.domain.status.log_choice import has_log, why_no_log
 from app.domain.status.records import Attempt

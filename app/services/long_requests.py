@@ -17,7 +17,7 @@ from typing import Final
 
 from app.cancellation import rounds
 from app.clock import Clock
-from app.db.errors import DatabaseUnavailable
+from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.errors import DomainError, Forbidden, TooManyRequests, Unauthenticated, Unavailable
 from app.fairness.share import let_go
 from app.instruments import Values, exposed

@@ -16,8 +16,8 @@ from uuid import UUID
 
 from app.base.backoff import ExponentialBackoff
 from app.cancellation import TaskGroup, rounds
-from app.db.errors import DatabaseUnavailable
 from app.db.jobs.replicas import ReplicaFilter
+from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.errors import NotFound, Unavailable
 from app.domain.plan import Rank
 from app.domain.status.log_choice import default_attempt, has_log

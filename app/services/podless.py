@@ -11,9 +11,9 @@ from uuid import UUID
 from typing_extensions import override
 
 from app.clock import Clock
-from app.db.engine import Database
 from app.db.jobs.evidence import EventPlace
 from app.db.jobs.submit import Answer, NameTaken
+from app.db.postgres.engine import Database
 from app.db.samples import controller as sample_controller
 from app.db.samples import edits
 from app.db.samples.controller import MountingJob

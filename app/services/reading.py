@@ -11,19 +11,20 @@ from uuid import UUID
 
 from typing_extensions import override
 
-from app.db import counting, pages, resources
-from app.db.engine import Database
-from app.db.facets import Facets
-from app.db.group_read import GroupRead
-from app.db.history import HistoryRow
 from app.db.jobs import attempts, evidence, reads, replicas, scale_records
 from app.db.jobs.controller import sizes
 from app.db.jobs.evidence import EventPlace, StoredEvent
 from app.db.jobs.replicas import ReplicaFilter, StoredReplica
 from app.db.jobs.rows import STORED_JOBS, JobRow, JobSummary
-from app.db.pages import Page
-from app.db.queries import Cursor
-from app.db.resources import Row, RowKey, RowVersion, Stored
+from app.db.lists import counting, pages
+from app.db.lists.facets import Facets
+from app.db.lists.pages import Page
+from app.db.objects import resources
+from app.db.objects.history import HistoryRow
+from app.db.objects.resources import Row, RowKey, RowVersion, Stored
+from app.db.postgres.engine import Database
+from app.db.postgres.group_read import GroupRead
+from app.db.postgres.queries import Cursor
 from app.domain.errors import no_such
 from app.domain.listing import Criteria
 from app.domain.plan import JobPlan, Manifest, Rank

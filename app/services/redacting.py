@@ -9,10 +9,10 @@ from typing_extensions import override
 
 from app.clock import Clock
 from app.db import redaction as stored
-from app.db.engine import Database
 from app.db.jobs.rows import JobRow
+from app.db.objects.resources import Row
+from app.db.postgres.engine import Database
 from app.db.redaction import START, Place, Redactable, RedactionEntry
-from app.db.resources import Row
 from app.db.samples.rows import SampleRow
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict, DomainError, PreconditionFailed, Unavailable

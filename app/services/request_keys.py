@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from app.db.idempotency import IdempotencyKey, KeyPlace
+from app.db.objects.idempotency import IdempotencyKey, KeyPlace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

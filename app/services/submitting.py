@@ -16,9 +16,9 @@ from uuid import UUID
 import msgspec
 
 from app.clock import Clock
-from app.db.idempotency import KeyConflict, KeyInFlight, Replayed
 from app.db.jobs.submit import Answer, NameTaken
-from app.db.resources import Row
+from app.db.objects.idempotency import KeyConflict, KeyInFlight, Replayed
+from app.db.objects.resources import Row
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict, DomainError, FieldError, Forbidden, InvalidManifest, Problems
 from app.domain.kinds.posted_metadata import SUFFIX_ALPHABET, SUFFIX_LENGTH

@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from app.db import leases, system
-from app.db.engine import Database
-from app.db.errors import DatabaseUnavailable
-from app.db.heartbeats import Heartbeat
-from app.db.system import StoredSystem
+from app.db.installation import leases, system
+from app.db.installation.heartbeats import Heartbeat
+from app.db.installation.system import StoredSystem
+from app.db.postgres.engine import Database
+from app.db.postgres.errors import DatabaseUnavailable
 from app.services.freshness import Freshness, FreshnessReader
 
 

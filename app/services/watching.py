@@ -17,11 +17,11 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 from app.cancellation import TaskGroup, rounds
-from app.db.engine import Database
-from app.db.errors import DatabaseUnavailable
 from app.db.feed import entries
 from app.db.feed.entries import FeedEvent
-from app.db.resources import listed
+from app.db.objects.resources import listed
+from app.db.postgres.engine import Database
+from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.errors import Unavailable
 from app.domain.listing import Criteria, ListItem
 from app.instruments import exposed

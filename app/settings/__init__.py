@@ -12,7 +12,7 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from app.configured_files import check_file
-from app.db.settings import DatabaseTimeouts
+from app.db.postgres.settings import DatabaseTimeouts
 from app.domain.access.grants import read_group_grants
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.cache.values import CACHE_MOUNT_PATH, DATA_MOUNT_PATH, CacheSite

@@ -7,7 +7,7 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from app.db import tokens
+from app.db.installation import tokens
 from app.domain.access.namespaces import NamespaceSet
 from tests.support.gateway import Gateway, jobs_path, manifest, running_gateway
 from tests.support.postgres import fresh_database

@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import pytest
 
-from app.db import autoscaler_runs
-from app.db.autoscaler_runs import AutoscalerRun
+from app.db.jobs import autoscaler_runs
+from app.db.jobs.autoscaler_runs import AutoscalerRun
 from app.domain.scaling.dry_run import dry_run
 from app.domain.scaling.values import Inventory, NodeCapacity, ResourceAmount, ScalableJob, WaitingJob
 from app.domain.vocabulary import JobPhase

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from app.api.conditional import TAGS_PATTERN, check_if_match, list_tag, unchanged, wait_seconds, whole_tag
 from app.api.errors import InvalidParameter
-from app.db import heartbeats, leases
+from app.db.installation import heartbeats, leases
 from app.domain.errors import PreconditionFailed
 from app.domain.vocabulary import JobPhase
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest, until_open

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.api.jobs import JOBS_RESOURCE
-from app.db import counting
+from app.db.lists import counting
 from app.domain.kinds.base import JOBS
 from app.domain.vocabulary import JobPhase
 from tests.support.every_kind import Collection

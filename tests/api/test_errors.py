@@ -11,7 +11,7 @@ from fastapi import FastAPI
 
 import app
 from app.api.errors import STATUSES, install, problem, problem_of, status_of
-from app.db.errors import DatabaseUnavailable
+from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.errors import DomainError, FieldError, NotFound
 
 

@@ -17,7 +17,7 @@ import pytest_asyncio
 from typing_extensions import override
 
 from app.api import long_requests
-from app.db import tokens
+from app.db.installation import tokens
 from app.domain.plan import Rank
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, Replica

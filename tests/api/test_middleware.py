@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from app.api.settings import HttpSettings
-from app.db.errors import DatabaseUnavailable
+from app.db.postgres.errors import DatabaseUnavailable
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, running_gateway
 from tests.support.openapi import committed_document, operations
 from tests.support.raw_http import Connection, request

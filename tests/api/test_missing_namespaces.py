@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.db import cluster_namespaces, heartbeats
-from app.db.leases import Lease
+from app.db import cluster_namespaces
+from app.db.installation import heartbeats
+from app.db.installation.leases import Lease
 from app.domain.vocabulary import JobPhase
 from app.services import cluster_namespaces as service
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 import yaml
 
-from app.db.engine import Database
+from app.db.postgres.engine import Database
 from app.domain.planning import Planner
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from app.api.system_views import ContactState, system_view
-from app.db import heartbeats
-from app.db.heartbeats import ControllerLoad, Heartbeat
-from app.db.schema_version import check_database
+from app.db.installation import heartbeats
+from app.db.installation.heartbeats import ControllerLoad, Heartbeat
+from app.db.postgres.schema_version import check_database
 from app.domain.access.namespaces import NamespaceSet
 from app.services.freshness import Freshness
 from app.services.system import Check, SystemState

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.db import heartbeats
+from app.db.installation import heartbeats
 from app.domain.kinds.registry import registered
 from app.services import freshness
 from tests.support.every_kind import Collection, list_of

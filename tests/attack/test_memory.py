@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 
-from app.db.engine import Database
+from app.db.postgres.engine import Database
 from app.domain.plan import Rank
 from app.domain.status.records import Attempt, Replica
 from app.domain.vocabulary import JobPhase, ReplicaPhase

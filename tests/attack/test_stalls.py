@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from app.db.engine import Database
+from app.db.postgres.engine import Database
 from app.domain.access.credentials import credential_of
 from tests.attack.victim import Victim, running_victim
 from tests.support.di_jobs import at, di_job

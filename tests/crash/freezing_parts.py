@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from app.db.migrations import migrate
+from app.db.postgres.migrations import migrate
 from app.embedded_postgres.server import EmbeddedPostgres
 from tests.support.cluster import EmbeddedProcess, as_gateway
 from tests.support.freezing import frozen

@@ -11,7 +11,7 @@ import asyncpg
 import httpx2
 import pytest
 
-from app.db.migrations import migrate
+from app.db.postgres.migrations import migrate
 from app.embedded_postgres.server import EmbeddedPostgres
 from app.faultpoints import FaultPoint
 from tests.crash.gateways import PATIENCE, client_of, until_ready

@@ -14,7 +14,7 @@ import asyncpg
 import httpx2
 import pytest
 
-from app.db.migrations import migrate
+from app.db.postgres.migrations import migrate
 from app.embedded_postgres.server import EmbeddedPostgres
 from app.faultpoints import FaultPoint as At
 from tests.crash.gateways import until_ready

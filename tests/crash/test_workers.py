@@ -19,8 +19,8 @@ import httpx2
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.db import tokens
-from app.db.engine import Database
+from app.db.installation import tokens
+from app.db.postgres.engine import Database
 from app.domain.access.credentials import Role
 from tests.support.freezing import family
 from tests.support.gateway import jobs_path, manifest

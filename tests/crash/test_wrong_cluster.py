@@ -9,7 +9,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from app.db.migrations import migrate
+from app.db.postgres.migrations import migrate
 from app.embedded_postgres.server import EmbeddedPostgres
 from tests.crash.gateways import client_of, until_ready
 from tests.crash.stories import FOREVER, Client, generic_job, serves, task

@@ -11,8 +11,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Locator, Page, expect
 
-from app.db import leases
-from app.db.engine import Database
+from app.db.installation import leases
+from app.db.postgres.engine import Database
 from app.domain.cache.reconcile.cache_status import NodeCache, ServerReport, aggregate
 from app.domain.cache.reconcile.progress import OperationProgress
 from app.domain.cache.vocabulary import SampleJobPhase, SetPhase

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from app.db.engine import Database
+from app.db.installation.leases import Lease
 from app.db.jobs import controller
 from app.db.jobs.controller import StoredJob
 from app.db.jobs.submit import NewJob, Submitted, submit
-from app.db.leases import Lease
+from app.db.postgres.engine import Database
 from app.domain.plan import Rank
 from app.domain.reconcile.values import Decision
 from app.domain.reservations.name_ranges import NameKind, NameRange, merged

@@ -10,8 +10,8 @@ import httpx2
 import pytest
 import yaml
 
-from app.db import tokens
-from app.db.engine import Database
+from app.db.installation import tokens
+from app.db.postgres.engine import Database
 from app.domain.access.credentials import Role
 from tests.deploy.chart import CHART, NO_HELM, helm, run_helm
 from tests.support import jobgate_on_node

@@ -14,8 +14,8 @@ import yaml
 
 from app import controlling
 from app.clock import SystemClock
-from app.db import installation
-from app.db.engine import Database
+from app.db.installation import identity as installation
+from app.db.postgres.engine import Database
 from app.domain.kubernetes import labels
 from app.settings import Settings
 from tests.deploy.chart import grants, of_kind, rendered

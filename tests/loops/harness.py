@@ -18,11 +18,11 @@ from typing_extensions import override
 
 from app.base.backoff import ExponentialBackoff
 from app.clock import InstallationClock, SystemClock
-from app.db.engine import Database
 from app.db.feed.publisher import Publisher
+from app.db.installation.timekeeper import Timekeeper
 from app.db.jobs.controller import StoredJob
-from app.db.notifications import Listener, Notifier
-from app.db.timekeeper import Timekeeper
+from app.db.postgres.engine import Database
+from app.db.postgres.notifications import Listener, Notifier
 from app.domain.kubernetes import labels
 from app.domain.manifests.rendered import reserved_names
 from app.domain.planning import Planner

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.db.errors import DatabaseUnavailable
+from app.db.postgres.errors import DatabaseUnavailable
 from app.k8s.errors import Unreachable
 from app.loops import controller
 from app.loops.controller import Controller

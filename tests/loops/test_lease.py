@@ -3,8 +3,8 @@
 from typing_extensions import override
 
 from app.clock import SystemClock
-from app.db import leases
-from app.db.engine import Database
+from app.db.installation import leases
+from app.db.postgres.engine import Database
 from app.loops.leadership.lease import Leadership
 
 TTL = 600.0

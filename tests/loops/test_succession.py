@@ -6,9 +6,9 @@ import pytest
 from typing_extensions import override
 
 from app.clock import SystemClock
-from app.db import heartbeats, leases
-from app.db.engine import Database
-from app.db.leases import Lease
+from app.db.installation import heartbeats, leases
+from app.db.installation.leases import Lease
+from app.db.postgres.engine import Database
 from app.k8s.errors import Unreachable
 from app.loops.leadership.identity import WrongCluster
 from app.loops.leadership.succession import LeaseGivenAway, Succession, gives_away, may_acquire, may_offer

@@ -11,10 +11,11 @@ from uuid import uuid4
 import pytest
 
 from app.clock import SystemClock
-from app.db import heartbeats, installation
-from app.db.errors import LeaseLost
-from app.db.heartbeats import Heartbeat
+from app.db.installation import heartbeats
+from app.db.installation import identity as installation
+from app.db.installation.heartbeats import Heartbeat
 from app.db.jobs import controller
+from app.db.postgres.errors import LeaseLost
 from app.domain.kubernetes import labels
 from app.domain.vocabulary import JobPhase, Reason
 from app.loops.autoscaling.autoscaler import Autoscaler

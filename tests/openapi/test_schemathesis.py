@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from app.db import tokens
-from app.db.engine import Database
+from app.db.installation import tokens
+from app.db.postgres.engine import Database
 from app.main import create_app
 from tests.support.gateway_process import gateway_process
 from tests.support.kube import Cluster

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.db import tokens
-from app.db.engine import Database
+from app.db.installation import tokens
+from app.db.postgres.engine import Database
 from app.domain.access.actors import Actor
 from app.domain.access.credentials import Role
 from app.domain.access.grants import Grant

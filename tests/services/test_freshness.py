@@ -10,9 +10,9 @@ import pytest
 from typing_extensions import override
 
 from app.clock import SystemClock
-from app.db import heartbeats
-from app.db.errors import DatabaseUnavailable
-from app.db.heartbeats import Heartbeat
+from app.db.installation import heartbeats
+from app.db.installation.heartbeats import Heartbeat
+from app.db.postgres.errors import DatabaseUnavailable
 from app.services.freshness import Freshness, FreshnessReader
 
 STALE_AFTER = timedelta(seconds=30)

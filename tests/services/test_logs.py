@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 from typing_extensions import override
 
-from app.db.engine import Database
 from app.db.jobs.replicas import StoredReplica
+from app.db.postgres.engine import Database
 from app.domain.errors import NotFound, Unavailable
 from app.domain.plan import Rank
 from app.domain.status.observed import ObservedContainer

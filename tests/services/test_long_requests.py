@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 from typing_extensions import override
 
-from app.db.errors import DatabaseUnavailable
+from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.access.actors import Actor
 from app.domain.access.credentials import Role
 from app.domain.access.grants import Grant

@@ -11,9 +11,9 @@ import pytest
 import pytest_asyncio
 
 from app.clock import SystemClock
-from app.db import leases
-from app.db.engine import Database
-from app.db.resources import StoredRow
+from app.db.installation import leases
+from app.db.objects.resources import StoredRow
+from app.db.postgres.engine import Database
 from app.db.samples import controller as sample_controller
 from app.db.samples.rows import SampleRow
 from app.domain.access.actors import Actor

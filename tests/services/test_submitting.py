@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from app.db.idempotency import KeyConflict, KeyInFlight, Replayed
 from app.db.jobs.group_commit import GroupCommit
 from app.db.jobs.rows import JobRow
 from app.db.jobs.submit import Answer, NameTaken, NewJob, Submitted
+from app.db.objects.idempotency import KeyConflict, KeyInFlight, Replayed
 from app.domain.access.actors import Actor
 from app.domain.dialects.base import Limits
 from app.domain.errors import Conflict, InvalidManifest

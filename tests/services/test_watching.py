@@ -7,9 +7,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from app.db.engine import Database
-from app.db.errors import DatabaseUnavailable
 from app.db.feed import entries
+from app.db.postgres.engine import Database
+from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.access.namespaces import NamespaceSet
 from app.services import watching
 from app.services.positions import Interest, Position

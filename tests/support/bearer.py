@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from app.db import tokens
-from app.db.engine import Database
+from app.db.installation import tokens
+from app.db.postgres.engine import Database
 
 
 def _now() -> datetime:

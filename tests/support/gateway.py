@@ -12,11 +12,11 @@ import httpx2
 
 from app.api.settings import HttpSettings
 from app.clock import SystemClock
-from app.db import leases, tokens
-from app.db.engine import Database
-from app.db.errors import DatabaseUnavailable
 from app.db.feed import entries
+from app.db.installation import leases, tokens
 from app.db.jobs import controller
+from app.db.postgres.engine import Database
+from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.access.credentials import credential_of
 from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.cache.specs.limits import CacheLimits

@@ -2,12 +2,12 @@
 
 import pytest
 
-from app.db import list_reading
+from app.db.lists import statements
 
 
 def examine_few(monkeypatch: pytest.MonkeyPatch, rows: int, *, first: int) -> None:
     """Let a page of a list examine at most this number of rows, and `first` of them before it tries other indexes."""
-    monkeypatch.setattr(list_reading, "EXAMINED", rows)
-    monkeypatch.setattr(list_reading, "FOUND", rows)
-    monkeypatch.setattr(list_reading, "SAMPLED", rows)
-    monkeypatch.setattr(list_reading, "EXAMINED_FIRST", first)
+    monkeypatch.setattr(statements, "EXAMINED", rows)
+    monkeypatch.setattr(statements, "FOUND", rows)
+    monkeypatch.setattr(statements, "SAMPLED", rows)
+    monkeypatch.setattr(statements, "EXAMINED_FIRST", first)

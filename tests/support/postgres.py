@@ -23,9 +23,9 @@ import pytest
 import pytest_asyncio
 
 from app.cancellation import TaskGroup
-from app.db import leases
-from app.db.engine import Database
-from app.db.leases import Lease
+from app.db.installation import leases
+from app.db.installation.leases import Lease
+from app.db.postgres.engine import Database
 from app.embedded_postgres.binaries import PostgresBinaries
 from app.embedded_postgres.server import EmbeddedPostgres
 from tests.support.waiting import until
@@ -163,7 +163,7 @@ async def postgres_server_url(tmp_path_factory: pytest.TempPathFactory) -> Async
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def database_template(postgres_server_url: str) -> AsyncIterator[str]:
-    from app.db.migrations import migrate  # a slow import, which only tests with a database need
+    from app.db.postgres.migrations import migrate  # a slow import, which only tests with a database need
 
     async with migrated_template(postgres_server_url, migrate) as name:
         yield name

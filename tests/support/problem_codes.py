@@ -7,7 +7,7 @@ from typing import Final
 
 from app.api import errors as http_errors
 from app.api.errors import HTTP_CODES
-from app.db import errors as db_errors
+from app.db.postgres import errors as db_errors
 from app.domain.errors import DomainError
 from app.services.oidc import http as oidc_errors
 

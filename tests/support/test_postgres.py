@@ -5,7 +5,7 @@ import asyncio
 import asyncpg
 import pytest
 
-from app.db.schema_version import check_database
+from app.db.postgres.schema_version import check_database
 from tests.support.postgres import execute, fresh_database, migrated_template, with_database
 
 

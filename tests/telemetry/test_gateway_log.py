@@ -10,8 +10,8 @@ import httpx2
 import pytest
 
 from app.clock import SystemClock
-from app.db import tokens
-from app.db.engine import Database
+from app.db.installation import tokens
+from app.db.postgres.engine import Database
 from app.domain.access.credentials import Role
 from tests.domain.cache.made import a_job, a_set
 from tests.support.gateway import jobs_path, manifest

@@ -16,7 +16,7 @@ from app.api.responses import json_bytes
 from app.api.routers import new_router
 from app.api.routes.reading import read_route
 from app.api.shared_polls import Poll, Snapshot
-from app.db.facets import Facets
+from app.db.lists.facets import Facets
 from app.domain.listing import Criteria
 from app.fairness.share import next_slice
 from app.services.positions import Interest

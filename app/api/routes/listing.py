@@ -18,8 +18,8 @@ from app.api.resources import Resource
 from app.api.routers import new_router
 from app.api.shared_polls import Poll, Snapshot
 from app.api.summary_views import ListView
-from app.db.pages import Page
-from app.db.queries import Cursor
+from app.db.lists.pages import Page
+from app.db.postgres.queries import Cursor
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.listing import Criteria, Extent
 from app.fairness.share import next_slice

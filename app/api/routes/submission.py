@@ -26,7 +26,7 @@ from app.api.resources import Resource
 from app.api.responses import NO_STORE
 from app.api.routers import Parameter, add_resolved_route, arguments_of, new_router
 from app.cancellation import TaskGroup
-from app.db.idempotency import KeyPlace
+from app.db.objects.idempotency import KeyPlace
 from app.domain.cluster_check import ClusterCheck
 from app.domain.errors import DomainError
 from app.domain.plan import Manifest

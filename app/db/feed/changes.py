@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TypeAlias
 from uuid import UUID
 
-from app.db.engine import Connection
-from app.db.timekeeping import NOW
+from app.db.installation.timekeeping import NOW
+from app.db.postgres.engine import Connection
 
 CREATED = "created"
 EDITED = "edited"

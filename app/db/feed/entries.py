@@ -13,9 +13,9 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from app.db.columns import record_columns
-from app.db.engine import Database
 from app.db.feed.changes import JOBS
+from app.db.postgres.columns import record_columns
+from app.db.postgres.engine import Database
 from app.models.feed import job_events
 
 

@@ -1,16 +1,16 @@
 """The publisher numbers feed entries soon after their commit. Every process has one; a lock lets one work at a time.
 
 A hint after a pause is served at once. The commits that follow within `interval` share the next transaction: a
-notification follows at most once in this time anyway (`app.db.notifications`), so readers get them no later.
+notification follows at most once in this time anyway (`app.db.postgres.notifications`), so readers get them no later.
 """
 
 import asyncio
 
 from app.cancellation import rounds
-from app.db.engine import Database
-from app.db.errors import DatabaseUnavailable
 from app.db.feed import entries
-from app.db.notifications import FEED, Notifier
+from app.db.postgres.engine import Database
+from app.db.postgres.errors import DatabaseUnavailable
+from app.db.postgres.notifications import FEED, Notifier
 
 # Another publisher holds the lock for one short transaction.
 _TURN_SECONDS = 0.01

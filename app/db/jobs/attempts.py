@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from app.db import codec
-from app.db.columns import columns, record_columns
-from app.db.engine import Connection, Database
+from app.db.postgres import codec
+from app.db.postgres.columns import columns, record_columns
+from app.db.postgres.engine import Connection, Database
 from app.domain.plan import Rank
 from app.domain.status.records import Attempt
 from app.models.replicas import attempts

@@ -10,14 +10,14 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from app.db.columns import Columns, record_columns
-from app.db.engine import Connection, Database
 from app.db.feed import changes
-from app.db.history import CANCEL_REQUESTED, DELETE_REQUESTED, EDITED, REMOVE_REQUESTED
 from app.db.jobs.names import require_more, reserve_more
 from app.db.jobs.pod_room import RoomReader, append, with_room
 from app.db.jobs.rows import COLUMNS, JOB_HISTORY, JobRow, job_row
-from app.db.resources import Check
+from app.db.objects.history import CANCEL_REQUESTED, DELETE_REQUESTED, EDITED, REMOVE_REQUESTED
+from app.db.objects.resources import Check
+from app.db.postgres.columns import Columns, record_columns
+from app.db.postgres.engine import Connection, Database
 from app.domain.access.actors import Actor
 from app.domain.dialects.changes import is_respecified
 from app.domain.errors import Conflict, NotFound, PreconditionFailed

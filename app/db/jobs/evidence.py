@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from app.db import leases
-from app.db.columns import Columns, columns
-from app.db.engine import Connection, Database
 from app.db.feed import changes
+from app.db.installation import leases
+from app.db.installation.leases import Lease
 from app.db.jobs.attempts import ATTEMPT_KEY
-from app.db.leases import Lease
+from app.db.postgres.columns import Columns, columns
+from app.db.postgres.engine import Connection, Database
 from app.domain.plan import Rank
 from app.domain.vocabulary import Evidence
 from app.models.replicas import attempt_events, attempt_logs, attempts

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
-from app.db.engine import Connection, Database
+from app.db.postgres.engine import Connection, Database
 from app.domain.reservations.pod_limits import PodLimits, PodRoom
 
 STRIPES: Final = 8

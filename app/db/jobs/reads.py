@@ -4,12 +4,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from app.db import resources
-from app.db.engine import Database
 from app.db.jobs.attempts import load_attempts
 from app.db.jobs.replicas import StoredReplica, load_replicas
 from app.db.jobs.rows import STORED_JOBS, SUMMARY_COLUMNS, JobRow, JobSummary, job_summary
 from app.db.jobs.scale_records import load_last
+from app.db.objects import resources
+from app.db.postgres.engine import Database
 from app.domain.status.records import Attempt, ScaleRecord
 
 # The number of scale records that a native status shows.

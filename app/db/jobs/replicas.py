@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
-from app.db.columns import columns, record_columns
-from app.db.engine import Connection, Database
 from app.db.jobs.attempts import ATTEMPT, ATTEMPT_KEY, attempt_from
-from app.db.queries import any_length
+from app.db.postgres.columns import columns, record_columns
+from app.db.postgres.engine import Connection, Database
+from app.db.postgres.queries import any_length
 from app.domain.plan import Rank
 from app.domain.status.records import Replica
 from app.domain.vocabulary import ReplicaPhase

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from app.db import codec
-from app.db.columns import record_columns
-from app.db.engine import Connection, Database
-from app.db.queries import any_length
+from app.db.postgres import codec
+from app.db.postgres.columns import record_columns
+from app.db.postgres.engine import Connection, Database
+from app.db.postgres.queries import any_length
 from app.domain.status.records import ScaleRecord
 from app.models.jobs import scale_records
 

@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from app.db.engine import Database
-from app.db.queries import in_namespaces, namespace_arguments
+from app.db.postgres.engine import Database
+from app.db.postgres.queries import in_namespaces, namespace_arguments
 from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.plan import Manifest
 from app.domain.scaling.candidates import NO_ROOM, TaskWaits

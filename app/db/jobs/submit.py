@@ -17,15 +17,16 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
-from app.db import codec, idempotency
-from app.db.columns import Columns, columns, record_columns
-from app.db.engine import Connection, Database
-from app.db.errors import DatabaseContended
-from app.db.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, KeyPlace, Replayed, StoredAnswer
+from app.db.installation.timekeeping import NOW
 from app.db.jobs.names import Holder, clear_the_way, holders, in_the_way, range_columns, reserve_with_room
 from app.db.jobs.pod_room import RoomReader, with_room
 from app.db.jobs.rows import STATUS, status_document
-from app.db.timekeeping import NOW
+from app.db.objects import idempotency
+from app.db.objects.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, KeyPlace, Replayed, StoredAnswer
+from app.db.postgres import codec
+from app.db.postgres.columns import Columns, columns, record_columns
+from app.db.postgres.engine import Connection, Database
+from app.db.postgres.errors import DatabaseContended
 from app.domain.plan import Manifest
 from app.domain.reservations.name_ranges import NameRange
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, OverLimit, PodLimits, PodRoom

@@ -12,12 +12,12 @@ from uuid import UUID
 
 from sqlalchemy import Column, Integer
 
-from app.db import leases
-from app.db.columns import Columns, columns, record_columns
-from app.db.engine import Connection, Database
 from app.db.feed import changes
-from app.db.leases import Lease
-from app.db.queries import in_namespaces, namespace_arguments
+from app.db.installation import leases
+from app.db.installation.leases import Lease
+from app.db.postgres.columns import Columns, columns, record_columns
+from app.db.postgres.engine import Connection, Database
+from app.db.postgres.queries import in_namespaces, namespace_arguments
 from app.db.samples.rows import COLUMNS, OUTCOME, SAMPLE_HISTORY, SampleRow, record_document, sample_row
 from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET

@@ -10,15 +10,16 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from app.db import codec, idempotency
-from app.db.columns import columns, record_columns
-from app.db.engine import Connection, Database
-from app.db.errors import DatabaseContended, KeyContended
 from app.db.feed import changes
-from app.db.history import DELETE_REQUESTED, EDITED
-from app.db.idempotency import IdempotencyKey, KeyInFlight
 from app.db.jobs.submit import Answer, NameTaken
-from app.db.resources import Check
+from app.db.objects import idempotency
+from app.db.objects.history import DELETE_REQUESTED, EDITED
+from app.db.objects.idempotency import IdempotencyKey, KeyInFlight
+from app.db.objects.resources import Check
+from app.db.postgres import codec
+from app.db.postgres.columns import columns, record_columns
+from app.db.postgres.engine import Connection, Database
+from app.db.postgres.errors import DatabaseContended, KeyContended
 from app.db.samples.rows import COLUMNS, SAMPLE_HISTORY, SampleRow, first_record, record_document, sample_row
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict, NotFound, PreconditionFailed

@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from app.db import codec
-from app.db.columns import columns, record_columns
-from app.db.engine import Database
-from app.db.history import HistoryTable
-from app.db.resources import SortedIndex, Stored
+from app.db.objects.history import HistoryTable
+from app.db.objects.resources import SortedIndex, Stored
+from app.db.postgres import codec
+from app.db.postgres.columns import columns, record_columns
+from app.db.postgres.engine import Database
 from app.domain.kinds.base import PodlessKind
 from app.domain.kinds.podless_status import PodlessStatus
 from app.domain.kinds.registry import PODLESS_KINDS

@@ -17,12 +17,11 @@ from uuid import UUID
 import structlog
 
 from app.cancellation import rounds
-from app.db import autoscaler_runs
-from app.db.autoscaler_runs import AutoscalerRun
-from app.db.errors import DatabaseContended, DatabaseUnavailable, LeaseLost
-from app.db.jobs import scaling_jobs
+from app.db.jobs import autoscaler_runs, scaling_jobs
+from app.db.jobs.autoscaler_runs import AutoscalerRun
 from app.db.jobs.edits import JobEdit, ScaleChange
 from app.db.jobs.scaling_jobs import LiveRow
+from app.db.postgres.errors import DatabaseContended, DatabaseUnavailable, LeaseLost
 from app.domain.access.actors import AUTOSCALER
 from app.domain.dialects.base import Accepted, Dialect
 from app.domain.dialects.registry import DIALECTS

@@ -20,8 +20,8 @@ import structlog
 from prometheus_client import Counter
 
 from app.cancellation import TaskGroup, rounds
-from app.db.errors import DatabaseUnavailable, LeaseLost
-from app.db.notifications import SAMPLE_INTENT
+from app.db.postgres.errors import DatabaseUnavailable, LeaseLost
+from app.db.postgres.notifications import SAMPLE_INTENT
 from app.db.samples import controller as sample_controller
 from app.db.samples.controller import LiveSample, SampleWrite
 from app.db.samples.rows import SampleRow

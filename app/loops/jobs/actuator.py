@@ -13,7 +13,7 @@ from typing import TypeAlias
 import structlog
 
 from app.cancellation import TaskGroup
-from app.db.errors import DatabaseUnavailable
+from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.reconcile.actions import (
     Action,
     CaptureEvidence,

@@ -15,10 +15,10 @@ import structlog
 
 from app.cancellation import TaskGroup
 from app.clock import Clock
-from app.db.engine import Database
-from app.db.errors import NotStorable
 from app.db.jobs import evidence as store
 from app.db.jobs.evidence import Capture, Log
+from app.db.postgres.engine import Database
+from app.db.postgres.errors import NotStorable
 from app.domain.kubernetes.objects import Event
 from app.domain.plan import JobIdentity
 from app.domain.reconcile.actions import CaptureEvidence

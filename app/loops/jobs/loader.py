@@ -15,10 +15,10 @@ from typing import Final
 from uuid import UUID
 
 from app.clock import Clock
-from app.db.engine import Database
-from app.db.errors import DatabaseUnavailable
 from app.db.jobs import controller
 from app.db.jobs.controller import JobSize, StoredJob
+from app.db.postgres.engine import Database
+from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.access.namespaces import NamespaceSet
 from app.loops.jobs.memory_budget import BATCH_BYTES, batches, reconcile_bytes
 from app.loops.workqueue import WorkQueue

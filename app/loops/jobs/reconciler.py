@@ -15,9 +15,9 @@ import structlog
 from structlog.contextvars import bound_contextvars
 
 from app.cancellation import TaskGroup, rounds
-from app.db.errors import DatabaseUnavailable, LeaseLost, NotStorable
 from app.db.jobs import controller
 from app.db.jobs.controller import StoredJob
+from app.db.postgres.errors import DatabaseUnavailable, LeaseLost, NotStorable
 from app.domain.reconcile.actions import DeletePod
 from app.domain.reconcile.reconcile import reconcile
 from app.domain.reconcile.values import Inputs

@@ -9,8 +9,8 @@ because their owner, the anchor, is deleted.
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from app.db.engine import Database
 from app.db.jobs import names
+from app.db.postgres.engine import Database
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata
 from app.domain.plan import JobIdentity

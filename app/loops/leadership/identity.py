@@ -13,10 +13,11 @@ import structlog
 
 from app.cancellation import rounds
 from app.clock import Clock
-from app.db import installation, leases
-from app.db.engine import Database
-from app.db.errors import DatabaseUnavailable
 from app.db.feed import entries
+from app.db.installation import identity as installation
+from app.db.installation import leases
+from app.db.postgres.engine import Database
+from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Object
 from app.k8s.api import KubeApi

@@ -17,11 +17,11 @@ import structlog
 
 from app.cancellation import rounds
 from app.clock import Clock
-from app.db import leases
-from app.db.engine import Database
-from app.db.errors import DatabaseContended, DatabaseUnavailable, LeaseLost
-from app.db.leases import Holding, Lease
-from app.db.settings import DatabaseTimeouts
+from app.db.installation import leases
+from app.db.installation.leases import Holding, Lease
+from app.db.postgres.engine import Database
+from app.db.postgres.errors import DatabaseContended, DatabaseUnavailable, LeaseLost
+from app.db.postgres.settings import DatabaseTimeouts
 from app.faultpoints import FaultPoint, reached
 
 log = structlog.get_logger(__name__)

@@ -14,9 +14,9 @@ from typing import Final
 import structlog
 
 from app.clock import Clock
-from app.db import heartbeats, leases
-from app.db.engine import Database
-from app.db.errors import DatabaseUnavailable, LeaseLost
+from app.db.installation import heartbeats, leases
+from app.db.postgres.engine import Database
+from app.db.postgres.errors import DatabaseUnavailable, LeaseLost
 from app.k8s.errors import KubeError
 from app.loops.leadership.identity import WrongCluster
 

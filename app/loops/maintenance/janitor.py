@@ -7,9 +7,9 @@ from uuid import UUID
 import structlog
 
 from app.cancellation import rounds
-from app.db.engine import Database
-from app.db.errors import DatabaseUnavailable
 from app.db.jobs import controller
+from app.db.postgres.engine import Database
+from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Pod

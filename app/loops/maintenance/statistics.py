@@ -9,9 +9,9 @@ import structlog
 
 from app.cancellation import TaskGroup, rounds
 from app.clock import Clock
-from app.db import statistics
-from app.db.engine import Database
-from app.db.errors import DatabaseUnavailable
+from app.db.installation import statistics
+from app.db.postgres.engine import Database
+from app.db.postgres.errors import DatabaseUnavailable
 from app.instruments import ComputedMetric, Values, ValueSource, exposed
 from app.loops import metrics
 

@@ -8,10 +8,11 @@ import structlog
 
 from app.cancellation import rounds
 from app.clock import Clock
-from app.db import autoscaler_runs, idempotency
-from app.db.engine import Database
-from app.db.errors import DatabaseUnavailable
 from app.db.feed import entries
+from app.db.jobs import autoscaler_runs
+from app.db.objects import idempotency
+from app.db.postgres.engine import Database
+from app.db.postgres.errors import DatabaseUnavailable
 
 log = structlog.get_logger(__name__)
 

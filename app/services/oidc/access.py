@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from app.base.caches import BoundedCache
 from app.clock import Clock
-from app.db import tokens
+from app.db.installation import tokens
 from app.domain.access.actors import Actor
 from app.domain.access.claims import groups_of, name_of
 from app.domain.access.grants import grants_of

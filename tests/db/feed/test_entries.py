@@ -7,11 +7,11 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from app.db.engine import Database
 from app.db.feed import changes, entries
 from app.db.feed.entries import Bounds
 from app.db.feed.publisher import Publisher
-from app.db.notifications import FEED, Listener, Notifier
+from app.db.postgres.engine import Database
+from app.db.postgres.notifications import FEED, Listener, Notifier
 from tests.db.factories import later, new_job, submitted
 from tests.support.waiting import until
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from app.db.engine import Database
 from app.db.jobs.group_commit import GroupCommit
+from app.db.postgres.engine import Database
 from app.telemetry import tracing
 from app.telemetry.trace_context import TraceContext, continued
 from app.telemetry.tracing import Attributes, SpanKind, SpanStart

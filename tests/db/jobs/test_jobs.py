@@ -5,16 +5,17 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from app.db import pages, resources
-from app.db import resources as changed_things
-from app.db.engine import Database
 from app.db.feed.changes import JOBS
+from app.db.installation.leases import Lease
 from app.db.jobs import attempts, controller, edits, reads, replicas, scale_records
 from app.db.jobs.edits import JobEdit, ScaleChange
 from app.db.jobs.rows import STORED_JOBS
-from app.db.leases import Lease
-from app.db.queries import Cursor
-from app.db.resources import RowKey
+from app.db.lists import pages
+from app.db.objects import resources
+from app.db.objects import resources as changed_things
+from app.db.objects.resources import RowKey
+from app.db.postgres.engine import Database
+from app.db.postgres.queries import Cursor
 from app.domain.access.actors import Actor
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.errors import Conflict, DomainError, NotFound, PreconditionFailed

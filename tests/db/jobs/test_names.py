@@ -9,13 +9,13 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from app.db import migrations
-from app.db.engine import Database
-from app.db.errors import DatabaseContended
 from app.db.jobs import edits
 from app.db.jobs.edits import JobEdit
 from app.db.jobs.names import pod_is_taken_over
 from app.db.jobs.submit import Answer, NameTaken, NewJob, Submitted, Undecided, submit
+from app.db.postgres import migrations
+from app.db.postgres.engine import Database
+from app.db.postgres.errors import DatabaseContended
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict
 from app.domain.reservations.name_ranges import NameRange, split

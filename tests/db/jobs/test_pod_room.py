@@ -7,13 +7,13 @@ from contextlib import suppress
 
 import pytest
 
-from app.db import leases
-from app.db.engine import Database
-from app.db.errors import DatabaseContended
+from app.db.installation import leases
 from app.db.jobs.controller import load, persist
 from app.db.jobs.edits import JobEdit, edit
 from app.db.jobs.pod_room import recount
 from app.db.jobs.submit import NameTaken, NewJob, Submitted, submit, submit_together
+from app.db.postgres.engine import Database
+from app.db.postgres.errors import DatabaseContended
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict
 from app.domain.reservations.name_ranges import NameRange

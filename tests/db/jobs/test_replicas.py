@@ -4,10 +4,10 @@ from collections.abc import Hashable
 
 import pytest
 
-from app.db.engine import Database
+from app.db.installation.leases import Lease
 from app.db.jobs import controller, replicas
 from app.db.jobs.replicas import ReplicaFilter
-from app.db.leases import Lease
+from app.db.postgres.engine import Database
 from app.domain.status.records import JobStatus
 from app.domain.vocabulary import JobPhase
 from app.fairness.share import CURRENT, FairShares

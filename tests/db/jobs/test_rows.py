@@ -8,10 +8,10 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.db import codec
-from app.db.columns import Columns
 from app.db.jobs.attempts import ATTEMPT, attempt_from
 from app.db.jobs.rows import CONDITION, STATUS, condition_from, status_document, status_from
+from app.db.postgres import codec
+from app.db.postgres.columns import Columns
 from app.domain.plan import JobWarning, Rank
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import (

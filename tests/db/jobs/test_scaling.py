@@ -7,15 +7,15 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from app.db import resources
-from app.db.engine import Database
-from app.db.errors import NotStorable
 from app.db.feed import entries
+from app.db.installation.leases import Lease
 from app.db.jobs import controller, edits, reads, scale_records
 from app.db.jobs.edits import JobEdit, ScaleChange, set_reported
 from app.db.jobs.rows import STORED_JOBS
 from app.db.jobs.submit import NameTaken, submit
-from app.db.leases import Lease
+from app.db.objects import resources
+from app.db.postgres.engine import Database
+from app.db.postgres.errors import NotStorable
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
 from app.domain.plan import Rank

@@ -10,16 +10,16 @@ from uuid import uuid4
 
 import pytest
 
-from app.db import idempotency, resources
-from app.db.engine import Database
-from app.db.errors import DatabaseContended, DatabaseUnavailable, NotStorable
-from app.db.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, Replayed
+from app.db.installation.leases import Lease
 from app.db.jobs import controller, group_commit
 from app.db.jobs.group_commit import GroupCommit
 from app.db.jobs.rows import STORED_JOBS
 from app.db.jobs.submit import Answer, NameTaken, NewJob, Submitted, Undecided, submit
-from app.db.leases import Lease
-from app.db.settings import DatabaseTimeouts
+from app.db.objects import idempotency, resources
+from app.db.objects.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, Replayed
+from app.db.postgres.engine import Database
+from app.db.postgres.errors import DatabaseContended, DatabaseUnavailable, NotStorable
+from app.db.postgres.settings import DatabaseTimeouts
 from app.domain.reservations.name_ranges import NameRange
 from app.domain.reservations.pod_limits import PodLimits
 from app.domain.vocabulary import JobPhase

@@ -5,13 +5,13 @@ import random
 from dataclasses import replace
 from uuid import UUID
 
-from app.db.engine import Database
 from app.db.feed import entries
+from app.db.installation.leases import Lease
 from app.db.jobs import controller, edits, evidence
 from app.db.jobs.edits import JobEdit
 from app.db.jobs.evidence import Capture, Log
 from app.db.jobs.submit import NameTaken, Submitted, Undecided, submit
-from app.db.leases import Lease
+from app.db.postgres.engine import Database
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict
 from app.domain.plan import Rank

@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
-from app.db import resources
-from app.db.engine import Database
-from app.db.idempotency import IdempotencyKey
 from app.db.jobs.submit import Answer
+from app.db.objects import resources
+from app.db.objects.idempotency import IdempotencyKey
+from app.db.postgres.engine import Database
 from app.db.samples import edits
 from app.db.samples.controller import SampleWrite
 from app.db.samples.edits import NewSample

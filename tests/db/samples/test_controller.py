@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.db import leases, resources
-from app.db.engine import Database
-from app.db.errors import LeaseLost
 from app.db.feed import entries
-from app.db.leases import Lease
+from app.db.installation import leases
+from app.db.installation.leases import Lease
+from app.db.objects import resources
+from app.db.postgres.engine import Database
+from app.db.postgres.errors import LeaseLost
 from app.db.samples import controller as sample_controller
 from app.db.samples import edits
 from app.db.samples.edits import SampleEdit

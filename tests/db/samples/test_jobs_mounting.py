@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from app.db.engine import Database
+from app.db.installation.leases import Lease
 from app.db.jobs import edits
-from app.db.leases import Lease
+from app.db.postgres.engine import Database
 from app.db.samples import controller as sample_controller
 from app.domain.access.actors import Actor
 from app.domain.planning import Planner

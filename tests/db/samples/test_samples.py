@@ -8,18 +8,20 @@ from typing import Any
 
 import pytest
 
-from app.db import codec, pages, resources
-from app.db.engine import Database
-from app.db.errors import DatabaseContended, NotStorable
 from app.db.feed import entries
-from app.db.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, Replayed
 from app.db.jobs.submit import NameTaken
-from app.db.queries import Cursor
-from app.db.resources import RowKey, StoredRow, listed
+from app.db.lists import pages
+from app.db.objects import resources
+from app.db.objects.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, Replayed
+from app.db.objects.resources import RowKey, StoredRow, listed
+from app.db.postgres import codec
+from app.db.postgres.engine import Database
+from app.db.postgres.errors import DatabaseContended, NotStorable
+from app.db.postgres.queries import Cursor
+from app.db.postgres.settings import DatabaseTimeouts
 from app.db.samples import edits
 from app.db.samples.edits import SampleEdit
 from app.db.samples.rows import SampleRow, stored_as
-from app.db.settings import DatabaseTimeouts
 from app.domain.access.actors import Actor
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.cache.kinds import SAMPLE_JOB

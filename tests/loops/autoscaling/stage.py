@@ -10,9 +10,10 @@ from uuid import UUID
 
 import msgspec
 
-from app.db import leases, resources
-from app.db.engine import Database
+from app.db.installation import leases
 from app.db.jobs.rows import STORED_JOBS
+from app.db.objects import resources
+from app.db.postgres.engine import Database
 from app.domain.kubernetes.objects import Node
 from app.domain.planning import Planner
 from app.domain.reservations.name_ranges import NameRange

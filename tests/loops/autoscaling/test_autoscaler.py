@@ -9,11 +9,12 @@ from uuid import UUID
 
 import pytest
 
-from app.db import autoscaler_runs, leases, resources
-from app.db.autoscaler_runs import AutoscalerRun
-from app.db.errors import DatabaseContended, DatabaseUnavailable, LeaseLost
-from app.db.jobs import controller, edits, scale_records
+from app.db.installation import leases
+from app.db.jobs import autoscaler_runs, controller, edits, scale_records
+from app.db.jobs.autoscaler_runs import AutoscalerRun
 from app.db.jobs.rows import STORED_JOBS
+from app.db.objects import resources
+from app.db.postgres.errors import DatabaseContended, DatabaseUnavailable, LeaseLost
 from app.domain.access.actors import AUTOSCALER, Actor
 from app.domain.reservations.name_ranges import NameRange
 from app.domain.scaling.values import Inventory, ScalingDecision, Verdict

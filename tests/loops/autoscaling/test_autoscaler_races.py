@@ -10,10 +10,11 @@ from uuid import UUID
 import pytest
 
 from app.cancellation import TaskGroup
-from app.db import autoscaler_runs, leases, resources
-from app.db.engine import Database
-from app.db.jobs import edits
+from app.db.installation import leases
+from app.db.jobs import autoscaler_runs, edits
 from app.db.jobs.rows import STORED_JOBS
+from app.db.objects import resources
+from app.db.postgres.engine import Database
 from app.domain.access.actors import Actor
 from app.domain.kubernetes.objects import Node
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodRoom

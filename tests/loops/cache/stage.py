@@ -16,9 +16,10 @@ from types import SimpleNamespace
 from typing import Any, Self
 from uuid import UUID, uuid4
 
-from app.db import leases, resources
-from app.db.engine import Database
-from app.db.resources import StoredRow
+from app.db.installation import leases
+from app.db.objects import resources
+from app.db.objects.resources import StoredRow
+from app.db.postgres.engine import Database
 from app.db.samples.rows import SampleRow, sample_events, stored_as
 from app.domain.access.actors import Actor
 from app.domain.access.credentials import runtime_token_of

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.db import resources
+from app.db.objects import resources
 from app.db.samples.rows import SampleRow, stored_as
 from app.domain.access.actors import Actor
 from app.domain.cache.kinds import SAMPLE_JOB

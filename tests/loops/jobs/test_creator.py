@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from app.db.errors import LeaseLost
+from app.db.postgres.errors import LeaseLost
 from app.domain.kubernetes import labels
 from app.domain.plan import Rank
 from app.domain.reconcile.actions import CreatePod

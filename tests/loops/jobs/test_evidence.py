@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from app.db.errors import LeaseLost
 from app.db.jobs import controller, evidence
+from app.db.postgres.errors import LeaseLost
 from app.domain.kubernetes.objects import Event
 from app.domain.plan import Rank
 from app.domain.reconcile.actions import CaptureEvidence, CreatePod

@@ -10,9 +10,9 @@ import pytest_asyncio
 
 from app.cancellation import TaskGroup
 from app.clock import SystemClock
-from app.db.engine import Database
-from app.db.errors import DatabaseUnavailable
 from app.db.jobs import controller
+from app.db.postgres.engine import Database
+from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.access.namespaces import EVERY_NAMESPACE
 from app.loops.jobs.loader import BATCH, LoadedJobs, Loader
 from app.loops.jobs.memory_budget import BATCH_BYTES, reconcile_bytes

@@ -8,9 +8,9 @@ from uuid import UUID, uuid4
 import httpx2
 import pytest
 
-from app.db.engine import Database
 from app.db.jobs import controller
 from app.db.jobs.controller import JobSize
+from app.db.postgres.engine import Database
 from app.loops.jobs.memory_budget import MIB, REPLICA_BYTES, MemoryBudget, acting_bytes, batches
 from bench.memory import paused_job, peak_mib
 from tests.db.factories import new_job, submitted

@@ -3,8 +3,8 @@
 from typing import Any
 from uuid import uuid4
 
-from app.db.engine import Database
 from app.db.jobs import edits
+from app.db.postgres.engine import Database
 from app.domain.access.actors import Actor
 from app.domain.access.credentials import credential_of
 from app.domain.planning import Planner

@@ -9,12 +9,12 @@ from uuid import UUID
 
 import pytest
 
-from app.db.engine import Connection, Database
-from app.db.errors import DatabaseUnavailable, LeaseLost
+from app.db.installation.leases import Lease
 from app.db.jobs import controller, edits, evidence
 from app.db.jobs.controller import StoredJob
 from app.db.jobs.controller_writes import JobWrite
-from app.db.leases import Lease
+from app.db.postgres.engine import Connection, Database
+from app.db.postgres.errors import DatabaseUnavailable, LeaseLost
 from app.domain.access.actors import Actor
 from app.domain.kubernetes import labels
 from app.domain.manifests.workload import pod_manifest

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID, uuid4
 
-from app.db.engine import Connection, Database
+from app.db.postgres.engine import Connection, Database
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.kubernetes import labels
 from app.k8s.codec import POD as POD_CODEC

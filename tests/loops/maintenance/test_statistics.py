@@ -11,11 +11,11 @@ from prometheus_client import REGISTRY
 from app.base.bounded_names import OTHERS, BoundedNames
 from app.cancellation import TaskGroup
 from app.clock import SystemClock
-from app.db import statistics
-from app.db.engine import Database
-from app.db.errors import DatabaseUnavailable
 from app.db.feed import entries
-from app.db.leases import Lease
+from app.db.installation import statistics
+from app.db.installation.leases import Lease
+from app.db.postgres.engine import Database
+from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.vocabulary import JobPhase
 from app.loops import metrics
 from app.loops.maintenance.statistics import Statistics

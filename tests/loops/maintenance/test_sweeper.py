@@ -4,7 +4,7 @@ import asyncio
 from datetime import timedelta
 
 from app.clock import SystemClock
-from app.db.engine import Database
+from app.db.postgres.engine import Database
 from app.loops.maintenance.sweeper import FEED_ROWS_KEPT, RUNS_KEPT, Sweeper
 
 MANY = 5_003

@@ -11,8 +11,9 @@ import pytest
 from app import controlling
 from app.clock import SystemClock
 from app.connections import NotConfigured
-from app.db import installation, leases
-from app.db.engine import Database
+from app.db.installation import identity as installation
+from app.db.installation import leases
+from app.db.postgres.engine import Database
 from app.domain.kubernetes import labels
 from app.settings import Settings
 from tests.support.kube import Cluster, KubeClient
