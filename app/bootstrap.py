@@ -30,11 +30,11 @@ from app.loops.supervisor import Loop, Supervisor
 from app.main import create_app
 from app.readiness import Condition, Readiness, StoredController
 from app.services.access import OpenAccess
-from app.services.cluster_dry_run import ClusterChecker, ClusterDryRun, NoCluster
 from app.services.gateway import Services
-from app.services.logs import ClusterLogs
+from app.services.logs.containers import ClusterLogs
 from app.services.oidc.token_access import token_access
-from app.services.system import Check
+from app.services.reading.system import Check
+from app.services.submitting.cluster_dry_run import ClusterChecker, ClusterDryRun, NoCluster
 from app.settings import ENV_PREFIX, Settings
 from app.shutdown import Watchdog
 from app.telemetry import tracing

@@ -10,7 +10,7 @@ from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseUnavailable
 from app.db.postgres.write_proof import prove_writable
 from app.loops.leadership.controller_state import ControllerCondition
-from app.services.system import Check, health_of
+from app.services.reading.system import Check, health_of
 
 PROOF_EVERY = 2.0  # seconds that a result is cached; /readyz needs no token, so it must not load Postgres
 PROOF_WITHIN = 3.0  # seconds; a healthy server needs a few milliseconds

@@ -22,8 +22,8 @@ from app.domain.access.actors import Actor
 from app.domain.decoding import decode_json
 from app.domain.manifests.rendered import pod_bytes
 from app.domain.planning import Planner
-from app.services.reading import Address, JobReader
-from app.services.submitting_jobs import JobSubmitter
+from app.services.reading.objects import Address, JobReader
+from app.services.submitting.jobs import JobSubmitter
 from bench.bodies import encode, generic_job
 from bench.client import Measured
 

@@ -9,7 +9,7 @@ import httpx2
 
 from app.db.postgres.engine import Database
 from app.embedded_postgres.server import EmbeddedPostgres
-from app.services.reading import Address
+from app.services.reading.objects import Address
 from bench import breakdown, lag, report, throughput
 from bench.client import LoadClient, MeasurementFailed, Target
 from bench.gateway import gateway, new_database, new_token

@@ -28,7 +28,7 @@ from app.db.jobs.submit import Answer, NewJob, Submitted
 from app.domain.access.actors import Actor
 from app.domain.decoding import decode_json, decode_yaml
 from app.domain.planning import Planner
-from app.services.submitting_jobs import JobSubmitter
+from app.services.submitting.jobs import JobSubmitter
 from bench.bodies import NUMBER, encode, generic_job
 
 _ROUNDS: Final = 20

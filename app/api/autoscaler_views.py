@@ -9,7 +9,7 @@ from app.db.jobs.autoscaler_runs import AutoscalerRun, StoredRun
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.scaling.values import Inventory, NodeCapacity, ResourceAmount, ScalableJob, ScalingDecision, Verdict
 from app.domain.vocabulary import JobPhase
-from app.services.autoscaling import AutoscalerDryRun
+from app.services.reading.autoscaling import AutoscalerDryRun
 
 
 class AmountView(View):

@@ -13,8 +13,8 @@ from app.domain.errors import FieldError, InvalidManifest, MalformedDocument, Pr
 from app.domain.plan import Manifest
 from app.fairness.byte_budget import UNCOUNTED_BYTES
 from app.offload import offloaded, offloaded_if_large
-from app.services.reading import DECODED
-from app.services.turns import room_for
+from app.services.limits.turns import room_for
+from app.services.reading.objects import DECODED
 
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"

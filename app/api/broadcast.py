@@ -18,7 +18,7 @@ from app.api.responses import json_bytes
 from app.base.caches import ENTRY_BYTES, BoundedCache
 from app.db.feed.entries import FeedEvent
 from app.services.gateway import Services
-from app.services.positions import Interest, Position
+from app.services.watching.positions import Interest, Position
 
 # Bounds what a stream with a slow client holds in memory, beside the server's write buffer of 64 KiB.
 _BATCH_BYTES: Final = 128 * 1024

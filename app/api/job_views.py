@@ -17,8 +17,8 @@ from app.base.caches import ENTRY_BYTES, BoundedCache
 from app.db.jobs.rows import JobRow, JobSummary
 from app.offload import is_large, offloaded
 from app.services.gateway import Services
-from app.services.reading import Address, RelatedRows
-from app.services.submitting_jobs import LARGE_JOB
+from app.services.reading.objects import Address, RelatedRows
+from app.services.submitting.jobs import LARGE_JOB
 
 CACHE_BYTES: Final = 64 * 1024 * 1024
 _MAX_SERVED: Final = 100_000

@@ -26,12 +26,12 @@ from app.domain.cluster_check import ClusterCheck
 from app.domain.kinds.base import JOBS
 from app.domain.vocabulary import JobPhase
 from app.fairness.share import next_slice
-from app.services.control import JobControl
+from app.services.editing.jobs import JobControl
+from app.services.editing.redaction import JobRedactor
 from app.services.gateway import Services
-from app.services.manifests import Sampler
-from app.services.reading import Address, JobReader
-from app.services.redacting import JobRedactor
-from app.services.submitting_jobs import JobSubmitter, PreparedJob
+from app.services.reading.manifests import Sampler
+from app.services.reading.objects import Address, JobReader
+from app.services.submitting.jobs import JobSubmitter, PreparedJob
 
 # Replicas that are loaded at once. A page of a hundred jobs may have a million.
 _LOADED_REPLICAS: Final = 2000

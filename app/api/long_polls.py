@@ -8,7 +8,7 @@ from app.api.long_requests import tracked_while_connected
 from app.api.parameters import PollOptions
 from app.api.responses import polled_response
 from app.api.shared_polls import Poll, PollResult
-from app.services.long_requests import DENIED, LongRequestKind, refusal
+from app.services.limits.long_requests import DENIED, LongRequestKind, refusal
 
 
 async def wait_for_change(caller: Caller, poll: Poll, options: PollOptions) -> PollResult:

@@ -1,5 +1,5 @@
-"""Responses to long-running requests. They end early if `app.services.long_requests` ends the request, or if the client
-disconnects or does not read.
+"""Responses to long-running requests. They end early if `app.services.limits.long_requests` ends the request, or if the
+client disconnects or does not read.
 
     track ─▶ open ─▶ start ─▶ piece ─▶ piece ─▶ … ─▶ the end, or a final piece with the reason of an early end
 """
@@ -19,7 +19,7 @@ from app.api.dependencies import Caller
 from app.api.layers.representation import is_head
 from app.cancellation import TaskGroup
 from app.domain.errors import DomainError
-from app.services.long_requests import EndReason, LongRequest, LongRequestKind, refusal
+from app.services.limits.long_requests import EndReason, LongRequest, LongRequestKind, refusal
 
 # Seconds for a client to make room for a piece. The server buffers at most 64 KiB, so a client that reads is faster.
 WRITE_SECONDS: Final = 30.0

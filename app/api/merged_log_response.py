@@ -12,9 +12,9 @@ from app.api.long_requests import LongResponse
 from app.api.streaming import line_type
 from app.domain.errors import DomainError
 from app.fairness.share import next_slice
-from app.services.log_order import MergedLine
-from app.services.long_requests import EndReason, LongRequestKind
-from app.services.merged_logs import MergedRequest
+from app.services.limits.long_requests import EndReason, LongRequestKind
+from app.services.logs.merged import MergedRequest
+from app.services.logs.order import MergedLine
 
 LEFT_OUT: Final = "Jobgate-Log-Left-Out"
 """The header that names the replicas whose logs are not in the response."""

@@ -35,12 +35,12 @@ from app.domain.kinds.base import Facts, Figures, PodlessKind
 from app.domain.listing import Criteria
 from app.domain.plan import Manifest
 from app.fairness.share import next_slice
+from app.services.editing.podless import PodlessEditor, PodlessReader, PodlessSubmitter
+from app.services.editing.podless_drafts import PodlessDraft
+from app.services.editing.redaction import PodlessRedactor
 from app.services.gateway import Services
-from app.services.manifests import Sampler
-from app.services.podless import PodlessEditor, PodlessReader, PodlessSubmitter
-from app.services.podless_drafts import PodlessDraft
-from app.services.reading import Address
-from app.services.redacting import PodlessRedactor
+from app.services.reading.manifests import Sampler
+from app.services.reading.objects import Address
 
 
 class PodlessResource(Resource):

@@ -22,12 +22,12 @@ from app.db.objects.resources import StoredRow
 from app.domain.cluster_check import ClusterCheck
 from app.domain.kinds.registry import registered
 from app.domain.plan import Manifest
-from app.services.editing import Editor
+from app.services.editing.objects import Editor
+from app.services.editing.redaction import Redactor
 from app.services.gateway import Services
-from app.services.manifests import Sampler
-from app.services.reading import Address, Reader
-from app.services.redacting import Redactor
-from app.services.submitting import Submitter
+from app.services.reading.manifests import Sampler
+from app.services.reading.objects import Address, Reader
+from app.services.submitting.objects import Submitter
 
 Model: TypeAlias = type[BaseModel]
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from app.api.bodies import JSON
 from app.api.conditional import unchanged
-from app.services.freshness import Freshness
+from app.services.reading.freshness import Freshness
 
 PRIVATE: Final = {"Cache-Control": "private, no-cache"}
 NO_STORE: Final = {"Cache-Control": "no-store"}

@@ -18,10 +18,10 @@ from app.api.conditional import unchanged
 from app.base.caches import ENTRY_BYTES, BoundedCache
 from app.clock import Clock
 from app.domain.listing import Criteria, Extent, ListItem, concerns
-from app.services.positions import Interest, Position
-from app.services.turns import Turns
-from app.services.waking import Waiter
-from app.services.watching import Follower, Watcher
+from app.services.limits.turns import Turns
+from app.services.watching.positions import Interest, Position
+from app.services.watching.waking import Waiter
+from app.services.watching.watcher import Follower, Watcher
 
 # Seconds between two reads of the same list, however much changes in it.
 _INTERVAL: Final = 0.5

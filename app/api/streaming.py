@@ -33,9 +33,9 @@ from app.cancellation import rounds
 from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.errors import DomainError
 from app.services.gateway import Services
-from app.services.long_requests import EndReason, LongRequestKind
-from app.services.positions import Interest, Position, parse_position
-from app.services.waking import Waiter
+from app.services.limits.long_requests import EndReason, LongRequestKind
+from app.services.watching.positions import Interest, Position, parse_position
+from app.services.watching.waking import Waiter
 
 # Clients reconnect by themselves, so a bounded life lets streams spread over processes that were started later.
 _LIFE_SECONDS: Final = 600.0

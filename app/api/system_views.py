@@ -15,8 +15,8 @@ from app.domain.access.namespaces import NamespaceSet
 from app.domain.policy import Level
 from app.services.access import Principal
 from app.services.gateway import Services
-from app.services.positions import Position
-from app.services.system import SystemState
+from app.services.reading.system import SystemState
+from app.services.watching.positions import Position
 
 # Messages of the controller and of the database may name hosts and namespaces, so only admins get them.
 _MESSAGES: Final[Mapping[str, str]] = {

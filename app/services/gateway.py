@@ -17,25 +17,25 @@ from app.domain.kinds.base import PodlessKind
 from app.domain.kinds.registry import PODLESS_KINDS
 from app.domain.planning import Planner
 from app.services.access import Access
-from app.services.autoscaling import Autoscaling
-from app.services.cluster_dry_run import ClusterChecker, NoCluster
-from app.services.cluster_match import ClusterMatch
-from app.services.cluster_namespaces import NamespaceCheck
-from app.services.control import JobControl
-from app.services.di_server import DiServer
-from app.services.freshness import FreshnessReader
-from app.services.logs import LogReader, Logs
-from app.services.long_requests import LongRequests
-from app.services.merged_logs import MergedLogs
-from app.services.podless import PodlessEditor, PodlessReader, PodlessSubmitter
-from app.services.reading import JobReader, list_turns
-from app.services.redacting import JobRedactor, PodlessRedactor
-from app.services.settings import LongRequestLimits
-from app.services.submitting import Hint
-from app.services.submitting_jobs import JobSubmitter
-from app.services.system import ReadinessChecks, SystemReader
-from app.services.turns import Turns
-from app.services.watching import FeedHint, Watcher
+from app.services.editing.di_server import DiServer
+from app.services.editing.jobs import JobControl
+from app.services.editing.podless import PodlessEditor, PodlessReader, PodlessSubmitter
+from app.services.editing.redaction import JobRedactor, PodlessRedactor
+from app.services.limits.long_requests import LongRequests
+from app.services.limits.settings import LongRequestLimits
+from app.services.limits.turns import Turns
+from app.services.logs.containers import LogReader, Logs
+from app.services.logs.merged import MergedLogs
+from app.services.reading.autoscaling import Autoscaling
+from app.services.reading.freshness import FreshnessReader
+from app.services.reading.objects import JobReader, list_turns
+from app.services.reading.system import ReadinessChecks, SystemReader
+from app.services.submitting.cluster_dry_run import ClusterChecker, NoCluster
+from app.services.submitting.cluster_match import ClusterMatch
+from app.services.submitting.cluster_namespaces import NamespaceCheck
+from app.services.submitting.jobs import JobSubmitter
+from app.services.submitting.objects import Hint
+from app.services.watching.watcher import FeedHint, Watcher
 
 if TYPE_CHECKING:
     from app.services.oidc.sign_in import SignIn

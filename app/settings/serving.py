@@ -10,7 +10,7 @@ from pydantic_settings import NoDecode
 from app.api.settings import LOOPBACK_HOSTS, HttpSettings
 from app.http_server.forwarding import Network, TrustedProxies
 from app.http_server.limits import ServerLimits
-from app.services.settings import LongRequestLimits
+from app.services.limits.settings import LongRequestLimits
 from app.settings.logs import LogSettings
 from app.workers.cores import default_workers, usable_cores
 

@@ -7,8 +7,8 @@ import pytest_asyncio
 from typing_extensions import override
 
 from app.domain.cluster_check import ClusterCheck, ClusterFinding, FindingEffect
-from app.services.cluster_dry_run import ClusterChecker
-from app.services.submitting_jobs import PreparedJob
+from app.services.submitting.cluster_dry_run import ClusterChecker
+from app.services.submitting.jobs import PreparedJob
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest, running_gateway
 from tests.support.samples import path as samples_path
 from tests.support.samples import sample

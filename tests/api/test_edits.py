@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.domain.vocabulary import JobPhase
-from app.services.editing import merge_patch
+from app.services.editing.objects import merge_patch
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
 
 PATCH = {"Content-Type": "application/merge-patch+json"}

@@ -12,7 +12,7 @@ from app.domain.dialects.generic_job.native import LISTED_REPLICAS
 from app.domain.plan import Rank
 from app.domain.status.records import Attempt, Replica
 from app.domain.vocabulary import JobPhase, ReplicaPhase
-from app.services.manifests import PAGE_BYTES
+from app.services.reading.manifests import PAGE_BYTES
 from bench.memory import paused_job
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
 

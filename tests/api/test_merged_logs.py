@@ -20,10 +20,10 @@ from app.domain.plan import Rank
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, Replica
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, ReplicaPhase
-from app.services import merged_logs
-from app.services.log_channels import ArrivalOrder, LineChannel, TimeOrder
-from app.services.logs import LogReader, LogRequest
-from app.services.settings import LongRequestLimits
+from app.services.limits.settings import LongRequestLimits
+from app.services.logs import merged as merged_logs
+from app.services.logs.channels import ArrivalOrder, LineChannel, TimeOrder
+from app.services.logs.containers import LogReader, LogRequest
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, running_gateway, until_open
 from tests.support.waiting import until
 

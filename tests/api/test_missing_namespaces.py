@@ -10,7 +10,7 @@ from app.db import cluster_namespaces
 from app.db.installation import heartbeats
 from app.db.installation.leases import Lease
 from app.domain.vocabulary import JobPhase
-from app.services import cluster_namespaces as service
+from app.services.submitting import cluster_namespaces as service
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
 
 KEY = {"Idempotency-Key": "k1"}

@@ -9,7 +9,7 @@ import pytest
 
 from app.cancellation import TaskGroup
 from app.domain.vocabulary import JobPhase
-from app.services.turns import Turns
+from app.services.limits.turns import Turns
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
 from tests.support.samples import RESOURCES, path, sample
 from tests.support.waiting import until

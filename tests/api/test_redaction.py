@@ -22,7 +22,7 @@ from app.domain.status.records import (
 )
 from app.domain.vocabulary import ConditionType, JobPhase, Outcome, ReplicaPhase, WarningSource
 from app.models import metadata
-from app.services import redacting
+from app.services.editing import redaction as redacting
 from tests.db.factories import NOW
 from tests.support import samples
 from tests.support.every_kind import list_of

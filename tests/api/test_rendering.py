@@ -25,8 +25,8 @@ from app.domain.planning import Planner
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, Condition, JobPendingReason, Replica, ReplicaFailure, ScaleRecord
 from app.domain.vocabulary import ConditionType, JobPhase, Outcome
-from app.services.reading import ReplicaHistory
-from app.services.submitting_jobs import JobSubmitter
+from app.services.reading.objects import ReplicaHistory
+from app.services.submitting.jobs import JobSubmitter
 from tests.support.every_kind import example
 from tests.support.kind_jobs import JOBS, accepted
 

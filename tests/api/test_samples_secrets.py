@@ -20,7 +20,7 @@ from app.domain.errors import InvalidManifest
 from app.domain.kinds.base import PodlessKind
 from app.domain.kinds.podless_status import PodlessStatus
 from app.domain.reconcile.conditions import merged
-from app.services.podless_drafts import drafted
+from app.services.editing.podless_drafts import drafted
 from tests.domain.cache.made import a_job, a_set
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -16,9 +16,9 @@ from app.api.layers.answer import OutgoingAnswer
 from app.api.long_requests import LongResponse
 from app.api.streaming import EVENT_STREAM
 from app.domain.vocabulary import JobPhase
-from app.services.long_requests import EndReason
-from app.services.positions import Position
-from app.services.waking import Waiter
+from app.services.limits.long_requests import EndReason
+from app.services.watching.positions import Position
+from app.services.watching.waking import Waiter
 from tests.api.test_object_watch import NOW
 from tests.api.test_watch import Event, stream, take
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, until_followed, until_open

@@ -23,9 +23,10 @@ from app.db.jobs.rows import JobSummary
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.listing import Criteria
 from app.domain.vocabulary import JobPhase
-from app.services import waking, watching
-from app.services.positions import Interest
-from app.services.waking import Waiter, Waker
+from app.services.watching import waking
+from app.services.watching import watcher as watching
+from app.services.watching.positions import Interest
+from app.services.watching.waking import Waiter, Waker
 from tests.api.test_watch import Event, stream, take
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, until_followed, until_open
 from tests.support.waiting import until

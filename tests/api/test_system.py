@@ -10,8 +10,8 @@ from app.db.installation import heartbeats
 from app.db.installation.heartbeats import ControllerLoad, Heartbeat
 from app.db.postgres.schema_version import check_database
 from app.domain.access.namespaces import NamespaceSet
-from app.services.freshness import Freshness
-from app.services.system import Check, SystemState
+from app.services.reading.freshness import Freshness
+from app.services.reading.system import Check, SystemState
 from tests.support.gateway import Gateway, running_gateway
 from tests.support.waiting import until
 

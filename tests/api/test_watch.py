@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from app.domain.errors import Unavailable
-from app.services.positions import Position, parse_position
-from app.services.watching import Watcher
+from app.services.watching.positions import Position, parse_position
+from app.services.watching.watcher import Watcher
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
 from tests.support.waiting import until
 

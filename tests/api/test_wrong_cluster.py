@@ -8,7 +8,7 @@ import pytest
 
 from app.db.installation import heartbeats
 from app.domain.kinds.registry import registered
-from app.services import freshness
+from app.services.reading import freshness
 from tests.support.every_kind import Collection, list_of
 from tests.support.gateway import Gateway
 

@@ -13,7 +13,7 @@ from app.clock import SystemClock
 from app.db.installation import heartbeats
 from app.db.installation.heartbeats import Heartbeat
 from app.db.postgres.errors import DatabaseUnavailable
-from app.services.freshness import Freshness, FreshnessReader
+from app.services.reading.freshness import Freshness, FreshnessReader
 
 STALE_AFTER = timedelta(seconds=30)
 START = datetime(2026, 1, 1, tzinfo=UTC)

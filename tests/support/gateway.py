@@ -33,11 +33,11 @@ from app.http_server.sockets import bind, url_of
 from app.main import create_app
 from app.services.access import Access, OpenAccess
 from app.services.gateway import Services
-from app.services.logs import LogReader
+from app.services.limits.settings import LongRequestLimits
+from app.services.logs.containers import LogReader
 from app.services.oidc.settings import OidcSettings
 from app.services.oidc.token_access import token_access
-from app.services.settings import LongRequestLimits
-from app.services.system import Check
+from app.services.reading.system import Check
 from app.settings.development import dev_defaults
 from tests.support.bearer import free_name
 from tests.support.waiting import until

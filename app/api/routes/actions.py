@@ -16,7 +16,7 @@ from app.api.routes.edits import EditCall, EditDep, changed_response, changed_re
 from app.api.routes.submission import created_response, key_places, request_key
 from app.api.views import JobView
 from app.domain.dialects.spec_model import SpecModel
-from app.services.scaling import SizesWanted
+from app.services.editing.scaling import SizesWanted
 
 router = new_router("actions")
 

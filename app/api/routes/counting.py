@@ -19,7 +19,7 @@ from app.api.shared_polls import Poll, Snapshot
 from app.db.lists.facets import Facets
 from app.domain.listing import Criteria
 from app.fairness.share import next_slice
-from app.services.positions import Interest
+from app.services.watching.positions import Interest
 
 
 def router_of(resource: Resource) -> APIRouter:

@@ -15,7 +15,7 @@ from app.api.resources import Resource
 from app.api.responses import polled_response
 from app.api.routers import new_router
 from app.services.access import Verb
-from app.services.editing import Changed, Editor
+from app.services.editing.objects import Changed, Editor
 from app.telemetry.log_fields import note_job
 
 # Reads the body of an edit, a manifest or a patch.

@@ -24,7 +24,7 @@ from app.domain.access.namespaces import NamespaceSet
 from app.domain.listing import Criteria, Extent
 from app.fairness.share import next_slice
 from app.services.access import Verb
-from app.services.positions import Interest
+from app.services.watching.positions import Interest
 
 # A page ends early rather than exceed this size; a single object may have a megabyte.
 _PAGE_BYTES: Final = 8 * 1024 * 1024

@@ -20,10 +20,10 @@ from app.db.jobs.replicas import ReplicaFilter
 from app.db.jobs.rows import JobRow
 from app.domain.errors import DomainError, NotFound
 from app.domain.status.log_choice import default_attempt
-from app.services.logs import LogRequest, LogStream, attempt_of, container_of, no_log
-from app.services.long_requests import EndReason, LongRequestKind
-from app.services.merged_logs import MergedRequest
-from app.services.reading import JobReader, ReplicaHistory
+from app.services.limits.long_requests import EndReason, LongRequestKind
+from app.services.logs.containers import LogRequest, LogStream, attempt_of, container_of, no_log
+from app.services.logs.merged import MergedRequest
+from app.services.reading.objects import JobReader, ReplicaHistory
 
 _MAX_INT32: Final = 2**31 - 1
 _CONTAINER: Final = (

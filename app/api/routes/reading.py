@@ -24,8 +24,8 @@ from app.api.shared_polls import Poll, Snapshot
 from app.api.views import EventPage, PostedManifestView
 from app.domain.kinds.base import JOBS
 from app.services.access import Verb
-from app.services.positions import Interest
-from app.services.reading import Address
+from app.services.reading.objects import Address
+from app.services.watching.positions import Interest
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,9 +32,9 @@ from app.domain.errors import DomainError
 from app.domain.plan import Manifest
 from app.offload import offloaded_if_large
 from app.services.access import Verb
-from app.services.manifests import Sampler
-from app.services.request_keys import RequestKey, fingerprint
-from app.services.submitting import Created, CreatedTogether
+from app.services.reading.manifests import Sampler
+from app.services.submitting.objects import Created, CreatedTogether
+from app.services.submitting.request_keys import RequestKey, fingerprint
 from app.telemetry.log_fields import note_job
 
 DryRunMode: TypeAlias = Literal["All", "Local"]

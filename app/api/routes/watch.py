@@ -18,7 +18,7 @@ from app.api.routes.reading import Target, object_paths
 from app.api.streaming import EventStream, LastEventId, ObjectState, stream_responses
 from app.db.feed.entries import FeedEvent
 from app.services.gateway import Services
-from app.services.positions import Interest
+from app.services.watching.positions import Interest
 
 
 def router_of(resource: Resource) -> APIRouter:

@@ -14,14 +14,14 @@ from typing import Any, Final
 from app.clock import Clock
 from app.domain.access.renewals import BrokenSeal, Renewal, opened, sealed
 from app.domain.errors import Conflict, TooManyRequests, Unauthenticated, shorten
+from app.services.limits.pacing import Pacer
+from app.services.limits.turns import Overloaded, Turns
 from app.services.oidc.access import OidcAccess
 from app.services.oidc.exchange import Exchange, SignedIn
 from app.services.oidc.http import IssuerAnswer, IssuerUnavailable
 from app.services.oidc.issuer import Issuer
 from app.services.oidc.settings import OidcSettings
 from app.services.oidc.verification import MAX_LENGTH, verified
-from app.services.pacing import Pacer
-from app.services.turns import Overloaded, Turns
 
 # Exchanges of one lane that the issuer works on. Each takes 5 s at most, so a slow issuer holds few requests.
 _AT_ONCE: Final = 32

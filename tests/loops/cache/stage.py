@@ -35,7 +35,7 @@ from app.loops.cache.reconciler import SampleReconciler
 from app.loops.cache.runtime_servers import NoAnswer, Reply, RuntimeServers
 from app.loops.settings import ControllerSettings, SampleSettings
 from app.loops.workqueue import WorkQueue
-from app.services.podless import PodlessEditor, PodlessSubmitter
+from app.services.editing.podless import PodlessEditor, PodlessSubmitter
 from tests.loops.harness import SkippingClock
 from tests.support.kube import Cluster, KubeClient, connect
 from tests.support.waiting import until

@@ -12,8 +12,8 @@ from app.domain.cache.kinds import SAMPLE_JOB
 from app.domain.cache.reconcile.progress import OperationProgress
 from app.domain.cache.reconcile.values import JobRecord
 from app.loops.cache.reconciler import FRESH_SECONDS
-from app.services.podless import PodlessReader
-from app.services.reading import Address
+from app.services.editing.podless import PodlessReader
+from app.services.reading.objects import Address
 from tests.loops.cache.stage import KEYS, Stage
 from tests.support.made_up_kind import a_seventh_kind
 

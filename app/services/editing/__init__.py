@@ -1,0 +1,1 @@
+"""Edits, deletion and redaction of stored objects."""

@@ -1,0 +1,249 @@
+"""Edits of jobs: manifest, size, pause, cancel and delete."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final, TypeAlias
+
+from typing_extensions import override
+
+from app.clock import Clock
+from app.db.jobs import edits
+from app.db.jobs.rows import STORED_JOBS, JobRow
+from app.db.objects import resources
+from app.db.postgres.engine import Database
+from app.domain.access.actors import Actor
+from app.domain.dialects.base import Accepted, Scaling
+from app.domain.dialects.envelope import postable
+from app.domain.errors import Conflict, InvalidManifest
+from app.domain.plan import Manifest
+from app.domain.planning import Planner
+from app.domain.redaction import is_redacted
+from app.domain.vocabulary import JobPhase
+from app.services.editing.objects import Changed, Editor, EditRequest, Precondition
+from app.services.editing.scaling import Growth, SizesWanted, growth, resized, scaling_of, shifted_sizes, wanted_sizes
+from app.services.submitting.objects import Hint
+
+_NAMES: Final = ("name", "generateName")
+_Sizes: TypeAlias = Callable[[Scaling], Mapping[str, int]]
+
+
+class JobControl(Editor[JobRow, edits.JobEdit]):
+    """Edits jobs: what every resource has, and scale, pause, cancel and retry, which only jobs have."""
+
+    def __init__(self, db: Database, planner: Planner, clock: Clock, hint: Hint) -> None:
+        super().__init__(db, STORED_JOBS, "job", clock, hint)
+        self._planner = planner
+
+    @override
+    def require_editable(self, row: JobRow) -> None:
+        if row.deleted_at is not None:
+            raise Conflict("the job has been deleted", code="Deleted")
+        if row.status.phase.is_terminal:
+            raise Conflict(f"the job has ended as {row.status.phase}", code="AlreadyFinished")
+
+    @override
+    def is_carried_out(self, row: JobRow) -> bool:
+        return row.status.observed_generation >= row.generation
+
+    @override
+    def is_gone(self, row: JobRow) -> bool:
+        return row.status.gone_at is not None
+
+    @override
+    async def remove(
+        self, row: JobRow, *, actor: Actor, at: datetime, reason: str, precondition: Precondition
+    ) -> JobRow:
+        """Cancel the job if it is live, and request the removal of its objects."""
+        return await edits.request_remove(
+            self._db, row.uid, actor=actor, at=at, delete=True, reason=reason, check=precondition
+        )
+
+    @override
+    async def store(self, row: JobRow, edit: edits.JobEdit) -> JobRow:
+        return await edits.edit(self._db, row.uid, edit, self._planner.limits.pods)
+
+    async def scale(
+        self,
+        namespace: str,
+        name: str,
+        wanted: SizesWanted,
+        *,
+        actor: Actor,
+        reason: str = "",
+        precondition: Precondition,
+    ) -> Changed[JobRow]:
+        """Set the sizes of tasks. A job that has these sizes does not change.
+
+        Raises:
+            InvalidManifest: the request is ambiguous, or exceeds the bounds of the job.
+            Conflict: the job cannot be scaled, has ended or is being cancelled, or needs a name that another job uses.
+        """
+        request = self._scale_request(
+            namespace, name, lambda scaling: wanted_sizes(scaling, wanted), actor, reason, precondition
+        )
+        return await self.edit(request)
+
+    async def add(
+        self,
+        namespace: str,
+        name: str,
+        deltas: Mapping[str, int],
+        *,
+        actor: Actor,
+        reason: str = "",
+        precondition: Precondition,
+    ) -> Changed[JobRow]:
+        """Change the sizes of tasks by these numbers of replicas. Concurrent changes add up.
+
+        Raises:
+            InvalidManifest, Conflict: as `scale`.
+        """
+        request = self._scale_request(
+            namespace, name, lambda scaling: shifted_sizes(scaling, deltas), actor, reason, precondition
+        )
+        return await self.edit(request)
+
+    async def pause(
+        self, namespace: str, name: str, *, paused: bool, actor: Actor, message: str, precondition: Precondition
+    ) -> Changed[JobRow]:
+        """Pause or resume the job. A job that is in this state does not change."""
+
+        def change(row: JobRow) -> Accepted[Any]:
+            stored = self._read(row)
+            return stored.dialect.with_pause(stored, paused=paused)
+
+        return await self.edit(
+            EditRequest(
+                namespace=namespace,
+                name=name,
+                change=change,
+                actor=actor,
+                reason="PauseRequested" if paused else "ResumeRequested",
+                message=message,
+                precondition=precondition,
+                keeps_objects=True,
+            )
+        )
+
+    async def cancel(
+        self, namespace: str, name: str, *, actor: Actor, reason: str, precondition: Precondition
+    ) -> Changed[JobRow]:
+        """Request the end of a live job, or of the replicas that still run after the end. A second request changes
+        nothing.
+
+        Raises:
+            Conflict: the job has ended in another way, or was deleted.
+        """
+        job = await self.current(namespace, name)
+        precondition(job)
+        # Before the check for an ended job: a repeated cancel succeeds even if the job has ended meanwhile.
+        if job.status.phase is JobPhase.CANCELLED or job.cancel_requested_at is not None:
+            return Changed(row=job, pending=not job.status.phase.is_terminal or job.status.still_running > 0)
+        if job.deleted_at is not None or not job.status.still_running:
+            self.require_editable(job)
+        # Not an edit: a cancel does not depend on the manifest, so it need not start again after another edit.
+        changed = await edits.request_cancel(
+            self._db, job.uid, actor=actor, at=self._clock.now(), reason=reason, check=precondition
+        )
+        self._hint()
+        return Changed(row=changed, pending=True)
+
+    async def retry_documents(self, job: JobRow, name: str | None) -> tuple[Manifest, Manifest | None]:
+        """Return the manifest of a new job that repeats this one, complete and as it was posted, if that is known.
+
+        Without `name`, the new name is generated.
+
+        Raises:
+            Conflict: the job has not ended, or its manifest was redacted.
+        """
+        if not job.status.phase.is_terminal:
+            raise Conflict(
+                f"the job is {job.status.phase}: only a job that has ended can be retried", code="NotFinished"
+            )
+        if is_redacted(job.manifest):
+            raise Conflict(
+                "values of the job were redacted: submit its manifest with these values",
+                code="Redacted",
+            )
+        accepted = self._read(job)
+        # A job that was cancelled while it was paused must run when it is retried.
+        if accepted.dialect.supports_pause:
+            accepted = accepted.dialect.with_pause(accepted, paused=False)
+        named = {"name": name} if name is not None else {"generateName": f"{_stem(job.name)}-"}
+        posted = await resources.posted(self._db, self._where, job.uid)
+        return _renamed(postable(accepted.manifest), named), posted and _renamed(posted, named)
+
+    @override
+    def edit_of(
+        self, row: JobRow, edited: Accepted[Any], posted: Manifest | None, request: EditRequest[JobRow]
+    ) -> edits.JobEdit:
+        manifest = edited.manifest
+        # Saves two plans, which are slow for a large manifest.
+        if request.keeps_objects:
+            grown = Growth(scales=(), names=(), pods=0)
+        else:
+            grown = growth(self._planner, str(row.uid), self._read(row), edited, request.message)
+        return edits.JobEdit(
+            manifest=manifest,
+            posted=posted,
+            labels=manifest["metadata"].get("labels", {}),
+            actor=request.actor,
+            at=self._clock.now(),
+            expected_version=row.version,
+            reason=request.reason,
+            message=request.message,
+            scales=grown.scales,
+            namespace=row.namespace,
+            added_pods=grown.pods,
+            names=grown.names,
+        )
+
+    @override
+    def revised(self, row: JobRow, document: Manifest, *, administers: bool) -> Accepted[Any]:
+        kept = row.manifest
+        namespace = kept["metadata"]["namespace"]
+        # The name never changes. `str` draws an empty suffix.
+        draft = self._planner.draft(document, namespace, str, stored=kept, administers=administers)
+        errors = draft.accepted.dialect.changes(kept, draft.manifest)
+        if errors:
+            raise InvalidManifest("the edit changes immutable fields", code="ImmutableField", errors=errors)
+        return draft.accepted
+
+    def _read(self, row: JobRow) -> Accepted[Any]:
+        return self._planner.read(row.manifest, row.uid, row.generation)
+
+    def _scale_request(
+        self, namespace: str, name: str, sizes: _Sizes, actor: Actor, reason: str, precondition: Precondition
+    ) -> EditRequest[JobRow]:
+        def require_live(job: JobRow) -> None:
+            precondition(job)
+            self.require_editable(job)
+            if job.cancel_requested_at is not None:
+                raise Conflict("the job is being cancelled, so it cannot be scaled", code="Cancelling")
+
+        def change(row: JobRow) -> Accepted[Any]:
+            stored = self._read(row)
+            scaling = scaling_of(stored)
+            return resized(stored, scaling, sizes(scaling))
+
+        return EditRequest(
+            namespace=namespace,
+            name=name,
+            change=change,
+            actor=actor,
+            reason="ScaleRequested",
+            message=reason,
+            precondition=require_live,
+        )
+
+
+def _renamed(manifest: Manifest, named: Manifest) -> Manifest:
+    metadata = {key: value for key, value in manifest["metadata"].items() if key not in _NAMES}
+    return {**manifest, "metadata": {**metadata, **named}}
+
+
+def _stem(name: str) -> str:
+    """Return the name without a generated suffix, so that the name does not grow with each retry of a retry."""
+    # Generated suffixes have five characters of Kubernetes' alphabet, which lacks vowels, 0 and 1.
+    head, _, tail = name.rpartition("-")
+    return head if head and len(tail) == 5 and not set("aeiou01") & set(tail) else name

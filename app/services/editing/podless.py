@@ -1,0 +1,185 @@
+"""Submission, edits and reads of podless kinds (SampleSet, SampleJob)."""
+
+import asyncio
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from typing_extensions import override
+
+from app.clock import Clock
+from app.db.jobs.evidence import EventPlace
+from app.db.jobs.submit import Answer, NameTaken
+from app.db.postgres.engine import Database
+from app.db.samples import controller as sample_controller
+from app.db.samples import edits
+from app.db.samples.controller import MountingJob
+from app.db.samples.edits import NewSample, SampleEdit
+from app.db.samples.rows import SampleRow, sample_events, stored_as
+from app.domain.access.actors import Actor
+from app.domain.cache.specs.limits import CacheLimits
+from app.domain.dialects.changes import is_respecified
+from app.domain.errors import Conflict
+from app.domain.kinds.base import PodlessKind
+from app.domain.plan import Manifest
+from app.domain.redaction import is_redacted
+from app.offload import offloaded_if_large
+from app.services.editing.objects import Editor, EditRequest, Precondition
+from app.services.editing.podless_drafts import PodlessDraft, drafted, redrafted
+from app.services.limits.turns import Turns
+from app.services.reading.objects import Reader, ResourceEvent
+from app.services.submitting.objects import Hint, Submitter
+from app.telemetry import trace_context
+
+# Transactions that submissions of one kind have open at once. A batch submits 100 objects together, and would otherwise
+# take every connection from all other requests.
+_MAX_TRANSACTIONS: Final = 2
+
+
+class PodlessSubmitter(Submitter[PodlessDraft, NewSample, SampleRow]):
+    """Submits objects of one podless kind. `limits` apply to each namespace."""
+
+    def __init__(
+        self,
+        kind: PodlessKind,
+        db: Database,
+        clock: Clock,
+        hint: Hint,
+        limits: CacheLimits,
+        randomness: random.Random,
+    ) -> None:
+        super().__init__(kind.kind, clock, hint, randomness)
+        self._kind = kind
+        self._db = db
+        self._limits = limits
+        self._transactions = asyncio.Semaphore(_MAX_TRANSACTIONS)
+
+    @override
+    async def prepare(
+        self, document: Manifest, namespace: str, *, administers: bool = False, posted: Manifest | None = None
+    ) -> PodlessDraft:
+        return await offloaded_if_large(document, self._prepare, document, namespace, posted or document)
+
+    def _prepare(self, document: Manifest, namespace: str, posted: Manifest) -> PodlessDraft:
+        draft = drafted(self._kind, document, namespace, self._limits, self.suffix)
+        return replace(draft, posted=posted)
+
+    @override
+    def new(self, prepared: PodlessDraft, actor: Actor, retry_of: UUID | None = None) -> NewSample:
+        manifest = prepared.manifest
+        return NewSample(
+            uid=self.draw_uid(),
+            kind=prepared.kind.kind,
+            namespace=manifest["metadata"]["namespace"],
+            name=prepared.name,
+            api_version=manifest["apiVersion"],
+            manifest=manifest,
+            posted_manifest=prepared.posted,
+            set_name=prepared.set_name,
+            labels=prepared.labels,
+            created_at=self._clock.now(),
+            created_by=actor.name,
+            created_by_id=actor.id,
+            **trace_context.columns_of(trace_context.current()),
+        )
+
+    @override
+    def as_stored(self, new: NewSample) -> SampleRow:
+        return edits.first_row(new)
+
+    @override
+    def remedy(self, taken: NameTaken) -> str:
+        """An object without pods keeps its name, even after its end, until it is deleted and nothing of it is left."""
+        if taken.leaving:
+            return "another name, or wait until nothing of that one is left"
+        return "another name, or delete that one"
+
+    @override
+    async def store(self, news: Sequence[NewSample]) -> Mapping[int, Answer]:
+        async with self._transactions:
+            return await edits.submit(self._db, news)
+
+
+class PodlessEditor(Editor[SampleRow, SampleEdit]):
+    """Edits and deletes objects of one podless kind."""
+
+    def __init__(self, kind: PodlessKind, db: Database, clock: Clock, hint: Hint, limits: CacheLimits) -> None:
+        super().__init__(db, stored_as(kind), kind.kind, clock, hint)
+        self._limits = limits
+
+    @override
+    def require_editable(self, row: SampleRow) -> None:
+        edits.refuse_leaving(row)
+        row.of_kind.require_editable(row.record)
+
+    @override
+    def revised(self, row: SampleRow, document: Manifest, *, administers: bool) -> PodlessDraft:
+        draft = redrafted(row, document, self._limits)
+        if row.is_settled and is_redacted(draft.manifest):
+            raise Conflict(f"values of the {row.kind} were redacted: edit it with its whole manifest", code="Redacted")
+        return draft
+
+    @override
+    def edit_of(
+        self, row: SampleRow, edited: PodlessDraft, posted: Manifest | None, request: EditRequest[SampleRow]
+    ) -> SampleEdit:
+        return SampleEdit(
+            manifest=edited.manifest,
+            posted=posted,
+            labels=edited.labels,
+            set_name=edited.set_name,
+            actor=request.actor,
+            at=self._clock.now(),
+            is_respecified=is_respecified(row.manifest, edited.manifest),
+            expected_version=row.version,
+        )
+
+    @override
+    async def store(self, row: SampleRow, edit: SampleEdit) -> SampleRow:
+        return await edits.edit(self._db, row.uid, edit)
+
+    @override
+    async def remove(
+        self, row: SampleRow, *, actor: Actor, at: datetime, reason: str, precondition: Precondition
+    ) -> SampleRow:
+        """Request the deletion. A SampleJob has no objects in the cluster and is gone at once."""
+        return await edits.request_deletion(self._db, row.uid, actor=actor, at=at, reason=reason, check=precondition)
+
+    @override
+    def is_carried_out(self, row: SampleRow) -> bool:
+        return row.observed_generation >= row.generation
+
+    @override
+    def is_gone(self, row: SampleRow) -> bool:
+        return row.gone_at is not None
+
+
+class PodlessReader(Reader[SampleRow]):
+    """Reads objects of one podless kind."""
+
+    def __init__(self, kind: PodlessKind, db: Database, lists: Turns | None = None) -> None:
+        super().__init__(db, stored_as(kind), kind.kind, lists)
+
+    @override
+    async def events(self, row: SampleRow, after: EventPlace | None, limit: int) -> list[ResourceEvent]:
+        """Return the events that the controller recorded, oldest first."""
+        seq = 0 if after is None else after.number
+        return [
+            ResourceEvent(
+                place=EventPlace(number=event.seq),
+                source="controller",
+                type=event.type,
+                reason=event.reason,
+                message=event.message,
+                first_seen_at=event.at,
+                last_seen_at=event.at,
+            )
+            for event in await sample_events(self._db, row.uid, after_seq=seq, limit=limit)
+        ]
+
+    async def mounting_jobs(self, row: SampleRow) -> list[MountingJob]:
+        """Return the jobs that mount the PersistentVolumeClaim of a SampleSet, which has the set's name."""
+        return await sample_controller.jobs_mounting(self._db, row.namespace, row.name)

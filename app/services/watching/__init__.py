@@ -1,0 +1,1 @@
+"""Distributes the feed of changes to the streams and long polls of a process."""
