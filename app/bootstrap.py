@@ -14,9 +14,9 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-from app import faultpoints
 from app.api.metrics import HttpMetrics, MetricsApp
-from app.clock import SystemClock
+from app.base import faultpoints
+from app.base.clock import SystemClock
 from app.connections import Connections, NotConfigured, connections
 from app.db.postgres.notifications import FEED, JOB_INTENT, SAMPLE_INTENT
 from app.db.postgres.stuck_sessions import StuckSessions

@@ -262,7 +262,7 @@ def create_token(
     all_namespaces: Annotated[bool, typer.Option("--all-namespaces", help="it may use all served namespaces")] = False,
 ) -> None:
     """Create a token and print it. Only its hash is stored, so it cannot be printed again."""
-    from app.clock import SystemClock
+    from app.base.clock import SystemClock
     from app.db.installation import tokens as token_store
 
     namespaces = _token_namespaces(namespace or [], all_namespaces=all_namespaces)
@@ -292,8 +292,8 @@ def _token_namespaces(namespaces: list[str], *, all_namespaces: bool) -> list[st
 @tokens.command("list")
 def list_tokens() -> None:
     """List all tokens, without their secrets."""
+    from app.base.visible import visible_line
     from app.db.installation import tokens as token_store
-    from app.visible import visible_line
 
     async def work(db: "Database") -> None:
         for token in await token_store.list_all(db):
@@ -307,7 +307,7 @@ def list_tokens() -> None:
 @tokens.command("revoke")
 def revoke_token(token_id: Annotated[str, typer.Argument(help="as `jobgate token list` shows it")]) -> None:
     """Revoke a token. Running processes refuse it within seconds."""
-    from app.clock import SystemClock
+    from app.base.clock import SystemClock
     from app.db.installation import tokens as token_store
 
     async def work(db: "Database") -> None:

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import structlog
 
-from app.clock import InstallationClock
+from app.base.clock import InstallationClock
 from app.db.feed.publisher import Publisher
 from app.db.installation import identity as installation
 from app.db.installation.timekeeper import Timekeeper

@@ -44,9 +44,9 @@ from app.api.routes import (
 from app.api.settings import HttpSettings
 from app.api.shared_polls import SharedPolls
 from app.api.start_page import add_start_page
+from app.base.offload import offloaded
 from app.domain.kinds.base import PodlessKind
 from app.domain.kinds.registry import PODLESS_KINDS
-from app.offload import offloaded
 from app.services.gateway import Services
 
 OPENAPI_PATH: Final = "/openapi.json"

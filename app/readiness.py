@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
-from app.clock import Clock
+from app.base.clock import Clock
 from app.db.installation import heartbeats, leases
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseUnavailable

@@ -15,7 +15,7 @@ from types import FrameType
 
 import structlog
 
-from app.clock import Clock, SystemClock
+from app.base.clock import Clock, SystemClock
 
 log = structlog.get_logger(__name__)
 

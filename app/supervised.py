@@ -7,7 +7,7 @@ from typing import Final
 
 from app import bootstrap
 from app.api.metrics import HttpMetrics
-from app.clock import SystemClock
+from app.base.clock import SystemClock
 from app.http_server import server as http_server
 from app.http_server import stalls
 from app.http_server.acceptor import BACKLOG

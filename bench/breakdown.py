@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from app.api.rendering import job_bytes, status_view
 from app.api.responses import json_bytes
-from app.clock import SystemClock
+from app.base.clock import SystemClock
 from app.db.jobs.group_commit import GroupCommit
 from app.db.jobs.rows import JobRow
 from app.db.jobs.submit import Answer, NewJob, Submitted, submit

@@ -10,7 +10,7 @@ from typing import Any
 
 import asyncpg
 
-from app.clock import SystemClock
+from app.base.clock import SystemClock
 from app.db.installation import tokens
 from app.db.postgres import migrations
 from app.db.postgres.engine import Database

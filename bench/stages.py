@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar, cast
 from uuid import uuid4
 
 from app.api.rendering import job_bytes
-from app.clock import SystemClock
+from app.base.clock import SystemClock
 from app.db.jobs.group_commit import GroupCommit
 from app.db.jobs.rows import JobRow
 from app.db.jobs.submit import Answer, NewJob, Submitted

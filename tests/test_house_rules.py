@@ -188,7 +188,7 @@ def waits_in_except_star(tree: ast.Module) -> Iterator[int]:
 
 
 def test_no_handler_of_a_group_waits() -> None:
-    """See the rule of `app.cancellation`."""
+    """See the rule of `app.base.cancellation`."""
     paths = sources("app", "devcluster", "jobgate")
     assert [f"{named(path)}:{line}" for path in paths for line in waits_in_except_star(parsed(path))] == []
 

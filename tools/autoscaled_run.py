@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx2
 
-from app.clock import SystemClock
+from app.base.clock import SystemClock
 from app.dev import embedded_cluster
 from tools.autoscaled_figure import figure
 

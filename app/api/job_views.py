@@ -14,8 +14,8 @@ from app.api.conditional import status_tag, whole_tag
 from app.api.rendering import job_bytes, status_view
 from app.api.responses import json_bytes
 from app.base.caches import ENTRY_BYTES, BoundedCache
+from app.base.offload import is_large, offloaded
 from app.db.jobs.rows import JobRow, JobSummary
-from app.offload import is_large, offloaded
 from app.services.gateway import Services
 from app.services.reading.objects import Address, RelatedRows
 from app.services.submitting.jobs import LARGE_JOB

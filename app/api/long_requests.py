@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from app.api.dependencies import Caller
 from app.api.layers.representation import is_head
-from app.cancellation import TaskGroup
+from app.base.cancellation import TaskGroup
 from app.domain.errors import DomainError
 from app.services.limits.long_requests import EndReason, LongRequest, LongRequestKind, refusal
 

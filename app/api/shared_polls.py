@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from app.api.conditional import unchanged
 from app.base.caches import ENTRY_BYTES, BoundedCache
-from app.clock import Clock
+from app.base.clock import Clock
 from app.domain.listing import Criteria, Extent, ListItem, concerns
 from app.services.limits.turns import Turns
 from app.services.watching.positions import Interest, Position

@@ -19,7 +19,7 @@ from fastapi.responses import HTMLResponse
 from app.api.bodies import JSON
 from app.api.dashboard import BuiltFile, built_files, dashboard_page
 from app.api.responses import PRIVATE
-from app.offload import offloaded
+from app.base.offload import offloaded
 
 DOCS_PATH: Final = "/docs"
 # Swagger UI writes style attributes and shows images from data URLs. It runs no code of other origins.

@@ -29,7 +29,7 @@ from app.api.broadcast import Batch, EventLoader, event_bytes
 from app.api.dependencies import Caller
 from app.api.errors import problem_of
 from app.api.long_requests import LongResponse
-from app.cancellation import rounds
+from app.base.cancellation import rounds
 from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.errors import DomainError
 from app.services.gateway import Services

@@ -1,1 +1,4 @@
-"""Structures that every layer may use. They know nothing of jobgate, and do no I/O."""
+"""What every package may use: the clock, cancellation, threads, caches, instruments of metrics.
+
+These modules know nothing of jobgate, and import nothing of it.
+"""

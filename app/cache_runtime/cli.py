@@ -13,12 +13,12 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from app.base.visible import visible_lines
 from app.cache_runtime.config import RuntimeConfig, WarmupTimes
 from app.cache_runtime.engine.cache_engine import CacheEngine, engine_for, perform
 from app.cache_runtime.errors import JobFailed, StartupError
 from app.cache_runtime.options import OPTIONS, Progress
 from app.domain.cache.vocabulary import JobType
-from app.visible import visible_lines
 
 runtime = typer.Typer(
     help="The runtime server of a SampleSet, and its jobs as commands.",

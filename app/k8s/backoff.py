@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 
 from app.base.backoff import ExponentialBackoff
-from app.clock import Clock
+from app.base.clock import Clock
 
 # These values are those of NewReflectorWithOptions in client-go's tools/cache/reflector.go. All times are seconds.
 BACKOFF = ExponentialBackoff(first=0.8, longest=30.0)

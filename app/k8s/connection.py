@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from app.clock import Clock, SystemClock
-from app.configured_files import check_file
+from app.base.clock import Clock, SystemClock
+from app.base.configured_files import check_file
 from app.k8s.api import KubeApi
 from app.k8s.errors import ClusterNotConfigured, KubeUnauthorized
 from app.k8s.limits import TransportLimits

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from app.clock import Clock, SystemClock
+from app.base.clock import Clock, SystemClock
 from app.k8s.errors import KubeStatusError
 from app.k8s.metrics import count_request
 

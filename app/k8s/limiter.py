@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 
-from app.clock import Clock, SystemClock
+from app.base.clock import Clock, SystemClock
 from app.k8s.errors import KubeTooManyRequests
 
 FIRST = 4.0  # concurrent requests at the start

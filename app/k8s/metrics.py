@@ -5,7 +5,7 @@ from typing import Final
 
 from prometheus_client import Counter, Histogram
 
-from app.instruments import SHORT_SECONDS
+from app.base.instruments import SHORT_SECONDS
 
 _REQUESTS: Final = Counter(
     "jobgate_cluster_requests_total",

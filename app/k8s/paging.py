@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
-from app.cancellation import TaskGroup, cancellation_first
+from app.base.cancellation import TaskGroup, cancellation_first
 from app.k8s.codec import ListPage
 
 T = TypeVar("T")

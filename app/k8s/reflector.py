@@ -17,8 +17,8 @@ from datetime import datetime
 from typing import Generic, Protocol, Self, TypeVar
 
 from app.base.caches import BoundedCache
-from app.cancellation import rounds
-from app.clock import Clock
+from app.base.cancellation import rounds
+from app.base.clock import Clock
 from app.k8s.api import KubeApi, WatchEvent, WatchEventType
 from app.k8s.backoff import JitteredBackoff
 from app.k8s.codec import Codec, HasMetadata, ListPage

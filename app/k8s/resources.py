@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from app.clock import Clock
+from app.base.clock import Clock
 from app.k8s.errors import KubeError, KubeNotFound
 
 DISCOVERY_TTL = 300.0  # seconds until an API that an administrator installs is noticed

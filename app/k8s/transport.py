@@ -14,7 +14,7 @@ from typing import Protocol, Self
 import aiohttp
 import yarl
 
-from app.cancellation import cancellation_first
+from app.base.cancellation import cancellation_first
 from app.k8s.answers import error_from_answer, warning_text
 from app.k8s.errors import AmbiguousResult, KubeUnauthorized, SilentStream, Unreachable
 from app.k8s.latency import CallTimes

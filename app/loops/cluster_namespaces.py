@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 import structlog
 from typing_extensions import override
 
-from app.cancellation import TaskGroup, rounds
-from app.clock import Clock
+from app.base.cancellation import TaskGroup, rounds
+from app.base.clock import Clock
 from app.db import cluster_namespaces
 from app.db.cluster_namespaces import NamespaceLife
 from app.db.postgres.engine import Database

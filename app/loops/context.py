@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from app.clock import Clock
+from app.base.clock import Clock
 from app.db.feed.publisher import Publisher
 from app.db.installation.timekeeper import Timekeeper
 from app.db.postgres.engine import Database

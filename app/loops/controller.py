@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 
 import structlog
 
-from app.cancellation import TaskGroup, rounds
+from app.base.cancellation import TaskGroup, rounds
+from app.base.instruments import ComputedMetric, ValueSource, exposed
 from app.db.installation import heartbeats
 from app.db.postgres.errors import DatabaseUnavailable, LeaseLost
-from app.instruments import ComputedMetric, ValueSource, exposed
 from app.k8s.errors import KubeError
 from app.loops import metrics
 from app.loops.context import ControllerContext

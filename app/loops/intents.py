@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from app.cancellation import rounds
+from app.base.cancellation import rounds
 from app.db.jobs import controller
 from app.db.jobs.controller import LiveJob
 from app.db.postgres.errors import DatabaseUnavailable

@@ -8,8 +8,8 @@ from typing import Final
 from prometheus_client import Counter, Histogram
 
 from app.base.bounded_names import BoundedNames
+from app.base.instruments import LONG_SECONDS, SHORT_SECONDS, ComputedMetric
 from app.domain.status.milestones import Stage
-from app.instruments import LONG_SECONDS, SHORT_SECONDS, ComputedMetric
 
 NAMESPACES: Final = BoundedNames(200)
 """The namespaces that are labels. With more of them, each metric of jobs would have thousands of series."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import structlog
 
 from app.base.backoff import ExponentialBackoff
-from app.cancellation import TaskGroup, rounds
-from app.clock import Clock
+from app.base.cancellation import TaskGroup, rounds
+from app.base.clock import Clock
 from app.loops.metrics import LOOP_RESTARTS
 
 log = structlog.get_logger(__name__)

@@ -6,13 +6,13 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 
-from app.cancellation import TaskGroup, rounds
+from app.base.cancellation import TaskGroup, rounds
+from app.base.instruments import ComputedMetric, Values, ValueSource, exposed
 from app.db.installation import heartbeats
 from app.db.installation.heartbeats import ControllerLoad, Heartbeat
 from app.db.jobs import controller, pod_room
 from app.db.jobs.controller import LiveJob
 from app.db.postgres.errors import DatabaseContended, DatabaseUnavailable
-from app.instruments import ComputedMetric, Values, ValueSource, exposed
 from app.k8s.errors import KubeError
 from app.k8s.reflector import Pace
 from app.loops import metrics

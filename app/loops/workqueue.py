@@ -11,9 +11,9 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 
 from app.base.backoff import ExponentialBackoff
-from app.cancellation import rounds
-from app.clock import Clock
-from app.instruments import ComputedMetric, ValueSource, exposed
+from app.base.cancellation import rounds
+from app.base.clock import Clock
+from app.base.instruments import ComputedMetric, ValueSource, exposed
 from app.loops import metrics
 
 RETRY_BACKOFF = ExponentialBackoff(first=0.25, longest=60.0)  # seconds between tries of a key that fails

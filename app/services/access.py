@@ -15,7 +15,7 @@ from typing import Final, Protocol, TypeAlias
 from typing_extensions import override
 
 from app.base.caches import BoundedCache
-from app.clock import Clock
+from app.base.clock import Clock
 from app.db.installation import tokens
 from app.db.postgres.engine import Database
 from app.domain.access.actors import ANONYMOUS, Actor

@@ -7,8 +7,8 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from app.cancellation import TaskGroup
-from app.clock import Clock
+from app.base.cancellation import TaskGroup
+from app.base.clock import Clock
 from app.db.jobs.group_commit import GroupCommit
 from app.db.postgres.engine import Database
 from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet

@@ -4,7 +4,7 @@ from typing import Final
 
 from prometheus_client import Counter, Gauge
 
-from app.instruments import ComputedMetric
+from app.base.instruments import ComputedMetric
 
 WAITING: Final = Gauge("jobgate_waiting_requests", "Requests that wait for their turn.", ("work",))
 OVERLOAD_REFUSALS: Final = Counter(

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
-from app.configured_files import check_file
+from app.base.configured_files import check_file
 from app.db.postgres.settings import DatabaseTimeouts
 from app.domain.access.grants import read_group_grants
 from app.domain.access.namespaces import NamespaceSet

@@ -8,11 +8,11 @@ from pydantic import BeforeValidator, Field, field_validator
 from pydantic_settings import NoDecode
 
 from app.api.settings import LOOPBACK_HOSTS, HttpSettings
+from app.base.cores import default_workers, usable_cores
 from app.http_server.forwarding import Network, TrustedProxies
 from app.http_server.limits import ServerLimits
 from app.services.limits.settings import LongRequestLimits
 from app.settings.logs import LogSettings
-from app.workers.cores import default_workers, usable_cores
 
 
 def _split(value: object) -> object:

@@ -16,8 +16,8 @@ import structlog
 from structlog.typing import Processor
 from typing_extensions import override
 
+from app.base.visible import visible_line
 from app.telemetry import log_fields, uncaught
-from app.visible import visible_line
 
 _LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 _TRACEBACK: Final = "exception"

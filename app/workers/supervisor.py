@@ -17,7 +17,7 @@ from typing import Final, NoReturn
 
 import structlog
 
-from app.clock import Clock
+from app.base.clock import Clock
 from app.workers.fleet import KILLED, Action, ActionKind, Fleet, FleetTimes
 from app.workers.link import Order, SupervisorLink
 

@@ -8,8 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from app.base.cores import default_workers, usable_cores
 from app.embedded_postgres.server import EmbeddedPostgres
-from app.workers.cores import default_workers, usable_cores
 from bench.client import Target
 from bench.gateway import gateway
 from bench.processes import is_stopped, tree

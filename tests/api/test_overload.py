@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.cancellation import TaskGroup
+from app.base.cancellation import TaskGroup
 from app.domain.vocabulary import JobPhase
 from app.services.limits.turns import Turns
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest

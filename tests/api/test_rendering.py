@@ -13,7 +13,7 @@ from app.api.replica_views import AttemptView, ContainerView
 from app.api.responses import json_bytes
 from app.api.summary_views import JobSummaryView
 from app.api.views import JobView, PendingReasonView, ScaleRecordView, View
-from app.clock import SystemClock
+from app.base.clock import SystemClock
 from app.db.jobs.group_commit import GroupCommit
 from app.db.jobs.replicas import StoredReplica
 from app.db.jobs.rows import JobRow

@@ -18,7 +18,7 @@ from app.api.routes.watch import event_loader
 from app.api.shared_polls import Poll, SharedPolls, Snapshot
 from app.api.streaming import EventStream
 from app.api.views import JobStatusView
-from app.cancellation import TaskGroup
+from app.base.cancellation import TaskGroup
 from app.db.jobs.rows import JobSummary
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.listing import Criteria

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import httpx2
 
-from app.faultpoints import FaultPoint as At
+from app.base.faultpoints import FaultPoint as At
 from tests.crash.gateways import until_held
 from tests.crash.runtime_pods import BROKEN, SET_UID, RuntimeNodes
 from tests.support.gateway_process import insist

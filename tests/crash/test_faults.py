@@ -11,9 +11,9 @@ import asyncpg
 import httpx2
 import pytest
 
+from app.base.faultpoints import FaultPoint
 from app.db.postgres.migrations import migrate
 from app.embedded_postgres.server import EmbeddedPostgres
-from app.faultpoints import FaultPoint
 from tests.crash.gateways import PATIENCE, client_of, until_ready
 from tests.crash.ledger import ledger
 from tests.crash.pods import pod_watcher

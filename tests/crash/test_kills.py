@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from app.faultpoints import FaultPoint as At
+from app.base.faultpoints import FaultPoint as At
 from tests.crash.ledger import ledger
 from tests.crash.pods import pod_watcher
 from tests.crash.sample_stories import OF_SAMPLES

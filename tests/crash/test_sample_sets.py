@@ -14,9 +14,9 @@ import asyncpg
 import httpx2
 import pytest
 
+from app.base.faultpoints import FaultPoint as At
 from app.db.postgres.migrations import migrate
 from app.embedded_postgres.server import EmbeddedPostgres
-from app.faultpoints import FaultPoint as At
 from tests.crash.gateways import until_ready
 from tests.crash.runtime_pods import RuntimeNodes, runtime_nodes, volume_secret
 from tests.crash.sample_stories import (

@@ -8,7 +8,7 @@ import asyncpg
 import httpx2
 import pytest
 
-from app.faultpoints import HANG, FaultPoint
+from app.base.faultpoints import HANG, FaultPoint
 from app.shutdown import EXIT_STATUS
 from tests.crash.gateways import PATIENCE, client_of, until_held
 from tests.crash.stories import serves

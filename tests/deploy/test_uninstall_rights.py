@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from app import controlling
-from app.clock import SystemClock
+from app.base.clock import SystemClock
 from app.db.installation import identity as installation
 from app.db.postgres.engine import Database
 from app.domain.kubernetes import labels

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from aiohttp import web
 
-from app.clock import SystemClock
+from app.base.clock import SystemClock
 from app.domain.kubernetes.objects import Pod
 from app.k8s import resources
 from app.k8s.api import KubeApi, WatchEvent, WatchEventType

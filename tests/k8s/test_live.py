@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 import pytest
 
-from app.clock import SystemClock
+from app.base.clock import SystemClock
 from app.domain.kubernetes.objects import Pod
 from app.domain.status.refusals import judge
 from app.domain.vocabulary import PendingCode, Reason

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from app.cancellation import TaskGroup
+from app.base.cancellation import TaskGroup
 from app.domain.kubernetes.objects import Pod
 from app.k8s.codec import ListPage
 from app.k8s.errors import BrokenAnswer, KubeGone

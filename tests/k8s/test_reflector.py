@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.cancellation import TaskGroup
+from app.base.cancellation import TaskGroup
 from app.domain.kubernetes.objects import Pod
 from app.k8s.api import WatchEvent
 from app.k8s.codec import ListPage

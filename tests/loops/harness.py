@@ -17,7 +17,7 @@ from uuid import UUID, uuid4
 from typing_extensions import override
 
 from app.base.backoff import ExponentialBackoff
-from app.clock import InstallationClock, SystemClock
+from app.base.clock import InstallationClock, SystemClock
 from app.db.feed.publisher import Publisher
 from app.db.installation.timekeeper import Timekeeper
 from app.db.jobs.controller import StoredJob

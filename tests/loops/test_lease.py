@@ -2,7 +2,7 @@
 
 from typing_extensions import override
 
-from app.clock import SystemClock
+from app.base.clock import SystemClock
 from app.db.installation import leases
 from app.db.postgres.engine import Database
 from app.loops.leadership.lease import Leadership

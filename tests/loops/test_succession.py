@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from typing_extensions import override
 
-from app.clock import SystemClock
+from app.base.clock import SystemClock
 from app.db.installation import heartbeats, leases
 from app.db.installation.leases import Lease
 from app.db.postgres.engine import Database

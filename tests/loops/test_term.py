@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from app.clock import SystemClock
+from app.base.clock import SystemClock
 from app.db.installation import heartbeats
 from app.db.installation import identity as installation
 from app.db.installation.heartbeats import Heartbeat

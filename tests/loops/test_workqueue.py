@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.base.backoff import ExponentialBackoff
-from app.cancellation import TaskGroup
-from app.clock import SystemClock
+from app.base.cancellation import TaskGroup
+from app.base.clock import SystemClock
 from app.loops.workqueue import WorkQueue
 from tests.k8s.support import ManualClock
 from tests.support.metrics import value

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from app.clock import SystemClock
+from app.base.clock import SystemClock
 from app.db.installation import heartbeats
 from app.db.installation.heartbeats import Heartbeat
 from app.db.postgres.errors import DatabaseUnavailable

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 import httpx2
 
 from app.api.settings import HttpSettings
-from app.clock import SystemClock
+from app.base.clock import SystemClock
 from app.db.feed import entries
 from app.db.installation import leases, tokens
 from app.db.jobs import controller

@@ -35,7 +35,7 @@ class DefinedMetric:
 
 def defined_metrics() -> list[DefinedMetric]:
     """Every metric of the code, from the calls that make them."""
-    paths = [ROOT / "app" / "instruments.py", *sorted((ROOT / "app").rglob("metrics.py"))]
+    paths = [ROOT / "app" / "base" / "instruments.py", *sorted((ROOT / "app").rglob("metrics.py"))]
     calls = (node for path in paths for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
     return sorted(found for call in calls if (found := _defined(call)) is not None)
 

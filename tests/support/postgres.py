@@ -22,7 +22,7 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from app.cancellation import TaskGroup
+from app.base.cancellation import TaskGroup
 from app.db.installation import leases
 from app.db.installation.leases import Lease
 from app.db.postgres.engine import Database

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app import clock
+from app.base import clock
 
 HOST_STEP = "TEST_HOST_STEP"  # names a file with the seconds by which the clock of a gateway process is ahead
 # `public` before `pg_catalog`, so that the statements of later sessions find this function.

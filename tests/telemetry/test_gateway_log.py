@@ -9,7 +9,7 @@ from uuid import UUID
 import httpx2
 import pytest
 
-from app.clock import SystemClock
+from app.base.clock import SystemClock
 from app.db.installation import tokens
 from app.db.postgres.engine import Database
 from app.domain.access.credentials import Role

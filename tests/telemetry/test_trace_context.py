@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from app.offload import offloaded
+from app.base.offload import offloaded
 from app.telemetry import trace_context
 from app.telemetry.trace_context import TraceContext, continued, current, from_headers, parse, set_current
 

@@ -15,7 +15,7 @@ WITHIN = 120.0
 # Prints one line for each event: `started`, `<name> <pid>` of a process, `<name> stops`.
 PROGRAM = """
 import asyncio, os, sys
-from app.clock import SystemClock
+from app.base.clock import SystemClock
 from app.telemetry.logs import configure_logging
 from app.workers.fleet import FleetTimes
 from app.workers.supervisor import ProcessSupervisor

@@ -20,7 +20,7 @@ from starlette.types import Message, Send
 
 from app.api.conditional import coded_tag
 from app.base.caches import ENTRY_BYTES, BoundedCache
-from app.offload import offloaded
+from app.base.offload import offloaded
 
 # A list of 44 KB has 6.5 KB after 0.36 ms at level 1, and 5.7 KB after 0.67 ms at level 6.
 _LEVEL: Final = 1

@@ -25,12 +25,12 @@ from app.api.rendering import list_bytes
 from app.api.resources import Resource
 from app.api.responses import NO_STORE
 from app.api.routers import Parameter, add_resolved_route, arguments_of, new_router
-from app.cancellation import TaskGroup
+from app.base.cancellation import TaskGroup
+from app.base.offload import offloaded_if_large
 from app.db.objects.idempotency import KeyPlace
 from app.domain.cluster_check import ClusterCheck
 from app.domain.errors import DomainError
 from app.domain.plan import Manifest
-from app.offload import offloaded_if_large
 from app.services.access import Verb
 from app.services.reading.manifests import Sampler
 from app.services.submitting.objects import Created, CreatedTogether

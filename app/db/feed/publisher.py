@@ -6,7 +6,7 @@ notification follows at most once in this time anyway (`app.db.postgres.notifica
 
 import asyncio
 
-from app.cancellation import rounds
+from app.base.cancellation import rounds
 from app.db.feed import entries
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseUnavailable

@@ -12,8 +12,9 @@ from typing import Final
 
 import structlog
 
-from app.cancellation import rounds
-from app.clock import InstallationClock
+from app.base.cancellation import rounds
+from app.base.clock import InstallationClock
+from app.base.instruments import Values, exposed
 from app.db.installation import leases, timekeeping
 from app.db.installation.leases import Lease
 from app.db.postgres import metrics
@@ -28,7 +29,6 @@ from app.domain.timekeeping import (
     in_words,
     shift_of_follower,
 )
-from app.instruments import Values, exposed
 
 log = structlog.get_logger(__name__)
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
+from app.base.faultpoints import FaultPoint, reached
 from app.db.installation import leases
 from app.db.installation.leases import Lease
 from app.db.jobs import edits
@@ -16,7 +17,6 @@ from app.db.postgres.columns import columns, record_columns
 from app.db.postgres.engine import Connection, Database
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits
 from app.domain.scaling.values import Inventory, ScalableJob, ScalingDecision, WaitingJob
-from app.faultpoints import FaultPoint, reached
 from app.models.autoscaler import autoscaler_runs
 
 

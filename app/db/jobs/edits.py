@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+from app.base.faultpoints import FaultPoint, reached
 from app.db.feed import changes
 from app.db.jobs.names import require_more, reserve_more
 from app.db.jobs.pod_room import RoomReader, append, with_room
@@ -26,7 +27,6 @@ from app.domain.reservations.name_ranges import NameRange
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits, PodRoom
 from app.domain.status.records import HistoryEntry
 from app.domain.vocabulary import TERMINAL_PHASES
-from app.faultpoints import FaultPoint, reached
 from app.models.jobs import scale_records
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from app.base.faultpoints import FaultPoint, reached
 from app.db.jobs.submit import MAX_TRIES, Answer, NewJob, Undecided, submit, submit_together
 from app.db.objects.idempotency import KeyInFlight
 from app.db.postgres import metrics
@@ -16,7 +17,6 @@ from app.db.postgres.batching import Batcher, WaitingItem
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseContended, DatabaseUnavailable, KeyContended
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits
-from app.faultpoints import FaultPoint, reached
 from app.telemetry import trace_context
 from app.telemetry.trace_context import TraceContext
 from app.telemetry.tracing import shared_span

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Generic, TypeVar
 
-from app.cancellation import TaskGroup, rounds
+from app.base.cancellation import TaskGroup, rounds
 from app.db.postgres.errors import DatabaseUnavailable
 
 _Item = TypeVar("_Item", bound=Hashable)

@@ -14,12 +14,12 @@ import msgspec
 import structlog
 from typing_extensions import override
 
+from app.base.instruments import exposed
 from app.db.postgres import metrics
 from app.db.postgres.errors import translated
 from app.db.postgres.settings import DatabaseTimeouts
 from app.fairness.fair_slots import FairSlots
 from app.fairness.share import caller
-from app.instruments import exposed
 
 log = structlog.get_logger(__name__)
 

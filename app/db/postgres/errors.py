@@ -9,7 +9,7 @@ from typing import Final
 
 import asyncpg
 
-from app.cancellation import cancellation_first
+from app.base.cancellation import cancellation_first
 from app.domain.errors import DomainError, InvalidManifest, Unavailable
 
 

@@ -4,7 +4,7 @@ from typing import Final
 
 from prometheus_client import Counter, Histogram
 
-from app.instruments import SHORT_SECONDS, ComputedMetric
+from app.base.instruments import SHORT_SECONDS, ComputedMetric
 
 POOL_LIMIT: Final = ComputedMetric(
     "gauge", "jobgate_database_pool_max_connections", "Most connections of a pool to PostgreSQL.", ("pool",)

@@ -13,7 +13,7 @@ from typing import Any
 
 import asyncpg
 
-from app.cancellation import rounds
+from app.base.cancellation import rounds
 from app.db.postgres.engine import Database, driver_url, session_settings
 from app.db.postgres.errors import DatabaseUnavailable, translated
 from app.db.postgres.settings import DatabaseTimeouts

@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from app.cancellation import rounds
+from app.base.cancellation import rounds
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseUnavailable
 

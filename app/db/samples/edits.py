@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+from app.base.faultpoints import FaultPoint, reached
 from app.db.feed import changes
 from app.db.jobs.submit import Answer, NameTaken
 from app.db.objects import idempotency
@@ -27,7 +28,6 @@ from app.domain.kinds.podless_status import DELETED, deleted_status
 from app.domain.plan import Manifest
 from app.domain.reservations.name_ranges import NameKind
 from app.domain.status.records import HistoryEntry
-from app.faultpoints import FaultPoint, reached
 from app.models.samples import samples
 from app.telemetry.trace_context import Traced
 

@@ -16,7 +16,7 @@ from uuid import UUID
 
 import structlog
 
-from app.cancellation import rounds
+from app.base.cancellation import rounds
 from app.db.jobs import autoscaler_runs, scaling_jobs
 from app.db.jobs.autoscaler_runs import AutoscalerRun
 from app.db.jobs.edits import JobEdit, ScaleChange

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from app.base.faultpoints import FaultPoint, reached
 from app.domain.cache.manifests.service import runtime_service, token_secret
 from app.domain.cache.manifests.stateful_set import runtime_stateful_set
 from app.domain.cache.manifests.storage import persistent_volume, persistent_volume_claim
@@ -34,7 +35,6 @@ from app.domain.status.records import MOST_WARNINGS
 from app.domain.status.refusal_messages import refusal_message
 from app.domain.status.refusals import judge
 from app.domain.vocabulary import WarningSource
-from app.faultpoints import FaultPoint, reached
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
 from app.k8s.errors import (

@@ -19,7 +19,8 @@ from uuid import UUID, uuid4
 import structlog
 from prometheus_client import Counter
 
-from app.cancellation import TaskGroup, rounds
+from app.base.cancellation import TaskGroup, rounds
+from app.base.faultpoints import FaultPoint, reached
 from app.db.postgres.errors import DatabaseUnavailable, LeaseLost
 from app.db.postgres.notifications import SAMPLE_INTENT
 from app.db.samples import controller as sample_controller
@@ -28,7 +29,6 @@ from app.db.samples.rows import SampleRow
 from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.reconcile.values import JobDecision, SetDecision, SetRecord
 from app.domain.cache.vocabulary import SampleJobPhase, SetPhase
-from app.faultpoints import FaultPoint, reached
 from app.k8s.errors import KubeError
 from app.loops.cache.actuator import SampleActuator, SampleWork
 from app.loops.cache.decisions import ReconcileResult, SampleDecider

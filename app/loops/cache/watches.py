@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from app.clock import Clock
+from app.base.clock import Clock
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Object
 from app.k8s.api import KubeApi

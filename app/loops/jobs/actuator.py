@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import structlog
 
-from app.cancellation import TaskGroup
+from app.base.cancellation import TaskGroup
 from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.reconcile.actions import (
     Action,

@@ -17,7 +17,8 @@ from typing import TypeVar
 import structlog
 
 from app.base.backoff import ExponentialBackoff
-from app.clock import Clock
+from app.base.clock import Clock
+from app.base.faultpoints import FaultPoint, reached
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata, Object, Pod
 from app.domain.manifests.config import anchor_manifest, hosts_data, hosts_manifest
@@ -29,7 +30,6 @@ from app.domain.status.pods.created import UnusableObject, altered_message, requ
 from app.domain.status.refusal_messages import refusal_message
 from app.domain.status.refusals import judge
 from app.domain.vocabulary import PendingCode
-from app.faultpoints import FaultPoint, reached
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT, Codec
 from app.k8s.codec import POD as POD_CODEC

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import structlog
 
-from app.clock import Clock
+from app.base.clock import Clock
 from app.domain.kubernetes.objects import Event
 from app.k8s.api import KubeApi
 from app.k8s.errors import KubeError

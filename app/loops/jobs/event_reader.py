@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 
 from app.base.caches import BoundedCache
-from app.cancellation import rounds
-from app.clock import Clock
+from app.base.cancellation import rounds
+from app.base.clock import Clock
 from app.domain.plan import JobIdentity
 from app.domain.reconcile.actions import ReadEvents
 from app.domain.status.pods.diagnosis import diagnose_events

@@ -13,8 +13,9 @@ from uuid import UUID
 
 import structlog
 
-from app.cancellation import TaskGroup
-from app.clock import Clock
+from app.base.cancellation import TaskGroup
+from app.base.clock import Clock
+from app.base.faultpoints import FaultPoint, reached
 from app.db.jobs import evidence as store
 from app.db.jobs.evidence import Capture, Log
 from app.db.postgres.engine import Database
@@ -24,7 +25,6 @@ from app.domain.plan import JobIdentity
 from app.domain.reconcile.actions import CaptureEvidence
 from app.domain.status.log_lines import last_lines, whole_characters
 from app.domain.vocabulary import Evidence
-from app.faultpoints import FaultPoint, reached
 from app.k8s.api import KubeApi
 from app.k8s.errors import KubeBadRequest, KubeError, KubeNotFound, Unreachable
 from app.k8s.logs import read_log

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from app.clock import Clock
+from app.base.clock import Clock
 from app.db.jobs import controller
 from app.db.jobs.controller import JobSize, StoredJob
 from app.db.postgres.engine import Database

@@ -1,6 +1,6 @@
 """Measures jobs: what they have reached, and how long changes of their pods take from the watch to PostgreSQL."""
 
-from app.clock import Clock
+from app.base.clock import Clock
 from app.db.jobs.controller import StoredJob
 from app.domain.status.milestones import milestones
 from app.domain.status.records import JobStatus

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from typing_extensions import override
 
-from app.cancellation import TaskGroup
-from app.clock import Clock
+from app.base.cancellation import TaskGroup
+from app.base.clock import Clock
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Node, Pod
 from app.domain.plan import JobPlan

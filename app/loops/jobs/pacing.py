@@ -7,7 +7,7 @@ the last reconcile of their job, and share the next one. This time grows with th
 from collections.abc import Callable
 from typing import Final
 
-from app.clock import Clock
+from app.base.clock import Clock
 
 # A reconcile of a thousand replicas takes about 0.1 s of CPU time. With this factor, a job whose pods change all the
 # time uses at most a third of a core.

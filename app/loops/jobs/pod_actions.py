@@ -6,11 +6,11 @@ from contextlib import suppress
 import msgspec
 import structlog
 
+from app.base.faultpoints import FaultPoint, reached
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata, Pod
 from app.domain.manifests.metadata import job_labels
 from app.domain.reconcile.actions import ConfirmGone, DeletePod, DiscardObject, ReleasePod
-from app.faultpoints import FaultPoint, reached
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
 from app.k8s.codec import POD as POD_CODEC

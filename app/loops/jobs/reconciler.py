@@ -14,7 +14,8 @@ from datetime import timedelta
 import structlog
 from structlog.contextvars import bound_contextvars
 
-from app.cancellation import TaskGroup, rounds
+from app.base.cancellation import TaskGroup, rounds
+from app.base.faultpoints import FaultPoint, reached
 from app.db.jobs import controller
 from app.db.jobs.controller import StoredJob
 from app.db.postgres.errors import DatabaseUnavailable, LeaseLost, NotStorable
@@ -22,7 +23,6 @@ from app.domain.reconcile.actions import DeletePod
 from app.domain.reconcile.reconcile import reconcile
 from app.domain.reconcile.values import Inputs
 from app.domain.vocabulary import Reason
-from app.faultpoints import FaultPoint, reached
 from app.k8s.errors import KubeError
 from app.loops.context import ControllerContext
 from app.loops.jobs.actuator import Actuator, Performed

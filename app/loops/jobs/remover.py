@@ -9,6 +9,7 @@ because their owner, the anchor, is deleted.
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+from app.base.faultpoints import FaultPoint, reached
 from app.db.jobs import names
 from app.db.postgres.engine import Database
 from app.domain.kubernetes import labels
@@ -16,7 +17,6 @@ from app.domain.kubernetes.objects import Metadata
 from app.domain.plan import JobIdentity
 from app.domain.reservations.name_ranges import NameKind, NameRange
 from app.domain.status.pods.ownership import is_owned
-from app.faultpoints import FaultPoint, reached
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
 from app.k8s.errors import KubeConflict, KubeNotFound

@@ -11,8 +11,8 @@ from uuid import UUID
 
 import structlog
 
-from app.cancellation import rounds
-from app.clock import Clock
+from app.base.cancellation import rounds
+from app.base.clock import Clock
 from app.db.feed import entries
 from app.db.installation import identity as installation
 from app.db.installation import leases

@@ -15,14 +15,14 @@ from datetime import datetime
 
 import structlog
 
-from app.cancellation import rounds
-from app.clock import Clock
+from app.base.cancellation import rounds
+from app.base.clock import Clock
+from app.base.faultpoints import FaultPoint, reached
 from app.db.installation import leases
 from app.db.installation.leases import Holding, Lease
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseContended, DatabaseUnavailable, LeaseLost
 from app.db.postgres.settings import DatabaseTimeouts
-from app.faultpoints import FaultPoint, reached
 
 log = structlog.get_logger(__name__)
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import structlog
 
-from app.clock import Clock
+from app.base.clock import Clock
 from app.db.installation import heartbeats, leases
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseUnavailable, LeaseLost

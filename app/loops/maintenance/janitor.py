@@ -6,7 +6,7 @@ from uuid import UUID
 
 import structlog
 
-from app.cancellation import rounds
+from app.base.cancellation import rounds
 from app.db.jobs import controller
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseUnavailable

@@ -7,12 +7,12 @@ from typing import Final
 
 import structlog
 
-from app.cancellation import TaskGroup, rounds
-from app.clock import Clock
+from app.base.cancellation import TaskGroup, rounds
+from app.base.clock import Clock
+from app.base.instruments import ComputedMetric, Values, ValueSource, exposed
 from app.db.installation import statistics
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseUnavailable
-from app.instruments import ComputedMetric, Values, ValueSource, exposed
 from app.loops import metrics
 
 log = structlog.get_logger(__name__)

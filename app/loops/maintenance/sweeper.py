@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from app.cancellation import rounds
-from app.clock import Clock
+from app.base.cancellation import rounds
+from app.base.clock import Clock
 from app.db.feed import entries
 from app.db.jobs import autoscaler_runs
 from app.db.objects import idempotency

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 
 from typing_extensions import override
 
-from app.clock import Clock
+from app.base.clock import Clock
 from app.db.jobs import edits
 from app.db.jobs.rows import STORED_JOBS, JobRow
 from app.db.objects import resources

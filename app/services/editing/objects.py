@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from app.clock import Clock
+from app.base.clock import Clock
+from app.base.offload import offloaded_if_large
 from app.db.objects import resources
 from app.db.objects.history import EDITED
 from app.db.objects.resources import Check, Row, Stored, StoredRow
@@ -19,7 +20,6 @@ from app.domain.access.actors import Actor
 from app.domain.dialects.envelope import postable
 from app.domain.errors import FieldError, InvalidManifest, PreconditionFailed, Unavailable, no_such
 from app.domain.plan import Manifest
-from app.offload import offloaded_if_large
 from app.services.submitting.objects import Hint
 
 # Raises PreconditionFailed unless the row is a version that the client accepts (If-Match).

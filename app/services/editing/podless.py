@@ -10,7 +10,8 @@ from uuid import UUID
 
 from typing_extensions import override
 
-from app.clock import Clock
+from app.base.clock import Clock
+from app.base.offload import offloaded_if_large
 from app.db.jobs.evidence import EventPlace
 from app.db.jobs.submit import Answer, NameTaken
 from app.db.postgres.engine import Database
@@ -26,7 +27,6 @@ from app.domain.errors import Conflict
 from app.domain.kinds.base import PodlessKind
 from app.domain.plan import Manifest
 from app.domain.redaction import is_redacted
-from app.offload import offloaded_if_large
 from app.services.editing.objects import Editor, EditRequest, Precondition
 from app.services.editing.podless_drafts import PodlessDraft, drafted, redrafted
 from app.services.limits.turns import Turns

@@ -7,7 +7,8 @@ from typing import Any, Final, Generic
 
 from typing_extensions import override
 
-from app.clock import Clock
+from app.base.clock import Clock
+from app.base.offload import offloaded_if_large
 from app.db import redaction as stored
 from app.db.jobs.rows import JobRow
 from app.db.objects.resources import Row
@@ -20,7 +21,6 @@ from app.domain.manifests.rendered import reserved_names
 from app.domain.plan import Manifest
 from app.domain.planning import Planner
 from app.domain.redaction import Redaction, SecretSelection
-from app.offload import offloaded_if_large
 from app.services.reading.objects import Address, Reader
 
 # Seconds of one request. It ends after the batch in which they have passed, and the client continues.

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from app.cancellation import rounds
-from app.clock import Clock
+from app.base.cancellation import rounds
+from app.base.clock import Clock
+from app.base.instruments import Values, exposed
 from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.errors import DomainError, Forbidden, TooManyRequests, Unauthenticated, Unavailable
 from app.fairness.share import let_go
-from app.instruments import Values, exposed
 from app.services import metrics
 from app.services.access import Access, Principal
 from app.services.limits.settings import LongRequestLimits

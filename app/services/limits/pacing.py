@@ -1,6 +1,6 @@
 """Limits how often work starts."""
 
-from app.clock import Clock
+from app.base.clock import Clock
 
 
 class Pacer:

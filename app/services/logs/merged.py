@@ -15,7 +15,8 @@ from typing import Final
 from uuid import UUID
 
 from app.base.backoff import ExponentialBackoff
-from app.cancellation import TaskGroup, rounds
+from app.base.cancellation import TaskGroup, rounds
+from app.base.offload import offloaded
 from app.db.jobs.replicas import ReplicaFilter
 from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.errors import NotFound, Unavailable
@@ -23,7 +24,6 @@ from app.domain.plan import Rank
 from app.domain.status.log_choice import default_attempt, has_log
 from app.domain.vocabulary import Evidence, ReplicaPhase
 from app.fairness.share import next_slice
-from app.offload import offloaded
 from app.services.logs.channels import ArrivalOrder, LineChannel, TimeOrder
 from app.services.logs.containers import LogRequest, Logs, LogStream, container_of
 from app.services.logs.lines import LineSplitter, TimedLine

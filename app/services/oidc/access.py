@@ -7,7 +7,7 @@ from typing import Final
 from typing_extensions import override
 
 from app.base.caches import BoundedCache
-from app.clock import Clock
+from app.base.clock import Clock
 from app.db.installation import tokens
 from app.domain.access.actors import Actor
 from app.domain.access.claims import groups_of, name_of

@@ -7,8 +7,8 @@ from itertools import islice
 from typing import Final
 
 from app.base.backoff import ExponentialBackoff
-from app.cancellation import rounds
-from app.clock import Clock
+from app.base.cancellation import rounds
+from app.base.clock import Clock
 from app.services.oidc.http import IssuerAnswer, IssuerUnavailable, call
 from app.services.oidc.metadata import DISCOVERY_PATH, IssuerMetadata, SigningKey, keys_of, metadata_of
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from app.clock import Clock
+from app.base.clock import Clock
 from app.domain.access.renewals import BrokenSeal, Renewal, opened, sealed
 from app.domain.errors import Conflict, TooManyRequests, Unauthenticated, shorten
 from app.services.limits.pacing import Pacer

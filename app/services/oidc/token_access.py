@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from app.clock import Clock
+from app.base.clock import Clock
 from app.db.postgres.engine import Database
 from app.services.access import Access, TokenAccess
 from app.services.oidc.settings import OidcSettings

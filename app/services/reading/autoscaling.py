@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from app.clock import Clock
+from app.base.clock import Clock
 from app.db.jobs import autoscaler_runs
 from app.db.jobs.autoscaler_runs import NEWEST, AutoscalerRun, StoredRun
 from app.db.postgres.engine import Database

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from app.clock import Clock
+from app.base.clock import Clock
 from app.db.installation import heartbeats
 from app.db.installation.heartbeats import Heartbeat
 from app.db.postgres.engine import Database

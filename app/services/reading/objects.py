@@ -11,6 +11,7 @@ from uuid import UUID
 
 from typing_extensions import override
 
+from app.base.offload import offloaded
 from app.db.jobs import attempts, evidence, reads, replicas, scale_records
 from app.db.jobs.controller import sizes
 from app.db.jobs.evidence import EventPlace, StoredEvent
@@ -32,7 +33,6 @@ from app.domain.planning import Planner
 from app.domain.status.records import Attempt, JobPendingReason, Replica, ScaleRecord
 from app.domain.vocabulary import ReplicaPhase
 from app.fairness.share import caller
-from app.offload import offloaded
 from app.services.limits.turns import Turns, room_for
 from app.services.reading.manifests import PAGE_BYTES, ManifestPage, page_of
 

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 from typing_extensions import override
 
-from app.clock import Clock
+from app.base.clock import Clock
 from app.domain import cluster_check
 from app.domain.cluster_check import Answer, CheckedObject, ClusterCheck, ClusterFinding
 from app.k8s.api import KubeApi

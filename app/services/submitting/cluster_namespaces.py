@@ -6,7 +6,7 @@ from typing import Final
 
 from app.base.backoff import ExponentialBackoff
 from app.base.caches import BoundedCache
-from app.clock import Clock
+from app.base.clock import Clock
 from app.db import cluster_namespaces
 from app.db.objects import idempotency
 from app.db.objects.idempotency import KeyPlace

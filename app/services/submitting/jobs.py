@@ -10,7 +10,8 @@ from uuid import UUID
 import msgspec
 from typing_extensions import override
 
-from app.clock import Clock
+from app.base.clock import Clock
+from app.base.offload import is_large, offloaded
 from app.db.jobs.group_commit import GroupCommit
 from app.db.jobs.rows import JobRow
 from app.db.jobs.submit import Answer, NameTaken, NewJob, Submitted
@@ -22,7 +23,6 @@ from app.domain.planning import Draft, Planner
 from app.domain.reservations.name_ranges import NameRange
 from app.domain.status.records import JobPendingReason, JobStatus
 from app.domain.vocabulary import PendingCode, ReplicaPhase
-from app.offload import is_large, offloaded
 from app.services.submitting.objects import Hint, Submitter
 from app.telemetry import trace_context
 

@@ -15,7 +15,8 @@ from uuid import UUID
 
 import msgspec
 
-from app.clock import Clock
+from app.base.clock import Clock
+from app.base.offload import is_large, offloaded
 from app.db.jobs.submit import Answer, NameTaken
 from app.db.objects.idempotency import KeyConflict, KeyInFlight, Replayed
 from app.db.objects.resources import Row
@@ -26,7 +27,6 @@ from app.domain.plan import Manifest
 from app.domain.policy.pod_policy import violation
 from app.domain.reservations.name_ranges import NameKind, NameRange, split
 from app.domain.reservations.pod_limits import OverLimit
-from app.offload import is_large, offloaded
 from app.services.submitting.request_keys import RequestKey
 
 Hint: TypeAlias = Callable[[], None]

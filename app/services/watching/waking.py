@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
-from app.cancellation import rounds
+from app.base.cancellation import rounds
 from app.services.watching.positions import Position
 
 # Waiters woken in one turn of the event loop. A request that runs needs about 100 microseconds, so a turn takes at most

@@ -16,7 +16,8 @@ from itertools import islice
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
-from app.cancellation import TaskGroup, rounds
+from app.base.cancellation import TaskGroup, rounds
+from app.base.instruments import exposed
 from app.db.feed import entries
 from app.db.feed.entries import FeedEvent
 from app.db.objects.resources import listed
@@ -24,7 +25,6 @@ from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.errors import Unavailable
 from app.domain.listing import Criteria, ListItem
-from app.instruments import exposed
 from app.services import metrics
 from app.services.watching.positions import EventKey, Interest, Position, keys_of
 from app.services.watching.waking import Waiter, Waker

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from typing_extensions import override
 
-from app.clock import InstallationClock
+from app.base.clock import InstallationClock
 from app.db.installation import leases
 from app.db.installation.leases import Lease
 from app.db.installation.system import StoredSystem

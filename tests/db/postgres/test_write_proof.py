@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 
-from app.clock import SystemClock
+from app.base.clock import SystemClock
 from app.db.installation import identity as installation
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseUnavailable

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from app.cancellation import TaskGroup
+from app.base.cancellation import TaskGroup
 from app.db.installation import leases
 from app.db.jobs import autoscaler_runs, edits
 from app.db.jobs.rows import STORED_JOBS

@@ -7,7 +7,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from app.clock import SystemClock
+from app.base.clock import SystemClock
 from app.domain.kubernetes.objects import Event
 from app.domain.plan import JobIdentity
 from app.domain.reconcile.actions import ReadEvents

@@ -8,8 +8,8 @@ from uuid import UUID, uuid4
 import pytest
 import pytest_asyncio
 
-from app.cancellation import TaskGroup
-from app.clock import SystemClock
+from app.base.cancellation import TaskGroup
+from app.base.clock import SystemClock
 from app.db.jobs import controller
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseUnavailable

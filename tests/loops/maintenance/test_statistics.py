@@ -9,8 +9,8 @@ import pytest
 from prometheus_client import REGISTRY
 
 from app.base.bounded_names import OTHERS, BoundedNames
-from app.cancellation import TaskGroup
-from app.clock import SystemClock
+from app.base.cancellation import TaskGroup
+from app.base.clock import SystemClock
 from app.db.feed import entries
 from app.db.installation import statistics
 from app.db.installation.leases import Lease

@@ -3,7 +3,7 @@
 import asyncio
 from datetime import timedelta
 
-from app.clock import SystemClock
+from app.base.clock import SystemClock
 from app.db.postgres.engine import Database
 from app.loops.maintenance.sweeper import FEED_ROWS_KEPT, RUNS_KEPT, Sweeper
 

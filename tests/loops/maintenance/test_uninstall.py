@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from app import controlling
-from app.clock import SystemClock
+from app.base.clock import SystemClock
 from app.connections import NotConfigured
 from app.db.installation import identity as installation
 from app.db.installation import leases

@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from app.clock import SystemClock
+from app.base.clock import SystemClock
 from app.db.installation import leases
 from app.db.objects.resources import StoredRow
 from app.db.postgres.engine import Database

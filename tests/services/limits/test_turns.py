@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from prometheus_client import REGISTRY
 
-from app.cancellation import TaskGroup
+from app.base.cancellation import TaskGroup
 from app.services.limits.turns import Overloaded, Turns
 from tests.support.waiting import until
 

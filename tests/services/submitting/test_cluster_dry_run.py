@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from app.clock import SystemClock
+from app.base.clock import SystemClock
 from app.domain.manifests.rendered import reserved_names
 from app.domain.planning import Planner
 from app.k8s.api import KubeApi

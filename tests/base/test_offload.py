@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app import offload
-from app.offload import is_large
+from app.base import offload
+from app.base.offload import is_large
 
 LONG = "x" * 1500
 MANY = 2000

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 
 import pytest
 
-from app.cancellation import TaskGroup, cancellation_first, rounds
+from app.base.cancellation import TaskGroup, cancellation_first, rounds
 
 Body = Callable[[], Coroutine[None, None, None]]
 

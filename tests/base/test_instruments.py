@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client import REGISTRY, generate_latest
 
-from app.instruments import ComputedMetric, exposed
+from app.base.instruments import ComputedMetric, exposed
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from typing import Literal
 
 import pytest
 
+from app.base.cores import MOST, cores_within, default_workers
 from app.settings import serving
 from app.settings.serving import ServingSettings
-from app.workers.cores import MOST, cores_within, default_workers
 
 
 @pytest.mark.parametrize(
