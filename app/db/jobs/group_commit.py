@@ -7,6 +7,7 @@ submissions that it is working on.
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from app.base.faultpoints import FaultPoint, reached
@@ -53,7 +54,7 @@ class GroupCommit:
         self._submissions = Batcher[_Submission, Any](
             self._commit_all,
             max_items=max_jobs,
-            stopped="this process stopped before the job was known to be stored",
+            stopped=partial(DatabaseUnavailable, "this process stopped before the job was known to be stored"),
             gather=self._gather,
         )
 

@@ -15,7 +15,6 @@ from itertools import islice
 from typing import Generic, TypeVar
 
 from app.base.cancellation import TaskGroup, rounds
-from app.db.postgres.errors import DatabaseUnavailable
 
 _Item = TypeVar("_Item", bound=Hashable)
 _Answer = TypeVar("_Answer")
@@ -49,7 +48,7 @@ class Batcher(Generic[_Item, _Answer]):
 
     Args:
         work: answers or refuses each item of a batch.
-        stopped: what callers learn if `run` ends before their item is answered.
+        stopped: makes the error that callers get if `run` ends before their item is answered.
         gather: waits, before a batch is taken, while further items are about to arrive.
         at_once: batches under way at once. A second begins only if the one before takes longer than `patience` seconds.
     """
@@ -59,7 +58,7 @@ class Batcher(Generic[_Item, _Answer]):
         work: Callable[[Sequence[WaitingItem[_Item, _Answer]]], Awaitable[None]],
         *,
         max_items: int,
-        stopped: str,
+        stopped: Callable[[], Exception],
         gather: Callable[[], Awaitable[None]] | None = None,
         at_once: int = 1,
         patience: float = math.inf,
@@ -78,11 +77,10 @@ class Batcher(Generic[_Item, _Answer]):
         """Return the answer to an item. Equal items that wait are one. The cancellation of the caller revokes nothing.
 
         Raises:
-            DatabaseUnavailable: `run` has ended.
-            Exception: `work` refused the item with this error.
+            Exception: `work` refused the item with this error, or `run` has ended.
         """
         if self._closed:
-            raise DatabaseUnavailable(self._stopped)
+            raise self._stopped()
         loop = asyncio.get_running_loop()
         waiting = self.waiting.get(item)
         if waiting is None:
@@ -130,7 +128,7 @@ class Batcher(Generic[_Item, _Answer]):
                 self._refuse(batch)
 
     def _refuse(self, batch: Sequence[WaitingItem[_Item, _Answer]]) -> None:
-        error = DatabaseUnavailable(self._stopped)
+        error = self._stopped()
         for waiting in batch:
             waiting.refuse(error)
 

@@ -6,6 +6,7 @@ before, in any process, like a statement of its own. An idle group sends a looku
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from app.db.postgres.batching import Batcher, WaitingItem
@@ -45,7 +46,7 @@ class GroupRead(Generic[_Key, _Found]):
         self._lookups = Batcher[_Key, _Found | None](
             self._answer,
             max_items=max_keys,
-            stopped="this process stopped before the version was read",
+            stopped=partial(DatabaseUnavailable, "this process stopped before the version was read"),
             at_once=MAX_STATEMENTS,
             patience=patience,
         )
