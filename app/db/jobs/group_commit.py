@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeAlias
 
+from app.base.batching import Batcher, WaitingItem
 from app.base.faultpoints import FaultPoint, reached
 from app.db.jobs.submit import MAX_TRIES, Answer, NewJob, Undecided, submit, submit_together
 from app.db.objects.idempotency import KeyInFlight
 from app.db.postgres import metrics
-from app.db.postgres.batching import Batcher, WaitingItem
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseContended, DatabaseUnavailable, KeyContended
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits

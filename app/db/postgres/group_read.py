@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from app.db.postgres.batching import Batcher, WaitingItem
+from app.base.batching import Batcher, WaitingItem
 from app.db.postgres.errors import DatabaseUnavailable
 from app.fairness.share import next_slice
 
