@@ -18,7 +18,9 @@ from tests.support.json_fields import Fields, named_on, of_example, of_json_sche
 
 ROOT: Final = Path(__file__).parents[2]
 KINDS: Final = sorted((ROOT / "docs" / "kinds").glob("*.md"))
-PAGES: Final = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *KINDS])
+PAGES: Final = sorted(
+    [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "sdks").glob("*.md"), *KINDS]
+)
 # Pages that name fields of other documents than requests and answers, by the source of those fields.
 SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "docs/autoscaling.md": ("Kubernetes",),
@@ -98,9 +100,9 @@ EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
     ("docs/operations.md", "minio.storage.svc"): "the name of a host",
     ("docs/operations.md", "database.stuck_sessions_ended"): "the name of a log line",
     ("docs/operations.md", "controller.lease_given_away"): "the name of a log line",
-    ("docs/sdks.md", "event"): "a field of a server-sent event",
-    ("docs/sdks.md", "exactOptionalPropertyTypes"): "an option of the TypeScript compiler",
-    ("docs/sdks.md", "job"): "the type of a server-sent event",
+    ("docs/sdks/python.md", "event"): "a field of a server-sent event",
+    ("docs/sdks/typescript.md", "exactOptionalPropertyTypes"): "an option of the TypeScript compiler",
+    ("docs/sdks/python.md", "job"): "the type of a server-sent event",
     ("docs/status.md", "metadata.ownerReferences"): _OF_KUBERNETES,
     ("docs/status.md", "restartPolicyRules"): _OF_KUBERNETES,
 }

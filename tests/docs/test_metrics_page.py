@@ -9,11 +9,11 @@ from tests.support.metrics import defined_metrics, table_rows
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "metrics.md").read_text()
-# migration.md also names metrics that no longer exist, and sdks.md packages.
+# migration.md also names metrics that no longer exist, and sdks/python.md packages.
 PAGES = sorted(
     path
     for path in DOCS.rglob("*.md")
-    if "jobgate_" in path.read_text() and path.name not in {"migration.md", "sdks.md"}
+    if "jobgate_" in path.read_text() and path.name not in {"migration.md", "python.md"}
 )
 
 
