@@ -46,7 +46,7 @@ fuzz: $(VENV)/.installed ## run property tests with random examples for ten minu
 test-cluster: setup ## run the conformance and end-to-end suites on a real control plane
 	$(BIN)/python -m tools.test_cluster $(ARGS)
 
-test-image: $(VENV)/.installed ## build the container image, and test it on a real control plane; docs/install.md says what it needs
+test-image: $(VENV)/.installed ## build the container image, and test it on a real control plane; docs/testing.md says what it needs
 	$(BIN)/python -m tools.test_image $(ARGS)
 
 test-openapi: $(VENV)/.installed ## compare the answers of a gateway with the OpenAPI document, by requests of Schemathesis

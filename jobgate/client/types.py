@@ -844,7 +844,7 @@ class OidcToken(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Role(StrEnum):
-    """The role of an API token. Each role includes the rights of the one before it; docs/operations.md lists them."""
+    """The role of an API token. Each role includes the rights of the one before it; docs/access.md lists them."""
 
     VIEWER = "viewer"
     SUBMITTER = "submitter"

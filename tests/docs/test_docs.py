@@ -104,8 +104,8 @@ def set_reasons() -> set[Reason]:
     return {Reason[name] for name in re.findall(r"\bReason\.([A-Z_]+)\b", source) if name in Reason.__members__}
 
 
-def test_operations_page_has_every_setting_with_its_default() -> None:
-    documented = {cells[0]: cells[1] for cells in rows(read("docs/operations.md"), "Settings")}
+def test_settings_page_has_every_setting_with_its_default() -> None:
+    documented = {cells[0]: cells[1] for cells in rows(read("docs/settings.md"), "All settings")}
     for name, field in Settings.model_fields.items():
         shown = documented[f"{ENV_PREFIX}{name.upper()}"]
         if field.default in (None, "", ()):
@@ -157,3 +157,9 @@ def test_decisions_have_all_sections_and_are_listed(path: Path) -> None:
     title = text.splitlines()[0].removeprefix("# ")
     assert title.startswith(path.stem[:4])
     assert f"- [{title}](decisions/{path.name})" in read("docs/README.md")
+
+
+def test_the_map_has_every_page() -> None:
+    listed = {path for path, _, _ in (target.partition("#") for target in LINK.findall(read("docs/README.md")))}
+    docs = ROOT / "docs"
+    assert {str(path.relative_to(docs)) for path in docs.rglob("*.md")} - {"README.md"} <= listed

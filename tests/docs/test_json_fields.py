@@ -23,6 +23,7 @@ PAGES: Final = sorted(
 )
 # Pages that name fields of other documents than requests and answers, by the source of those fields.
 SOURCES: Final[dict[str, tuple[str, ...]]] = {
+    "docs/access.md": ("Kubernetes",),
     "docs/autoscaling.md": ("Kubernetes",),
     "docs/cache-runtime.md": ("cache runtime",),
     "docs/concepts.md": ("manifests",),
@@ -33,6 +34,8 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "docs/operations.md": ("Kubernetes", "log events"),
     "docs/migration.md": ("Kubernetes",),
     "docs/pod-policy.md": ("Kubernetes",),
+    "docs/runbooks.md": ("log events",),
+    "docs/settings.md": ("Kubernetes", "log events"),
     "docs/status.md": ("native status",),
     **{str(page.relative_to(ROOT)): ("Kubernetes",) for page in KINDS},
 }
@@ -58,8 +61,7 @@ _EARLIER: Final = "a field of an earlier version"
 _RULE: Final = "the name of a rule of the plan, which plans show as a value"
 # Fields of documents without a schema, and words that look like fields, each with the reason.
 EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
-    ("docs/operations.md", "realm_access.roles"): "a claim of Keycloak",
-    ("docs/api.md", "nativeStatus.profilings"): "what pods of a DIJob report, in a status that OpenAPI leaves open",
+    ("docs/settings.md", "realm_access.roles"): "a claim of Keycloak",
     ("docs/api.md", "event"): "a field of the lines of a stream, which have no schema",
     ("docs/api.md", "line"): "a field of the lines of a merged log, which have no schema",
     ("docs/api.md", "restartPolicyRules"): _OF_KUBERNETES,
@@ -97,9 +99,10 @@ EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
     ("docs/observability.md", "lease.acquired"): "the name of a log line",
     ("docs/observability.md", "server.address"): "an attribute of a span",
     ("docs/observability.md", "server.port"): "an attribute of a span",
-    ("docs/operations.md", "minio.storage.svc"): "the name of a host",
+    ("docs/settings.md", "minio.storage.svc"): "the name of a host",
     ("docs/operations.md", "database.stuck_sessions_ended"): "the name of a log line",
     ("docs/operations.md", "controller.lease_given_away"): "the name of a log line",
+    ("docs/runbooks.md", "database.stuck_sessions_ended"): "the name of a log line",
     ("docs/sdks/python.md", "event"): "a field of a server-sent event",
     ("docs/sdks/typescript.md", "exactOptionalPropertyTypes"): "an option of the TypeScript compiler",
     ("docs/sdks/python.md", "job"): "the type of a server-sent event",

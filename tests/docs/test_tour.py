@@ -1,4 +1,4 @@
-"""The tours in README.md and docs/api.md, and the session in docs/cli.md, work with `jobgate dev`."""
+"""The tours in README.md and docs/curl.md, and the session in docs/cli.md, work with `jobgate dev`."""
 
 import os
 import re
@@ -112,7 +112,7 @@ def test_the_tour_of_the_readme_works_as_pasted(gateway: int, tmp_path: Path) ->
 
 
 def test_the_tour_with_curl_works_as_pasted(gateway: int, tmp_path: Path) -> None:
-    result = ran(tour("docs/api.md", 8), gateway, tmp_path)
+    result = ran(tour("docs/curl.md", 8), gateway, tmp_path)
     blocks = result.stdout.split("== block ")
     said = f"{result.stdout}\n{result.stderr}"
     assert result.returncode == 0, said

@@ -33,7 +33,7 @@ def is_credential_of(key: bytes, uid: str, token: str) -> bool:
 
 
 class Role(StrEnum):
-    """The role of an API token. Each role includes the rights of the one before it; docs/operations.md lists them."""
+    """The role of an API token. Each role includes the rights of the one before it; docs/access.md lists them."""
 
     VIEWER = "viewer"
     SUBMITTER = "submitter"

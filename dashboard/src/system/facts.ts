@@ -82,7 +82,7 @@ function clocks({ clock }: System): Fact {
     value: clock.ok ? "right" : clock.message,
     meaning,
     isGood: clock.ok,
-    remedy: "Correct the clock, and see why its NTP daemon did not. See JobgateClockWrong in docs/operations.md.",
+    remedy: "Correct the clock, and see why its NTP daemon did not. See JobgateClockWrong in docs/runbooks.md.",
   });
 }
 
