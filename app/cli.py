@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from app.domain.access.credentials import Role
-from app.settings_help import WithSettings
-from app.start_up import begin_start_up, end_start_up
+from app.running.settings_help import WithSettings
+from app.running.start_up import begin_start_up, end_start_up
 
 if TYPE_CHECKING:
     from app.db.postgres.engine import Database
@@ -99,8 +99,8 @@ def _run(work: Stoppable, *, shutdown_timeout: float | None = None) -> None:
 
     An error that an operator can fix is printed without a traceback; the status is then 2.
     """
-    from app.running import exit_status, run_loop
-    from app.shutdown import stop_on_signals
+    from app.running.execution import exit_status, run_loop
+    from app.running.shutdown import stop_on_signals
 
     async def main() -> int:
         stop = asyncio.Event()
@@ -115,7 +115,7 @@ def _print_ready(url: str) -> None:
 
 
 def _print_dev_ready(url: str, kubeconfig: str) -> None:
-    from app import hints
+    from app.running import hints
 
     _print_ready(url)
     print(hints.kubeconfig_line(kubeconfig), flush=True)
@@ -135,11 +135,11 @@ def serve(
     begin_start_up()
     settings = _settings(host=host, port=port, role=role, workers=workers)
     if settings.needs_supervisor():
-        from app import supervised
-        from app.running import exit_status
+        from app.running import supervised
+        from app.running.execution import exit_status
 
         raise typer.Exit(exit_status(lambda: supervised.serve(settings, on_ready=_print_ready)))
-    from app import bootstrap
+    from app.running import bootstrap
     from app.telemetry.log_fields import name_process
 
     if settings.role != "all":
@@ -166,7 +166,7 @@ def dev(
     It listens on loopback only.
     """
     with _embedded():
-        from app import dev as development
+        from app.running import dev as development
     settings = _dev_settings(port=port, kubeconfig=kubeconfig)
     _run(lambda stop: development.run(settings, data_dir.resolve(), on_ready=_print_dev_ready, stop=stop))
 
@@ -209,7 +209,7 @@ def migrate(
 ) -> None:
     """Migrate the database to the current schema."""
     from app.db.postgres import migrations, schema_version
-    from app.running import exit_status
+    from app.running.execution import exit_status
 
     url = _database_url()
 
@@ -236,9 +236,9 @@ def _database_url() -> str:
 
 
 def _with_database(work: "Callable[[Database], Awaitable[None]]") -> None:
-    from app.connections import NotConfigured
     from app.db.postgres import schema_version
     from app.db.postgres.engine import Database
+    from app.running.connections import NotConfigured
 
     url = _database_url()
 
@@ -329,7 +329,7 @@ def uninstall(
     if not yes:
         typer.echo("jobgate: this stops all running jobs and deletes their objects; confirm with --yes", err=True)
         raise typer.Exit(2)
-    from app import controlling
+    from app.running import controlling
 
     settings = _settings(log_format="text", log_level="error")
 
@@ -349,7 +349,7 @@ def devcluster(context: typer.Context) -> None:
     with _embedded():
         from devcluster import __main__ as cluster_command
         from devcluster.node import __main__ as node_command
-    from app.running import exit_status
+    from app.running.execution import exit_status
 
     def work() -> int:
         if context.args[:1] == ["node"]:
@@ -372,7 +372,7 @@ def cache_runtime(context: typer.Context) -> None:
 @app.command()
 def openapi() -> None:
     """Print the OpenAPI document."""
-    from app.main import create_app
+    from app.running.application import create_app
 
     json.dump(create_app().openapi(), sys.stdout, indent=2, ensure_ascii=False)
     print()

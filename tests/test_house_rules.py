@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from app.domain.dialects import registry
-from app.main import create_app
+from app.running.application import create_app
 from app.settings import Settings
 
 ROOT = Path(__file__).parents[1]

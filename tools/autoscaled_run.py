@@ -18,7 +18,7 @@ from typing import Any
 import httpx2
 
 from app.base.clock import SystemClock
-from app.dev import embedded_cluster
+from app.running.dev import embedded_cluster
 from tools.autoscaled_figure import figure
 
 FIGURES = Path(__file__).parent.parent / "docs" / "figures"

@@ -17,7 +17,7 @@ from app.api import openapi
 from app.cli import app as commands
 from app.db.postgres import migrations
 from app.embedded_postgres.server import EmbeddedPostgres
-from app.main import create_app
+from app.running.application import create_app
 from jobgate.cli.commands import app as client_commands
 from tools import client_types, grafana_dashboard, synchronous_client
 from tools.lock import GROUPS, requirements

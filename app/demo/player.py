@@ -8,9 +8,9 @@ from typing import Any
 import httpx2
 import yaml
 
-from app import hints
 from app.bundled import bundled
 from app.demo.stories import Act, Story
+from app.running import hints
 
 TERMINAL = {"Succeeded", "Failed", "TimedOut", "Cancelled"}
 LONGEST = 120.0  # seconds; the maximum duration of one story

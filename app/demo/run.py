@@ -7,13 +7,13 @@ from pathlib import Path
 
 import httpx2
 
-from app import dev, hints
 from app.demo.cache import home_of, play_cache, why_no_cache
 from app.demo.player import DemoError, Player, StoryResult
 from app.demo.sample_story import STORY as CACHE
 from app.demo.stories import STORIES, Story
-from app.dev import NotStarted
 from app.k8s.errors import KubeError
+from app.running import dev, hints
+from app.running.dev import NotStarted
 from app.settings import Settings
 
 NAMESPACE = "default"

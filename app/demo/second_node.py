@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from app.dev import child_process
 from app.k8s.api import KubeApi
 from app.k8s.codec import NODE as CODEC
 from app.k8s.errors import KubeError
 from app.k8s.resources import NODE
+from app.running.dev import child_process
 
 NAME = "second-node"
 # Time limits for start and stop; a stop unmounts volumes.

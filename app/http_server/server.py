@@ -68,7 +68,7 @@ class Server(uvicorn.Server):
     @override
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        yield  # uvicorn would replace the handlers of `app.shutdown`
+        yield  # uvicorn would replace the handlers of `app.running.shutdown`
 
 
 def uvicorn_config(app: object, *, graceful_seconds: int) -> uvicorn.Config:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
-from app.main import create_app
+from app.running.application import create_app
 
 
 def dependants(dependant: Dependant) -> Iterator[Dependant]:

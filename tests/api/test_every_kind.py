@@ -8,7 +8,7 @@ import pytest
 
 from app.domain.kinds.base import JOBS
 from app.domain.kinds.registry import registered
-from app.main import create_app
+from app.running.application import create_app
 from tests.api.test_watch import stream, take
 from tests.support.every_kind import Collection
 from tests.support.gateway import Gateway

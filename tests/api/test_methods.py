@@ -7,7 +7,7 @@ from typing import Any, Final
 import httpx2
 import pytest
 
-from app.main import create_app
+from app.running.application import create_app
 from tests.support.openapi import METHODS
 
 _NAMES: Final = {"uid": "00000000-0000-4000-8000-000000000000", "job_id": "ns.name"}

@@ -18,7 +18,7 @@ from app.db.feed import changes
 from app.domain.dialects.registry import DIALECTS
 from app.domain.kinds.base import JOBS
 from app.domain.kinds.registry import registered
-from app.main import create_app, resources
+from app.running.application import create_app, resources
 from tests.support.openapi import schemas as schemas_of
 from tests.support.problem_codes import codes_in_source
 

@@ -9,7 +9,7 @@ import pytest
 
 from app.domain.dialects.registry import DIALECTS
 from app.domain.vocabulary import PendingCode
-from app.main import create_app
+from app.running.application import create_app
 from tests.support.openapi import operations, parameters, reached_by_answers, schemas
 
 ROOT = Path(__file__).parents[2]

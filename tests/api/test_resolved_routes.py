@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from app.api.routers import ResolvedRoute
-from app.main import create_app
+from app.running.application import create_app
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
 from tests.support.openapi import committed_document
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from app.domain.cache.vocabulary import RemovalStage
-from app.main import create_app, resources
+from app.running.application import create_app, resources
 from tests.support.gateway import Gateway
 
 PAGE = (Path(__file__).parents[2] / "docs/api.md").read_text()

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.main import create_app
+from app.running.application import create_app
 from tests.api import test_every_kind, test_every_kind_submissions
 from tests.support.every_kind import Collection
 from tests.support.gateway import Gateway

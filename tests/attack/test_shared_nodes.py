@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from app.demo.second_node import TOLERATION
-from app.dev import RUNTIME_IMAGE
+from app.running.dev import RUNTIME_IMAGE
 from devcluster.node.storage.fuse import mounts_below
 from tests.support.gateway_process import STEADY, gateway_process
 from tests.support.juicefs import needs_fuse

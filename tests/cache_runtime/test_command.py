@@ -115,5 +115,5 @@ def test_the_runtime_starts_without_the_gateways_code(job: str) -> None:
     )
     loaded = ran.stdout.splitlines()[-1]
     assert "app.cache_runtime.cli" in loaded, ran.stderr
-    assert not [name for name in ("app.cli", "app.bootstrap", "sqlalchemy", "fastapi") if f"'{name}'" in loaded]
+    assert not [name for name in ("app.cli", "app.running.bootstrap", "sqlalchemy", "fastapi") if f"'{name}'" in loaded]
     assert ("app.cache_runtime.server.process" in loaded) == (job == "server")

@@ -12,7 +12,7 @@ import pytest
 
 from app.base.faultpoints import FaultPoint
 from app.demo.second_node import TOLERATION
-from app.dev import RUNTIME_IMAGE
+from app.running.dev import RUNTIME_IMAGE
 from devcluster.node.storage.fuse import mounts_below
 from tests.crash.sample_stories import DEADLINE, SampleClient, check_cluster
 from tests.support.gateway_process import STEADY, gateway_process

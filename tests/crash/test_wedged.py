@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from app.base.faultpoints import HANG, FaultPoint
-from app.shutdown import EXIT_STATUS
+from app.running.shutdown import EXIT_STATUS
 from tests.crash.gateways import PATIENCE, client_of, until_held
 from tests.crash.stories import serves
 from tests.support.gateway_process import STEADY, gateway_process

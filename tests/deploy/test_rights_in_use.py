@@ -13,8 +13,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from app import controlling
 from app.domain.kubernetes import labels
+from app.running import controlling
 from app.settings import Settings
 from tests.deploy.chart import core_grants
 from tests.deploy.rights import Right, apply, granted, used

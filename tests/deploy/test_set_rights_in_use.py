@@ -8,8 +8,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from app import controlling
 from app.domain.cache.specs.sample_set import API_VERSION
+from app.running import controlling
 from app.settings import Settings
 from tests.deploy.chart import core_grants, sample_set_grants
 from tests.deploy.rights import Right, apply, granted, used

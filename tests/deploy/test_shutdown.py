@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from app.bootstrap import GRACEFUL_SHUTDOWN
-from app.readiness import PROOF_WITHIN
+from app.running.bootstrap import GRACEFUL_SHUTDOWN
+from app.running.readiness import PROOF_WITHIN
+from app.running.supervised import BLOCKED_SECONDS
 from app.settings import Settings
-from app.supervised import BLOCKED_SECONDS
 from tests.deploy.chart import of_kind, rendered
 from tests.deploy.rights import DEPLOY, documents
 from tests.deploy.test_compose import parsed

@@ -12,11 +12,11 @@ from uuid import uuid4
 import pytest
 import yaml
 
-from app import controlling
 from app.base.clock import SystemClock
 from app.db.installation import identity as installation
 from app.db.postgres.engine import Database
 from app.domain.kubernetes import labels
+from app.running import controlling
 from app.settings import Settings
 from tests.deploy.chart import grants, of_kind, rendered
 from tests.deploy.rights import DEPLOY, NAMESPACED, RBAC, apply

@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from app.demo import player, sample_story
-from app.dev import RUNTIME_IMAGE
+from app.running.dev import RUNTIME_IMAGE
 from tests.e2e.user import User
 from tests.support.cluster import REAL_CLUSTER, as_gateway, running_embedded_cluster
 from tests.support.gateway_process import STEADY, GatewayProcess, gateway_process

@@ -14,7 +14,7 @@ import pytest
 
 from app.db.installation import tokens
 from app.db.postgres.engine import Database
-from app.main import create_app
+from app.running.application import create_app
 from tests.support.gateway_process import gateway_process
 from tests.support.kube import Cluster
 from tests.support.openapi import operations

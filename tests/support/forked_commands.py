@@ -19,7 +19,14 @@ LONGEST = 240.0  # seconds; the machine may be overloaded
 # Forking the test process itself would copy its threads and event loop in an undefined state.
 forks = multiprocessing.get_context("forkserver")
 forks.set_forkserver_preload(
-    ["__main__", "app.cli", "app.bootstrap", "app.dev", "app.supervised", "tests.support.gateway_preload"]
+    [
+        "__main__",
+        "app.cli",
+        "app.running.bootstrap",
+        "app.running.dev",
+        "app.running.supervised",
+        "tests.support.gateway_preload",
+    ]
 )
 
 

@@ -30,7 +30,7 @@ from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica,
 from app.http_server import server as http_server
 from app.http_server.limits import ServerLimits
 from app.http_server.sockets import bind, url_of
-from app.main import create_app
+from app.running.application import create_app
 from app.services.access import Access, OpenAccess
 from app.services.gateway import Services
 from app.services.limits.settings import LongRequestLimits

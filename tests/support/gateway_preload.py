@@ -3,7 +3,7 @@
 import gc
 
 from app.k8s.connection import kubernetes_library
-from app.main import create_app
+from app.running.application import create_app
 
 create_app()  # fills the caches of models and types
 kubernetes_library()

@@ -128,5 +128,5 @@ def _spans_below(*parents: TraceContext) -> None:
 
 
 def test_the_sdk_is_imported_only_for_an_export() -> None:
-    program = "import sys, app.supervised, app.cli; sys.exit('opentelemetry.sdk' in sys.modules)"
+    program = "import sys, app.running.supervised, app.cli; sys.exit('opentelemetry.sdk' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, timeout=120)

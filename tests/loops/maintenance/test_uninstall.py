@@ -8,13 +8,13 @@ from uuid import uuid4
 
 import pytest
 
-from app import controlling
 from app.base.clock import SystemClock
-from app.connections import NotConfigured
 from app.db.installation import identity as installation
 from app.db.installation import leases
 from app.db.postgres.engine import Database
 from app.domain.kubernetes import labels
+from app.running import controlling
+from app.running.connections import NotConfigured
 from app.settings import Settings
 from tests.support.kube import Cluster, KubeClient
 from tests.support.kube_proxy import kube_proxy

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from app import hints
 from app.cli import _print_dev_ready
-from app.main import create_app
+from app.running import hints
+from app.running.application import create_app
 from jobgate.cli.commands import app
 
 URL = "http://127.0.0.1:8080"

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from app.connections import Connections, NotConfigured, connections, open_database
 from app.db.postgres.engine import Database
 from app.domain.planning import Planner
 from app.k8s.api import KubeApi
@@ -13,6 +12,7 @@ from app.loops.context import ControllerContext
 from app.loops.controller import Controller
 from app.loops.leadership.lease import Leadership, lease_timeouts
 from app.loops.maintenance.uninstall import uninstall as remove_everything
+from app.running.connections import Connections, NotConfigured, connections, open_database
 from app.settings import ENV_PREFIX, Settings
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.shutdown import EXIT_STATUS, LoopPulse, Watchdog
+from app.running.shutdown import EXIT_STATUS, LoopPulse, Watchdog
 from tests.k8s.support import ManualClock
 from tests.support.waiting import until
 
@@ -24,7 +24,7 @@ HANGS = {
 }
 PROGRAM = """
 import asyncio, atexit, time
-from app.shutdown import stop_on_signals
+from app.running.shutdown import stop_on_signals
 
 async def main():
     stop = asyncio.Event()
@@ -46,7 +46,7 @@ STAGES = {
 }
 STOPPING = """
 import asyncio, atexit, time
-from app.shutdown import stop_on_signals
+from app.running.shutdown import stop_on_signals
 
 def told():
     print("told", flush=True)

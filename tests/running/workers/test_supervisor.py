@@ -17,8 +17,8 @@ PROGRAM = """
 import asyncio, os, sys
 from app.base.clock import SystemClock
 from app.telemetry.logs import configure_logging
-from app.workers.fleet import FleetTimes
-from app.workers.supervisor import ProcessSupervisor
+from app.running.workers.fleet import FleetTimes
+from app.running.workers.supervisor import ProcessSupervisor
 
 configure_logging("text", "error")  # to standard error
 NAMES = ["worker-0", "worker-1", "controller"]

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from app import bootstrap
 from app.api.metrics import HttpMetrics
 from app.base.clock import SystemClock
 from app.http_server import server as http_server
@@ -14,17 +13,18 @@ from app.http_server.acceptor import BACKLOG
 from app.http_server.sharing import ConnectionTable
 from app.http_server.sockets import url_of
 from app.k8s.connection import kubernetes_library
-from app.main import create_app
-from app.running import exit_status, run_loop
+from app.running import bootstrap
+from app.running.application import create_app
+from app.running.execution import exit_status, run_loop
+from app.running.shutdown import LoopPulse, Watchdog
+from app.running.start_up import end_start_up
+from app.running.workers.fleet import FleetTimes
+from app.running.workers.link import SupervisorLink
+from app.running.workers.metrics import MetricsExchange
+from app.running.workers.supervisor import ProcessSupervisor
 from app.services.gateway import Services
 from app.settings import Settings
-from app.shutdown import LoopPulse, Watchdog
-from app.start_up import end_start_up
 from app.telemetry import log_fields
-from app.workers.fleet import FleetTimes
-from app.workers.link import SupervisorLink
-from app.workers.metrics import MetricsExchange
-from app.workers.supervisor import ProcessSupervisor
 
 _CONTROLLER: Final = "controller"
 _SUPERVISOR: Final = "supervisor"

@@ -1,4 +1,4 @@
-"""Forks the processes of a fleet, sends them orders, and reaps them. Thin I/O around `app.workers.fleet`.
+"""Forks the processes of a fleet, sends them orders, and reaps them. Thin I/O around `app.running.workers.fleet`.
 
 It is not asynchronous: a fork in a process with an event loop or threads would copy them in an undefined state. Forked
 processes share the imported modules with the supervisor, so they start in milliseconds and need less memory.
@@ -18,8 +18,8 @@ from typing import Final, NoReturn
 import structlog
 
 from app.base.clock import Clock
-from app.workers.fleet import KILLED, Action, ActionKind, Fleet, FleetTimes
-from app.workers.link import Order, SupervisorLink
+from app.running.workers.fleet import KILLED, Action, ActionKind, Fleet, FleetTimes
+from app.running.workers.link import Order, SupervisorLink
 
 log = structlog.get_logger(__name__)
 

@@ -1,8 +1,8 @@
 """The composition root. It alone makes services and loops from the settings, with two modules that it uses.
 
 settings -> database, cluster -> services -> HTTP        (role api, all)
-            app.connections   -> controller              (role controller, all)
-                                 app.controlling
+            app.running.connections   -> controller              (role controller, all)
+                                 app.running.controlling
 """
 
 import asyncio
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from app.api.metrics import HttpMetrics, MetricsApp
 from app.base import faultpoints
 from app.base.clock import SystemClock
-from app.connections import Connections, NotConfigured, connections
 from app.db.postgres.notifications import FEED, JOB_INTENT, SAMPLE_INTENT
 from app.db.postgres.stuck_sessions import StuckSessions
 from app.domain.planning import Planner
@@ -27,8 +26,10 @@ from app.http_server.limits import ServerLimits
 from app.http_server.sockets import bind, url_of
 from app.loops.leadership.controller_state import ControllerCondition
 from app.loops.supervisor import Loop, Supervisor
-from app.main import create_app
-from app.readiness import Condition, Readiness, StoredController
+from app.running.application import create_app
+from app.running.connections import Connections, NotConfigured, connections
+from app.running.readiness import Condition, Readiness, StoredController
+from app.running.shutdown import Watchdog
 from app.services.access import OpenAccess
 from app.services.gateway import Services
 from app.services.logs.containers import ClusterLogs
@@ -36,7 +37,6 @@ from app.services.oidc.token_access import token_access
 from app.services.reading.system import Check
 from app.services.submitting.cluster_dry_run import ClusterChecker, ClusterDryRun, NoCluster
 from app.settings import ENV_PREFIX, Settings
-from app.shutdown import Watchdog
 from app.telemetry import tracing
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ async def run_role(
 def import_parts(settings: Settings) -> None:
     """Import now what `run_role` would import when it needs it."""
     if settings.role != "api":
-        from app import controlling  # noqa: F401, PLC0415 - as in `_controller`
+        from app.running import controlling  # noqa: F401, PLC0415 - as in `_controller`
     if settings.oidc() is not None:
         from app.services.oidc import sign_in  # noqa: F401, PLC0415 - as in `token_access`
 
@@ -134,7 +134,7 @@ async def _controller(
     """Return the controller if it belongs to the role. The stack closes what it opens."""
     if settings.role == "api":
         return None
-    from app import controlling  # noqa: PLC0415 - the processes of the API do not import the modules of the controller
+    from app.running import controlling  # noqa: PLC0415 - the processes of the API do not import the modules of the controller
 
     return await stack.enter_async_context(controlling.controller(settings, opened, planner))
 

@@ -8,8 +8,8 @@ import sys
 import pytest
 import uvloop
 
-from app.connections import NotConfigured
-from app.running import exit_status, run_loop
+from app.running.connections import NotConfigured
+from app.running.execution import exit_status, run_loop
 
 
 def interrupted() -> int:
@@ -34,9 +34,9 @@ def test_an_error_of_the_configuration_is_reported_without_a_traceback(capsys: p
 def test_the_traceback_of_a_reported_error_is_logged_for_debugging(level: str, *, is_logged: bool) -> None:
     """A new process, because logging is configured once for each."""
     code = f"""
-from app.running import exit_status
+from app.running.execution import exit_status
 from app.telemetry.logs import configure_logging
-from tests.test_running import not_configured
+from tests.running.test_execution import not_configured
 configure_logging("json", "{level}")
 raise SystemExit(exit_status(not_configured))
 """

@@ -1,6 +1,6 @@
 """What a fleet of processes does and when: pure cases with times that the test chooses."""
 
-from app.workers.fleet import BACKOFF, HEALTHY_AFTER, KILLED, Action, ActionKind, Fleet, FleetTimes
+from app.running.workers.fleet import BACKOFF, HEALTHY_AFTER, KILLED, Action, ActionKind, Fleet, FleetTimes
 
 DRAIN, SHUTDOWN = 5.0, 25.0
 START, STOP, DRAINED, KILL = ActionKind.START, ActionKind.STOP, ActionKind.DRAIN, ActionKind.KILL

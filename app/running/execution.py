@@ -12,10 +12,10 @@ from typing import Any, Final, TypeVar
 
 import uvloop
 
-from app.connections import NotPossible
 from app.domain.errors import DomainError
 from app.embedded_postgres.binaries import EmbeddedPostgresError
 from app.k8s.errors import KubeError
+from app.running.connections import NotPossible
 from app.telemetry.logs import report_failure
 
 log = logging.getLogger(__name__)

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from app.start_up import begin_start_up, end_start_up
+from app.running.start_up import begin_start_up, end_start_up
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 # By module, what needs it. Each takes at least a hundredth of the time of a start.
 NOT_IMPORTED = {
     "alembic": "migrations, which the commands migrate, dev and demo run",
-    "app.controlling": "the controller, which is one process",
+    "app.running.controlling": "the controller, which is one process",
     "app.db.postgres.migrations": "as alembic",
-    "app.dev": "the commands dev and demo",
+    "app.running.dev": "the commands dev and demo",
     "app.loops.autoscaling.autoscaler": "the controller",
     "app.loops.cache.reconciler": "the controller",
     "app.loops.jobs.reconciler": "the controller",
@@ -56,12 +56,14 @@ def output_of(program: str) -> list[str]:
 @pytest.fixture(scope="module")
 def imported() -> set[str]:
     """The modules of a process that imports what `serve` imports, for any number of workers."""
-    return set(output_of("import sys, app.cli, app.supervised; print(*sys.modules)"))
+    return set(output_of("import sys, app.cli, app.running.supervised; print(*sys.modules)"))
 
 
 @pytest.mark.parametrize("module", NOT_IMPORTED)
 def test_a_start_does_not_import_what_it_may_not_need(imported: set[str], module: str) -> None:
-    assert {"app.bootstrap", "app.main", "app.connections"} <= imported, "the program imports the server"
+    assert {"app.running.bootstrap", "app.running.application", "app.running.connections"} <= imported, (
+        "the program imports the server"
+    )
     assert module not in imported, f"it is for {NOT_IMPORTED[module]}"
 
 
@@ -69,15 +71,16 @@ def test_a_start_does_not_import_what_it_may_not_need(imported: set[str], module
     ("settings", "expected"),
     [
         ({"role": "api"}, []),
-        ({"role": "all"}, ["app.controlling"]),
+        ({"role": "all"}, ["app.running.controlling"]),
         ({"role": "api", "oidc_issuer": "https://id.example"}, ["app.services.oidc.sign_in"]),
     ],
 )
 def test_a_supervisor_imports_what_its_processes_need(settings: dict[str, str], expected: list[str]) -> None:
-    parts = ["app.controlling", "app.services.oidc.sign_in"]
+    parts = ["app.running.controlling", "app.services.oidc.sign_in"]
     given = {"oidc_client_id": "jobgate", "oidc_grants": "a=viewer:lab"} | settings
     program = f"bootstrap.import_parts(Settings(**{given})); print(*(part for part in {parts} if part in sys.modules))"
-    assert output_of(f"import sys; from app import bootstrap; from app.settings import Settings; {program}") == expected
+    modules = "import sys; from app.running import bootstrap; from app.settings import Settings"
+    assert output_of(f"{modules}; {program}") == expected
 
 
 @pytest.mark.usefixtures("collector")
@@ -96,7 +99,7 @@ def test_large_blocks_return_to_the_system_when_they_are_freed() -> None:
     """Also after the first one, and if something small was made after each."""
     (grown,) = output_of(
         "from pathlib import Path\n"
-        "from app.start_up import end_start_up\n"
+        "from app.running.start_up import end_start_up\n"
         "def resident(): return int(Path('/proc/self/statm').read_text().split()[1]) // 256\n"
         "end_start_up()\n"
         "bytes(8 * 2**20)\n"

@@ -7,7 +7,7 @@ import pytest
 from app.db.installation import leases
 from app.db.installation.heartbeats import Heartbeat
 from app.db.postgres.engine import Database
-from app.readiness import PROOF_EVERY, StoredController, stored_condition
+from app.running.readiness import PROOF_EVERY, StoredController, stored_condition
 from tests.k8s.support import ManualClock
 
 TTL = 15.0

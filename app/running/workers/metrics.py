@@ -15,7 +15,7 @@ from typing import Final, Self
 import structlog
 
 from app.http_server.accepting import LogThrottle, Shortage, readable
-from app.workers.exposition import combined
+from app.running.workers.exposition import combined
 
 log = structlog.get_logger(__name__)
 

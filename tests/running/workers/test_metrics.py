@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 from structlog.testing import capture_logs
 
-from app.workers.metrics import MetricsExchange
+from app.running.workers.metrics import MetricsExchange
 from tests.support.waiting import until
 
 OWN = "# HELP a A.\n# TYPE a gauge\na 1.0\n"

@@ -16,14 +16,14 @@ from typing import BinaryIO
 
 import structlog
 
-from app import bootstrap
-from app.connections import NotPossible
 from app.db.postgres import migrations
 from app.embedded_postgres.server import EmbeddedPostgres
 from app.k8s.codec import NODE as NODE_CODEC
 from app.k8s.connection import connect
 from app.k8s.errors import KubeError
 from app.k8s.resources import NODE
+from app.running import bootstrap
+from app.running.connections import NotPossible
 from app.settings import Settings
 
 log = structlog.get_logger(__name__)

@@ -2,7 +2,7 @@
 
 from fastapi.routing import APIRoute
 
-from app.main import create_app
+from app.running.application import create_app
 
 
 def test_applications_share_their_routes() -> None:

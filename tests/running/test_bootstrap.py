@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from app.bootstrap import listening_socket, with_server_url
+from app.running.bootstrap import listening_socket, with_server_url
 from app.settings import Settings
 
 

@@ -3,7 +3,7 @@
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.workers.exposition import combined
+from app.running.workers.exposition import combined
 
 
 def exposition(count: int, *, with_gauge: bool = False) -> str:
