@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from app.domain.dialects.base import Accelerator
+from app.domain.kinds.job_kind import Accelerator
 from app.settings import Settings
 
 SHIPPED = """

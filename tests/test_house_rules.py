@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from app.domain.dialects import registry
+from app.domain.kinds import job_registry as registry
 from app.running.application import create_app
 from app.settings import Settings
 

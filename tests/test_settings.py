@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.cache.specs.limits import CacheLimits
+from app.domain.cache.limits import CacheLimits
 from app.domain.policy import Level, PodPolicy
 from app.loops.settings import AutoscalerSettings
 from app.settings import Settings

@@ -9,8 +9,8 @@ from fastapi import Request
 
 from app.base.offload import offloaded, offloaded_if_large
 from app.domain.decoding import DEFAULT_LIMITS, JsonValue, decode_json, decode_yaml, lists
-from app.domain.dialects.spec_model import SpecModel, read_spec
 from app.domain.errors import FieldError, InvalidManifest, MalformedDocument, Problems, UnsupportedMediaType
+from app.domain.kinds.spec.model import SpecModel, read_spec
 from app.domain.plan import Manifest
 from app.fairness.byte_budget import UNCOUNTED_BYTES
 from app.services.limits.turns import room_for

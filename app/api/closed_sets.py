@@ -12,7 +12,7 @@ from pydantic import Field
 
 from app.api.problem_codes import PROBLEM_CODES
 from app.db.feed import changes
-from app.domain.dialects.registry import DIALECTS
+from app.domain.kinds.job_registry import DIALECTS
 from app.domain.vocabulary import PendingCode
 from app.domain.vocabulary import RestartPolicy as _RestartPolicy
 

@@ -10,8 +10,8 @@ from typing import Any, Final, TypeAlias
 from app.api.bodies import JSON, MERGE_PATCH, YAML_TYPES
 from app.api.resources import Resource
 from app.domain.decoding.lists import LIST_KIND, MAX_ITEMS
-from app.domain.dialects.registry import DIALECTS
 from app.domain.kinds.base import JOBS, Kind
+from app.domain.kinds.job_registry import DIALECTS
 from app.domain.kinds.registry import PODLESS_KINDS, registered
 
 Bodies: TypeAlias = Mapping[tuple[str, str], dict[str, Any]]  # by path and method

@@ -27,7 +27,7 @@ from app.db.jobs.rows import JobRow, JobSummary
 from app.db.objects.history import HistoryRow
 from app.db.samples.rows import SampleRow
 from app.domain.cluster_check import ClusterCheck
-from app.domain.dialects.base import Scaling, StatusFacts
+from app.domain.kinds.job_kind import Scaling, StatusFacts
 from app.domain.planning import Planner
 from app.domain.status.leftovers import shown_message
 from app.domain.status.log_choice import default_attempt, has_log

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from app.domain.cache.specs.source_limits import SourceLimits
+from app.domain.cache.source_limits import SourceLimits
 from app.domain.cache.vocabulary import JobType
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from app.domain.dialects.base import Accepted
 from app.domain.errors import pointer_to
+from app.domain.kinds.job_kind import Accepted
 from app.domain.kubernetes import labels
 from app.domain.manifests.rendered import sample_objects
 from app.domain.plan import JobPlan, Manifest

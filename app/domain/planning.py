@@ -14,11 +14,11 @@ from uuid import UUID
 import msgspec
 
 from app.base.caches import BoundedCache
-from app.domain.dialects import registry
-from app.domain.dialects.base import Accepted, Given, Limits, Site
-from app.domain.dialects.envelope import allowed_controls
 from app.domain.errors import FieldError, InvalidManifest, Problems, pointer_to, shorten
+from app.domain.kinds import job_registry as registry
 from app.domain.kinds.base import JOBS
+from app.domain.kinds.envelope import allowed_controls
+from app.domain.kinds.job_kind import Accepted, Given, Limits, Site
 from app.domain.kinds.posted_metadata import Suffix, named, placed
 from app.domain.kinds.registry import refuse_wrong_route
 from app.domain.kubernetes import labels

@@ -12,7 +12,7 @@ from app.base.clock import Clock
 from app.db.jobs.group_commit import GroupCommit
 from app.db.postgres.engine import Database
 from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
-from app.domain.cache.specs.limits import CacheLimits
+from app.domain.cache.limits import CacheLimits
 from app.domain.kinds.base import PodlessKind
 from app.domain.kinds.registry import PODLESS_KINDS
 from app.domain.planning import Planner

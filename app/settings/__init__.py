@@ -17,9 +17,9 @@ from app.domain.access.grants import read_group_grants
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.cache.values import CACHE_MOUNT_PATH, DATA_MOUNT_PATH, CacheSite
 from app.domain.decoding import decode_yaml
-from app.domain.dialects.accelerators import accelerators_of
-from app.domain.dialects.base import Accelerator, Limits, Site
 from app.domain.errors import DomainError
+from app.domain.kinds.accelerators import accelerators_of
+from app.domain.kinds.job_kind import Accelerator, Limits, Site
 from app.domain.reconcile.timing import Timing
 from app.domain.reservations.pod_limits import PodLimits
 from app.k8s.limits import TransportLimits

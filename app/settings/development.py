@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.domain.cache.specs.limits import ANY_CACHE_ROOTS
+from app.domain.cache.limits import ANY_CACHE_ROOTS
 from app.domain.policy import JOBGATE_CONTROLS, Level
 
 

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from app.domain.cache.specs.limits import DEFAULT_CACHE_ROOTS, CacheLimits
-from app.domain.cache.specs.source_limits import NETWORK_STORAGES, SourceLimits, wrong_host_entry
+from app.domain.cache.limits import DEFAULT_CACHE_ROOTS, CacheLimits
+from app.domain.cache.source_limits import NETWORK_STORAGES, SourceLimits, wrong_host_entry
 from app.settings.leading import LeadingSettings
 from app.settings.serving import Names
 

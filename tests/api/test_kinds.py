@@ -8,7 +8,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from app.domain.dialects import registry
+from app.domain.kinds import job_registry as registry
 from app.domain.kinds.registry import registered
 from tests.support.gateway import Gateway, jobs_path
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.dialects.generic_job.native import LISTED_REPLICAS
+from app.domain.kinds.generic_job.native import LISTED_REPLICAS
 from app.domain.plan import Rank
 from app.domain.status.records import Attempt, Replica
 from app.domain.vocabulary import JobPhase, ReplicaPhase

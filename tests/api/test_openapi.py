@@ -15,8 +15,8 @@ from openapi_spec_validator import validate
 from app.api import field_descriptions, openapi
 from app.api.resources import Resource
 from app.db.feed import changes
-from app.domain.dialects.registry import DIALECTS
 from app.domain.kinds.base import JOBS
+from app.domain.kinds.job_registry import DIALECTS
 from app.domain.kinds.registry import registered
 from app.running.application import create_app, resources
 from tests.support.openapi import schemas as schemas_of

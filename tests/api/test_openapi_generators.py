@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.dialects.registry import DIALECTS
+from app.domain.kinds.job_registry import DIALECTS
 from app.domain.vocabulary import PendingCode
 from app.running.application import create_app
 from tests.support.openapi import operations, parameters, reached_by_answers, schemas

@@ -8,8 +8,8 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from app.domain.dialects import registry
-from app.domain.dialects.base import Limits
+from app.domain.kinds import job_registry as registry
+from app.domain.kinds.job_kind import Limits
 from app.domain.reservations.pod_limits import PodLimits
 from app.domain.vocabulary import JobPhase
 from tests.support import resizable_job

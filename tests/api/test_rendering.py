@@ -18,8 +18,8 @@ from app.db.jobs.group_commit import GroupCommit
 from app.db.jobs.replicas import StoredReplica
 from app.db.jobs.rows import JobRow
 from app.domain.access.actors import Actor
-from app.domain.dialects.envelope import postable
-from app.domain.dialects.registry import DIALECTS
+from app.domain.kinds.envelope import postable
+from app.domain.kinds.job_registry import DIALECTS
 from app.domain.plan import Rank
 from app.domain.planning import Planner
 from app.domain.status.observed import ObservedContainer

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from app.api.errors import problem_of
 from app.api.podless import PodlessResource
 from app.db.samples.rows import SampleRow
-from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
+from app.domain.cache.limits import CacheLimits
 from app.domain.cache.reconcile.values import Complaint, JobRecord, SetRecord
-from app.domain.cache.specs.limits import CacheLimits
 from app.domain.cache.vocabulary import RemovalStage, SampleJobPhase, SetPhase
 from app.domain.errors import InvalidManifest
 from app.domain.kinds.base import PodlessKind
-from app.domain.kinds.podless_status import PodlessStatus
+from app.domain.kinds.sample_status import PodlessStatus
+from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.reconcile.conditions import merged
 from app.services.editing.podless_drafts import drafted
 from tests.domain.cache.made import a_job, a_set

@@ -11,7 +11,7 @@ import pytest
 
 from app.db.jobs import edits, scale_records
 from app.domain.access.actors import Actor
-from app.domain.dialects import registry
+from app.domain.kinds import job_registry as registry
 from app.domain.plan import Rank
 from app.domain.status.records import Attempt, Replica
 from app.domain.vocabulary import JobPhase, ScaleOutcome

@@ -15,7 +15,7 @@ from app.cache_runtime import cli
 from app.cache_runtime.config import RuntimeConfig, WarmupTimes
 from app.cache_runtime.engine.binary import juicefs_path
 from app.cache_runtime.options import NO_FLAGS, Options, SyncRequest, WarmupRequest, flags
-from app.domain.cache.specs.mount_options import JuiceFSMountOptions
+from app.domain.kinds.samples.specs.mount_options import JuiceFSMountOptions
 from tests.support.cache_server import ROOT
 from tests.support.juicefs import needs_juicefs
 

@@ -21,9 +21,9 @@ from urllib.parse import urlsplit
 import pytest
 from hypothesis import given, note
 
-from app.domain.dialects import registry
-from app.domain.dialects.base import Limits
 from app.domain.errors import FieldError, InvalidManifest
+from app.domain.kinds import job_registry as registry
+from app.domain.kinds.job_kind import Limits
 from app.domain.manifests.workload import pod_manifest
 from app.domain.planning import Planner
 from tests.support.cluster import require_real

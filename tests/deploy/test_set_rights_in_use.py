@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.domain.cache.specs.sample_set import API_VERSION
+from app.domain.kinds.samples.specs.sample_set import API_VERSION
 from app.running import controlling
 from app.settings import Settings
 from tests.deploy.chart import core_grants, sample_set_grants

@@ -3,13 +3,13 @@
 import re
 from pathlib import Path
 
-from app.domain.dialects.mx_job import validation
-from app.domain.dialects.mx_job.native import native_phase, native_state
-from app.domain.dialects.mx_job.spec import PS_ROOT_PORT
+from app.domain.kinds.mx_job import validation
+from app.domain.kinds.mx_job.native import native_phase, native_state
+from app.domain.kinds.mx_job.spec import PS_ROOT_PORT
 from app.domain.status.records import JobStatus
 from app.domain.vocabulary import JobPhase, Reason
 from tests.docs.test_docs import read, rows
-from tests.domain.dialects.test_mx_job_validation import OURS, UPSTREAM
+from tests.domain.kinds.mx_job.test_validation import OURS, UPSTREAM
 
 PAGE = "docs/kinds/mx-job.md"
 # Codes of every kind for the shape of a manifest.

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from app.domain.dialects import registry
-from app.domain.dialects.base import Dialect, Limits, Site, StatusFacts
+from app.domain.kinds import job_registry as registry
+from app.domain.kinds.job_kind import Dialect, Limits, Site, StatusFacts
 from app.domain.plan import JobIdentity, Manifest, Rank
 from app.domain.status.records import Attempt, JobStatus, Replica
 from app.domain.vocabulary import TERMINAL_PHASES, JobPhase, Outcome, Reason, ReplicaPhase

@@ -7,10 +7,10 @@ import pytest
 import yaml
 
 from app.demo.sample_story import CACHE, HOME, NAME
-from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
-from app.domain.cache.specs.limits import CacheLimits
-from app.domain.cache.specs.source_limits import SourceLimits
+from app.domain.cache.limits import CacheLimits
+from app.domain.cache.source_limits import SourceLimits
 from app.domain.kinds.base import PodlessKind
+from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.planning import Planner
 from app.settings.development import dev_defaults
 from tests.docs.test_docs import read

@@ -8,13 +8,14 @@ from app.domain.cache.manifests.stateful_set import TOKEN_FILE
 from app.domain.cache.naming import NAME_MAX
 from app.domain.cache.reconcile.cache_status import CacheStatus
 from app.domain.cache.reconcile.events import job_word
-from app.domain.cache.specs.directories import DEFAULT_CACHE_DIR
-from app.domain.cache.specs.mount_options import JuiceFSMountOptions
-from app.domain.cache.specs.sample_job import SampleJobSpec, SyncOptions, WarmupOptions
-from app.domain.cache.specs.sample_set import MUTABLE_FIELDS, SampleSetSpec
-from app.domain.cache.specs.source_limits import STORAGES
+from app.domain.cache.source_limits import STORAGES
 from app.domain.cache.vocabulary import JobType, SampleJobPhase, SetPart, SetPhase
-from app.domain.dialects.spec_model import SpecModel
+from app.domain.kinds import samples
+from app.domain.kinds.samples.specs.directories import DEFAULT_CACHE_DIR
+from app.domain.kinds.samples.specs.mount_options import JuiceFSMountOptions
+from app.domain.kinds.samples.specs.sample_job import SampleJobSpec, SyncOptions, WarmupOptions
+from app.domain.kinds.samples.specs.sample_set import MUTABLE_FIELDS, SampleSetSpec
+from app.domain.kinds.spec.model import SpecModel
 from tests.docs.test_docs import read, rows
 
 PAGE = "docs/kinds/sample-set.md"
@@ -62,7 +63,8 @@ def test_every_code_is_documented() -> None:
     documented = {
         code for cells in rows(read(PAGE), "What is refused") for code in cells[0].split(", ") if code != "code"
     }
-    source = "".join(path.read_text() for path in Path(cache.__path__[0]).rglob("*.py"))
+    folders = (Path(package.__path__[0]) for package in (cache, samples))
+    source = "".join(path.read_text() for folder in folders for path in folder.rglob("*.py"))
     raised = set(re.findall(r'(?:refusal|Wrong|invalid_manifest)\(\s*"([A-Z]\w+)"', source))
     raised |= set(re.findall(r'(?:pointer|at|base|pointer_to\([^()]*\)|annotations", key\)), "([A-Z]\w+)"', source))
     assert raised <= documented | OF_ALL_KINDS

@@ -14,7 +14,7 @@ from app.domain.cluster_check import (
     refusals,
     warnings,
 )
-from app.domain.dialects.base import Limits
+from app.domain.kinds.job_kind import Limits
 from app.domain.planning import Planner
 from app.domain.policy.template import DeclaredTemplate
 from tests.support.gateway import manifest

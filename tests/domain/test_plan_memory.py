@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.dialects.base import Limits
+from app.domain.kinds.job_kind import Limits
 from app.domain.manifests.rendered import pod_bytes
 from app.domain.manifests.workload import pod_manifest
 from app.domain.plan import JobPlan, Manifest

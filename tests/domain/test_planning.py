@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from app.domain.dialects.generic_job import GenericJobDialect
+from app.domain.kinds.generic_job import GenericJobDialect
 from app.domain.manifests.workload import pod_manifest
 from app.domain.plan import Manifest
 from app.domain.planning import Draft, Planner

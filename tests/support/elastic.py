@@ -5,9 +5,9 @@ from typing import Any
 
 from typing_extensions import override
 
-from app.domain.dialects.base import Accepted, Context, Dialect, Scaling, Site, StatusFacts
-from app.domain.dialects.spec_model import SpecModel
 from app.domain.errors import Problems
+from app.domain.kinds.job_kind import Accepted, Context, Dialect, Scaling, Site, StatusFacts
+from app.domain.kinds.spec.model import SpecModel
 from app.domain.plan import JobIdentity, JobPlan, Manifest, Rank, ReplicaPlan, RestartPlan, TaskPlan
 from app.domain.policy import DeclaredTemplate
 from app.domain.vocabulary import RestartPolicy

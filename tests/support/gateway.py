@@ -19,9 +19,9 @@ from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.access.credentials import credential_of
 from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
-from app.domain.cache.specs.limits import CacheLimits
-from app.domain.cache.specs.source_limits import SourceLimits
-from app.domain.dialects.base import Limits
+from app.domain.cache.limits import CacheLimits
+from app.domain.cache.source_limits import SourceLimits
+from app.domain.kinds.job_kind import Limits
 from app.domain.plan import Rank
 from app.domain.planning import Planner
 from app.domain.policy import PodPolicy

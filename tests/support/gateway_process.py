@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from app.domain.cache.specs.limits import ANY_CACHE_ROOTS
+from app.domain.cache.limits import ANY_CACHE_ROOTS
 from tests.support.cluster import as_gateway
 from tests.support.forked_commands import become_command, forks
 from tests.support.ports import kept_port

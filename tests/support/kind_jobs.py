@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from app.domain.dialects.base import Dialect, Limits
-from app.domain.dialects.registry import DIALECTS, find
+from app.domain.kinds.job_kind import Dialect, Limits
+from app.domain.kinds.job_registry import DIALECTS, find
 from app.domain.kubernetes import labels
 from app.domain.plan import Manifest
 from tests.support.plans import GIVEN

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from app.domain.dialects.base import Dialect, Scaling, Site, StatusFacts
+from app.domain.kinds.job_kind import Dialect, Scaling, Site, StatusFacts
 from app.domain.plan import JobIdentity, JobPlan, Manifest
 from app.domain.reconcile.timing import Timing
 from app.domain.reconcile.values import Decision

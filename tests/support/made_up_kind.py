@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from app.domain.cache.specs.limits import CacheLimits
-from app.domain.dialects.changes import immutable_changes
-from app.domain.dialects.envelope import read_envelope
-from app.domain.dialects.schema import manifest_schema
-from app.domain.dialects.spec_model import SpecModel, read_spec
+from app.domain.cache.limits import CacheLimits
 from app.domain.errors import FieldError, Problems
 from app.domain.kinds.base import Facts, Figures, PodlessKind
+from app.domain.kinds.changes import immutable_changes
+from app.domain.kinds.envelope import read_envelope
 from app.domain.kinds.registry import PODLESS_KINDS
+from app.domain.kinds.spec.model import SpecModel, read_spec
+from app.domain.kinds.spec.schema import manifest_schema
 from app.domain.plan import Manifest
 
 

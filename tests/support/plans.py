@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from app.domain.dialects.base import Given
+from app.domain.kinds.job_kind import Given
 from app.domain.manifests.rendered import reserved_names
 from app.domain.plan import FinishRule, JobIdentity, JobPlan, Rank, ReplicaPlan, RestartPlan, TaskPlan
 from app.domain.reconcile.reconcile import reconcile

@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from app.domain.dialects import registry
-from app.domain.dialects.base import Accepted, Dialect, Scaling, Site, StatusFacts
-from app.domain.dialects.generic_job import GenericJobDialect
-from app.domain.dialects.generic_job.spec import GenericJobSpec
 from app.domain.errors import FieldError
+from app.domain.kinds import job_registry as registry
+from app.domain.kinds.generic_job import GenericJobDialect
+from app.domain.kinds.generic_job.spec import GenericJobSpec
+from app.domain.kinds.job_kind import Accepted, Dialect, Scaling, Site, StatusFacts
 from app.domain.plan import JobIdentity, JobPlan, Manifest
 from tests.support import gateway
 

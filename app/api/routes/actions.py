@@ -15,7 +15,7 @@ from app.api.routers import new_router
 from app.api.routes.edits import EditCall, EditDep, changed_response, changed_responses
 from app.api.routes.submission import created_response, key_places, request_key
 from app.api.views import JobView
-from app.domain.dialects.spec_model import SpecModel
+from app.domain.kinds.spec.model import SpecModel
 from app.services.editing.scaling import SizesWanted
 
 router = new_router("actions")

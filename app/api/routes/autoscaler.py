@@ -12,8 +12,8 @@ from app.api.paging import SequencePage
 from app.api.parameters import PageSize, PageToken
 from app.api.responses import PRIVATE, json_bytes
 from app.api.routers import new_router
-from app.domain.dialects.spec_model import SpecModel
 from app.domain.errors import Forbidden
+from app.domain.kinds.spec.model import SpecModel
 
 router = new_router("autoscaler")
 

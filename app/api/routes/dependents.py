@@ -12,10 +12,10 @@ from app.api.routes.reading import Target, TargetDependency, object_paths, read_
 from app.api.views import View
 from app.db.samples.rows import SampleRow
 from app.domain.access.namespaces import NamespaceSet
-from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
-from app.domain.cache.status import SampleProgress
 from app.domain.cache.vocabulary import JobType, SampleJobPhase
 from app.domain.kinds.base import Facts
+from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
+from app.domain.kinds.samples.status import SampleProgress
 from app.domain.listing import Criteria
 from app.domain.vocabulary import JobPhase
 

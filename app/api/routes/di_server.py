@@ -18,8 +18,8 @@ from app.api.responses import NO_STORE
 from app.api.routers import new_router
 from app.api.views import View
 from app.db.jobs.rows import JobRow
-from app.domain.dialects.spec_model import SpecModel
 from app.domain.errors import InvalidManifest, NotFound, TooLarge
+from app.domain.kinds.spec.model import SpecModel
 from app.domain.kubernetes import names
 from app.domain.kubernetes.names import DNS_LABEL_PATTERN
 from app.services.editing.di_server import DiServer, actor_of

@@ -14,8 +14,8 @@ from app.api.parameters import refuse_unknown_query
 from app.api.responses import NO_STORE, PRIVATE, json_bytes
 from app.api.routers import new_router
 from app.api.views import View
-from app.domain.dialects.spec_model import SpecModel
 from app.domain.errors import NotFound, TooLarge, invalid_manifest
+from app.domain.kinds.spec.model import SpecModel
 from app.fairness.byte_budget import UNCOUNTED_BYTES
 from app.http_server.forwarding import site_of
 from app.services.oidc.exchange import Exchange

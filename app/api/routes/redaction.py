@@ -17,9 +17,9 @@ from app.api.routers import new_router
 from app.api.routes.reading import Target, target_by_uid
 from app.api.views import View
 from app.db.redaction import START
-from app.domain.dialects.spec_model import SpecModel
 from app.domain.errors import FieldError, Forbidden, InvalidManifest
 from app.domain.kinds.base import JOBS
+from app.domain.kinds.spec.model import SpecModel
 from app.domain.redaction import EVERY_VARIABLE, SHORTEST, SecretSelection, is_needed
 from app.telemetry.log_fields import note_job
 

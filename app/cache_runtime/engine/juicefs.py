@@ -27,7 +27,7 @@ from app.cache_runtime.programs.secrets import Scrubber, scrubber, sync_ends
 from app.cache_runtime.programs.source_hosts import NO_METADATA_KEYS, check_hosts
 from app.cache_runtime.programs.sync_access import check_destination, check_source, sync_access
 from app.cache_runtime.warmup.coordination import Warmup
-from app.domain.cache.specs.worker_hosts import wrong_hosts
+from app.domain.cache.worker_hosts import wrong_hosts
 
 _MESSAGE_LIMIT: Final = 2000  # characters of a result
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")

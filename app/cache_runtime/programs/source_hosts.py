@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from app.cache_runtime.errors import JobFailed
 from app.cache_runtime.options import SyncRequest
-from app.domain.cache.specs.source_limits import (
+from app.domain.cache.source_limits import (
     LOCAL,
     NETWORK_STORAGES,
     Address,
@@ -24,7 +24,7 @@ from app.domain.cache.specs.source_limits import (
     wrong_address,
     wrong_host,
 )
-from app.domain.cache.specs.worker_hosts import worker_hosts
+from app.domain.cache.worker_hosts import worker_hosts
 
 # The node of the pod, and the API server of the cluster.
 _NODE_VARIABLES: Final = ("NODE_ADDRESS", "KUBERNETES_SERVICE_HOST")

@@ -20,8 +20,8 @@ from app.db.objects.resources import Check
 from app.db.postgres.columns import Columns, record_columns
 from app.db.postgres.engine import Connection, Database
 from app.domain.access.actors import Actor
-from app.domain.dialects.changes import is_respecified
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
+from app.domain.kinds.changes import is_respecified
 from app.domain.plan import Manifest
 from app.domain.reservations.name_ranges import NameRange
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits, PodRoom

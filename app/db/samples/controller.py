@@ -20,10 +20,10 @@ from app.db.postgres.engine import Connection, Database
 from app.db.postgres.queries import in_namespaces, namespace_arguments
 from app.db.samples.rows import COLUMNS, OUTCOME, SAMPLE_HISTORY, SampleRow, record_document, sample_row
 from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
-from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.reconcile.values import SampleEvent
 from app.domain.cache.vocabulary import SampleJobPhase
-from app.domain.kinds.podless_status import updated_status
+from app.domain.kinds.sample_status import updated_status
+from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.status.records import HistoryEntry
 from app.domain.vocabulary import TERMINAL_PHASES
 from app.models.jobs import JOBS_WITH_CLAIMS

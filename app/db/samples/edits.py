@@ -24,7 +24,7 @@ from app.db.postgres.errors import DatabaseContended, KeyContended
 from app.db.samples.rows import COLUMNS, SAMPLE_HISTORY, SampleRow, first_record, record_document, sample_row
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
-from app.domain.kinds.podless_status import DELETED, deleted_status
+from app.domain.kinds.sample_status import DELETED, deleted_status
 from app.domain.plan import Manifest
 from app.domain.reservations.name_ranges import NameKind
 from app.domain.status.records import HistoryEntry

@@ -12,8 +12,8 @@ from app.db.postgres import codec
 from app.db.postgres.columns import columns, record_columns
 from app.db.postgres.engine import Database
 from app.domain.kinds.base import PodlessKind
-from app.domain.kinds.podless_status import PodlessStatus
 from app.domain.kinds.registry import PODLESS_KINDS
+from app.domain.kinds.sample_status import PodlessStatus
 from app.domain.plan import Manifest
 from app.models.samples import sample_events as sample_events_table
 from app.models.samples import sample_history, samples

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from app.domain.cache.manifests.stateful_set import cache_mounts_of
-from app.domain.cache.specs.directories import base_of
-from app.domain.cache.specs.paths import check_relative, inside, parts_of, wrong_path
-from app.domain.cache.specs.sample_job import SampleJobSpec, SyncOptions, WarmupOptions, check_rmr, check_sync
-from app.domain.cache.specs.sample_set import SampleSetSpec
-from app.domain.cache.specs.source_limits import SourceLimits
-from app.domain.cache.specs.sources import require_source, with_keys
+from app.domain.cache.source_limits import SourceLimits
 from app.domain.cache.values import CacheSite, SecretValues, SetIdentity, StorageKeys, storage_keys_of
 from app.domain.cache.vocabulary import JobType
 from app.domain.errors import Problems, pointer_to, shorten
+from app.domain.kinds.samples.specs.directories import base_of
+from app.domain.kinds.samples.specs.paths import check_relative, inside, parts_of, wrong_path
+from app.domain.kinds.samples.specs.sample_job import SampleJobSpec, SyncOptions, WarmupOptions, check_rmr, check_sync
+from app.domain.kinds.samples.specs.sample_set import SampleSetSpec
+from app.domain.kinds.samples.specs.sources import require_source, with_keys
 
 _EVERYTHING: Final = "/*"
 _SPEC: Final = "/spec"

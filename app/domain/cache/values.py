@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from typing_extensions import override
 
-from app.domain.cache.specs.source_limits import INTERNET_ONLY, SourceLimits
+from app.domain.cache.source_limits import INTERNET_ONLY, SourceLimits
 from app.domain.errors import invalid_manifest
 
 CACHE_MOUNT_PATH = "/cache"

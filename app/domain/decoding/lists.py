@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from app.domain.dialects.spec_model import add_unknown_field
 from app.domain.errors import Problems, pointer_to, shorten
+from app.domain.kinds.spec.model import add_unknown_field
 from app.domain.plan import Manifest
 
 MAX_ITEMS: Final = 100

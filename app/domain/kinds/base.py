@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from app.domain.cache.specs.limits import CacheLimits
+from app.domain.cache.limits import CacheLimits
 from app.domain.errors import FieldError
 from app.domain.kubernetes.names import DNS_LABEL_MAX
 from app.domain.plan import JobWarning, Manifest

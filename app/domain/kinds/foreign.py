@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Final
 
-from app.domain.dialects.spec_model import nearest
 from app.domain.errors import shorten
 from app.domain.kinds.base import Kind
+from app.domain.kinds.spec.model import nearest
 
 # API groups of other job systems. Their kinds run containers, which a GenericJob can run too.
 _JOB_GROUPS: Final = frozenset(

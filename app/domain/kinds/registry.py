@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Final
 
-from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
-from app.domain.dialects.registry import DIALECTS
 from app.domain.errors import FieldError, InvalidManifest
 from app.domain.kinds.base import Kind, PodlessKind
 from app.domain.kinds.foreign import next_step
+from app.domain.kinds.job_registry import DIALECTS
+from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.plan import Manifest
 
 PODLESS_KINDS: Final[dict[str, PodlessKind]] = {kind.kind: kind for kind in (SAMPLE_SET, SAMPLE_JOB)}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from app.domain.dialects.base import Accepted, Dialect
+from app.domain.kinds.job_kind import Accepted, Dialect
 from app.domain.kubernetes import labels
 from app.domain.plan import JobPlan, Manifest
 from app.domain.scaling.requests import demand_of, request_of

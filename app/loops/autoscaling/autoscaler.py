@@ -23,9 +23,9 @@ from app.db.jobs.edits import JobEdit, ScaleChange
 from app.db.jobs.scaling_jobs import LiveRow
 from app.db.postgres.errors import DatabaseContended, DatabaseUnavailable, LeaseLost
 from app.domain.access.actors import AUTOSCALER
-from app.domain.dialects.base import Accepted, Dialect
-from app.domain.dialects.registry import DIALECTS
 from app.domain.errors import Conflict, InvalidManifest, NotFound, PreconditionFailed
+from app.domain.kinds.job_kind import Accepted, Dialect
+from app.domain.kinds.job_registry import DIALECTS
 from app.domain.manifests.rendered import names_added
 from app.domain.plan import JobPlan, Manifest
 from app.domain.scaling.candidates import Live, Shape, can_scale, candidate, shape_of, waiting

@@ -22,9 +22,9 @@ from app.domain.cache.reconcile.values import (
     SetObserved,
     SetRecord,
 )
-from app.domain.cache.specs.sample_job import SampleJobSpec
 from app.domain.cache.values import SecretValues, SetIdentity
 from app.domain.cache.vocabulary import JobType, Need, SampleJobPhase, SetPart, SetPhase
+from app.domain.kinds.samples.specs.sample_job import SampleJobSpec
 from app.domain.plan import JobWarning
 from app.domain.vocabulary import JobPhase
 from app.loops.cache.actuator import SampleWork

@@ -22,12 +22,12 @@ from app.domain.cache.naming import (
 from app.domain.cache.reconcile.cache_status import RuntimePod
 from app.domain.cache.reconcile.events import job_word
 from app.domain.cache.reconcile.values import Complaint, RuntimeStatus, SetObserved
-from app.domain.cache.specs.sample_job import SampleJobSpec
-from app.domain.cache.specs.sample_set import SampleSetSpec
-from app.domain.cache.specs.secret_refs import SecretRef, resolved
 from app.domain.cache.values import SecretValues, SetIdentity
 from app.domain.cache.vocabulary import Found, JobType, SetPart
 from app.domain.errors import DomainError
+from app.domain.kinds.samples.specs.sample_job import SampleJobSpec
+from app.domain.kinds.samples.specs.sample_set import SampleSetSpec
+from app.domain.kinds.samples.specs.secret_refs import SecretRef, resolved
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Object, Pod
 from app.k8s.api import KubeApi

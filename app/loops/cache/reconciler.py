@@ -26,9 +26,9 @@ from app.db.postgres.notifications import SAMPLE_INTENT
 from app.db.samples import controller as sample_controller
 from app.db.samples.controller import LiveSample, SampleWrite
 from app.db.samples.rows import SampleRow
-from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.reconcile.values import JobDecision, SetDecision, SetRecord
 from app.domain.cache.vocabulary import SampleJobPhase, SetPhase
+from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.k8s.errors import KubeError
 from app.loops.cache.actuator import SampleActuator, SampleWork
 from app.loops.cache.decisions import ReconcileResult, SampleDecider

@@ -14,8 +14,8 @@ from app.db.objects.resources import StoredRow
 from app.db.postgres.engine import Database
 from app.domain.access.actors import Actor
 from app.domain.access.credentials import is_credential_of
-from app.domain.dialects.di_job import DIJobDialect, members
 from app.domain.errors import Conflict, InvalidManifest, NotFound, Unauthenticated
+from app.domain.kinds.di_job import DIJobDialect, members
 from app.services.access import bearer
 from app.services.editing.jobs import JobControl
 

@@ -12,9 +12,9 @@ from app.db.jobs.rows import STORED_JOBS, JobRow
 from app.db.objects import resources
 from app.db.postgres.engine import Database
 from app.domain.access.actors import Actor
-from app.domain.dialects.base import Accepted, Scaling
-from app.domain.dialects.envelope import postable
 from app.domain.errors import Conflict, InvalidManifest
+from app.domain.kinds.envelope import postable
+from app.domain.kinds.job_kind import Accepted, Scaling
 from app.domain.plan import Manifest
 from app.domain.planning import Planner
 from app.domain.redaction import is_redacted

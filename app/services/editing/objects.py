@@ -17,8 +17,8 @@ from app.db.objects.history import EDITED
 from app.db.objects.resources import Check, Row, Stored, StoredRow
 from app.db.postgres.engine import Database
 from app.domain.access.actors import Actor
-from app.domain.dialects.envelope import postable
 from app.domain.errors import FieldError, InvalidManifest, PreconditionFailed, Unavailable, no_such
+from app.domain.kinds.envelope import postable
 from app.domain.plan import Manifest
 from app.services.submitting.objects import Hint
 

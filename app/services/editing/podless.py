@@ -21,10 +21,10 @@ from app.db.samples.controller import MountingJob
 from app.db.samples.edits import NewSample, SampleEdit
 from app.db.samples.rows import SampleRow, sample_events, stored_as
 from app.domain.access.actors import Actor
-from app.domain.cache.specs.limits import CacheLimits
-from app.domain.dialects.changes import is_respecified
+from app.domain.cache.limits import CacheLimits
 from app.domain.errors import Conflict
 from app.domain.kinds.base import PodlessKind
+from app.domain.kinds.changes import is_respecified
 from app.domain.plan import Manifest
 from app.domain.redaction import is_redacted
 from app.services.editing.objects import Editor, EditRequest, Precondition

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from app.db.samples.rows import SampleRow
-from app.domain.cache.specs.limits import CacheLimits
+from app.domain.cache.limits import CacheLimits
 from app.domain.errors import FieldError, InvalidManifest, shorten
 from app.domain.kinds.base import PodlessKind
 from app.domain.kinds.posted_metadata import Suffix, named, placed

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.db.jobs.edits import ScaleChange
-from app.domain.dialects.base import Accepted, Scaling
 from app.domain.errors import Conflict, Problems, pointer_to
+from app.domain.kinds.job_kind import Accepted, Scaling
 from app.domain.manifests.rendered import names_added
 from app.domain.planning import Planner
 from app.domain.reservations.name_ranges import NameRange

@@ -15,7 +15,7 @@ from app.db.postgres import migrations
 from app.db.postgres.engine import Database
 from app.db.samples.rows import stored_as
 from app.domain.access.actors import Actor
-from app.domain.cache.kinds import SAMPLE_SET
+from app.domain.kinds.samples.kinds import SAMPLE_SET
 from app.domain.plan import Rank
 from app.domain.status.records import Attempt, Condition, JobStatus
 from app.domain.vocabulary import ConditionType, JobPhase

@@ -13,9 +13,9 @@ from app.db.samples import edits
 from app.db.samples.controller import SampleWrite
 from app.db.samples.edits import NewSample
 from app.db.samples.rows import SampleRow, stored_as
-from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
-from app.domain.cache.specs.sample_set import API_VERSION
 from app.domain.kinds.registry import PODLESS_KINDS
+from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
+from app.domain.kinds.samples.specs.sample_set import API_VERSION
 from tests.db.factories import NOW
 
 NAMESPACE = "team-a"

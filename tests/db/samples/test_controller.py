@@ -21,10 +21,10 @@ from app.db.samples import edits
 from app.db.samples.edits import SampleEdit
 from app.db.samples.rows import record_document, record_from, sample_events
 from app.domain.access.actors import CONTROLLER, Actor
-from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.cache.reconcile.cache_status import CacheStatus, CacheSummary
 from app.domain.cache.reconcile.values import Complaint, JobRecord, RuntimeStatus, SampleEvent, SetRecord
 from app.domain.cache.vocabulary import RemovalStage, SampleEventType, SampleJobPhase, SetPart, SetPhase
+from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.vocabulary import ConditionType
 from tests.db.factories import NOW, later
 from tests.db.samples.factories import NAMESPACE, SETS, a_pass, new_job, new_set, stored, there

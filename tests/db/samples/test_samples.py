@@ -24,8 +24,8 @@ from app.db.samples.edits import SampleEdit
 from app.db.samples.rows import SampleRow, stored_as
 from app.domain.access.actors import Actor
 from app.domain.access.namespaces import NamespaceSet
-from app.domain.cache.kinds import SAMPLE_JOB
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
+from app.domain.kinds.samples.kinds import SAMPLE_JOB
 from app.domain.kubernetes.selectors import parse_selector
 from app.domain.listing import Criteria
 from tests.db.factories import NOW, later

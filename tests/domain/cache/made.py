@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
+from app.domain.cache.limits import ANY_CACHE_ROOTS, CacheLimits
 from app.domain.cache.manifests.stateful_set import runtime_stateful_set
 from app.domain.cache.manifests.storage import persistent_volume
-from app.domain.cache.specs.limits import ANY_CACHE_ROOTS, CacheLimits
-from app.domain.cache.specs.sample_job import SampleJobSpec
-from app.domain.cache.specs.sample_set import API_VERSION, SampleSetSpec
-from app.domain.cache.specs.source_limits import SourceLimits
+from app.domain.cache.source_limits import SourceLimits
 from app.domain.cache.values import CacheSite, SecretValues, SetIdentity
+from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
+from app.domain.kinds.samples.specs.sample_job import SampleJobSpec
+from app.domain.kinds.samples.specs.sample_set import API_VERSION, SampleSetSpec
 from app.domain.plan import Manifest
 
 SOURCES = SourceLimits(directories=("/data",))

@@ -17,10 +17,10 @@ from app.domain.cache.job_options import JobOptions, clear_options, rmr_options,
 from app.domain.cache.manifests.service import runtime_service
 from app.domain.cache.naming import JUICEFS
 from app.domain.cache.reconcile.cache_status import ServerReport
-from app.domain.cache.specs.source_limits import SourceLimits
-from app.domain.cache.specs.sources import with_keys
+from app.domain.cache.source_limits import SourceLimits
 from app.domain.cache.values import StorageKeys
 from app.domain.cache.vocabulary import JobType
+from app.domain.kinds.samples.specs.sources import with_keys
 from tests.domain.cache.made import IDENTITY, SITE, a_runtime, a_secret, job_spec, set_spec
 from tests.support.json_values import UNHURRIED
 

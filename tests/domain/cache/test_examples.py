@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from app.domain.cache.job_options import clear_options, rmr_options, sync_options, warmup_options
-from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
+from app.domain.cache.limits import ANY_CACHE_ROOTS, CacheLimits
 from app.domain.cache.manifests.stateful_set import runtime_stateful_set
 from app.domain.cache.manifests.storage import persistent_volume
-from app.domain.cache.specs.limits import ANY_CACHE_ROOTS, CacheLimits
-from app.domain.cache.specs.sample_job import SampleJobSpec
-from app.domain.cache.specs.sample_set import SampleSetSpec
-from app.domain.cache.specs.secret_refs import resolved
 from app.domain.cache.values import SecretValues, SetIdentity
 from app.domain.cache.vocabulary import JobType
+from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
+from app.domain.kinds.samples.specs.sample_job import SampleJobSpec
+from app.domain.kinds.samples.specs.sample_set import SampleSetSpec
+from app.domain.kinds.samples.specs.secret_refs import resolved
 from app.domain.plan import Manifest
 from tests.domain.cache.made import SITE
 

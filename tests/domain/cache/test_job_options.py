@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.cache.job_options import clear_options, rmr_options, sync_options, warmup_options
-from app.domain.cache.kinds import SAMPLE_JOB
-from app.domain.cache.specs.sample_set import SampleSetSpec
-from app.domain.cache.specs.secret_refs import SecretRef, resolved
-from app.domain.cache.specs.source_limits import SourceLimits
+from app.domain.cache.source_limits import SourceLimits
 from app.domain.errors import InvalidManifest
+from app.domain.kinds.samples.kinds import SAMPLE_JOB
+from app.domain.kinds.samples.specs.sample_set import SampleSetSpec
+from app.domain.kinds.samples.specs.secret_refs import SecretRef, resolved
 from app.domain.plan import Manifest
 from tests.domain.cache.made import IDENTITY, LIMITS, SITE, SOURCES, a_job, a_runtime, a_secret, job_spec, set_spec
 from tests.support.json_values import UNHURRIED

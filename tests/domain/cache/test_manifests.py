@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.cache.job_options import sync_options
-from app.domain.cache.kinds import SAMPLE_SET
 from app.domain.cache.manifests.service import runtime_service, token_secret
 from app.domain.cache.manifests.stateful_set import runtime_stateful_set
 from app.domain.cache.manifests.storage import persistent_volume, persistent_volume_claim
@@ -23,9 +22,10 @@ from app.domain.cache.naming import (
     service_name,
     volume_name,
 )
-from app.domain.cache.specs.sample_set import SampleSetSpec
 from app.domain.cache.values import SetIdentity
 from app.domain.errors import InvalidManifest, Problems
+from app.domain.kinds.samples.kinds import SAMPLE_SET
+from app.domain.kinds.samples.specs.sample_set import SampleSetSpec
 from app.domain.kubernetes import labels, names
 from app.domain.plan import Manifest
 from app.domain.pod_template import validate_pod_template

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.cache.manifests.storage import check_secret
-from app.domain.cache.specs.source_limits import (
+from app.domain.cache.source_limits import (
     INTERNET_ONLY,
     NETWORK_STORAGES,
     SourceLimits,
@@ -15,8 +15,8 @@ from app.domain.cache.specs.source_limits import (
     wrong_address,
     wrong_host_entry,
 )
-from app.domain.cache.specs.sources import wrong_place, wrong_source
 from app.domain.errors import InvalidManifest
+from app.domain.kinds.samples.specs.sources import wrong_place, wrong_source
 from tests.domain.cache.made import a_secret
 from tests.support.json_values import UNHURRIED
 

@@ -12,7 +12,7 @@ from app.domain.manifests.rendered import objects_of, pod_bytes
 from app.domain.manifests.workload import pod_manifest, service_manifest
 from app.domain.plan import JobPlan, Rank, ServicePlan
 from app.domain.vocabulary import JobPhase
-from tests.domain.dialects.test_generic_job import CASES, load, plan_of
+from tests.domain.kinds.generic_job.test_golden import CASES, load, plan_of
 from tests.support.plans import reserved
 
 

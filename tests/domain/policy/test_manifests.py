@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from app.domain.dialects.registry import DIALECTS
+from app.domain.kinds.job_registry import DIALECTS
 from app.domain.planning import Planner
 from app.domain.policy import Level, PodPolicy
 from app.settings import Settings

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.dialects.generic_job import GenericJobDialect
+from app.domain.kinds.generic_job import GenericJobDialect
 from app.domain.planning import Planner
 from app.domain.scaling.candidates import Live, Shape, TaskWaits, can_scale, candidate, shape_of, waiting
 from app.domain.scaling.values import Verdict, WaitingJob

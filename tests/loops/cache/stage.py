@@ -23,12 +23,12 @@ from app.db.postgres.engine import Database
 from app.db.samples.rows import SampleRow, sample_events, stored_as
 from app.domain.access.actors import Actor
 from app.domain.access.credentials import runtime_token_of
-from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
-from app.domain.cache.specs.limits import CacheLimits
-from app.domain.cache.specs.mount_options import parse_mount_options
-from app.domain.cache.specs.sample_set import API_VERSION
+from app.domain.cache.limits import CacheLimits
 from app.domain.cache.values import CacheSite
 from app.domain.kinds.base import PodlessKind
+from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
+from app.domain.kinds.samples.specs.mount_options import parse_mount_options
+from app.domain.kinds.samples.specs.sample_set import API_VERSION
 from app.k8s.api import KubeApi, PodRequest
 from app.k8s.connection import connect as connect_api
 from app.loops.cache.reconciler import SampleReconciler

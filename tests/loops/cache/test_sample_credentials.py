@@ -7,10 +7,10 @@ import pytest
 
 from app.domain.cache.job_options import JobOptions
 from app.domain.cache.reconcile.values import Complaint
-from app.domain.cache.specs.sample_job import SampleJobSpec
-from app.domain.cache.specs.sample_set import SampleSetSpec
-from app.domain.cache.specs.source_limits import SourceLimits
+from app.domain.cache.source_limits import SourceLimits
 from app.domain.cache.values import CacheSite, SetIdentity
+from app.domain.kinds.samples.specs.sample_job import SampleJobSpec
+from app.domain.kinds.samples.specs.sample_set import SampleSetSpec
 from app.domain.kubernetes.objects import Metadata, Object
 from app.k8s.errors import KubeForbidden, KubeNotFound
 from app.loops.cache.observation import SampleReader, Subject

@@ -8,9 +8,9 @@ import pytest
 from app.db.objects import resources
 from app.db.samples.rows import SampleRow, stored_as
 from app.domain.access.actors import Actor
-from app.domain.cache.kinds import SAMPLE_JOB
 from app.domain.cache.reconcile.progress import OperationProgress
 from app.domain.cache.reconcile.values import JobRecord
+from app.domain.kinds.samples.kinds import SAMPLE_JOB
 from app.loops.cache.reconciler import FRESH_SECONDS
 from app.services.editing.podless import PodlessReader
 from app.services.reading.objects import Address

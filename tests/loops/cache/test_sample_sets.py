@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from app.db.samples.rows import SampleRow
-from app.domain.cache.kinds import SAMPLE_SET
 from app.domain.cache.manifests import stateful_set, storage
 from app.domain.cache.reconcile.values import SetRecord
 from app.domain.cache.vocabulary import RemovalStage
+from app.domain.kinds.samples.kinds import SAMPLE_SET
 from app.loops.cache import observation
 from tests.loops.cache.stage import KEYS, Stage, a_stage
 from tests.support.kube import Answer, Cluster

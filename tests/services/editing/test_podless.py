@@ -17,15 +17,15 @@ from app.db.postgres.engine import Database
 from app.db.samples import controller as sample_controller
 from app.db.samples.rows import SampleRow
 from app.domain.access.actors import Actor
-from app.domain.cache.kinds import SAMPLE_JOB, SAMPLE_SET
+from app.domain.cache.limits import CacheLimits
 from app.domain.cache.reconcile.values import JobRecord, SetRecord
-from app.domain.cache.specs.limits import CacheLimits
-from app.domain.cache.specs.sample_set import API_VERSION
-from app.domain.cache.specs.source_limits import SourceLimits
+from app.domain.cache.source_limits import SourceLimits
 from app.domain.cache.vocabulary import SampleJobPhase, SetPhase
 from app.domain.errors import Conflict, InvalidManifest, NotFound, PreconditionFailed, Unavailable
 from app.domain.kinds.base import PodlessKind
 from app.domain.kinds.posted_metadata import SUFFIX_LENGTH
+from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
+from app.domain.kinds.samples.specs.sample_set import API_VERSION
 from app.domain.listing import Criteria
 from app.services.editing.podless import PodlessEditor, PodlessReader, PodlessSubmitter
 from app.services.reading.objects import Address

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.dialects.base import Scaling
 from app.domain.errors import InvalidManifest
+from app.domain.kinds.job_kind import Scaling
 from app.domain.plan import Manifest
 from app.domain.planning import Planner
 from app.services.editing.scaling import SizesWanted, growth, shifted_sizes, wanted_sizes

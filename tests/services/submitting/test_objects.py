@@ -16,8 +16,8 @@ from app.db.jobs.rows import JobRow
 from app.db.jobs.submit import Answer, NameTaken, NewJob, Submitted
 from app.db.objects.idempotency import KeyConflict, KeyInFlight, Replayed
 from app.domain.access.actors import Actor
-from app.domain.dialects.base import Limits
 from app.domain.errors import Conflict, InvalidManifest
+from app.domain.kinds.job_kind import Limits
 from app.domain.kinds.posted_metadata import SUFFIX_ALPHABET, SUFFIX_LENGTH, generated_name
 from app.domain.planning import Planner
 from app.domain.reservations.name_ranges import NameRange

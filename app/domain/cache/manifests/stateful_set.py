@@ -15,11 +15,11 @@ from app.domain.cache.naming import (
     set_labels,
     token_secret_name,
 )
-from app.domain.cache.specs.directories import base_of
-from app.domain.cache.specs.mount_options import cache_dirs_of
-from app.domain.cache.specs.sample_set import SampleSetSpec
 from app.domain.cache.values import CacheSite, SetIdentity
 from app.domain.errors import invalid_manifest
+from app.domain.kinds.samples.specs.directories import base_of
+from app.domain.kinds.samples.specs.mount_options import cache_dirs_of
+from app.domain.kinds.samples.specs.sample_set import SampleSetSpec
 from app.domain.plan import Manifest
 
 CONTAINER: Final = "runtime"

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from app.domain.cache.naming import label_of, object_metadata, volume_name
-from app.domain.cache.specs.directories import base_of
-from app.domain.cache.specs.mount_options import cache_dirs_of, mount_options
-from app.domain.cache.specs.sample_set import SampleSetSpec
-from app.domain.cache.specs.source_limits import LOCAL, SourceLimits, hosts_of, is_of_machine, wrong_directory
+from app.domain.cache.source_limits import LOCAL, SourceLimits, hosts_of, is_of_machine, wrong_directory
 from app.domain.cache.values import SecretValues, SetIdentity, storage_keys_of
 from app.domain.errors import InvalidManifest, invalid_manifest
+from app.domain.kinds.samples.specs.directories import base_of
+from app.domain.kinds.samples.specs.mount_options import cache_dirs_of, mount_options
+from app.domain.kinds.samples.specs.sample_set import SampleSetSpec
 from app.domain.plan import Manifest
 
 # As upstream. No such class needs to exist: equal names are enough to bind a claim to an existing volume.

@@ -4,8 +4,8 @@ from typing import Final
 
 from app.domain.cache.reconcile.sample_sets import STORAGE
 from app.domain.cache.reconcile.values import SetObserved, SetRecord
-from app.domain.cache.specs.sample_set import SampleSetSpec
 from app.domain.cache.vocabulary import Found, Need, SetPhase
+from app.domain.kinds.samples.specs.sample_set import SampleSetSpec
 
 _BY_PHASE: Final = {
     SetPhase.NONE: frozenset[Need](),

@@ -6,8 +6,6 @@ from typing import TypeAlias
 
 from app.domain.cache.reconcile.cache_status import CacheSummary, NodeCache, RuntimePod, ServerReport
 from app.domain.cache.reconcile.progress import OperationProgress, ServerProgress
-from app.domain.cache.specs.sample_job import SampleJobSpec
-from app.domain.cache.specs.sample_set import SampleSetSpec
 from app.domain.cache.vocabulary import (
     Found,
     RemovalStage,
@@ -17,6 +15,8 @@ from app.domain.cache.vocabulary import (
     SetPart,
     SetPhase,
 )
+from app.domain.kinds.samples.specs.sample_job import SampleJobSpec
+from app.domain.kinds.samples.specs.sample_set import SampleSetSpec
 from app.domain.plan import JobWarning
 
 

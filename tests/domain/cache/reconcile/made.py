@@ -25,8 +25,8 @@ from app.domain.cache.reconcile.values import (
     SetRecord,
     Terminate,
 )
-from app.domain.cache.specs.sample_set import SampleSetSpec
 from app.domain.cache.vocabulary import Found, SampleJobPhase, ServerJobState, SetPart, SetPhase
+from app.domain.kinds.samples.specs.sample_set import SampleSetSpec
 from tests.domain.cache.made import job_spec, set_spec
 
 ALL = frozenset(SetPart)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.cache.edits import require_editable
 from app.domain.cache.reconcile.values import Complaint, JobObserved, JobRecord, PostOptions, Terminate
 from app.domain.cache.vocabulary import SampleJobPhase, ServerJobState
 from app.domain.errors import Conflict
+from app.domain.kinds.samples.edits import require_editable
 from tests.domain.cache.reconcile.made import answers, decide_job
 from tests.support.json_values import UNHURRIED
 

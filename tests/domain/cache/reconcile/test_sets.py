@@ -23,8 +23,8 @@ from app.domain.cache.reconcile.values import (
     SetObserved,
     SetRecord,
 )
-from app.domain.cache.specs.sample_set import SampleSetSpec
 from app.domain.cache.vocabulary import Found, Need, RemovalStage, ServerJobState, SetPart, SetPhase
+from app.domain.kinds.samples.specs.sample_set import SampleSetSpec
 from tests.domain.cache.made import set_spec
 from tests.domain.cache.reconcile.made import (
     STORAGE,

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import count
 
-from app.domain.cache.edits import frozen_changes
 from app.domain.cache.reconcile.cache_status import RuntimePod
 from app.domain.cache.reconcile.needs import needs
 from app.domain.cache.reconcile.sample_jobs import reconcile_job
@@ -28,9 +27,10 @@ from app.domain.cache.reconcile.values import (
     SetRecord,
     Terminate,
 )
-from app.domain.cache.specs.sample_job import SampleJobSpec
-from app.domain.cache.specs.sample_set import SampleSetSpec
 from app.domain.cache.vocabulary import Found, Need, SampleJobPhase, ServerJobState, SetPart, SetPhase
+from app.domain.kinds.samples.edits import frozen_changes
+from app.domain.kinds.samples.specs.sample_job import SampleJobSpec
+from app.domain.kinds.samples.specs.sample_set import SampleSetSpec
 from tests.domain.cache.made import job_spec, set_spec
 from tests.domain.cache.reconcile.made import summary
 

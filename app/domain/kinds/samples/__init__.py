@@ -1,0 +1,1 @@
+"""The kinds SampleSet and SampleJob: specs, edits that their states forbid, warnings and status."""

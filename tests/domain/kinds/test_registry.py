@@ -1,0 +1,79 @@
+import jsonschema_rs
+import pytest
+import yaml
+
+from app.domain.errors import InvalidManifest
+from app.domain.kinds.job_registry import find
+from tests.domain.kinds.generic_job.test_golden import DATA
+
+VERSION = "batch.tensorstack.dev/v1beta1"
+
+
+def test_a_known_kind() -> None:
+    assert find(VERSION, "GenericJob").kind == "GenericJob"
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "pointer", "words"),
+    [
+        ("batch.tensorstack.dev/v1", "GenericJob", "/apiVersion", "another version"),
+        (None, "GenericJob", "/apiVersion", "required"),
+        (VERSION, None, "/kind", "required"),
+        (VERSION, "genericjob", "/kind", 'did you mean "GenericJob"?'),
+        (VERSION, "Deployment", "/kind", "not known"),
+        (VERSION, 7, "/kind", "not a string"),
+        (VERSION, ["x"], "/kind", "not a string"),
+        ([], "GenericJob", "/apiVersion", "not a string"),
+    ],
+)
+def test_an_unknown_one(api_version: object, kind: object, pointer: str, words: str) -> None:
+    with pytest.raises(InvalidManifest) as refused:
+        find(api_version, kind)
+    (error,) = refused.value.errors
+    assert error.pointer == pointer
+    assert words in error.detail
+    assert VERSION in (error.accepted or "")
+
+
+@pytest.mark.parametrize(
+    ("api_version", "detail"),
+    [
+        ("batch.tensorstack.dev/v9", "another version"),
+        ("batch.tensorstack.dev", "another version"),
+        ("batch/v1", "another group"),
+    ],
+)
+def test_a_wrong_version_and_a_wrong_group_have_different_messages(api_version: str, detail: str) -> None:
+    with pytest.raises(InvalidManifest) as refused:
+        find(api_version, "GenericJob")
+    (error,) = refused.value.errors
+    assert detail in error.detail
+    assert error.accepted == VERSION
+
+
+def test_an_unknown_kind_of_a_known_group_in_another_version() -> None:
+    with pytest.raises(InvalidManifest) as refused:
+        find("batch.tensorstack.dev/v9", "Sparkle")
+    kind, version = refused.value.errors
+    assert (kind.pointer, version.pointer) == ("/kind", "/apiVersion")
+    assert f"GenericJob ({VERSION})" in (kind.accepted or "")
+    assert version.accepted == VERSION
+
+
+def test_a_missing_kind_and_version_are_reported_together() -> None:
+    with pytest.raises(InvalidManifest) as refused:
+        find(None, None)
+    assert [(error.pointer, error.code) for error in refused.value.errors] == [
+        ("/kind", "Required"),
+        ("/apiVersion", "Required"),
+    ]
+
+
+def test_the_schema_accepts_what_is_stored() -> None:
+    schema = find(VERSION, "GenericJob").json_schema()
+    validator = jsonschema_rs.validator_for(schema)
+    for case in DATA.iterdir():
+        accepted = yaml.safe_load((case / "accepted.yaml").read_text(encoding="utf-8"))
+        assert [error.message for error in validator.iter_errors(accepted)] == []
+    broken = {"apiVersion": VERSION, "kind": "GenericJob", "metadata": {}, "spec": {"replicaSpecs": [{"typ": "a"}]}}
+    assert not validator.is_valid(broken)
