@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, cast
 from uuid import uuid4
 
-from app.api.rendering import job_bytes, status_view
-from app.api.responses import json_bytes
+from app.api.answers.rendering import job_bytes, status_view
+from app.api.answers.responses import json_bytes
 from app.base.clock import SystemClock
 from app.db.jobs.group_commit import GroupCommit
 from app.db.jobs.rows import JobRow

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 from uuid import uuid4
 
-from app.api.rendering import job_bytes
+from app.api.answers.rendering import job_bytes
 from app.base.clock import SystemClock
 from app.db.jobs.group_commit import GroupCommit
 from app.db.jobs.rows import JobRow

@@ -1,5 +1,5 @@
 /**
- * Changes what React Aria does against the Content-Security-Policy of the page (app/api/dashboard.py), at the build.
+ * Changes what React Aria does against the Content-Security-Policy of the page (app/api/pages/dashboard.py), at the build.
  *
  * The policy permits neither HTML from text (Trusted Types), not even an empty one, nor style elements. A refused
  * assignment throws, and React then removes the page. A build fails if a text is absent, because a new version of

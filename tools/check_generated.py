@@ -13,7 +13,7 @@ from typing import Any
 
 from typer.main import get_command
 
-from app.api import openapi
+from app.api.document import openapi
 from app.cli import app as commands
 from app.db.postgres import migrations
 from app.embedded_postgres.server import EmbeddedPostgres

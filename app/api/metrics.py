@@ -9,7 +9,7 @@ from fastapi import Response
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, Histogram, generate_latest
 from starlette.types import Receive, Scope, Send
 
-from app.api.errors import HTTP_CODES, problem
+from app.api.answers.errors import HTTP_CODES, problem
 
 # From a cached poll, about 0.5 ms, to the longest wait of a long poll.
 _BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)

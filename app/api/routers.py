@@ -9,7 +9,7 @@ from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.api.errors import response_to
+from app.api.answers.errors import response_to
 from app.domain.errors import DomainError
 
 Resolve: TypeAlias = Callable[[Request], Awaitable[Mapping[str, Any]]]

@@ -8,21 +8,20 @@ from typing import Final
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.middleware.cors import CORSMiddleware
 
-from app.api import errors
-from app.api.bodies import JSON
-from app.api.broadcast import Broadcast
-from app.api.dependencies import Api
-from app.api.job_views import JobViewCache
-from app.api.jobs import JOBS_RESOURCE
+from app.api.answers import errors
+from app.api.answers.responses import JSON
+from app.api.document.openapi import DocumentedApp, tags
 from app.api.layers.browsers import BrowserGuard
 from app.api.layers.compression import Compressor
 from app.api.layers.protection import ProtectionLayer
 from app.api.layers.representation import RepresentationLayer
 from app.api.layers.requests import RequestLayer
 from app.api.metrics import HttpMetrics
-from app.api.openapi import DocumentedApp, tags
-from app.api.podless import PodlessResource
-from app.api.resources import Resource
+from app.api.pages.start import add_start_page
+from app.api.requests.dependencies import Api
+from app.api.resources.jobs import JOBS_RESOURCE
+from app.api.resources.resource import Resource
+from app.api.resources.samples import PodlessResource
 from app.api.routers import FirstRoutes, ResolvedRoute
 from app.api.routes import (
     actions,
@@ -42,8 +41,9 @@ from app.api.routes import (
     watch,
 )
 from app.api.settings import HttpSettings
-from app.api.shared_polls import SharedPolls
-from app.api.start_page import add_start_page
+from app.api.shared.broadcast import Broadcast
+from app.api.shared.job_views import JobViewCache
+from app.api.shared.polls import SharedPolls
 from app.base.offload import offloaded
 from app.domain.kinds.base import PodlessKind
 from app.domain.kinds.registry import PODLESS_KINDS

@@ -6,7 +6,7 @@ from itertools import groupby
 from statistics import median
 from typing import Final
 
-from app.api.job_views import CACHE_BYTES
+from app.api.shared.job_views import CACHE_BYTES
 from app.k8s.limits import TransportLimits
 from bench.soak.load import LoadFigures
 from bench.soak.processes import CONTROLLER, POSTGRESQL, SUPERVISOR, WORKER, Sample

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.api.dashboard import built_files
+from app.api.pages.dashboard import built_files
 from tools import notices, offline_notices
 from tools.dashboard import BUILT, DASHBOARD, INSTALLED, ROOT, run_npm
 

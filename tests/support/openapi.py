@@ -10,7 +10,7 @@ COMMITTED = Path(__file__).parents[2] / "openapi" / "openapi.json"
 
 
 def committed_document() -> dict[str, Any]:
-    """Return the committed document. `tests/api/test_openapi.py` requires that it is current.
+    """Return the committed document. `tests/api/document/test_openapi.py` requires that it is current.
 
     Parameters of tests come from it, because every worker would need seconds to build the document.
     """

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from app.api import errors as http_errors
-from app.api.errors import HTTP_CODES
+from app.api.answers import errors as http_errors
+from app.api.answers.errors import HTTP_CODES
 from app.db.postgres import errors as db_errors
 from app.domain.errors import DomainError
 from app.services.oidc import http as oidc_errors
@@ -19,9 +19,9 @@ _ELSEWHERE: Final = (
     "cache_runtime",
     "loops",
     "domain/cache/manifests",
-    "domain/cache/specs/mount_options.py",
+    "domain/kinds/samples/specs/mount_options.py",
     "domain/cache/values.py",
-    "db/migrations.py",
+    "db/postgres/migrations.py",
 )
 # Functions that make a problem, and the position of their argument `code`.
 _FUNCTIONS: Final = {"problem": 1, "parameter_error": 2, "invalid_manifest": 0, "_Shape": 1}
@@ -30,7 +30,7 @@ _FUNCTIONS: Final = {"problem": 1, "parameter_error": 2, "invalid_manifest": 0, 
 def codes_in_source() -> dict[str, str]:
     """Return the codes, each with a place where it is set."""
     found = {kind.default_code: kind.__name__ for kind in _error_classes(DomainError) if kind is not DomainError}
-    found |= dict.fromkeys(HTTP_CODES.values(), "api/errors.py")
+    found |= dict.fromkeys(HTTP_CODES.values(), "api/answers/errors.py")
     makers = {kind.__name__ for kind in _error_classes(DomainError)}
     for path in sorted(APP.rglob("*.py")):
         name = path.relative_to(APP).as_posix()

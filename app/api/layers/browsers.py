@@ -18,7 +18,7 @@ from typing import Final
 from starlette.responses import Response
 from starlette.types import Scope
 
-from app.api.errors import problem
+from app.api.answers.errors import problem
 from app.domain.errors import FieldError, shorten
 
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})

@@ -4,7 +4,7 @@
                                                        └ no: compress it, in a thread if it is long
 
 Streams and logs pass unchanged: a compressor would hold back their events. A compressed answer has another ETag
-(RFC 9110, section 8.8.3), which `app.api.conditional` accepts in place of the original one.
+(RFC 9110, section 8.8.3), which `app.api.answers.conditional` accepts in place of the original one.
 
 Compression reveals how much the parts of an answer have in common (the BREACH attack). That requires a page of an
 attacker whose requests carry the credentials of the victim. Browsers add none to requests of jobgate, which reads no
@@ -18,7 +18,7 @@ from typing import Final
 from starlette.datastructures import MutableHeaders
 from starlette.types import Message, Send
 
-from app.api.conditional import coded_tag
+from app.api.answers.conditional import coded_tag
 from app.base.caches import ENTRY_BYTES, BoundedCache
 from app.base.offload import offloaded
 

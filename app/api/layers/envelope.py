@@ -10,8 +10,8 @@ import msgspec
 from starlette.datastructures import MutableHeaders
 from starlette.types import Message, Send
 
-from app.api.bodies import JSON
-from app.api.errors import PROBLEM_TYPE
+from app.api.answers.errors import PROBLEM_TYPE
+from app.api.answers.responses import JSON
 
 # Upstream answers 501 to these methods if a route lacks them. Any other method is refused with 405 as everywhere.
 _METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})

@@ -6,7 +6,7 @@ from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.errors import problem
+from app.api.answers.errors import problem
 from app.api.layers.body_budget import BodyRefused, ExceededLimit, IncomingBody, body_memory
 from app.api.layers.browsers import BrowserGuard
 from app.fairness.byte_budget import UNCOUNTED_BYTES

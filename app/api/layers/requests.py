@@ -12,7 +12,7 @@ import structlog
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.api.errors import internal_problem, shutdown_problem
+from app.api.answers.errors import internal_problem, shutdown_problem
 from app.api.layers import request_log
 from app.api.layers.answer import OutgoingAnswer
 from app.api.layers.envelope import EnvelopeOfErrors

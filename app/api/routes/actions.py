@@ -6,15 +6,15 @@ from typing import Annotated
 from fastapi import Request, Response
 from pydantic import Field
 
-from app.api.bodies import read_options
-from app.api.dependencies import CallerDep
-from app.api.jobs import JOBS_RESOURCE
-from app.api.parameters import IdempotencyKeyHeader, Name, Namespace
-from app.api.rendering import job_bytes
+from app.api.answers.rendering import job_bytes
+from app.api.requests.bodies import read_options
+from app.api.requests.dependencies import CallerDep
+from app.api.requests.parameters import IdempotencyKeyHeader, Name, Namespace
+from app.api.resources.jobs import JOBS_RESOURCE
 from app.api.routers import new_router
 from app.api.routes.edits import EditCall, EditDep, changed_response, changed_responses
 from app.api.routes.submission import created_response, key_places, request_key
-from app.api.views import JobView
+from app.api.views.objects import JobView
 from app.domain.kinds.spec.model import SpecModel
 from app.services.editing.scaling import SizesWanted
 

@@ -5,13 +5,13 @@ from typing import Annotated, Any, Final
 from fastapi import Request, Response
 from pydantic import Field
 
-from app.api.autoscaler_views import AutoscalerPage, RehearsalView, page_view, rehearsal_view
-from app.api.bodies import JSON, read_options
-from app.api.dependencies import Caller, CallerDep
-from app.api.paging import SequencePage
-from app.api.parameters import PageSize, PageToken
-from app.api.responses import PRIVATE, json_bytes
+from app.api.answers.responses import JSON, PRIVATE, json_bytes
+from app.api.requests.bodies import read_options
+from app.api.requests.dependencies import Caller, CallerDep
+from app.api.requests.paging import SequencePage
+from app.api.requests.parameters import PageSize, PageToken
 from app.api.routers import new_router
+from app.api.views.autoscaler import AutoscalerPage, RehearsalView, page_view, rehearsal_view
 from app.domain.errors import Forbidden
 from app.domain.kinds.spec.model import SpecModel
 

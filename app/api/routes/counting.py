@@ -5,17 +5,17 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
 
-from app.api import paging
-from app.api.conditional import body_tag
-from app.api.dependencies import Caller, CallerDep
-from app.api.list_filters import filters
-from app.api.long_polls import polled_list
-from app.api.parameters import NamespaceFilter, PollDep, PollOptions
-from app.api.resources import Resource
-from app.api.responses import json_bytes
+from app.api.answers.conditional import body_tag
+from app.api.answers.responses import json_bytes
+from app.api.long_requests.polls import polled_list
+from app.api.requests import paging
+from app.api.requests.dependencies import Caller, CallerDep
+from app.api.requests.parameters import NamespaceFilter, PollDep, PollOptions
+from app.api.resources.filters import filters
+from app.api.resources.resource import Resource
 from app.api.routers import new_router
 from app.api.routes.reading import read_route
-from app.api.shared_polls import Poll, Snapshot
+from app.api.shared.polls import Poll, Snapshot
 from app.db.lists.facets import Facets
 from app.domain.listing import Criteria
 from app.fairness.share import next_slice

@@ -5,11 +5,11 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Response
 
-from app.api.closed_sets import JobKind
-from app.api.podless import PodlessResource
+from app.api.resources.samples import PodlessResource
 from app.api.routers import new_router
 from app.api.routes.reading import Target, TargetDependency, object_paths, read_route, view_response
-from app.api.views import View
+from app.api.views.closed_sets import JobKind
+from app.api.views.objects import View
 from app.db.samples.rows import SampleRow
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.cache.vocabulary import JobType, SampleJobPhase

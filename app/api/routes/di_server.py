@@ -9,14 +9,14 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, Path, Request, Response
 from pydantic import Field
 
-from app.api.bodies import JSON, read_json, validated
-from app.api.dependencies import api_of
-from app.api.errors import parameter_error
+from app.api.answers.errors import parameter_error
+from app.api.answers.responses import JSON, NO_STORE
 from app.api.layers.envelope import envelope
-from app.api.parameters import check_namespace, refuse_unknown_query, stated
-from app.api.responses import NO_STORE
+from app.api.requests.bodies import read_json, validated
+from app.api.requests.dependencies import api_of
+from app.api.requests.parameters import check_namespace, refuse_unknown_query, stated
 from app.api.routers import new_router
-from app.api.views import View
+from app.api.views.objects import View
 from app.db.jobs.rows import JobRow
 from app.domain.errors import InvalidManifest, NotFound, TooLarge
 from app.domain.kinds.spec.model import SpecModel

@@ -6,13 +6,13 @@ from typing import Annotated, Any, TypeAlias
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from app.api.bodies import read_manifest, read_merge_patch
-from app.api.dependencies import Caller, CallerDep
-from app.api.jobs import JOBS_RESOURCE
-from app.api.parameters import NO_NUL, IfMatch, Name, Namespace
-from app.api.read_back import is_view, manifest_of
-from app.api.resources import Resource
-from app.api.responses import polled_response
+from app.api.answers.responses import polled_response
+from app.api.requests.bodies import read_manifest, read_merge_patch
+from app.api.requests.dependencies import Caller, CallerDep
+from app.api.requests.parameters import NO_NUL, IfMatch, Name, Namespace
+from app.api.requests.read_back import is_view, manifest_of
+from app.api.resources.jobs import JOBS_RESOURCE
+from app.api.resources.resource import Resource
 from app.api.routers import new_router
 from app.services.access import Verb
 from app.services.editing.objects import Changed, Editor

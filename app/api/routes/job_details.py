@@ -4,15 +4,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from app.api.jobs import JOBS_RESOURCE
-from app.api.paging import SequencePage
-from app.api.parameters import PageSize, PageToken, TaskFilter
-from app.api.rendering import list_bytes, replica_view
-from app.api.replica_views import ReplicaPage
-from app.api.responses import polled_response
+from app.api.answers.rendering import list_bytes, replica_view
+from app.api.answers.responses import polled_response
+from app.api.requests.paging import SequencePage
+from app.api.requests.parameters import PageSize, PageToken, TaskFilter
+from app.api.resources.jobs import JOBS_RESOURCE
 from app.api.routers import new_router
 from app.api.routes.reading import Target, TargetDependency, object_paths, read_route, view_response
-from app.api.views import ManifestList, ScaleRecordPage, ScaleRecordView
+from app.api.views.objects import ManifestList, ScaleRecordPage, ScaleRecordView
+from app.api.views.replicas import ReplicaPage
 from app.db.jobs.replicas import ReplicaFilter
 from app.db.jobs.rows import JobRow
 from app.domain.vocabulary import ReplicaPhase

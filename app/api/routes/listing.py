@@ -7,17 +7,17 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends, Query, Response
 from pydantic import Field
 
-from app.api import paging
-from app.api.conditional import list_tag
-from app.api.dependencies import Caller, CallerDep
-from app.api.list_filters import CommonFilters, phase_filter, set_filter, still_running_filter
-from app.api.long_polls import polled_list
-from app.api.parameters import Namespace, NamespaceFilter, PageSize, PageToken, PollDep, PollOptions
-from app.api.rendering import list_bytes
-from app.api.resources import Resource
+from app.api.answers.conditional import list_tag
+from app.api.answers.rendering import list_bytes
+from app.api.long_requests.polls import polled_list
+from app.api.requests import paging
+from app.api.requests.dependencies import Caller, CallerDep
+from app.api.requests.parameters import Namespace, NamespaceFilter, PageSize, PageToken, PollDep, PollOptions
+from app.api.resources.filters import CommonFilters, phase_filter, set_filter, still_running_filter
+from app.api.resources.resource import Resource
 from app.api.routers import new_router
-from app.api.shared_polls import Poll, Snapshot
-from app.api.summary_views import ListView
+from app.api.shared.polls import Poll, Snapshot
+from app.api.views.summaries import ListView
 from app.db.lists.pages import Page
 from app.db.postgres.queries import Cursor
 from app.domain.access.namespaces import NamespaceSet

@@ -8,12 +8,12 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends, Query, Response
 from typing_extensions import override
 
-from app.api.dependencies import Caller
-from app.api.errors import InvalidParameter, parameter_error
-from app.api.jobs import JOBS_RESOURCE
-from app.api.long_requests import LongResponse
-from app.api.merged_log_response import LEFT_OUT, MergedLogResponse
-from app.api.parameters import NO_NUL
+from app.api.answers.errors import InvalidParameter, parameter_error
+from app.api.long_requests.merged_logs import LEFT_OUT, MergedLogResponse
+from app.api.long_requests.responses import LongResponse
+from app.api.requests.dependencies import Caller
+from app.api.requests.parameters import NO_NUL
+from app.api.resources.jobs import JOBS_RESOURCE
 from app.api.routers import new_router
 from app.api.routes.reading import Target, TargetDependency, object_paths
 from app.db.jobs.replicas import ReplicaFilter

@@ -7,13 +7,13 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Request, Response
 from pydantic import Field, model_validator
 
-from app.api.bodies import JSON, read_options
-from app.api.dependencies import api_of
-from app.api.errors import parameter_error
-from app.api.parameters import refuse_unknown_query
-from app.api.responses import NO_STORE, PRIVATE, json_bytes
+from app.api.answers.errors import parameter_error
+from app.api.answers.responses import JSON, NO_STORE, PRIVATE, json_bytes
+from app.api.requests.bodies import read_options
+from app.api.requests.dependencies import api_of
+from app.api.requests.parameters import refuse_unknown_query
 from app.api.routers import new_router
-from app.api.views import View
+from app.api.views.objects import View
 from app.domain.errors import NotFound, TooLarge, invalid_manifest
 from app.domain.kinds.spec.model import SpecModel
 from app.fairness.byte_budget import UNCOUNTED_BYTES

@@ -9,19 +9,19 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Path, Request, Response
 from pydantic import BaseModel, TypeAdapter
 
-from app.api import paging
-from app.api.conditional import unchanged
-from app.api.dependencies import Caller, CallerDep, caller
-from app.api.job_views import Representation
-from app.api.long_polls import wait_for_change
-from app.api.paging import SequencePage
-from app.api.parameters import Name, Namespace, PageSize, PageToken, PollDep, PollOptions, poll_options
-from app.api.rendering import event_view, history_fields
-from app.api.resources import Resource
-from app.api.responses import json_bytes, polled_response
+from app.api.answers.conditional import unchanged
+from app.api.answers.rendering import event_view, history_fields
+from app.api.answers.responses import json_bytes, polled_response
+from app.api.long_requests.polls import wait_for_change
+from app.api.requests import paging
+from app.api.requests.dependencies import Caller, CallerDep, caller
+from app.api.requests.paging import SequencePage
+from app.api.requests.parameters import Name, Namespace, PageSize, PageToken, PollDep, PollOptions, poll_options
+from app.api.resources.resource import Resource
 from app.api.routers import Parameter, add_resolved_route, arguments_of, new_router
-from app.api.shared_polls import Poll, Snapshot
-from app.api.views import EventPage, PostedManifestView
+from app.api.shared.job_views import Representation
+from app.api.shared.polls import Poll, Snapshot
+from app.api.views.objects import EventPage, PostedManifestView
 from app.domain.kinds.base import JOBS
 from app.services.access import Verb
 from app.services.reading.objects import Address

@@ -6,16 +6,16 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import Field
 
-from app.api import paging
-from app.api.bodies import JSON, read_options
-from app.api.dependencies import Caller, CallerDep
-from app.api.paging import MAX_TOKEN, RecordStart
-from app.api.parameters import NO_NUL
-from app.api.resources import Resource
-from app.api.responses import NO_STORE, json_bytes
+from app.api.answers.responses import JSON, NO_STORE, json_bytes
+from app.api.requests import paging
+from app.api.requests.bodies import read_options
+from app.api.requests.dependencies import Caller, CallerDep
+from app.api.requests.paging import MAX_TOKEN, RecordStart
+from app.api.requests.parameters import NO_NUL
+from app.api.resources.resource import Resource
 from app.api.routers import new_router
 from app.api.routes.reading import Target, target_by_uid
-from app.api.views import View
+from app.api.views.objects import View
 from app.db.redaction import START
 from app.domain.errors import FieldError, Forbidden, InvalidManifest
 from app.domain.kinds.base import JOBS

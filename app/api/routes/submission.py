@@ -15,15 +15,15 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import TypeAdapter
 
-from app.api.bodies import JSON, Submission, receive_manifests
-from app.api.conditional import whole_tag
-from app.api.dependencies import Caller, CallerDep, caller
-from app.api.errors import problem_of
-from app.api.jobs import JOBS_RESOURCE
-from app.api.parameters import IdempotencyKeyHeader, Namespace
-from app.api.rendering import list_bytes
-from app.api.resources import Resource
-from app.api.responses import NO_STORE
+from app.api.answers.conditional import whole_tag
+from app.api.answers.errors import problem_of
+from app.api.answers.rendering import list_bytes
+from app.api.answers.responses import JSON, NO_STORE
+from app.api.requests.bodies import Submission, receive_manifests
+from app.api.requests.dependencies import Caller, CallerDep, caller
+from app.api.requests.parameters import IdempotencyKeyHeader, Namespace
+from app.api.resources.jobs import JOBS_RESOURCE
+from app.api.resources.resource import Resource
 from app.api.routers import Parameter, add_resolved_route, arguments_of, new_router
 from app.base.cancellation import TaskGroup
 from app.base.offload import offloaded_if_large

@@ -6,14 +6,13 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
-from app.api.bodies import JSON
-from app.api.dependencies import CallerDep, api_of, caller
+from app.api.answers.responses import JSON, PRIVATE, json_bytes
 from app.api.metrics import HttpMetrics
-from app.api.parameters import refuse_unknown_query
-from app.api.responses import PRIVATE, json_bytes
+from app.api.requests.dependencies import CallerDep, api_of, caller
+from app.api.requests.parameters import refuse_unknown_query
 from app.api.routers import new_router
-from app.api.system_views import CallerView, SystemView, caller_view, system_view
-from app.api.views import View
+from app.api.views.objects import View
+from app.api.views.system import CallerView, SystemView, caller_view, system_view
 from app.domain.kinds.base import Kind
 from app.domain.kinds.registry import registered
 

@@ -7,15 +7,15 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Response
 
-from app.api.broadcast import EventLoader, StreamEvent
-from app.api.closed_sets import CURRENT
-from app.api.dependencies import CallerDep
-from app.api.parameters import NamespaceFilter
-from app.api.resources import Resource
-from app.api.responses import json_bytes
+from app.api.answers.responses import json_bytes
+from app.api.long_requests.streams import EventStream, LastEventId, ObjectState, stream_responses
+from app.api.requests.dependencies import CallerDep
+from app.api.requests.parameters import NamespaceFilter
+from app.api.resources.resource import Resource
 from app.api.routers import new_router
 from app.api.routes.reading import Target, object_paths
-from app.api.streaming import EventStream, LastEventId, ObjectState, stream_responses
+from app.api.shared.broadcast import EventLoader, StreamEvent
+from app.api.views.closed_sets import CURRENT
 from app.db.feed.entries import FeedEvent
 from app.services.gateway import Services
 from app.services.watching.positions import Interest

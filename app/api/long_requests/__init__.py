@@ -1,0 +1,1 @@
+"""Answers to long-running requests: streams, long polls and merged logs."""

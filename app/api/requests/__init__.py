@@ -1,0 +1,1 @@
+"""Parts of requests that routes share: caller, parameters, page tokens and bodies."""

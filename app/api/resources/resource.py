@@ -1,0 +1,189 @@
+"""Describes a resource of the API. The routes that all resources share are built from this description.
+
+Resource ─▶ routes: submit, batch, replace, patch, delete, list, count, get, status, history, events, watch
+    ├ jobs: all kinds whose manifests become pods (`app.api.resources.jobs`)
+    └ one resource for each kind without pods (`app.api.resources.samples`)
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeAlias
+from uuid import UUID
+
+from pydantic import BaseModel
+
+from app.api.answers.conditional import check_if_match, whole_tag
+from app.api.requests.dependencies import Api
+from app.api.shared.job_views import Rendered, Representation
+from app.db.objects.resources import StoredRow
+from app.domain.cluster_check import ClusterCheck
+from app.domain.kinds.registry import registered
+from app.domain.plan import Manifest
+from app.services.editing.objects import Editor
+from app.services.editing.redaction import Redactor
+from app.services.gateway import Services
+from app.services.reading.manifests import Sampler
+from app.services.reading.objects import Address, Reader
+from app.services.submitting.objects import Submitter
+
+Model: TypeAlias = type[BaseModel]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Models:
+    """The models of a resource's answers in the OpenAPI document."""
+
+    view: Model
+    status: Model
+    page: Model
+    summary: Model
+    summary_page: Model
+    counts: Model
+    history: Model
+    dry_run_list: Model
+    batch: Model
+    watch: Model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examples:
+    """The examples of request bodies in the OpenAPI document."""
+
+    manifest: Manifest
+    patch: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentStatus:
+    """The status view of an object at a version. `is_settled` says that it has ended and its objects change no more."""
+
+    view: BaseModel
+    namespace: str
+    version: int
+    is_settled: bool
+
+
+class Resource(ABC):
+    """A resource of the API, with the services behind it and the rendering of its views.
+
+    Attributes:
+        name: the segment in paths, and the name in the feed.
+        operation_noun: the name of one object in operation ids.
+        noun: the name of one object in descriptions and messages.
+        event: the name of its server-sent events.
+        description: the description of its operations as a group.
+        is_about_set: whether lists can be filtered by the SampleSet that the objects concern.
+        has_replicas: whether lists can be filtered by the replicas that still run after the end of an object.
+        batch_operation: the operation id of the batch submission.
+    """
+
+    name: str
+    operation_noun: str
+    noun: str
+    event: str
+    description: str
+    models: Models
+    examples: Examples
+    phases: type[StrEnum]
+    is_about_set: bool = False
+    has_replicas: bool = False
+    batch_operation: str
+
+    @property
+    def all_path(self) -> str:
+        """Path of the list over all namespaces."""
+        return f"/api/v1/{self.name}"
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of its objects."""
+        return sorted(kind.kind for kind in registered().values() if kind.resource == self.name)
+
+    @property
+    def uid_path(self) -> str:
+        return f"{self.all_path}/{{uid}}"
+
+    @property
+    def collection_path(self) -> str:
+        """Path of the list in one namespace, to which manifests are posted."""
+        return f"/api/v1/namespaces/{{namespace}}/{self.name}"
+
+    @property
+    def object_path(self) -> str:
+        return f"{self.collection_path}/{{name}}"
+
+    @abstractmethod
+    def reading(self, services: Services) -> Reader[Any]: ...
+
+    @abstractmethod
+    def submitter(self, services: Services) -> Submitter[Any, Any, Any]: ...
+
+    @abstractmethod
+    def editor(self, services: Services) -> Editor[Any, Any]: ...
+
+    @abstractmethod
+    def redactor(self, services: Services) -> Redactor[Any]: ...
+
+    @abstractmethod
+    def created_bytes(self, services: Services, row: Any) -> bytes:
+        """Return the whole view of a new object, for the answer to its submission."""
+
+    @abstractmethod
+    async def read(self, api: Api, address: Address, representation: Representation) -> Rendered:
+        """Return the current representation of the object at the address. Raises NotFound."""
+
+    @abstractmethod
+    async def render(self, api: Api, row: Any) -> Rendered:
+        """Return the whole view of a row that was just read or written."""
+
+    @abstractmethod
+    def whole_views(self, api: Api, rows: Sequence[Any]) -> AsyncGenerator[bytes, None]:
+        """Render the whole views of the rows, in their order and one at a time."""
+
+    @abstractmethod
+    def summary_bytes(self, row: Any) -> bytes:
+        """Return the summary of an object, from a row of a page of summaries."""
+
+    async def items(self, api: Api, rows: Sequence[Any], max_bytes: int) -> list[bytes]:
+        """Return the whole views of the first rows that fit into `max_bytes` together, at least one if there is any."""
+        items: list[bytes] = []
+        size = 0
+        async with aclosing(self.whole_views(api, rows)) as views:
+            async for view in views:
+                size += len(view)
+                if items and size > max_bytes:
+                    break
+                items.append(view)
+        return items
+
+    @abstractmethod
+    async def statuses(self, services: Services, uids: Collection[UUID]) -> Mapping[UUID, CurrentStatus]:
+        """Return the current statuses of these objects. An object that no longer exists is left out."""
+
+    @abstractmethod
+    async def dry_run_bytes(self, prepared: Any, check: ClusterCheck | None, sampler: Sampler) -> bytes:
+        """Return the answer to the dry run of a prepared manifest. `check` is None if the cluster was not involved."""
+
+    @abstractmethod
+    async def cluster_checks(
+        self, services: Services, prepared: Sequence[Any], token_id: str
+    ) -> Sequence[ClusterCheck | None]:
+        """Have the cluster check the objects of prepared manifests. None if they do not follow from the manifest."""
+
+    def precondition(self, if_match: str | None) -> "Precondition":
+        """Return the check that the object still has the version that the caller has read."""
+        return Precondition(if_match, self.noun)
+
+
+@dataclass(frozen=True, slots=True)
+class Precondition:
+    """If-Match of an edit. Calling it with the row raises PreconditionFailed if the row has another version."""
+
+    if_match: str | None
+    noun: str
+
+    def __call__(self, row: StoredRow) -> None:
+        check_if_match(self.if_match, whole_tag(row.uid, row.version), self.noun)

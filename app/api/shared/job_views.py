@@ -1,0 +1,106 @@
+"""Serves the views of jobs as bytes that are rendered once for each version.
+
+current version (one small statement) ─▶ rendered before? ─▶ the stored bytes
+                                         └ no: read the job and render it
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+from uuid import UUID
+
+from app.api.answers.conditional import status_tag, whole_tag
+from app.api.answers.rendering import job_bytes, status_view
+from app.api.answers.responses import json_bytes
+from app.base.caches import ENTRY_BYTES, BoundedCache
+from app.base.offload import is_large, offloaded
+from app.db.jobs.rows import JobRow, JobSummary
+from app.services.gateway import Services
+from app.services.reading.objects import Address, RelatedRows
+from app.services.submitting.jobs import LARGE_JOB
+
+CACHE_BYTES: Final = 64 * 1024 * 1024
+_MAX_SERVED: Final = 100_000
+
+
+class Representation(StrEnum):
+    """A view of an object: the whole object, or its status without spec and native status."""
+
+    WHOLE = "whole"
+    STATUS = "status"
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A representation of an object at one version. `render` may be expensive, so `body` is read only if it is sent."""
+
+    namespace: str
+    uid: UUID
+    version: int
+    tag: str
+    render: Callable[[], bytes]
+
+    @property
+    def body(self) -> bytes:
+        return self.render()
+
+
+class JobViewCache:
+    """Reads jobs and keeps their rendered views."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        # By representation, uid and version. The bound is in bytes, because jobs differ in size by a factor of 1000.
+        self._rendered: BoundedCache[tuple[Representation, UUID, int], Rendered] = BoundedCache(CACHE_BYTES)
+        # Addresses that were served before. Only for these is it likely that the rendered view is cached, so that
+        # reading the version first saves a larger read.
+        self._served: BoundedCache[tuple[Representation, Address], bool] = BoundedCache(_MAX_SERVED)
+
+    async def read(self, address: Address, representation: Representation) -> Rendered:
+        """Return the current representation of the job at the address. Raises NotFound."""
+        key = (representation, address)
+        if self._served.get(key):
+            current = await self._services.reading.version(address)
+            cached = self._rendered.get((representation, current.uid, current.version))
+            if cached is not None:
+                return cached
+            address = Address(uid=current.uid)
+        rendered = await self._render(address, representation)
+        self._served.put(key, value=True)
+        return rendered
+
+    def cached(self, row: JobRow) -> Rendered | None:
+        """Return the whole view of the row's version if it is cached."""
+        return self._rendered.get((Representation.WHOLE, row.uid, row.version))
+
+    async def whole(self, row: JobRow, related: RelatedRows) -> Rendered:
+        """Return the whole view of a row and its related. Large jobs are rendered in another thread."""
+        cached = self.cached(row)
+        if cached is not None:
+            return cached
+        if len(related.replicas) + len(related.attempts) > LARGE_JOB or is_large(row.manifest):
+            body = await offloaded(job_bytes, self._services.planner, row, related)
+        else:
+            body = job_bytes(self._services.planner, row, related)
+        return self._keep(Representation.WHOLE, row, whole_tag(row.uid, row.version), body)
+
+    async def whole_of(self, row: JobRow) -> Rendered:
+        """Return the whole view of a row that was just read or written; reads its related if it is not cached."""
+        cached = self.cached(row)
+        if cached is not None:
+            return cached
+        return await self.whole(*await self._services.reading.whole(row.uid))
+
+    async def _render(self, address: Address, representation: Representation) -> Rendered:
+        if representation is Representation.STATUS:
+            summary = await self._services.reading.summary(address)
+            body = json_bytes(status_view(summary))
+            return self._keep(representation, summary, status_tag(summary.uid, summary.version), body)
+        uid = address.uid or (await self._services.reading.version(address)).uid
+        return await self.whole(*await self._services.reading.whole(uid))
+
+    def _keep(self, representation: Representation, row: JobSummary, tag: str, body: bytes) -> Rendered:
+        rendered = Rendered(row.namespace, row.uid, row.version, tag, lambda: body)
+        self._rendered.put((representation, row.uid, row.version), rendered, len(body) + ENTRY_BYTES)
+        return rendered

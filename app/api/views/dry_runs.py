@@ -1,0 +1,90 @@
+"""The views of dry runs: what a submission would store and create."""
+
+from typing import Any
+
+from app.api.views.closed_sets import TaskRestartPolicy
+from app.api.views.objects import Int32, JobWarningView, View
+from app.domain.cluster_check import FindingEffect
+
+
+class TaskPlanView(View):
+    """A task of a planned job."""
+
+    name: str
+    replicas: Int32
+    restart_policy: TaskRestartPolicy
+    restart_limit: Int32 | None
+
+
+class PlanView(View):
+    """The tasks, pods, Services and deadlines of the job that a manifest describes."""
+
+    tasks: list[TaskPlanView]
+    pods: list[str]
+    services: list[str]
+    active_deadline_seconds: int | None
+    pending_deadline_seconds: int | None
+    ttl_seconds_after_finished: int | None
+
+
+class ResourceDryRunView(View):
+    """What a submission would store. A dry run stores nothing."""
+
+    dry_run: bool
+    manifest: dict[str, Any]
+    warnings: list[JobWarningView]
+    """What jobgate warns about."""
+
+
+class ClusterFindingView(View):
+    """A refusal or a warning of the cluster about one object of a job."""
+
+    object: str
+    """Kind and name of the object."""
+    task: str | None
+    """Name of the task whose replica the object belongs to; null if it belongs to the whole job."""
+    pointer: str
+    """The field of `manifest` that the object was made from, as far as it is known; empty for the whole job."""
+    effect: FindingEffect
+    """Fails or Waits: the cluster refuses the object, and the job would fail or wait. Warns: the cluster warns."""
+    code: str
+    """The reason or the pending reason that the job would have; `Warning` for a warning."""
+    detail: str
+    """The message of the cluster."""
+
+
+class ClusterCheckView(View):
+    """What the cluster answers to a server-side dry run of the objects, one replica of each task."""
+
+    is_complete: bool
+    """Whether the cluster has checked all of these objects."""
+    detail: str
+    """Why it has not; empty if it has."""
+    findings: list[ClusterFindingView]
+    """Its refusals and warnings."""
+
+
+class DryRunView(ResourceDryRunView):
+    """What a submission would store, and the Kubernetes objects that it would create. A dry run stores nothing.
+
+    `manifests` has the objects of the job itself and of the first replicas of each task, at most about 100 objects and
+    4 MiB. `manifestsOmitted` is the number of the other objects.
+    """
+
+    plan: PlanView
+    manifests: list[dict[str, Any]]
+    manifests_omitted: Int32
+    cluster: ClusterCheckView | None
+    """What the cluster would answer; null with `dryRun=Local`."""
+
+
+class ResourceDryRunList(View):
+    """What a submission of several objects would store, in the order of the request."""
+
+    items: list[ResourceDryRunView]
+
+
+class DryRunList(View):
+    """What a submission of several jobs would store and create, in the order of the request."""
+
+    items: list[DryRunView]
