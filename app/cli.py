@@ -364,7 +364,7 @@ def devcluster(context: typer.Context) -> None:
 @app.command("cache-runtime", context_settings=PASS_ON)
 def cache_runtime(context: typer.Context) -> None:
     """Run the server in the pods of a SampleSet, or a hook."""
-    from app.cache_runtime.cli import runtime
+    from cacheserver.cli import runtime
 
     runtime(context.args, prog_name="jobgate cache-runtime")
 

@@ -39,7 +39,7 @@ def main() -> None:
 def _part(command: str) -> Callable[[], None]:
     """Return the part that has the command. A branch does not import the modules of the others."""
     if command == "cache-runtime":
-        from app.cache_runtime.cli import runtime  # noqa: PLC0415
+        from cacheserver.cli import runtime  # noqa: PLC0415
 
         return partial(runtime, sys.argv[2:], prog_name="jobgate cache-runtime")
     if command in SERVER_COMMANDS:

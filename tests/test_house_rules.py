@@ -99,7 +99,7 @@ def text_files() -> Iterator[tuple[str, str]]:
 def test_a_long_file_has_a_reason() -> None:
     long = {
         named(path)
-        for path in sources("app", "devcluster", "jobgate", "tests", "tools", "bench")
+        for path in sources("app", "cacheserver", "devcluster", "jobgate", "tests", "tools", "bench")
         if path.read_text().count("\n") > FILE_LINES
     }
     assert sorted(long - LONG_FILES.keys()) == [], "divide the file, or give the reason why not"
@@ -109,7 +109,7 @@ def test_a_long_file_has_a_reason() -> None:
 def test_functions_are_short() -> None:
     long = {
         f"{named(path)}:{node.name}": length
-        for path in sources("app", "devcluster", "jobgate", "tools", "bench")
+        for path in sources("app", "cacheserver", "devcluster", "jobgate", "tools", "bench")
         for node in ast.walk(parsed(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (length := (node.end_lineno or node.lineno) - node.lineno + 1) > FUNCTION_LINES
@@ -120,7 +120,7 @@ def test_functions_are_short() -> None:
 def public_classes() -> dict[str, list[str]]:
     """The modules that define each public top-level class."""
     found: dict[str, list[str]] = {}
-    for path in sources("app", "devcluster"):
+    for path in sources("app", "cacheserver", "devcluster"):
         for node in parsed(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found.setdefault(node.name, []).append(named(path))
@@ -189,7 +189,7 @@ def waits_in_except_star(tree: ast.Module) -> Iterator[int]:
 
 def test_no_handler_of_a_group_waits() -> None:
     """See the rule of `app.base.cancellation`."""
-    paths = sources("app", "devcluster", "jobgate")
+    paths = sources("app", "cacheserver", "devcluster", "jobgate")
     assert [f"{named(path)}:{line}" for path in paths for line in waits_in_except_star(parsed(path))] == []
 
 
@@ -242,13 +242,13 @@ def test_a_loop_that_waits_for_a_condition_would_be_found(body: str, *, polls: b
 
 
 def test_every_package_has_a_docstring() -> None:
-    packages = [path for path in sources("app", "devcluster", "jobgate") if path.name == "__init__.py"]
+    packages = [path for path in sources("app", "cacheserver", "devcluster", "jobgate") if path.name == "__init__.py"]
     assert len(packages) > 10
     assert [named(path) for path in packages if not ast.get_docstring(parsed(path))] == []
 
 
 def test_every_module_has_a_docstring() -> None:
-    modules = sources("app", "devcluster", "jobgate", "tools")
+    modules = sources("app", "cacheserver", "devcluster", "jobgate", "tools")
     assert [named(path) for path in modules if not ast.get_docstring(parsed(path))] == []
 
 

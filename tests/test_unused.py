@@ -1,4 +1,4 @@
-"""Public functions, classes, constants, fields, methods and settings of `app` are used in `app`.
+"""Public functions, classes, constants, fields, methods and settings of the server's programs are used in them.
 
 Names are compared, not objects, so a name that is used anywhere counts as used everywhere. This finds names whose last
 use was removed, and reports no used name. Settings are compared more strictly: a field counts
@@ -27,7 +27,8 @@ EXCEPTIONS: dict[str, str] = {
 def trees() -> dict[Path, ast.Module]:
     return {
         path: ast.parse(path.read_text(encoding="utf-8"))
-        for path in [*sorted((ROOT / "app").rglob("*.py")), *sorted((ROOT / "devcluster").rglob("*.py"))]
+        for folder in ("app", "cacheserver", "devcluster")
+        for path in sorted((ROOT / folder).rglob("*.py"))
     }
 
 

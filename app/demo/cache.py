@@ -7,8 +7,6 @@ from pathlib import Path
 
 import httpx2
 
-from app.cache_runtime.engine.binary import juicefs_path
-from app.cache_runtime.errors import JobFailed
 from app.demo.player import Say, StoryResult
 from app.demo.sample_story import Document, SampleStory
 from app.demo.second_node import TOLERATION, second_node
@@ -16,6 +14,8 @@ from app.k8s.connection import connect
 from app.k8s.errors import KubeAlreadyExists
 from app.k8s.limits import TransportLimits
 from app.settings import Settings
+from cacheserver.engine.binary import juicefs_path
+from cacheserver.errors import JobFailed
 from devcluster.node.storage.fuse import why_no_fuse
 
 PARTITIONS = 2

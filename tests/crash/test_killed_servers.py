@@ -37,7 +37,7 @@ def digests(top: Path) -> dict[str, str]:
 
 
 def servers(home: Path) -> list[int]:
-    return [pid for pid, command in processes_of(str(home)).items() if "app.cache_runtime server" in command]
+    return [pid for pid, command in processes_of(str(home)).items() if "cacheserver server" in command]
 
 
 class Machine(NamedTuple):

@@ -11,9 +11,9 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from app.cache_runtime import options
 from app.domain.cache.reconcile.cache_status import CacheStatus
 from app.domain.kinds import job_registry as registry
+from cacheserver import options
 from tests.support.json_fields import Fields, named_on, of_example, of_json_schema, of_kubernetes
 
 ROOT: Final = Path(__file__).parents[2]

@@ -44,7 +44,7 @@ class CacheServer:
 
     def start(self) -> None:
         command = [
-            *(sys.executable, "-m", "app.cache_runtime", "server", "--driver=juicefs", "--development"),
+            *(sys.executable, "-m", "cacheserver", "server", "--driver=juicefs", "--development"),
             *(f"--token-file={self.home / 'token'}", f"--serverDir={self.home / 'runtime'}"),
             *("--serverHost=127.0.0.1", "--serverPort=0", f"--warmup-times={QUICK_WARMUP}"),
             *self._arguments,

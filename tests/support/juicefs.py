@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cache_runtime.engine.binary import juicefs_path
+from cacheserver.engine.binary import juicefs_path
 
 MOUNT_SECONDS = 90.0  # juicefs starts a second process, which a loaded machine delays
 

@@ -16,7 +16,6 @@ _ERRORS: Final = (http_errors, db_errors, oidc_errors)
 APP: Final = Path(__file__).parents[2] / "app"
 # These modules answer no requests.
 _ELSEWHERE: Final = (
-    "cache_runtime",
     "loops",
     "domain/cache/manifests",
     "domain/kinds/samples/specs/mount_options.py",

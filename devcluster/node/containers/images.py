@@ -41,7 +41,7 @@ PYTHON_WORDS = {"python": ("{python}",), "python3": ("{python}",), "paddle_k8s":
 RUNTIME = (
     'shift; if [ "$1" = server ]; then shift; '
     'set -- server --serverHost="$HOSTNAME" --serverDir="$HOME/runtime" "$@"; fi; '
-    'exec "$0" -m app.cache_runtime "$@"'
+    'exec "$0" -m cacheserver "$@"'
 )
 BUILT_IN = (
     Image(match="jobgate:*", words={"jobgate": ("sh", "-c", RUNTIME, "{python}")}),

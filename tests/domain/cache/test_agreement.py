@@ -10,9 +10,6 @@ import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.cache_runtime.cli import runtime
-from app.cache_runtime.options import OPTIONS, CacheInfo, decoded
-from app.cache_runtime.programs.secrets import sync_ends
 from app.domain.cache.job_options import JobOptions, clear_options, rmr_options, sync_options, warmup_options
 from app.domain.cache.manifests.service import runtime_service
 from app.domain.cache.naming import JUICEFS
@@ -21,6 +18,9 @@ from app.domain.cache.source_limits import SourceLimits
 from app.domain.cache.values import StorageKeys
 from app.domain.cache.vocabulary import JobType
 from app.domain.kinds.samples.specs.sources import with_keys
+from cacheserver.cli import runtime
+from cacheserver.options import OPTIONS, CacheInfo, decoded
+from cacheserver.programs.secrets import sync_ends
 from tests.domain.cache.made import IDENTITY, SITE, a_runtime, a_secret, job_spec, set_spec
 from tests.support.json_values import UNHURRIED
 
