@@ -16,7 +16,8 @@ from app.api.answers.responses import json_bytes
 from app.base.clock import SystemClock
 from app.db.jobs.group_commit import GroupCommit
 from app.db.jobs.rows import JobRow
-from app.db.jobs.submit import Answer, NewJob, Submitted, submit
+from app.db.jobs.submit import NewJob, submit
+from app.db.objects.submission import Answer, Submitted
 from app.db.postgres.engine import Database
 from app.domain.access.actors import Actor
 from app.domain.decoding import decode_json
@@ -24,12 +25,14 @@ from app.domain.manifests.rendered import pod_bytes
 from app.domain.planning import Planner
 from app.services.reading.objects import Address, JobReader
 from app.services.submitting.jobs import JobSubmitter
+from app.services.submitting.objects import SubmitRequest
 from bench.bodies import encode, generic_job
 from bench.client import Measured
 
 _ROUNDS = 300  # calls of each stage, to average out noise
 _BATCH = 16  # as many jobs or lookups as share a transaction or a statement with 16 clients
 _NAMESPACE = "bench-breakdown"
+_REQUEST = SubmitRequest(namespace=_NAMESPACE, actor=Actor("bench"))
 
 
 class _Kept:
@@ -72,11 +75,11 @@ async def of_submit(db: Database, under_load: Measured) -> dict[str, float]:
         return b""
 
     async def service() -> object:
-        return await submitter.submit(document, _NAMESPACE, actor=Actor("bench"), key=None, render=render)
+        return await submitter.submit(document, _REQUEST, key=None, render=render)
 
     whole_service = await cost(service)
     job = kept.jobs[0]
-    accepted = planner.read(job.manifest, job.uid, generation=1)
+    accepted = planner.read(job.row.manifest, job.uid, generation=1)
     plan = planner.plan(accepted, str(job.uid))
     stages = {
         "decode": await cost_of_call(lambda: decode_json(body)),
@@ -97,7 +100,7 @@ async def _commit_cost(db: Database, submitter: JobSubmitter, kept: _Kept, rende
     run = uuid4().hex[:8]  # the names of an earlier run are still reserved
     for number in range((rounds + 10) * _BATCH):
         document = generic_job(f"breakdown-{run}-{number}")
-        await submitter.submit(document, _NAMESPACE, actor=Actor("bench"), key=None, render=render)
+        await submitter.submit(document, _REQUEST, key=None, render=render)
     batches = iter(range(0, len(kept.jobs), _BATCH))
 
     async def commit() -> object:

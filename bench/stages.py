@@ -24,16 +24,19 @@ from app.api.answers.rendering import job_bytes
 from app.base.clock import SystemClock
 from app.db.jobs.group_commit import GroupCommit
 from app.db.jobs.rows import JobRow
-from app.db.jobs.submit import Answer, NewJob, Submitted
+from app.db.jobs.submit import NewJob
+from app.db.objects.submission import Answer, Submitted
 from app.domain.access.actors import Actor
 from app.domain.decoding import decode_json, decode_yaml
 from app.domain.planning import Planner
 from app.services.submitting.jobs import JobSubmitter
+from app.services.submitting.objects import SubmitRequest
 from bench.bodies import NUMBER, encode, generic_job
 
 _ROUNDS: Final = 20
 _CALLS: Final = 25  # of each stage in a round
 _NAMESPACE: Final = "bench-stages"
+_REQUEST: Final = SubmitRequest(namespace=_NAMESPACE, actor=Actor("bench"))
 # The stages that make up a submission.
 _DECODE: Final = "decode"
 _SERVICE: Final = "service, with these two"
@@ -74,7 +77,7 @@ class _Pipeline:
 
         began = time.process_time()
         for document in documents[half:]:
-            await self._submitter.submit(document, _NAMESPACE, actor=Actor("bench"), key=None, render=keep)
+            await self._submitter.submit(document, _REQUEST, key=None, render=keep)
         stages[_SERVICE] = (time.process_time() - began) / half
         _timed(stages, _ANSWER, lambda row: job_bytes(self._planner, row), rows)
         return stages

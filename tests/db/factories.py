@@ -1,7 +1,7 @@
 """Jobs and decisions to store."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -9,7 +9,9 @@ from uuid import UUID, uuid4
 from app.db.installation.leases import Lease
 from app.db.jobs import controller
 from app.db.jobs.controller import StoredJob
-from app.db.jobs.submit import NewJob, Submitted, submit
+from app.db.jobs.rows import JobRow
+from app.db.jobs.submit import NewJob, submit
+from app.db.objects.submission import Submitted
 from app.db.postgres.engine import Database
 from app.domain.plan import Rank
 from app.domain.reconcile.values import Decision
@@ -25,7 +27,8 @@ def later(seconds: float) -> datetime:
 
 
 def new_job(name: str = "train", **changes: Any) -> NewJob:
-    job = NewJob(
+    """Return a job to store. `changes` are those of its row and of the job itself."""
+    row = JobRow(
         uid=uuid4(),
         namespace="team-a",
         name=name,
@@ -35,10 +38,13 @@ def new_job(name: str = "train", **changes: Any) -> NewJob:
         manifest={"kind": "GenericJob", "spec": {"replicaSpecs": [{"type": "worker", "replicas": 2}]}},
         created_at=NOW,
         created_by="alice",
-        names=(NameRange("pod", f"{name}-worker-0"), NameRange("pod", f"{name}-worker-1"), NameRange("service", name)),
+        status=JobStatus(),
     )
-    job = replace(job, **changes)
-    return replace(job, names=merged((*job.names, NameRange(NameKind.JOB, job.name))))
+    own = {field.name: changes.pop(field.name) for field in fields(NewJob) if field.name in changes}
+    row = replace(row, **changes)
+    pods = (NameRange("pod", f"{name}-worker-0"), NameRange("pod", f"{name}-worker-1"), NameRange("service", name))
+    names = merged((*own.pop("names", pods), NameRange(NameKind.JOB, row.name)))
+    return NewJob(row=row, names=names, **own)
 
 
 async def submitted(db: Database, *jobs: NewJob) -> list[UUID]:

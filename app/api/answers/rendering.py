@@ -269,7 +269,7 @@ def condition_view(condition: Condition) -> ConditionView:
 
 def dry_run_bytes(run: PreparedJob, manifests: Sequence[bytes], left_out: int, check: ClusterCheck | None) -> bytes:
     """Return the JSON of a DryRunView. Its manifests are JSON already, because validating them takes too long."""
-    plan = run.plan
+    plan, row = run.plan, run.new.row
     tasks = [
         TaskPlanView(
             name=task.name,
@@ -291,7 +291,7 @@ def dry_run_bytes(run: PreparedJob, manifests: Sequence[bytes], left_out: int, c
     )
     # Joined by hand, because `manifests` may have 4 MiB that need no second encoding.
     cluster = b"null" if check is None else json_bytes(ClusterCheckView.of(check))
-    own = msgspec.json.encode(run.warnings)
-    parts = (msgspec.json.encode(run.manifest), own, json_bytes(view), b",".join(manifests), left_out, cluster)
+    own = msgspec.json.encode(row.status.warnings)
+    parts = (msgspec.json.encode(row.manifest), own, json_bytes(view), b",".join(manifests), left_out, cluster)
     head = b'{"dryRun":true,"manifest":%b,"warnings":%b,"plan":%b,'
     return (head + b'"manifests":[%b],"manifestsOmitted":%d,"cluster":%b}') % parts

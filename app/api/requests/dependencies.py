@@ -18,6 +18,7 @@ from app.domain.errors import NotFound, no_such
 from app.fairness.share import identify
 from app.services.access import Principal, Verb, require
 from app.services.gateway import Services
+from app.services.submitting.objects import SubmitRequest
 from app.telemetry.log_fields import note_actor
 
 
@@ -51,6 +52,9 @@ class Caller:
     @property
     def administers(self) -> bool:
         return self.principal.administers
+
+    def submit_request(self, namespace: str) -> SubmitRequest:
+        return SubmitRequest(namespace=namespace, actor=self.actor, administers=self.administers)
 
     def require(self, verb: Verb, namespace: str) -> None:
         """Raise an error unless the caller may do `verb` in the namespace.

@@ -35,8 +35,7 @@ from app.domain.kinds.base import Facts, Figures, PodlessKind
 from app.domain.listing import Criteria
 from app.domain.plan import Manifest
 from app.fairness.share import next_slice
-from app.services.editing.podless import PodlessEditor, PodlessReader, PodlessSubmitter
-from app.services.editing.podless_drafts import PodlessDraft
+from app.services.editing.podless import PodlessEditor, PodlessReader, PodlessSubmitter, PreparedSample
 from app.services.editing.redaction import PodlessRedactor
 from app.services.gateway import Services
 from app.services.reading.manifests import Sampler
@@ -112,13 +111,14 @@ class PodlessResource(Resource):
         }
 
     @override
-    async def dry_run_bytes(self, prepared: PodlessDraft, check: ClusterCheck | None, sampler: Sampler) -> bytes:
-        warnings = _warnings(self.kind, prepared.manifest, self.kind.record())
-        return json_bytes(ResourceDryRunView(dry_run=True, manifest=prepared.manifest, warnings=warnings))
+    async def dry_run_bytes(self, prepared: PreparedSample, check: ClusterCheck | None, sampler: Sampler) -> bytes:
+        row = prepared.new.row
+        warnings = _warnings(self.kind, row.manifest, row.record)
+        return json_bytes(ResourceDryRunView(dry_run=True, manifest=row.manifest, warnings=warnings))
 
     @override
     async def cluster_checks(
-        self, services: Services, prepared: Sequence[PodlessDraft], token_id: str
+        self, services: Services, prepared: Sequence[PreparedSample], token_id: str
     ) -> Sequence[ClusterCheck | None]:
         return [None] * len(prepared)  # the controller determines their objects
 

@@ -1,5 +1,6 @@
 """Actions on jobs: pause, resume, scale and cancel are edits; retry creates a new job."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
@@ -137,12 +138,8 @@ async def retry_job(
     async with caller.turn_to_submit():
         created = await services.submitter.submit(
             document,
-            namespace,
-            actor=caller.actor,
+            replace(caller.submit_request(namespace), retry_of=job.uid, posted=posted),
             key=key,
             render=partial(job_bytes, services.planner),
-            retry_of=job.uid,
-            administers=caller.administers,
-            posted=posted,
         )
     return created_response(JOBS_RESOURCE, created, namespace)

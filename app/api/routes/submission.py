@@ -114,11 +114,12 @@ async def _prepared(
     resource: Resource, caller: Caller, namespace: str, mode: DryRunMode, submitted: Submission, *, as_list: bool
 ) -> Response:
     submitter, services = resource.submitter(caller.services), caller.services
+    request = caller.submit_request(namespace)
     prepared: Sequence[Any]
     if isinstance(submitted, dict):
-        prepared = [await submitter.prepare(submitted, namespace, administers=caller.administers)]
+        prepared = [await submitter.prepare(submitted, request)]
     else:
-        prepared = await submitter.prepare_together(submitted, namespace, administers=caller.administers)
+        prepared = await submitter.prepare_together(submitted, request)
     checks: Sequence[ClusterCheck | None] = [None] * len(prepared)
     if mode == "All":
         checks = await resource.cluster_checks(services, prepared, caller.principal.id)
@@ -140,27 +141,12 @@ async def _store(
     resource: Resource, caller: Caller, namespace: str, submitted: Submission, idempotency_key: str | None
 ) -> Response:
     key = await request_key(caller, idempotency_key, submitted)
-    submitter, actor, administers = resource.submitter(caller.services), caller.actor, caller.administers
+    submitter, request = resource.submitter(caller.services), caller.submit_request(namespace)
     render = partial(resource.created_bytes, caller.services)
     if isinstance(submitted, dict):
-        created = await submitter.submit(
-            submitted,
-            namespace,
-            actor=actor,
-            key=key,
-            render=render,
-            administers=administers,
-        )
+        created = await submitter.submit(submitted, request, key=key, render=render)
         return created_response(resource, created, namespace)
-    together = await submitter.submit_together(
-        submitted,
-        namespace,
-        actor=actor,
-        key=key,
-        render=render,
-        join=list_bytes,
-        administers=administers,
-    )
+    together = await submitter.submit_together(submitted, request, key=key, render=render, join=list_bytes)
     return _answer(together, {})
 
 
@@ -234,12 +220,10 @@ async def _submit_atomically(
     async with caller.turn_to_submit():
         created = await resource.submitter(caller.services).submit_together(
             documents,
-            namespace,
-            actor=caller.actor,
+            caller.submit_request(namespace),
             key=await request_key(caller, idempotency_key, documents),
             render=partial(resource.created_bytes, caller.services),
             join=lambda views: _items(_stored_item(201, view) for view in views),
-            administers=caller.administers,
         )
     return Response(created.body, media_type=JSON, headers=_headers(created))
 
@@ -264,11 +248,9 @@ async def _one_of_batch(
         async with caller.turn_to_submit():
             created = await submitter.submit(
                 document,
-                namespace,
-                actor=caller.actor,
+                caller.submit_request(namespace),
                 key=key,
                 render=partial(resource.created_bytes, caller.services),
-                administers=caller.administers,
             )
     except DomainError as error:
         refusal = problem_of(error)

@@ -12,8 +12,9 @@ from typing import Any, Final, TypeAlias
 
 from app.base.batching import Batcher, WaitingItem
 from app.base.faultpoints import FaultPoint, reached
-from app.db.jobs.submit import MAX_TRIES, Answer, NewJob, Undecided, submit, submit_together
+from app.db.jobs.submit import MAX_TRIES, NewJob, Undecided, submit, submit_together
 from app.db.objects.idempotency import KeyInFlight
+from app.db.objects.submission import Answer
 from app.db.postgres import metrics
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseContended, DatabaseUnavailable, KeyContended

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from app.db.feed.changes import JOBS
 from app.db.objects.history import HistoryTable
-from app.db.objects.resources import SortedIndex, Stored
+from app.db.objects.resources import ObjectRow, SortedIndex, Stored
 from app.db.postgres import codec
 from app.db.postgres.columns import Columns, record_columns, shared_columns
 from app.db.postgres.engine import Connection
@@ -21,20 +21,10 @@ from app.models.jobs import JOB_LISTS, conditions, job_list_condition, jobs, sta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobSummary:
+class JobSummary(ObjectRow):
     """The input of a rendered status. It omits the manifest, which may be a megabyte."""
 
-    uid: UUID
-    namespace: str
-    name: str
-    kind: str
-    generation: int
-    version: int
-    created_at: datetime
-    created_by: str
-    created_by_id: str | None
-    deleted_at: datetime | None
-    labels: Mapping[str, str]
+    deleted_at: datetime | None = None
     status: JobStatus
 
     @property
@@ -53,12 +43,12 @@ class JobRow(JobSummary):
 
     api_version: str
     manifest: Manifest
-    retry_of: UUID | None
-    cancel_requested_at: datetime | None
-    cancel_requested_by: str | None
-    cancel_requested_by_id: str | None
-    cancel_reason: str | None
-    remove_requested_at: datetime | None
+    retry_of: UUID | None = None
+    cancel_requested_at: datetime | None = None
+    cancel_requested_by: str | None = None
+    cancel_requested_by_id: str | None = None
+    cancel_reason: str | None = None
+    remove_requested_at: datetime | None = None
     scale_count: int = 0
     reported: Mapping[str, Any] | None = None
 

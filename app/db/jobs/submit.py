@@ -11,75 +11,38 @@ overlap in part can: PostgreSQL ends one of them, and the group commit stores it
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, TypeAlias
-from uuid import UUID
+from typing import Any, Final
 
 from app.db.installation.timekeeping import NOW
 from app.db.jobs.names import Holder, clear_the_way, holders, in_the_way, range_columns, reserve_with_room
 from app.db.jobs.pod_room import RoomReader, with_room
-from app.db.jobs.rows import STATUS, status_document
+from app.db.jobs.rows import STATUS, JobRow, status_document
 from app.db.objects import idempotency
-from app.db.objects.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, KeyPlace, Replayed, StoredAnswer
+from app.db.objects.idempotency import KeyPlace, StoredAnswer
+from app.db.objects.submission import Answer, NameTaken, New, Submitted
 from app.db.postgres import codec
 from app.db.postgres.columns import Columns, columns, record_columns
 from app.db.postgres.engine import Connection, Database
 from app.db.postgres.errors import DatabaseContended
-from app.domain.plan import Manifest
 from app.domain.reservations.name_ranges import NameRange
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, OverLimit, PodLimits, PodRoom
-from app.domain.status.records import JobStatus
 from app.models.jobs import jobs
-from app.telemetry.trace_context import Traced
 
 # Characters of manifests in one statement. Encoding them takes about 5 ms, after which other tasks run.
 _STATEMENT_LENGTH: Final = 512 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewJob(Traced):
-    """A job to store.
+class NewJob(New[JobRow]):
+    """A job to store. Its status has no conditions.
 
-    `text` is the JSON of the manifest; without it, the manifest is encoded. `names` are those that it reserves, its own
-    among them; no two of these ranges share a name. `status` has no conditions. `pods` is the number of planned pods.
+    `text` is the JSON of the manifest; without it, the manifest is encoded. `pods` is the number of planned pods.
     """
 
-    uid: UUID
-    namespace: str
-    name: str
-    kind: str
-    api_version: str
-    manifest: Manifest
-    text: str | None = None
-    created_at: datetime
-    created_by: str
-    created_by_id: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
-    names: Sequence[NameRange] = ()
-    retry_of: UUID | None = None
-    idempotency: IdempotencyKey | None = None
-    status: JobStatus = field(default_factory=JobStatus)
+    text: bytes | None = None
     pods: int = 0
-    posted_manifest: Manifest | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Submitted:
-    uid: UUID
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NameTaken:
-    """A live object, a `holder`, uses the name. `kind` is a NameKind. `leaving`: the holder is being deleted."""
-
-    job_name: str
-    job_uid: UUID
-    kind: str
-    name: str
-    holder: str = "live job"
-    leaving: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +54,10 @@ class Undecided:
     """
 
 
-Answer: TypeAlias = Submitted | NameTaken | OverLimit | Replayed | KeyConflict | KeyInFlight
-
 _GIVE_NAMES_BACK = "DELETE FROM names WHERE job_uid = ANY($1::uuid[])"
-_NEW_JOB: Final = record_columns(jobs, NewJob, elsewhere=["manifest", "text", "names", "idempotency", "status", "pods"])
-_JOB: Final = _NEW_JOB + STATUS + columns(jobs, "status", "planned_pods", "manifest")
+_ROW: Final = record_columns(jobs, JobRow, elsewhere=["manifest", "status"])
+_POSTED: Final = columns(jobs, "posted_manifest")
+_JOB: Final = _ROW + STATUS + _POSTED + columns(jobs, "status", "planned_pods", "manifest")
 # One statement, because each costs a round trip. The feed entries are in the order of the request. The result says
 # whether finished jobs have objects with these names. The names are reserved, so no further job can release one.
 _JOBS: Final = f"""
@@ -171,7 +133,7 @@ def _pods_of(jobs: Sequence[NewJob]) -> Mapping[str, int]:
     """Return the number of planned pods by namespace."""
     pods: Counter[str] = Counter()
     for job in jobs:
-        pods[job.namespace] += job.pods
+        pods[job.row.namespace] += job.pods
     return pods
 
 
@@ -225,7 +187,7 @@ class _Batch:
             # The first of several jobs with the same key claims it. The others get its answer.
             if job.idempotency is not None and job.idempotency.place not in first:
                 first[job.idempotency.place] = place
-                keys.append((job.idempotency, job.uid, job.created_at))
+                keys.append((job.idempotency, job.uid, job.row.created_at))
         refused = await idempotency.claim(self._connection, keys)
         self._known |= {key: answer for key, answer in refused.items() if answer is not None}
         return free + [place for key, place in first.items() if key not in refused]
@@ -238,7 +200,7 @@ class _Batch:
         if not places:
             return [], {}
         jobs = {place: self._jobs[place] for place in places}
-        wanted = [(job.uid, job.namespace, names) for job in jobs.values() for names in job.names]
+        wanted = [(job.uid, job.row.namespace, names) for job in jobs.values() for names in job.names]
         refused, room = await reserve_with_room(self._connection, wanted, self._room)
         blocked = {place: refused[job.uid] for place, job in jobs.items() if job.uid in refused}
         if blocked:
@@ -249,7 +211,7 @@ class _Batch:
         """Return the positions whose pods fit into the limits. Refuse the others and release what they hold."""
         refused: dict[int, OverLimit] = {}
         for place in places:
-            over = room.take(self._jobs[place].namespace, self._jobs[place].pods)
+            over = room.take(self._jobs[place].row.namespace, self._jobs[place].pods)
             if over is not None:
                 refused[place] = over
         if refused:
@@ -277,10 +239,10 @@ class _Batch:
         """
         if not blocked:
             return
-        wanted = {(self._jobs[place].namespace, one) for place, names in blocked.items() for one in names}
+        wanted = {(self._jobs[place].row.namespace, one) for place, names in blocked.items() for one in names}
         found = await holders(self._connection, sorted(wanted))
         for place, names in blocked.items():
-            answer = _taken(self._jobs[place].namespace, names, found)
+            answer = _taken(self._jobs[place].row.namespace, names, found)
             if answer is not None:
                 self.answers[place] = answer
 
@@ -292,7 +254,7 @@ class _Batch:
 
     def _ranges(self, places: Sequence[int]) -> list[tuple[str, NameRange]]:
         """Return the names of these jobs with their namespaces."""
-        return [(self._jobs[place].namespace, one) for place in places for one in self._jobs[place].names]
+        return [(self._jobs[place].row.namespace, one) for place in places for one in self._jobs[place].names]
 
 
 def _taken(namespace: str, names: Sequence[NameRange], found: Sequence[Holder]) -> NameTaken | None:
@@ -320,10 +282,12 @@ def _portions(jobs: Sequence[NewJob]) -> Iterator[list[tuple[Any, ...]]]:
 
 
 def _job_row(job: NewJob) -> tuple[Any, ...]:
+    row = job.row
     return (
-        *_NEW_JOB.values(job),
-        *STATUS.values(job.status),
-        codec.text_of(status_document(job.status)),
+        *_ROW.values(row),
+        *STATUS.values(row.status),
+        *_POSTED.values(job),
+        codec.text_of(status_document(row.status)),
         job.pods,
-        codec.text_of(job.manifest) if job.text is None else job.text,
+        codec.text_of(row.manifest) if job.text is None else job.text.decode(),
     )

@@ -18,10 +18,27 @@ from app.domain.listing import ListItem
 from app.domain.plan import Manifest
 from app.models.jobs import jobs
 from app.models.samples import samples
+from app.telemetry.trace_context import Traced
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectRow(Traced):
+    """The stored fields that objects of all resources have, and summaries of them."""
+
+    uid: UUID
+    namespace: str
+    name: str
+    kind: str
+    labels: Mapping[str, str]
+    created_at: datetime
+    created_by: str
+    created_by_id: str | None = None
+    generation: int = 1
+    version: int = 1
 
 
 class StoredRow(Protocol):
-    """The fields that rows of all resources have."""
+    """What the rows of all resources have: the fields of ObjectRow, a manifest, and the time of the deletion."""
 
     @property
     def uid(self) -> UUID: ...

@@ -5,23 +5,23 @@ its result. Each change increases `version` and `intent_version`, and writes a h
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
 from app.base.faultpoints import FaultPoint, reached
 from app.db.feed import changes
-from app.db.jobs.submit import Answer, NameTaken
 from app.db.objects import idempotency
 from app.db.objects.history import DELETE_REQUESTED, EDITED
-from app.db.objects.idempotency import IdempotencyKey, KeyInFlight
+from app.db.objects.idempotency import KeyInFlight
 from app.db.objects.resources import Check
+from app.db.objects.submission import Answer, NameTaken, New
 from app.db.postgres import codec
-from app.db.postgres.columns import columns, record_columns
+from app.db.postgres.columns import columns
 from app.db.postgres.engine import Connection, Database
 from app.db.postgres.errors import DatabaseContended, KeyContended
-from app.db.samples.rows import COLUMNS, SAMPLE_HISTORY, SampleRow, first_record, record_document, sample_row
+from app.db.samples.rows import COLUMNS, ROW, SAMPLE_HISTORY, SampleRow, row_values, sample_row
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
 from app.domain.kinds.sample_status import DELETED, deleted_status
@@ -29,26 +29,6 @@ from app.domain.plan import Manifest
 from app.domain.reservations.name_ranges import NameKind
 from app.domain.status.records import HistoryEntry
 from app.models.samples import samples
-from app.telemetry.trace_context import Traced
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewSample(Traced):
-    """A SampleSet or SampleJob to store. `set_name` is as in SampleRow."""
-
-    uid: UUID
-    kind: str
-    namespace: str
-    name: str
-    api_version: str
-    manifest: Manifest
-    set_name: str
-    created_at: datetime
-    created_by: str
-    created_by_id: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
-    posted_manifest: Manifest | None = None
-    idempotency: IdempotencyKey | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,13 +48,11 @@ class SampleEdit:
     expected_version: int | None = None
 
 
-_NEW: Final = record_columns(samples, NewSample, elsewhere=["idempotency"])
-_READ: Final = _NEW.without("posted_manifest")
-_INSERTED: Final = _NEW + columns(samples, "phase", "record")
+_POSTED: Final = columns(samples, "posted_manifest")
+_INSERTED: Final = ROW + _POSTED
 # A name is free again when nothing is left of the sample that had it, so the unique index is partial.
 _INSERT: Final = f"""
-INSERT INTO samples ({_INSERTED}, reason, message, history_count, intent_at)
-SELECT {_INSERTED}, '', '', 1, created_at FROM {_INSERTED.rows("w")}
+INSERT INTO samples ({_INSERTED}, intent_at) SELECT {_INSERTED}, created_at FROM {_INSERTED.rows("w")}
 ON CONFLICT (kind, namespace, name) WHERE gone_at IS NULL DO NOTHING RETURNING true
 """  # noqa: S608  constants
 _HOLDER: Final = f"""
@@ -101,7 +79,7 @@ WHERE uid = $1 RETURNING {COLUMNS}
 _MAX_TRIES: Final = 5
 
 
-async def submit(db: Database, news: Sequence[NewSample]) -> Mapping[int, Answer]:
+async def submit(db: Database, news: Sequence[New[SampleRow]]) -> Mapping[int, Answer]:
     """Store all samples in one transaction, durably, or none. Return the refusals by position: none if all are stored.
 
     The idempotency key of the first sample stands for all. No two of the samples have the same name.
@@ -129,7 +107,7 @@ class _RolledBack(Exception):  # noqa: N818 - leaves a transaction to roll it ba
         self.refused = refused
 
 
-async def _insert_all(connection: Connection, news: Sequence[NewSample]) -> None:
+async def _insert_all(connection: Connection, news: Sequence[New[SampleRow]]) -> None:
     """Insert the samples in order of their names, so that two transactions cannot deadlock.
 
     The feed entries are in the order of the request.
@@ -139,27 +117,29 @@ async def _insert_all(connection: Connection, news: Sequence[NewSample]) -> None
     """
     first = news[0]
     if (key := first.idempotency) is not None:
-        known = await idempotency.claim(connection, [(key, first.uid, first.created_at)])
+        known = await idempotency.claim(connection, [(key, first.uid, first.row.created_at)])
         if key.place in known:
             answer = known[key.place]
             raise _RolledBack({0: KeyInFlight() if answer is None else answer.replay_or_conflict(key)})
     refused: dict[int, Answer] = {}
-    for place in sorted(range(len(news)), key=lambda place: news[place].name):
+    for place in sorted(range(len(news)), key=lambda place: news[place].row.name):
         taken = await _insert(connection, news[place])
         if taken is not None:
             refused[place] = taken
     if refused:
         raise _RolledBack(refused)
     for new in news:
-        actor = Actor(new.created_by, new.created_by_id)
-        await record_change(connection, first_row(new), changes.CREATED, (new.created_at, "", "", actor))
+        row = new.row
+        actor = Actor(row.created_by, row.created_by_id)
+        await record_change(connection, row, changes.CREATED, (row.created_at, "", "", actor))
 
 
-async def _insert(connection: Connection, new: NewSample) -> NameTaken | None:
+async def _insert(connection: Connection, new: New[SampleRow]) -> NameTaken | None:
+    row = new.row
     for _ in range(_MAX_TRIES):
-        if await connection.fetchval(_INSERT, *_INSERTED.arguments([_row_of(new)])):
+        if await connection.fetchval(_INSERT, *_INSERTED.arguments([(*row_values(row), *_POSTED.values(new))])):
             return None
-        found = await connection.fetchrow(_HOLDER, new.kind, new.namespace, new.name)
+        found = await connection.fetchrow(_HOLDER, row.kind, row.namespace, row.name)
         if found is not None:
             holder = sample_row(found)
             leaving = holder.delete_requested_at is not None
@@ -167,22 +147,11 @@ async def _insert(connection: Connection, new: NewSample) -> NameTaken | None:
                 job_name=holder.name,
                 job_uid=holder.uid,
                 kind=NameKind.JOB,
-                name=new.name,
+                name=row.name,
                 holder=holder.kind,
                 leaving=leaving,
             )
     raise DatabaseContended("this name changes hands too fast")
-
-
-def _row_of(new: NewSample) -> tuple[Any, ...]:
-    record = first_record(new.kind)
-    return (*_NEW.values(new), record.phase, codec.text_of(record_document(record)))
-
-
-def first_row(new: NewSample) -> SampleRow:
-    """Return the row that `submit` stores."""
-    record = first_record(new.kind)
-    return SampleRow(phase=record.phase, record=record, **{name: getattr(new, name) for name in _READ.names})
 
 
 async def edit(db: Database, uid: UUID, change: SampleEdit) -> SampleRow:

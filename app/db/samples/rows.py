@@ -7,7 +7,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from app.db.objects.history import HistoryTable
-from app.db.objects.resources import SortedIndex, Stored
+from app.db.objects.resources import ObjectRow, SortedIndex, Stored
 from app.db.postgres import codec
 from app.db.postgres.columns import columns, record_columns
 from app.db.postgres.engine import Database
@@ -17,33 +17,23 @@ from app.domain.kinds.sample_status import PodlessStatus
 from app.domain.plan import Manifest
 from app.models.samples import sample_events as sample_events_table
 from app.models.samples import sample_history, samples
-from app.telemetry.trace_context import Traced
 
 NO_STATUS: Final = PodlessStatus()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SampleRow(Traced):
+class SampleRow(ObjectRow):
     """The stored row of a SampleSet or a SampleJob.
 
     `version` increases with every readable change, except of the two times of observation. `set_name` is the sample set
     that a SampleJob belongs to; of a SampleSet, its own name.
     """
 
-    uid: UUID
-    kind: str
-    namespace: str
-    name: str
     api_version: str
-    labels: Mapping[str, str]
     manifest: Manifest
     set_name: str
-    created_at: datetime
-    created_by: str
     phase: str
     record: Any
-    generation: int = 1
-    version: int = 1
     intent_version: int = 1
     observed_generation: int = 0
     history_count: int = 1
@@ -51,7 +41,6 @@ class SampleRow(Traced):
     delete_requested_at: datetime | None = None
     delete_requested_by: str | None = None
     delete_requested_by_id: str | None = None
-    created_by_id: str | None = None
     gone_at: datetime | None = None
     reason: str = ""
     message: str = ""
@@ -88,7 +77,9 @@ class SampleEventRow:
 
 _PLAIN: Final = record_columns(samples, SampleRow, elsewhere=["record", "outcome"])
 OUTCOME: Final = record_columns(samples, PodlessStatus)
-COLUMNS: Final = (_PLAIN + columns(samples, "record") + OUTCOME).of("s")
+ROW: Final = _PLAIN + columns(samples, "record") + OUTCOME
+"""The columns of a whole row, in the order of `row_values`."""
+COLUMNS: Final = ROW.of("s")
 """The columns of `samples AS s` that `sample_row` reads."""
 
 _EVENT: Final = record_columns(sample_events_table, SampleEventRow)
@@ -100,6 +91,10 @@ SELECT {_EVENT} FROM sample_events WHERE uid = $1 AND seq > $2 ORDER BY seq LIMI
 def sample_row(row: Mapping[str, Any]) -> SampleRow:
     outcome = codec.load(OUTCOME.read(row), PodlessStatus)
     return SampleRow(record=record_from(row["kind"], row["record"]), outcome=outcome, **_PLAIN.read(row))
+
+
+def row_values(row: SampleRow) -> tuple[Any, ...]:
+    return (*_PLAIN.values(row), codec.text_of(record_document(row.record)), *OUTCOME.values(row.outcome))
 
 
 def record_document(record: Any) -> dict[str, Any]:
@@ -114,10 +109,6 @@ def record_document(record: Any) -> dict[str, Any]:
 def record_from(kind: str, document: Mapping[str, Any]) -> Any:
     """Return the record of a document. A field that an older version did not store has its default."""
     return codec.load(document, PODLESS_KINDS[kind].record)
-
-
-def first_record(kind: str) -> Any:
-    return PODLESS_KINDS[kind].record()
 
 
 SAMPLE_HISTORY: Final = HistoryTable(sample_history)

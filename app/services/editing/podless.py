@@ -3,22 +3,20 @@
 import asyncio
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
-from typing import Final
-from uuid import UUID
+from typing import Final, TypeAlias
 
 from typing_extensions import override
 
 from app.base.clock import Clock
-from app.base.offload import offloaded_if_large
+from app.base.offload import is_large, offloaded_if_large
 from app.db.jobs.evidence import EventPlace
-from app.db.jobs.submit import Answer, NameTaken
+from app.db.objects.submission import Answer, NameTaken, New
 from app.db.postgres.engine import Database
 from app.db.samples import controller as sample_controller
 from app.db.samples import edits
 from app.db.samples.controller import MountingJob
-from app.db.samples.edits import NewSample, SampleEdit
+from app.db.samples.edits import SampleEdit
 from app.db.samples.rows import SampleRow, sample_events, stored_as
 from app.domain.access.actors import Actor
 from app.domain.cache.limits import CacheLimits
@@ -27,11 +25,12 @@ from app.domain.kinds.base import PodlessKind
 from app.domain.kinds.changes import is_respecified
 from app.domain.plan import Manifest
 from app.domain.redaction import is_redacted
+from app.domain.reservations.name_ranges import NameKind, NameRange
 from app.services.editing.objects import Editor, EditRequest, Precondition
 from app.services.editing.podless_drafts import PodlessDraft, drafted, redrafted
 from app.services.limits.turns import Turns
 from app.services.reading.objects import Reader, ResourceEvent
-from app.services.submitting.objects import Hint, Submitter
+from app.services.submitting.objects import Hint, Prepared, SubmitRequest, Submitter
 from app.telemetry import trace_context
 
 # Transactions that submissions of one kind have open at once. A batch submits 100 objects together, and would otherwise
@@ -39,7 +38,10 @@ from app.telemetry import trace_context
 _MAX_TRANSACTIONS: Final = 2
 
 
-class PodlessSubmitter(Submitter[PodlessDraft, NewSample, SampleRow]):
+PreparedSample: TypeAlias = Prepared[New[SampleRow]]
+
+
+class PodlessSubmitter(Submitter[PreparedSample, New[SampleRow], SampleRow]):
     """Submits objects of one podless kind. `limits` apply to each namespace."""
 
     def __init__(
@@ -58,37 +60,31 @@ class PodlessSubmitter(Submitter[PodlessDraft, NewSample, SampleRow]):
         self._transactions = asyncio.Semaphore(_MAX_TRANSACTIONS)
 
     @override
-    async def prepare(
-        self, document: Manifest, namespace: str, *, administers: bool = False, posted: Manifest | None = None
-    ) -> PodlessDraft:
-        return await offloaded_if_large(document, self._prepare, document, namespace, posted or document)
+    async def prepare(self, document: Manifest, request: SubmitRequest) -> PreparedSample:
+        return await offloaded_if_large(document, self._prepare, document, request)
 
-    def _prepare(self, document: Manifest, namespace: str, posted: Manifest) -> PodlessDraft:
-        draft = drafted(self._kind, document, namespace, self._limits, self.suffix)
-        return replace(draft, posted=posted)
-
-    @override
-    def new(self, prepared: PodlessDraft, actor: Actor, retry_of: UUID | None = None) -> NewSample:
-        manifest = prepared.manifest
-        return NewSample(
+    def _prepare(self, document: Manifest, request: SubmitRequest) -> PreparedSample:
+        draft = drafted(self._kind, document, request.namespace, self._limits, self.suffix)
+        record = self._kind.record()
+        row = SampleRow(
             uid=self.draw_uid(),
-            kind=prepared.kind.kind,
-            namespace=manifest["metadata"]["namespace"],
-            name=prepared.name,
-            api_version=manifest["apiVersion"],
-            manifest=manifest,
-            posted_manifest=prepared.posted,
-            set_name=prepared.set_name,
-            labels=prepared.labels,
+            namespace=request.namespace,
+            name=draft.name,
+            kind=self._kind.kind,
+            api_version=draft.manifest["apiVersion"],
+            labels=draft.labels,
+            manifest=draft.manifest,
+            set_name=draft.set_name,
             created_at=self._clock.now(),
-            created_by=actor.name,
-            created_by_id=actor.id,
+            created_by=request.actor.name,
+            created_by_id=request.actor.id,
+            phase=record.phase,
+            record=record,
             **trace_context.columns_of(trace_context.current()),
         )
-
-    @override
-    def as_stored(self, new: NewSample) -> SampleRow:
-        return edits.first_row(new)
+        names = [NameRange(NameKind.JOB, draft.name)]
+        new = New(row=row, names=names, posted_manifest=request.posted or document)
+        return Prepared(new=new, generated=draft.generated, is_slow=is_large(draft.manifest))
 
     @override
     def remedy(self, taken: NameTaken) -> str:
@@ -98,7 +94,7 @@ class PodlessSubmitter(Submitter[PodlessDraft, NewSample, SampleRow]):
         return "another name, or delete that one"
 
     @override
-    async def store(self, news: Sequence[NewSample]) -> Mapping[int, Answer]:
+    async def store(self, news: Sequence[New[SampleRow]]) -> Mapping[int, Answer]:
         async with self._transactions:
             return await edits.submit(self._db, news)
 

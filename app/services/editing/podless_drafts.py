@@ -1,6 +1,5 @@
 """Validates the documents of podless kinds (SampleSet, SampleJob) and completes them for storage. Pure functions."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from app.db.samples.rows import SampleRow
@@ -10,28 +9,19 @@ from app.domain.kinds.base import PodlessKind
 from app.domain.kinds.posted_metadata import Suffix, named, placed
 from app.domain.kinds.registry import refuse_wrong_route
 from app.domain.plan import Manifest
-from app.domain.reservations.name_ranges import NameKind, NameRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodlessDraft:
-    """A valid manifest with defaults. `generated` is True if the name was drawn, so that another one may be drawn.
-
-    `posted` is the document of a submission.
-    """
+    """A valid manifest with defaults. `generated` is True if the name was drawn, so that another one may be drawn."""
 
     kind: PodlessKind
     manifest: Manifest
     generated: bool = False
-    posted: Manifest | None = None
 
     @property
     def name(self) -> str:
         return str(self.manifest["metadata"]["name"])
-
-    @property
-    def names(self) -> Sequence[NameRange]:
-        return [NameRange(NameKind.JOB, self.name)]
 
     @property
     def set_name(self) -> str:

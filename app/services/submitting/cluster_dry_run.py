@@ -110,7 +110,7 @@ class ClusterDryRun(ClusterChecker):
         """Add the findings about each job. Return why the others were not checked; empty if all were."""
         left = _MOST_OBJECTS
         for job, one in zip(jobs, progress, strict=True):
-            for checked in cluster_check.objects_to_check(job.plan, job.draft.accepted):
+            for checked in cluster_check.objects_to_check(job.plan, job.accepted):
                 if not left:
                     return f"only the first {_MOST_OBJECTS} objects of a request are checked"
                 left -= 1

@@ -10,16 +10,16 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 from uuid import UUID
 
 import msgspec
 
 from app.base.clock import Clock
-from app.base.offload import is_large, offloaded
-from app.db.jobs.submit import Answer, NameTaken
+from app.base.offload import offloaded
 from app.db.objects.idempotency import KeyConflict, KeyInFlight, Replayed
 from app.db.objects.resources import Row
+from app.db.objects.submission import Answer, NameTaken, New
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict, DomainError, FieldError, Forbidden, InvalidManifest, Problems
 from app.domain.kinds.posted_metadata import SUFFIX_ALPHABET, SUFFIX_LENGTH
@@ -58,36 +58,44 @@ class CreatedTogether:
     replayed: bool
 
 
-class Prepared(Protocol):
-    """A valid document. `generated` is True if its name was drawn, so that another one may be drawn."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitRequest:
+    """Where new objects belong, and who asks for them.
 
-    @property
-    def manifest(self) -> Manifest: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def generated(self) -> bool: ...
-    @property
-    def names(self) -> Sequence[NameRange]:
-        """The names that it reserves, including its own."""
-        ...
+    Args:
+        administers: whether the caller may exempt objects from the pod policy.
+        posted: the document that stays readable as the posted one, by default the submitted one.
+        retry_of: the uid of the object that the new one repeats.
+    """
 
-
-class New(Protocol):
-    """A dataclass that the database stores as a new object."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    @property
-    def uid(self) -> UUID: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def manifest(self) -> Manifest: ...
+    namespace: str
+    actor: Actor
+    administers: bool = False
+    posted: Manifest | None = None
+    retry_of: UUID | None = None
 
 
-_Prepared = TypeVar("_Prepared", bound=Prepared)
-_New = TypeVar("_New", bound=New)
+_New = TypeVar("_New", bound=New[Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared(Generic[_New]):
+    """A valid document as a new object.
+
+    `generated` is True if its name was drawn, so that another one may be drawn. `is_slow` says that rendering it takes
+    so long that it must run in a thread.
+    """
+
+    new: _New
+    generated: bool
+    is_slow: bool
+
+
+_Prepared = TypeVar("_Prepared", bound=Prepared[Any])
+
+
+# The objects to store, and the body of the answer if they are stored.
+_Attempt: TypeAlias = tuple[Sequence[_Prepared], bytes]
 
 
 class Submitter(ABC, Generic[_Prepared, _New, Row]):
@@ -103,25 +111,12 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
         self._random = randomness
 
     @abstractmethod
-    async def prepare(
-        self, document: Manifest, namespace: str, *, administers: bool = False, posted: Manifest | None = None
-    ) -> _Prepared:
+    async def prepare(self, document: Manifest, request: SubmitRequest) -> _Prepared:
         """Validate a document and complete it, without the database, and in a thread if it is large.
-
-        `administers` says whether the caller may exempt the object from the pod policy. `posted` is the document that
-        stays readable as the posted one, by default `document`.
 
         Raises:
             InvalidManifest, Forbidden: the document is not valid. The error lists all problems.
         """
-
-    @abstractmethod
-    def new(self, prepared: _Prepared, actor: Actor, retry_of: UUID | None = None) -> _New:
-        """Return the argument of `store`. `retry_of` is the uid of the object that this one repeats."""
-
-    @abstractmethod
-    def as_stored(self, new: _New) -> Row:
-        """Return the row as the commit will store it, so that the answer can be rendered before."""
 
     @abstractmethod
     async def store(self, news: Sequence[_New]) -> Mapping[int, Answer]:
@@ -134,9 +129,8 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
     def remedy(self, taken: NameTaken) -> str:
         """Return what a client can do about a taken name, for the `accepted` field of the error."""
 
-    def is_slow(self, prepared: _Prepared) -> bool:
-        """Whether rendering takes so long that it must run in a thread."""
-        return is_large(prepared.manifest)
+    def remember(self, prepared: _Prepared) -> None:
+        """Keep what the answer and the first reconcile read. A dry run does not call it."""
 
     def check_total(self, prepared: Sequence[_Prepared], count: int) -> None:
         """Raise InvalidManifest if the objects prepared so far, of `count`, exceed a limit for one request."""
@@ -151,51 +145,43 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
     async def submit(
         self,
         document: Manifest,
-        namespace: str,
+        request: SubmitRequest,
         *,
-        actor: Actor,
         key: RequestKey | None,
         render: Callable[[Row], bytes],
-        retry_of: UUID | None = None,
-        administers: bool = False,
-        posted: Manifest | None = None,
     ) -> Created:
         """Store the object, and return the response body that `render` makes from its database row.
 
-        A repeated request (same key and fingerprint) gets the stored answer to the first one. `posted` is as in
-        `prepare`.
+        A repeated request (same key and fingerprint) gets the stored answer to the first one.
 
         Raises:
             InvalidManifest, Forbidden, NotStorable: the document is not valid. Nothing was stored.
             Conflict: a name or the idempotency key is in use, or a limit of pods is reached. Nothing was stored.
         """
 
-        async def build() -> _Attempt[_Prepared, _New]:
-            prepared = await self.prepare(document, namespace, administers=administers, posted=posted)
-            new = self.new(prepared, actor, retry_of)
-            row = self.as_stored(new)
-            body = await offloaded(render, row) if self.is_slow(prepared) else render(row)
-            return _Attempt(prepared=[prepared], news=[new], body=body)
+        async def build() -> _Attempt[_Prepared]:
+            prepared = await self.prepare(document, request)
+            self.remember(prepared)
+            row = prepared.new.row
+            return [prepared], await offloaded(render, row) if prepared.is_slow else render(row)
 
-        attempt, refused = await self._stored(build, key)
+        prepared, body, refused = await self._build_and_store(build, key)
         if not refused:
-            (new,) = attempt.news
-            return Created(uid=new.uid, name=new.name, version=1, body=attempt.body, replayed=False)
-        first = self._first_answer(refused, attempt.prepared, alone=True)
+            row = prepared[0].new.row
+            return Created(uid=row.uid, name=row.name, version=row.version, body=body, replayed=False)
+        first = self._first_answer(refused, prepared, alone=True)
         # That of the stored answer: this attempt may have drawn another name.
         name = msgspec.json.decode(first.answer)["name"]
         return Created(uid=first.uid, name=name, version=1, body=first.answer, replayed=True)
 
-    async def prepare_together(
-        self, documents: Sequence[Manifest], namespace: str, *, administers: bool = False
-    ) -> list[_Prepared]:
+    async def prepare_together(self, documents: Sequence[Manifest], request: SubmitRequest) -> list[_Prepared]:
         """Validate several documents and complete them, without the database.
 
         Raises:
             InvalidManifest, Forbidden: some are not valid. The error lists all problems, each below `/items/<index>`.
         """
         for draws_left in range(_NAME_DRAWS - 1, -1, -1):
-            prepared = await self._prepare_each(documents, namespace, administers=administers)
+            prepared = await self._prepare_each(documents, request)
             clashes = await offloaded(_clashes, prepared)
             if not clashes:
                 return prepared
@@ -206,13 +192,11 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
     async def submit_together(
         self,
         documents: Sequence[Manifest],
-        namespace: str,
+        request: SubmitRequest,
         *,
-        actor: Actor,
         key: RequestKey | None,
         render: Callable[[Row], bytes],
         join: Join,
-        administers: bool = False,
     ) -> CreatedTogether:
         """Store all objects or none, and return the answer that `join` makes of their rendered rows.
 
@@ -223,37 +207,36 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
             Conflict: a name or the idempotency key is in use, or a limit of pods is reached. Nothing was stored.
         """
 
-        async def build() -> _Attempt[_Prepared, _New]:
-            prepared = await self.prepare_together(documents, namespace, administers=administers)
-            return await offloaded(self._joined, prepared, actor, render, join)
+        async def build() -> _Attempt[_Prepared]:
+            prepared = await self.prepare_together(documents, request)
+            return prepared, await offloaded(self._join, prepared, render, join)
 
-        attempt, refused = await self._stored(build, key)
+        prepared, body, refused = await self._build_and_store(build, key)
         if not refused:
-            return CreatedTogether(body=attempt.body, replayed=False)
-        return CreatedTogether(body=self._first_answer(refused, attempt.prepared, alone=False).answer, replayed=True)
+            return CreatedTogether(body=body, replayed=False)
+        return CreatedTogether(body=self._first_answer(refused, prepared, alone=False).answer, replayed=True)
 
-    def _joined(
-        self, prepared: Sequence[_Prepared], actor: Actor, render: Callable[[Row], bytes], join: Join
-    ) -> "_Attempt[_Prepared, _New]":
-        news = [self.new(one, actor) for one in prepared]
-        return _Attempt(prepared=prepared, news=news, body=join([render(self.as_stored(new)) for new in news]))
+    def _join(self, prepared: Sequence[_Prepared], render: Callable[[Row], bytes], join: Join) -> bytes:
+        for item in prepared:
+            self.remember(item)
+        return join([render(item.new.row) for item in prepared])
 
-    async def _stored(
-        self, build: "Callable[[], Awaitable[_Attempt[_Prepared, _New]]]", key: RequestKey | None
-    ) -> "tuple[_Attempt[_Prepared, _New], Mapping[int, Answer]]":
+    async def _build_and_store(
+        self, build: Callable[[], Awaitable[_Attempt[_Prepared]]], key: RequestKey | None
+    ) -> tuple[Sequence[_Prepared], bytes, Mapping[int, Answer]]:
         """Build and store, and repeat while only drawn names are taken. Return the last attempt and its refusals."""
         for draws_left in range(_NAME_DRAWS - 1, -1, -1):
-            attempt = await build()
-            news = list(attempt.news)
+            prepared, body = await build()
+            news = [item.new for item in prepared]
             if key is not None:
                 # The body is stored with the objects in one transaction, so a repetition gets the same bytes.
-                news[0] = replace(news[0], idempotency=key.with_answer(attempt.body))
+                news[0] = replace(news[0], idempotency=key.with_answer(body))
             refused = await self._past_same_key(partial(self.store, news))
             if not refused:
                 self._hint()
-            elif draws_left and _only_drawn_names_taken(refused, attempt.prepared):
+            elif draws_left and _only_drawn_names_taken(refused, prepared):
                 continue
-            return attempt, refused
+            return prepared, body, refused
         raise AssertionError("the last draw is answered")
 
     async def _past_same_key(self, store: Callable[[], Awaitable[Mapping[int, Answer]]]) -> Mapping[int, Answer]:
@@ -266,15 +249,13 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
                 return refused
             await asyncio.sleep(_KEY_POLL)
 
-    async def _prepare_each(
-        self, documents: Sequence[Manifest], namespace: str, *, administers: bool
-    ) -> list[_Prepared]:
+    async def _prepare_each(self, documents: Sequence[Manifest], request: SubmitRequest) -> list[_Prepared]:
         problems = Problems()
         prepared: list[_Prepared] = []
         are_valid = True
         for place, document in enumerate(documents):
             try:
-                prepared.append(await self.prepare(document, namespace, administers=administers))
+                prepared.append(await self.prepare(document, request))
             except (InvalidManifest, Forbidden) as error:
                 are_valid = are_valid and isinstance(error, Forbidden)
                 problems.extend(_below(place, error))
@@ -315,22 +296,13 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
             several = f"these {self._what}s would exceed the limit of pods; none was stored"
             raise Conflict(one if alone else several, code="TooManyPods", errors=over)
         taken = [
-            _name_taken(answer, prepared[place].name, base, self.remedy(answer))
+            _name_taken(answer, prepared[place].new.row.name, base, self.remedy(answer))
             for place, base in bases.items()
             if isinstance(answer := refused[place], NameTaken)
         ]
         one = f"a name that this {self._what} needs is in use"
         several = f"names that these {self._what}s need are in use; none was stored"
         raise Conflict(one if alone else several, code="NameTaken", errors=taken)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Attempt(Generic[_Prepared, _New]):
-    """The objects to store, and the body of the answer if they are stored."""
-
-    prepared: Sequence[_Prepared]
-    news: Sequence[_New]
-    body: bytes
 
 
 def _below(place: int, refused: DomainError) -> Iterable[FieldError]:
@@ -340,12 +312,12 @@ def _below(place: int, refused: DomainError) -> Iterable[FieldError]:
         yield replace(error, pointer=f"/items/{place}{error.pointer}")
 
 
-def _clashes(prepared: Sequence[Prepared]) -> dict[int, FieldError]:
+def _clashes(prepared: Sequence[Prepared[Any]]) -> dict[int, FieldError]:
     """Return an error for each object that needs the same name as an earlier one, by index."""
     seen: dict[tuple[str, str], list[tuple[NameRange, int]]] = defaultdict(list)
     clashes = {}
-    for place, one in enumerate(prepared):
-        for names in one.names:
+    for place, item in enumerate(prepared):
+        for names in item.new.names:
             family = seen[names.kind, split(names.name)[0]]
             for other, first in family:
                 name = names.first_shared(other)
@@ -359,7 +331,7 @@ def _clashes(prepared: Sequence[Prepared]) -> dict[int, FieldError]:
     return clashes
 
 
-def _only_drawn_names_taken(refused: Mapping[int, Answer], prepared: Sequence[Prepared]) -> bool:
+def _only_drawn_names_taken(refused: Mapping[int, Answer], prepared: Sequence[Prepared[Any]]) -> bool:
     return all(isinstance(answer, NameTaken) and prepared[place].generated for place, answer in refused.items())
 
 

@@ -9,6 +9,7 @@ import pytest_asyncio
 
 from app.domain.access.actors import Actor
 from app.domain.access.namespaces import NamespaceSet
+from app.services.submitting.objects import SubmitRequest
 from tests.support.gateway import Gateway, jobs_path, manifest, running_gateway
 from tests.support.openapi import committed_document
 from tests.support.postgres import fresh_database
@@ -64,7 +65,10 @@ async def closed(postgres_server_url: str, database_template: str) -> AsyncItera
                 answer = await before.client.post(at, json=sample(resource, "there"))
                 assert answer.status_code == 201, answer.text
         await before.services.submitter.submit(
-            manifest("there"), SYSTEM, actor=Actor("a test"), key=None, render=lambda row: str(row.uid).encode()
+            manifest("there"),
+            SubmitRequest(namespace=SYSTEM, actor=Actor("a test")),
+            key=None,
+            render=lambda row: str(row.uid).encode(),
         )
         yield running
 

@@ -27,6 +27,7 @@ from app.domain.status.records import Attempt, Condition, JobPendingReason, Repl
 from app.domain.vocabulary import ConditionType, JobPhase, Outcome
 from app.services.reading.objects import ReplicaHistory
 from app.services.submitting.jobs import JobSubmitter
+from app.services.submitting.objects import SubmitRequest
 from tests.support.every_kind import example
 from tests.support.kind_jobs import JOBS, accepted
 
@@ -43,8 +44,9 @@ async def new_row(document: dict[str, Any]) -> JobRow:
     no_commit = cast(GroupCommit, None)
     submitter = JobSubmitter(no_commit, PLANNER, SystemClock(), lambda: None, random.Random(7))
     metadata = {"name": "one", "labels": {"team": "a"}, "annotations": {"note": 'tab\t quote" \u2028 ü 😀 \x7f'}}
-    prepared = await submitter.prepare({**document, "metadata": metadata}, "team", administers=True)
-    return submitter.as_stored(submitter.new(prepared, Actor("me", "token:1")))
+    request = SubmitRequest(namespace="team", actor=Actor("me", "token:1"), administers=True)
+    prepared = await submitter.prepare({**document, "metadata": metadata}, request)
+    return prepared.new.row
 
 
 def a_failed_status(row: JobRow) -> JobRow:

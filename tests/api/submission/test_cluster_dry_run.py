@@ -34,9 +34,11 @@ class Cluster(ClusterChecker):
 
     @override
     async def check(self, jobs: Sequence[PreparedJob], token_id: str) -> list[ClusterCheck]:
-        self.calls.append([job.name for job in jobs])
+        self.calls.append([job.new.row.name for job in jobs])
         self.tokens.add(token_id)
-        return [_refused() if job.name == "a" else ClusterCheck(is_complete=False, detail="busy") for job in jobs]
+        return [
+            _refused() if job.new.row.name == "a" else ClusterCheck(is_complete=False, detail="busy") for job in jobs
+        ]
 
 
 def _refused() -> ClusterCheck:

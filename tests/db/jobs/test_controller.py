@@ -76,7 +76,7 @@ async def test_a_new_job_is_loaded_as_it_was_submitted(db: Database) -> None:
     await submitted(db, job)
     found = await stored(db, job.uid)
     assert (found.namespace, found.name, found.kind) == ("team-a", "train", "GenericJob")
-    assert found.manifest == job.manifest
+    assert found.manifest == job.row.manifest
     assert found.recorded.status == JobStatus()
     assert found.recorded.created_at == NOW
     assert (found.generation, found.intent.generation, found.intent.cancel, found.intent.remove) == (1, 1, False, False)
@@ -254,7 +254,7 @@ async def test_nothing_of_a_reserved_namespace_is_found(db: Database) -> None:
     served = NamespaceSet(never=frozenset({"vault"}))
     made = [new_job(f"in-{namespace}", namespace=namespace) for namespace in ("vault", "kube-system", "team")]
     await submitted(db, *made)
-    theirs = {job.uid for job in made if job.namespace == "team"}
+    theirs = {job.uid for job in made if job.row.namespace == "team"}
     assert {job.uid for job in await controller.live(db, served)} == theirs
     assert {job.uid for job in await controller.pending_intents(db, 1, served)} == theirs
     assert set(await controller.load(db, [job.uid for job in made], served)) == theirs

@@ -33,9 +33,8 @@ async def test_a_job_is_read_as_it_was_submitted(db: Database) -> None:
     await submitted(db, job)
     row = await resources.get(db, STORED_JOBS, job.uid)
     assert row is not None
-    assert (row.namespace, row.name, row.kind, row.api_version) == (job.namespace, job.name, job.kind, job.api_version)
-    assert (row.labels, row.manifest, row.retry_of, row.created_by) == (job.labels, job.manifest, parent, "alice")
-    assert (row.version, row.generation, row.status, row.finished) == (1, 1, JobStatus(), False)
+    assert row == job.row
+    assert (row.retry_of, row.created_by, row.version, row.generation, row.finished) == (parent, "alice", 1, 1, False)
     assert await resources.get(db, STORED_JOBS, uuid4()) is None
 
 

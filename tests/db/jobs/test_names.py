@@ -12,7 +12,8 @@ import pytest
 from app.db.jobs import edits
 from app.db.jobs.edits import JobEdit
 from app.db.jobs.names import pod_is_taken_over
-from app.db.jobs.submit import Answer, NameTaken, NewJob, Submitted, Undecided, submit
+from app.db.jobs.submit import NewJob, Undecided, submit
+from app.db.objects.submission import Answer, NameTaken, Submitted
 from app.db.postgres import migrations
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseContended
@@ -80,7 +81,7 @@ async def test_concurrent_jobs_with_ranges_never_share_a_name(db: Database) -> N
         held = await names_held(db)
         for crowd, of_crowd in zip(crowds, answers, strict=True):
             for job, answer in zip(crowd, of_crowd, strict=True):
-                mine = all_names([*job.names, NameRange("job", job.name)])
+                mine = all_names([*job.names, NameRange("job", job.row.name)])
                 assert {name for name, holder in held.items() if holder == job.uid} == (
                     mine if isinstance(answer, Submitted) else set()
                 )

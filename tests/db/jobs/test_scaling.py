@@ -12,8 +12,9 @@ from app.db.installation.leases import Lease
 from app.db.jobs import controller, edits, reads, scale_records
 from app.db.jobs.edits import JobEdit, ScaleChange, set_reported
 from app.db.jobs.rows import STORED_JOBS
-from app.db.jobs.submit import NameTaken, submit
+from app.db.jobs.submit import submit
 from app.db.objects import resources
+from app.db.objects.submission import NameTaken
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import NotStorable
 from app.domain.access.actors import Actor

@@ -14,9 +14,10 @@ from app.db.installation.leases import Lease
 from app.db.jobs import controller, group_commit
 from app.db.jobs.group_commit import GroupCommit
 from app.db.jobs.rows import STORED_JOBS
-from app.db.jobs.submit import Answer, NameTaken, NewJob, Submitted, Undecided, submit
+from app.db.jobs.submit import NewJob, Undecided, submit
 from app.db.objects import idempotency, resources
 from app.db.objects.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, Replayed
+from app.db.objects.submission import Answer, NameTaken, Submitted
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseContended, DatabaseUnavailable, NotStorable
 from app.db.postgres.settings import DatabaseTimeouts
@@ -153,7 +154,7 @@ async def test_a_new_job_requests_the_removal_of_finished_jobs_with_its_names(db
     await submitted(db, new_job("train", names=(NameRange("pod", "train-worker-9"),)))
     for job, removed in ((finished, True), (pods, True), (stranger, False)):
         after = await stored(db, job.uid)
-        assert (after.intent.remove, after.intent_is_new) == (removed, removed), job.name
+        assert (after.intent.remove, after.intent_is_new) == (removed, removed), job.row.name
     assert (await stored(db, finished.uid)).version == before.version + 1
     line = (await resources.history(db, STORED_JOBS, finished.uid, limit=10))[-1]
     assert (line.seq, line.entry.reason, line.entry.phase) == (3, "RemoveRequested", JobPhase.FAILED)

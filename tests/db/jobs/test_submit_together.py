@@ -10,7 +10,8 @@ from app.db.installation.leases import Lease
 from app.db.jobs import controller, edits, evidence
 from app.db.jobs.edits import JobEdit
 from app.db.jobs.evidence import Capture, Log
-from app.db.jobs.submit import NameTaken, Submitted, Undecided, submit
+from app.db.jobs.submit import Undecided, submit
+from app.db.objects.submission import NameTaken, Submitted
 from app.db.postgres.engine import Database
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict

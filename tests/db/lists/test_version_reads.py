@@ -25,7 +25,7 @@ async def test_a_poll_sees_each_version_that_another_process_has_committed(datab
     job = new_job()
     await submitted(here, job)
     reading = JobReader(there, Planner(installation="i"))
-    addresses = [Address(uid=job.uid), Address(namespace=job.namespace, name=job.name)]
+    addresses = [Address(uid=job.uid), Address(namespace=job.row.namespace, name=job.row.name)]
     written = 1
     stop = asyncio.Event()
 
@@ -74,7 +74,7 @@ async def test_polls_do_not_read_the_documents(db: Database) -> None:
     env = [{"name": f"V{number}", "value": uuid4().hex} for number in range(20_000)]
     job = new_job(manifest={"spec": {"env": env}})
     await submitted(db, job)
-    named = (STORED_JOBS.versions_by_name, [job.namespace], [job.name])
+    named = (STORED_JOBS.versions_by_name, [job.row.namespace], [job.row.name])
     sized = f"SELECT {STORED_JOBS.stored_size} FROM jobs AS {STORED_JOBS.alias} WHERE uid = ANY($1)"
     async with db.read() as connection:
         assert await blocks_read(connection, STORED_JOBS.sizes, [job.uid]) > 50
@@ -97,8 +97,8 @@ async def test_the_error_of_a_statement_reaches_its_lookups_and_no_later_ones(db
         async with db.read() as connection:
             await connection.execute("ALTER TABLE names RENAME TO names_away")
             with pytest.raises(DatabaseRefused, match="names"):
-                await reading.version(Address(namespace=job.namespace, name=job.name))
+                await reading.version(Address(namespace=job.row.namespace, name=job.row.name))
             assert (await reading.version(Address(uid=job.uid))).version == 1
             await connection.execute("ALTER TABLE names_away RENAME TO names")
-        assert (await reading.version(Address(namespace=job.namespace, name=job.name))).uid == job.uid
+        assert (await reading.version(Address(namespace=job.row.namespace, name=job.row.name))).uid == job.uid
         running.cancel()

@@ -3,14 +3,14 @@
 import asyncio
 import sys
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from app.db.installation import leases
 from app.db.jobs import controller, edits, reads, scale_records
 from app.db.jobs.rows import STORED_JOBS
-from app.db.jobs.submit import NewJob
 from app.db.objects import resources
+from app.db.objects.submission import New
 from app.db.postgres import migrations
 from app.db.postgres.engine import Database
 from app.db.samples.rows import stored_as
@@ -25,10 +25,15 @@ from tests.db.samples import factories as samples
 
 COLUMN = "made_up"
 OTHER_COLUMN = "made_up_too"  # of a second record that is stored in the same table
+_New = TypeVar("_New", bound=New[Any])
 
 
 def with_value(record: Any, value: str, column: str = COLUMN) -> Any:
     return replace(record, **{column: value})
+
+
+def with_value_in_row(new: _New, value: str) -> _New:
+    return replace(new, row=with_value(new.row, value))
 
 
 def value_of(record: Any, column: str = COLUMN) -> str | None:
@@ -38,7 +43,7 @@ def value_of(record: Any, column: str = COLUMN) -> str | None:
 
 async def check_submission(db: Database) -> UUID:
     status = with_value(JobStatus(), "status", OTHER_COLUMN)
-    job: NewJob = with_value(factories.new_job(status=status), "job")
+    job = with_value_in_row(factories.new_job(status=status), "job")
     await factories.submitted(db, job)
     row = await resources.get(db, STORED_JOBS, job.uid)
     assert row is not None
@@ -50,7 +55,7 @@ async def check_submission(db: Database) -> UUID:
 
 async def check_scale_record(db: Database, uid: UUID) -> None:
     scale = with_value(edits.ScaleChange(task="worker", from_replicas=1, to_replicas=2, reason="more"), "scale")
-    manifest = factories.new_job().manifest
+    manifest = factories.new_job().row.manifest
     await edits.edit(db, uid, edits.JobEdit(manifest=manifest, labels={}, actor=Actor("me"), at=NOW, scales=[scale]))
     assert [value_of(record) for record in await scale_records.page(db, uid, limit=9)] == ["scale"]
 
@@ -93,7 +98,7 @@ async def check_decision(db: Database, uid: UUID) -> None:
 
 
 async def check_sample(db: Database) -> None:
-    new = with_value(samples.new_set(), "sample")
+    new = with_value_in_row(samples.new_set(), "sample")
     await samples.stored(db, new)
     row = await resources.get(db, stored_as(SAMPLE_SET), new.uid)
     assert value_of(row) == "sample"

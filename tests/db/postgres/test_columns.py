@@ -32,11 +32,9 @@ MODELS = {
     "app/models/jobs.py": {"conditions": COLUMN, "status_history": COLUMN, "scale_records": COLUMN, "jobs": COLUMN},
 }
 RECORDS = {
-    "app/db/jobs/submit.py": {"NewJob": COLUMN},
     "app/db/jobs/rows.py": {"JobRow": COLUMN},
     "app/db/jobs/controller.py": {"StoredJob": COLUMN},
     "app/db/jobs/edits.py": {"ScaleChange": COLUMN},
-    "app/db/samples/edits.py": {"NewSample": COLUMN},
     "app/db/samples/rows.py": {"SampleRow": COLUMN},
     "app/domain/status/records.py": {
         "Attempt": COLUMN,

@@ -5,17 +5,17 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
-from app.db.jobs.submit import Answer
 from app.db.objects import resources
 from app.db.objects.idempotency import IdempotencyKey
+from app.db.objects.submission import Answer, New
 from app.db.postgres.engine import Database
 from app.db.samples import edits
 from app.db.samples.controller import SampleWrite
-from app.db.samples.edits import NewSample
 from app.db.samples.rows import SampleRow, stored_as
 from app.domain.kinds.registry import PODLESS_KINDS
 from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.kinds.samples.specs.sample_set import API_VERSION
+from app.domain.reservations.name_ranges import NameKind, NameRange
 from tests.db.factories import NOW
 
 NAMESPACE = "team-a"
@@ -23,16 +23,16 @@ SETS = stored_as(SAMPLE_SET)
 JOBS = stored_as(SAMPLE_JOB)
 
 
-def new_set(name: str = "imagenet", **changes: Any) -> NewSample:
+def new_set(name: str = "imagenet", **changes: Any) -> New[SampleRow]:
     spec = {"partitions": 1, "secretRef": {"name": "storage"}, "noSync": True}
     return _new(SAMPLE_SET.kind, name, spec, changes)
 
 
-def new_job(name: str = "warm", set_name: str = "imagenet", **changes: Any) -> NewSample:
+def new_job(name: str = "warm", set_name: str = "imagenet", **changes: Any) -> New[SampleRow]:
     return _new(SAMPLE_JOB.kind, name, {"type": "warmup", "sampleSetRef": {"name": set_name}}, changes)
 
 
-def _new(kind: str, name: str, spec: Mapping[str, Any], changes: Mapping[str, Any]) -> NewSample:
+def _new(kind: str, name: str, spec: Mapping[str, Any], changes: dict[str, Any]) -> New[SampleRow]:
     namespace = changes.get("namespace", NAMESPACE)
     manifest = {
         "apiVersion": API_VERSION,
@@ -40,7 +40,8 @@ def _new(kind: str, name: str, spec: Mapping[str, Any], changes: Mapping[str, An
         "metadata": {"name": name, "namespace": namespace},
         "spec": spec,
     }
-    new = NewSample(
+    record = PODLESS_KINDS[kind].record()
+    row = SampleRow(
         uid=uuid4(),
         kind=kind,
         namespace=namespace,
@@ -51,16 +52,20 @@ def _new(kind: str, name: str, spec: Mapping[str, Any], changes: Mapping[str, An
         set_name=PODLESS_KINDS[kind].set_name(manifest),
         created_at=NOW,
         created_by="alice",
+        phase=record.phase,
+        record=record,
     )
-    return replace(new, **changes)
+    own = {"posted_manifest": changes.pop("posted_manifest")} if "posted_manifest" in changes else {}
+    row = replace(row, **changes)
+    return New(row=row, names=[NameRange(NameKind.JOB, row.name)], **own)
 
 
-async def insert(db: Database, new: NewSample, key: IdempotencyKey | None = None) -> Answer | None:
+async def insert(db: Database, new: New[SampleRow], key: IdempotencyKey | None = None) -> Answer | None:
     """Submit a sample. Return the refusal, or None if it is stored."""
     return (await edits.submit(db, [replace(new, idempotency=key)])).get(0)
 
 
-async def stored(db: Database, new: NewSample) -> SampleRow:
+async def stored(db: Database, new: New[SampleRow]) -> SampleRow:
     assert await insert(db, new) is None
     return await there(db, new.uid)
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from app.db.feed import entries
-from app.db.jobs.submit import NameTaken
 from app.db.lists import pages
 from app.db.objects import resources
 from app.db.objects.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, Replayed
 from app.db.objects.resources import RowKey, StoredRow, listed
+from app.db.objects.submission import NameTaken, New
 from app.db.postgres import codec
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseContended, NotStorable
@@ -47,14 +47,14 @@ def edit_of(row: Any, **changes: Any) -> SampleEdit:
 
 
 @pytest.mark.parametrize("new", [new_set(), new_job()], ids=["set", "job"])
-async def test_the_stored_row_equals_the_returned_one(db: Database, new: Any) -> None:
+async def test_the_stored_row_equals_the_returned_one(db: Database, new: New[SampleRow]) -> None:
     row = await stored(db, new)
-    assert row == edits.first_row(new)
+    assert row == new.row
     where = stored_as(row.of_kind)
-    assert await resources.find(db, where, NAMESPACE, new.name) == row
-    keys: list[RowKey] = [(NAMESPACE, new.name), new.uid]
+    assert await resources.find(db, where, NAMESPACE, new.row.name) == row
+    keys: list[RowKey] = [(NAMESPACE, new.row.name), new.uid]
     assert await resources.versions(db, where, [*keys, (NAMESPACE, "other")]) == dict.fromkeys(keys, (new.uid, 1))
-    assert await resources.sizes(db, where, [new.uid]) == {new.uid: len(codec.text_of(new.manifest))}
+    assert await resources.sizes(db, where, [new.uid]) == {new.uid: len(codec.text_of(new.row.manifest))}
     (line,) = await resources.history(db, where, new.uid, limit=10)
     entry = line.entry
     assert (line.seq, entry.at, entry.phase, entry.reason, entry.actor.name) == (1, NOW, "", "", "alice")

@@ -36,6 +36,7 @@ from app.loops.cache.runtime_servers import NoAnswer, Reply, RuntimeServers
 from app.loops.settings import ControllerSettings, SampleSettings
 from app.loops.workqueue import WorkQueue
 from app.services.editing.podless import PodlessEditor, PodlessSubmitter
+from app.services.submitting.objects import SubmitRequest
 from tests.loops.harness import SkippingClock
 from tests.support.kube import Cluster, KubeClient, connect
 from tests.support.waiting import until
@@ -147,6 +148,9 @@ class Stage:
     async def a_job(self, name: str, kind: str, **spec: Any) -> UUID:
         return await self._submit(SAMPLE_JOB, name, {"type": kind, "sampleSetRef": {"name": "imagenet"}, **spec})
 
+    def request(self) -> SubmitRequest:
+        return SubmitRequest(namespace=self.namespace, actor=Actor("alice"))
+
     async def _submit(self, kind: PodlessKind, name: str, spec: Mapping[str, Any]) -> UUID:
         document = {"apiVersion": API_VERSION, "kind": kind.kind, "metadata": {"name": name}, "spec": spec}
         rows: list[SampleRow] = []
@@ -155,7 +159,7 @@ class Stage:
             rows.append(row)
             return b"{}"
 
-        await self.submitter(kind).submit(document, self.namespace, actor=Actor("alice"), key=None, render=render)
+        await self.submitter(kind).submit(document, self.request(), key=None, render=render)
         return rows[-1].uid
 
     async def edit(self, name: str, spec: Mapping[str, Any], kind: PodlessKind = SAMPLE_SET) -> None:

@@ -194,7 +194,7 @@ async def test_a_kind_without_a_reconcile_step_is_acknowledged(stage: Stage) -> 
     """The controller records that it knows the edit, and does nothing."""
     with a_seventh_kind() as note:
         created = await stage.submitter(note).submit(
-            dict(note.example), stage.namespace, actor=Actor("alice"), key=None, render=lambda _: b"{}"
+            dict(note.example), stage.request(), key=None, render=lambda _: b"{}"
         )
         assert await stage.sets._reconcile(str(created.uid)) is True
         row = await resources.get(stage.db, stored_as(note), created.uid)

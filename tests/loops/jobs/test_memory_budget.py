@@ -77,7 +77,7 @@ async def test_the_size_of_a_job_is_known_without_loading_it(database_url: str) 
     finally:
         await db.close()
     assert set(sizes) == {uid}
-    assert sizes[uid].replicas == sum(job.status.aggregate.values())
+    assert sizes[uid].replicas == sum(job.row.status.aggregate.values())
     assert sizes[uid].manifest_bytes > 0
 
 

@@ -29,11 +29,12 @@ from app.domain.kinds.samples.specs.sample_set import API_VERSION
 from app.domain.listing import Criteria
 from app.services.editing.podless import PodlessEditor, PodlessReader, PodlessSubmitter
 from app.services.reading.objects import Address
-from app.services.submitting.objects import Created
+from app.services.submitting.objects import Created, SubmitRequest
 from app.services.submitting.request_keys import RequestKey
 from tests.support.waiting import until
 
 TEAM = "team"
+REQUEST = SubmitRequest(namespace=TEAM, actor=Actor("me"))
 KEY = RequestKey(scope="s", key="k", fingerprint="f")
 WAITING = """
 SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'samples'::regclass
@@ -69,7 +70,7 @@ class Service:
         self.hints.append("hint")
 
     async def submit(self, document: Any, key: RequestKey | None = None, kind: PodlessKind = SAMPLE_SET) -> Created:
-        return await self.submitter(kind).submit(document, TEAM, actor=Actor("me"), key=key, render=name_of)
+        return await self.submitter(kind).submit(document, REQUEST, key=key, render=name_of)
 
     async def row(self, name: str = "imagenet", kind: PodlessKind = SAMPLE_SET) -> SampleRow:
         return await self.reader(kind).row(Address(namespace=TEAM, name=name))
@@ -180,7 +181,7 @@ async def test_submissions_together_leave_connections_to_other_requests(service:
         submitter = service.submitter()
         for number in range(20):
             document = a_set(f"set-{number}")
-            group.create_task(submitter.submit(document, TEAM, actor=Actor("me"), key=None, render=name_of))
+            group.create_task(submitter.submit(document, REQUEST, key=None, render=name_of))
         await until(lambda: other.fetchval(WAITING), lambda count: count >= 2, what="two transactions wait")
         for _ in range(20):
             assert (await service.reader().page(Criteria(), None, 9)).rows == []
@@ -216,8 +217,9 @@ async def test_a_refusal_lists_all_errors(service: Service, document: dict[str, 
 
 @pytest.mark.parametrize("namespace", ["", TEAM, "shared"])
 async def test_secrets_of_the_own_and_of_shared_namespaces_are_allowed(service: Service, namespace: str) -> None:
-    draft = await service.submitter().prepare(a_set(secretRef={"name": "s", "namespace": namespace}), TEAM)
-    assert (draft.name, draft.set_name, draft.generated) == ("imagenet", "imagenet", False)
+    prepared = await service.submitter().prepare(a_set(secretRef={"name": "s", "namespace": namespace}), REQUEST)
+    row = prepared.new.row
+    assert (row.name, row.set_name, prepared.generated) == ("imagenet", "imagenet", False)
     with pytest.raises(NotFound):
         await service.row()
 

@@ -1,23 +1,24 @@
 """Dry runs against API servers that refuse, are slow, or do not answer: what is reported, and how much is sent."""
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable
-from typing import Any
-from uuid import UUID
+from typing import Any, cast
 
-import msgspec
 import pytest
 from aiohttp import web
 
 from app.base.clock import SystemClock
-from app.domain.manifests.rendered import reserved_names
+from app.db.jobs.group_commit import GroupCommit
+from app.domain.access.actors import Actor
 from app.domain.planning import Planner
 from app.k8s.api import KubeApi
 from app.k8s.transport import ClusterEndpoint
 from app.services.limits.pacing import Pacer
 from app.services.submitting import cluster_dry_run
 from app.services.submitting.cluster_dry_run import ClusterDryRun, NoCluster
-from app.services.submitting.jobs import PreparedJob
+from app.services.submitting.jobs import JobSubmitter, PreparedJob
+from app.services.submitting.objects import SubmitRequest
 from tests.k8s.support import LIMITS, ManualClock, api_of
 from tests.support.gateway import manifest
 from tests.support.ports import kept_port
@@ -28,20 +29,11 @@ PATIENCE = 60.0
 ADDRESS = "10.0.0.7"  # of the platform: no client may read it
 
 
-def prepared(name: str = "train", replicas: int = 2) -> PreparedJob:
-    planner, uid = Planner(installation="one"), UUID(int=1)
-    draft = planner.draft(manifest(name, replicas=replicas), "team", lambda: "abcde", administers=False)
-    plan = planner.checked_plan(draft.accepted, str(uid))
-    return PreparedJob(
-        draft=draft,
-        text=msgspec.json.encode(draft.manifest),
-        posted=draft.manifest,
-        uid=uid,
-        plan=plan,
-        names=reserved_names(plan),
-        warnings=(),
-        is_large=False,
-    )
+async def prepared(name: str = "train", replicas: int = 2) -> PreparedJob:
+    no_commit = cast(GroupCommit, None)
+    submitter = JobSubmitter(no_commit, Planner(installation="one"), SystemClock(), lambda: None, random.Random(7))
+    request = SubmitRequest(namespace="team", actor=Actor("me"))
+    return await submitter.prepare(manifest(name, replicas=replicas), request)
 
 
 def refusal(status: int, reason: str, message: str, **headers: str) -> web.Response:
@@ -74,14 +66,14 @@ def answering(response: Callable[[], web.Response]) -> Server:
 async def test_identical_replicas_are_checked_once() -> None:
     server = Server()
     async with api_of(server.handle) as api:
-        (check,) = await ClusterDryRun(api, SystemClock(), rate=FAST).check([prepared(replicas=1000)], "alice")
+        (check,) = await ClusterDryRun(api, SystemClock(), rate=FAST).check([await prepared(replicas=1000)], "alice")
     assert (check.is_complete, check.detail, check.findings) == (True, "", ())
     assert server.paths == ["/api/v1/namespaces/team/configmaps", "/api/v1/namespaces/team/pods"]
 
 
 async def test_the_objects_of_a_request_are_limited() -> None:
     server = Server()
-    jobs = [prepared(f"job-{number}") for number in range(60)]
+    jobs = [await prepared(f"job-{number}") for number in range(60)]
     async with api_of(server.handle) as api:
         checks = await ClusterDryRun(api, SystemClock(), rate=FAST).check(jobs, "alice")
     assert len(server.paths) == 100
@@ -113,7 +105,8 @@ async def test_a_check_that_the_cluster_does_not_make_ends_the_request_without_i
 ) -> None:
     server = answering(lambda: refusal(status, reason, message))
     async with api_of(server.handle) as api:
-        checks = await ClusterDryRun(api, SystemClock(), rate=FAST).check([prepared("a"), prepared("b")], "alice")
+        jobs = [await prepared("a"), await prepared("b")]
+        checks = await ClusterDryRun(api, SystemClock(), rate=FAST).check(jobs, "alice")
     assert [(check.is_complete, check.detail, check.findings) for check in checks] == [(False, detail, ())] * 2
     assert len(server.paths) == 2
 
@@ -121,9 +114,9 @@ async def test_a_check_that_the_cluster_does_not_make_ends_the_request_without_i
 async def test_an_unreachable_cluster_is_reported_without_its_address() -> None:
     with kept_port() as port:
         async with KubeApi(ClusterEndpoint(url=f"http://127.0.0.1:{port}"), LIMITS) as api:
-            (check,) = await ClusterDryRun(api, SystemClock(), rate=FAST).check([prepared()], "alice")
+            (check,) = await ClusterDryRun(api, SystemClock(), rate=FAST).check([await prepared()], "alice")
     assert (check.is_complete, check.detail) == (False, "the cluster cannot be reached")
-    (check,) = await NoCluster().check([prepared()], "alice")
+    (check,) = await NoCluster().check([await prepared()], "alice")
     assert (check.is_complete, check.detail) == (False, "this process of jobgate has no access to a cluster")
 
 
@@ -137,7 +130,8 @@ async def test_a_cluster_that_does_not_answer_delays_a_dry_run_by_a_bounded_time
         raise AssertionError
 
     async with api_of(Server(never).handle) as api, asyncio.timeout(PATIENCE):
-        checks = await ClusterDryRun(api, SystemClock(), rate=FAST).check([prepared("a"), prepared("b")], "alice")
+        jobs = [await prepared("a"), await prepared("b")]
+        checks = await ClusterDryRun(api, SystemClock(), rate=FAST).check(jobs, "alice")
     expected = (False, "the cluster has not checked all objects within 0.5 s")
     assert [(check.is_complete, check.detail) for check in checks] == [expected] * 2
 
@@ -155,7 +149,7 @@ async def test_the_dry_runs_that_wait_for_the_cluster_are_limited(monkeypatch: p
         cluster = ClusterDryRun(api, SystemClock(), rate=FAST)
 
         async def complete(token: str) -> bool:
-            (check,) = await cluster.check([prepared()], token)
+            (check,) = await cluster.check([await prepared()], token)
             assert check.is_complete or "too many dry runs" in check.detail
             return check.is_complete
 
@@ -178,7 +172,7 @@ async def test_a_throttled_cluster_receives_nothing_until_the_time_that_it_names
     server = answering(lambda: refusal(429, "TooManyRequests", "later", **{"Retry-After": "60"}))
     async with api_of(server.handle) as api, asyncio.timeout(PATIENCE):
         cluster = ClusterDryRun(api, SystemClock(), rate=FAST)
-        details = [(await cluster.check([prepared()], "alice"))[0].detail for _ in range(2)]
+        details = [(await cluster.check([await prepared()], "alice"))[0].detail for _ in range(2)]
     assert details == [
         "the cluster receives too many requests",
         "the cluster has not checked all objects within 0.5 s",
@@ -206,7 +200,7 @@ async def test_a_namespace_that_refuses_everything_is_reported_once(reason: str,
         return refusal(status, reason, message)
 
     async with api_of(handler) as api:
-        (check,) = await ClusterDryRun(api, SystemClock(), rate=FAST).check([prepared()], "alice")
+        (check,) = await ClusterDryRun(api, SystemClock(), rate=FAST).check([await prepared()], "alice")
     assert (check.is_complete, [finding.detail for finding in check.findings]) == (True, [told])
     assert len(requests) == 1
 
@@ -215,7 +209,7 @@ async def test_warnings_are_reported() -> None:
     warning = '299 - "spec.containers[0].image: \\"latest\\" is deprecated"'
     server = answering(lambda: web.json_response({}, status=201, headers={"Warning": warning}))
     async with api_of(server.handle) as api:
-        (check,) = await ClusterDryRun(api, SystemClock(), rate=FAST).check([prepared()], "alice")
+        (check,) = await ClusterDryRun(api, SystemClock(), rate=FAST).check([await prepared()], "alice")
     (finding,) = check.findings
     assert (finding.pointer, finding.detail) == (
         "/spec/replicaSpecs/0/template/spec/containers/0/image",

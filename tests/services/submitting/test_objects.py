@@ -13,8 +13,9 @@ from typing_extensions import override
 
 from app.db.jobs.group_commit import GroupCommit
 from app.db.jobs.rows import JobRow
-from app.db.jobs.submit import Answer, NameTaken, NewJob, Submitted
+from app.db.jobs.submit import NewJob
 from app.db.objects.idempotency import KeyConflict, KeyInFlight, Replayed
+from app.db.objects.submission import Answer, NameTaken, Submitted
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict, InvalidManifest
 from app.domain.kinds.job_kind import Limits
@@ -24,9 +25,11 @@ from app.domain.reservations.name_ranges import NameRange
 from app.domain.vocabulary import ReplicaPhase
 from app.services.submitting import objects as submitting
 from app.services.submitting.jobs import JobSubmitter
+from app.services.submitting.objects import SubmitRequest
 from app.services.submitting.request_keys import RequestKey, fingerprint
 from tests.support.gateway import manifest
 
+REQUEST = SubmitRequest(namespace="team", actor=Actor("me"))
 KEY = RequestKey(scope="s", key="k", fingerprint="f")
 HOLDER = UUID(int=9)
 
@@ -69,7 +72,7 @@ def name_of(row: JobRow) -> bytes:
 
 
 async def submit(commit: GroupCommit, document: Any, key: RequestKey | None = None) -> Any:
-    return await submitter(commit)[0].submit(document, "team", actor=Actor("me"), key=key, render=name_of)
+    return await submitter(commit)[0].submit(document, REQUEST, key=key, render=name_of)
 
 
 def taken(name: str) -> NameTaken:
@@ -79,16 +82,17 @@ def taken(name: str) -> NameTaken:
 async def test_the_stored_job_has_names_status_and_idempotency_key() -> None:
     commit = Scripted(Submitted(uid=HOLDER))
     service, hints = submitter(commit)
-    created = await service.submit(manifest("a"), "team", actor=Actor("me"), key=KEY, render=name_of)
+    created = await service.submit(manifest("a"), REQUEST, key=KEY, render=name_of)
     (job,) = commit.seen
-    assert (job.namespace, job.name, job.created_by, job.manifest["metadata"]["namespace"]) == (
+    row = job.row
+    assert (row.namespace, row.name, row.created_by, row.manifest["metadata"]["namespace"]) == (
         "team",
         "a",
         "me",
         "team",
     )
     assert {NameRange("pod", "a-worker-0", 2), NameRange("job", "a")} <= set(job.names)
-    assert job.status.aggregate[ReplicaPhase.CREATING] == sum(job.status.aggregate.values()) == 2
+    assert row.status.aggregate[ReplicaPhase.CREATING] == sum(row.status.aggregate.values()) == 2
     assert job.idempotency is not None
     assert (job.idempotency.answer, created.body, created.uid) == (b'{"name":"a"}', b'{"name":"a"}', job.uid)
     assert hints == ["hint"]
@@ -98,11 +102,11 @@ async def test_a_generated_name_that_is_in_use_is_generated_again() -> None:
     document = manifest("x") | {"metadata": {"generateName": "run-"}}
     commit = Scripted(taken("run-a"), taken("run-b"), Submitted(uid=HOLDER))
     created = await submit(commit, document)
-    assert len({job.name for job in commit.seen}) == 3
+    assert len({job.row.name for job in commit.seen}) == 3
     # The database stores the text, and the answer shows the manifest.
-    assert [job.text for job in commit.seen] == [msgspec.json.encode(job.manifest).decode() for job in commit.seen]
-    assert created.name == commit.seen[-1].name
-    assert all("generateName" not in job.manifest["metadata"] for job in commit.seen)
+    assert [job.text for job in commit.seen] == [msgspec.json.encode(job.row.manifest) for job in commit.seen]
+    assert created.name == commit.seen[-1].row.name
+    assert all("generateName" not in job.row.manifest["metadata"] for job in commit.seen)
     with pytest.raises(Conflict, match="in use"):
         await submit(Scripted(taken("run-a")), document)
 
@@ -135,9 +139,9 @@ async def test_objects_that_no_cluster_accepts_are_never_stored() -> None:
     commit = Scripted(Submitted(uid=HOLDER))
     service, _ = submitter(commit, Limits(max_rendered_pod_bytes=500))
     with pytest.raises(InvalidManifest):
-        await service.submit(manifest("a"), "team", actor=Actor("me"), key=None, render=name_of)
+        await service.submit(manifest("a"), REQUEST, key=None, render=name_of)
     with pytest.raises(InvalidManifest):
-        await service.prepare(manifest("a"), "team")
+        await service.prepare(manifest("a"), REQUEST)
     assert commit.seen == []
 
 

@@ -1,0 +1,49 @@
+"""New objects of any resource, and the answers to their submission."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeAlias
+from uuid import UUID
+
+from app.db.objects.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, Replayed
+from app.db.objects.resources import Row
+from app.domain.plan import Manifest
+from app.domain.reservations.name_ranges import NameRange
+from app.domain.reservations.pod_limits import OverLimit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class New(Generic[Row]):
+    """An object to store: its row as it will be read, and what is stored beside the row.
+
+    `names` are those that it reserves, its own among them; no two of these ranges share a name.
+    """
+
+    row: Row
+    names: Sequence[NameRange]
+    posted_manifest: Manifest | None = None
+    idempotency: IdempotencyKey | None = None
+
+    @property
+    def uid(self) -> UUID:
+        return self.row.uid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submitted:
+    uid: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameTaken:
+    """A live object, a `holder`, uses the name. `kind` is a NameKind. `leaving`: the holder is being deleted."""
+
+    job_name: str
+    job_uid: UUID
+    kind: str
+    name: str
+    holder: str = "live job"
+    leaving: bool = False
+
+
+Answer: TypeAlias = Submitted | NameTaken | OverLimit | Replayed | KeyConflict | KeyInFlight
