@@ -12,7 +12,7 @@ from itertools import product
 from math import prod
 from typing import Any, Final
 
-from app.db.lists.conditions import ListCondition, about, conditions, not_about
+from app.db.lists.conditions import ListCondition, about, not_about
 from app.db.objects.resources import SortedIndex, Stored
 from app.domain.listing import Criteria
 from app.domain.vocabulary import TERMINAL_PHASES
@@ -48,20 +48,29 @@ def needs_kinds(stored: Stored[Any], where: Criteria) -> bool:
     return bool(stored.kinds and where.phases and not where.kinds)
 
 
-def choose(stored: Stored[Any], where: Criteria, kinds: Sequence[str], *, max_ranges: int = MAX_RANGES) -> ListAccess:
-    """Return the access by the usable index with the most columns. `kinds` are the stored kinds, if `needs_kinds`."""
+def choose(
+    stored: Stored[Any],
+    where: Criteria,
+    conditions: Sequence[ListCondition],
+    kinds: Sequence[str],
+    *,
+    max_ranges: int = MAX_RANGES,
+) -> ListAccess:
+    """Return the access by the usable index with the most columns.
+
+    `conditions` are those of the filter, and `kinds` the stored kinds, if `needs_kinds`.
+    """
     values = _known_values(where, where.kinds or kinds)
     index = max(
         (index for index in stored.sorted_indexes if _is_usable(index, where, values, max_ranges)),
         key=lambda index: len(index.columns),
     )
     ranges = list(product(*(values[column] for column in index.columns)))
-    every = conditions(where, deleted=stored.deleted)
     return ListAccess(
         index=index,
         ranges=ranges,
-        within=about(every, "created_at"),
-        remaining=not_about(every, "created_at", *_served(index, where)),
+        within=about(conditions, "created_at"),
+        remaining=not_about(conditions, "created_at", *_served(index, where)),
     )
 
 

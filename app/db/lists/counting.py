@@ -13,7 +13,7 @@ from dataclasses import fields, replace
 from typing import Any, Final
 
 from app.db.lists import statements
-from app.db.lists.access_path import NOT_ENDED, ListAccess, choose
+from app.db.lists.access_path import NOT_ENDED, ListAccess
 from app.db.lists.conditions import ListCondition, Parameters
 from app.db.lists.facets import CountedPart, Facets
 from app.db.lists.statements import OTHER_INDEXED, SELECTIVE, ListReading
@@ -45,11 +45,11 @@ class _Counting(ListReading):
     async def facets(self) -> Facets:
         finding = await self._few([*SELECTIVE, *OTHER_INDEXED])
         if finding is None:
-            finding = await self._few_with_labels(choose(self._stored, self._where, ()))
+            finding = await self._few_with_labels(self._choose(()))
         if finding is not None:
             return Facets([await self._all(finding)])
         kinds = await self._kinds() if self._stored.kinds else []
-        return Facets(await self._parts(choose(self._stored, self._where, kinds, max_ranges=_MAX_RANGES)))
+        return Facets(await self._parts(self._choose(kinds, _MAX_RANGES)))
 
     async def _all(self, finding: Sequence[ListCondition]) -> CountedPart:
         """Count the rows that match, of those that the conditions find."""

@@ -17,7 +17,7 @@ from typing import Any, Final, Generic
 from uuid import UUID
 
 from app.db.lists import statements
-from app.db.lists.access_path import ListAccess, choose, needs_kinds
+from app.db.lists.access_path import ListAccess, needs_kinds
 from app.db.lists.conditions import ListCondition, Parameters
 from app.db.lists.statements import ORDER, OTHER_INDEXED, SELECTIVE, ListReading
 from app.db.objects.resources import Row, Stored, sizes_in
@@ -136,7 +136,7 @@ class _Reading(ListReading):
         if finding is not None:
             return await self._among(finding)
         kinds = await self._kinds() if needs_kinds(self._stored, self._where) else []
-        access = choose(self._stored, self._where, kinds)
+        access = self._choose(kinds)
         if not access.remaining:
             return self._cut(await self._along(access))
         first, end = await self._examine(access, statements.EXAMINED_FIRST)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from app.db.lists.access_path import ListAccess
+from app.db.lists.access_path import MAX_RANGES, ListAccess, choose
 from app.db.lists.conditions import ListCondition, Parameters, about, conditions, searches
 from app.db.objects.resources import Stored
 from app.db.postgres.engine import Connection
@@ -56,6 +56,9 @@ class ListReading:
 
     async def _kinds(self) -> list[str]:
         return [row["kind"] for row in await self._connection.fetch(self._stored.kinds)]
+
+    def _choose(self, kinds: Sequence[str], max_ranges: int = MAX_RANGES) -> ListAccess:
+        return choose(self._stored, self._where, self._conditions, kinds, max_ranges=max_ranges)
 
     async def _few(self, attributes: Sequence[str]) -> Sequence[ListCondition] | None:
         """Return the conditions on the first attribute whose index finds at most FOUND rows, or None if none does."""
