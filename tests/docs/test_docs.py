@@ -22,7 +22,7 @@ PAGES = sorted(
 IDS = [str(page.relative_to(ROOT)) for page in PAGES]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 NAMED_PATH = re.compile(
-    r"`((?:app|tests|docs|deploy|examples|tools|migrations|openapi|bench|requirements)/[A-Za-z0-9_./-]+)`"
+    r"`((?:app|cacheserver|devcluster|jobgate|tests|docs|deploy|examples|tools|migrations|openapi|bench|requirements)/[A-Za-z0-9_./-]+)`"
 )
 SECTIONS = ("**Context.**", "**Decision.**", "**Consequences.**", "**A change violates this when**", "**Enforced by**")
 # Variables that Settings do not read, but tests, the node agent, clients or programs in pods.
