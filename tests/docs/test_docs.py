@@ -16,7 +16,7 @@ from jobgate.client.config import VARIABLES
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
     path
-    for pattern in ("*.md", "docs/**/*.md", "deploy/*.md", "examples/*.md", "bench/*.md")
+    for pattern in ("*.md", "docs/**/*.md", "deploy/*.md", "examples/*.md", "dashboard/*.md")
     for path in ROOT.glob(pattern)
 )
 IDS = [str(page.relative_to(ROOT)) for page in PAGES]

@@ -70,7 +70,6 @@ EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
         ("docs/client.md", name): "a name of the Python library"
         for name in ("client.jobs", "client.sample_jobs", "client.sample_sets", "jobgate.client")
     },
-    ("docs/dashboard.md", "notices.txt"): "the name of a built file",
     ("docs/elasticity.md", "hosts"): "a field of the file hosts.json",
     ("docs/embedded-cluster.md", "csi.juicefs.com"): "the name of a CSI driver",
     ("docs/embedded-cluster.md", "spec.mountOptions"): _OF_KUBERNETES,
