@@ -63,7 +63,7 @@ def _missing(command: str) -> int:
 
 def _client() -> Callable[[], None]:
     """Return the client's command, whose help lists the commands of the server too."""
-    from jobgate.cli.commands import command_with  # noqa: PLC0415
+    from jobgate.cli.command import command_with  # noqa: PLC0415
 
     return command_with(SERVER_COMMANDS, title="Server (extra `server`)")
 

@@ -6,5 +6,5 @@ from jobgate.streams import prepare_streams
 if __name__ == "__main__":
     prepare_streams()
     with silent_interrupts():
-        from jobgate.cli.commands import main
+        from jobgate.cli.command import main
     main()

@@ -18,7 +18,7 @@ from app.cli import app as commands
 from app.db.postgres import migrations
 from app.embedded_postgres.server import EmbeddedPostgres
 from app.running.application import create_app
-from jobgate.cli.commands import app as client_commands
+from jobgate.cli.command import app as client_commands
 from tools import client_types, grafana_dashboard, synchronous_client
 from tools.lock import GROUPS, requirements
 

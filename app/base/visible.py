@@ -8,7 +8,8 @@ import re
 from typing import Final
 
 # Control characters of ASCII and Latin-1, marks that change the direction of text, line and paragraph separators, and
-# surrogates without a partner, which no stream can encode. The client has the same ones in jobgate/cli/visible.py.
+# surrogates without a partner, which no stream can encode. The client has the same ones, in
+# jobgate/cli/rendering/visible.py.
 _UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 

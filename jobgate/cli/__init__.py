@@ -1,1 +1,1 @@
-"""The commands for users of a gateway. Functions that render are pure; `commands.py` and `following.py` do the I/O."""
+"""The commands for users of a gateway. Functions of `rendering` are pure; `commands` do the I/O."""

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from jobgate.cli.manifests import Document
-from jobgate.cli.tables import shortened
+from jobgate.cli.manifests.documents import Document
+from jobgate.cli.rendering.tables import shortened
 from jobgate.client.errors import JobgateError, ProblemError, ProxyError, UnauthenticatedError, UnreachableError
 from jobgate.client.types import FieldError
 

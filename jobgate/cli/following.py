@@ -14,9 +14,9 @@ from rich.live import Live
 from jobgate.cli.exits import Exit, exit_of
 from jobgate.cli.options import STRUCTURED, Output, one_of_many
 from jobgate.cli.printing import advise, report, say
-from jobgate.cli.progress import picture
-from jobgate.cli.tables import State, clock, failure_text, status_line, total
-from jobgate.cli.visible import visible
+from jobgate.cli.rendering.progress import picture
+from jobgate.cli.rendering.tables import State, clock, failure_text, status_line, total
+from jobgate.cli.rendering.visible import visible
 from jobgate.client import ConflictError, Ending, Goal, JobgateError, WaitTimeoutError, ending_of
 from jobgate.client.types import JobStatus, Replica
 

@@ -12,11 +12,11 @@ import typer
 from jobgate.cli.durations import seconds
 from jobgate.cli.exits import Exit
 from jobgate.cli.faults import fault_text
-from jobgate.cli.manifests import ManifestError
+from jobgate.cli.manifests.documents import ManifestError
 from jobgate.cli.printing import advise, report
-from jobgate.cli.schemas import FieldPathError
+from jobgate.cli.rendering.schemas import FieldPathError
+from jobgate.cli.rendering.visible import dump_yaml, visible_in_json
 from jobgate.cli.targets import TargetError
-from jobgate.cli.visible import dump_yaml, visible_in_json
 from jobgate.client import JobgateError, NotFoundError, config
 from jobgate.client.renewal import current_context
 from jobgate.streams import discard

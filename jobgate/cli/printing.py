@@ -10,7 +10,7 @@ from typing import Final, TextIO
 
 import typer
 
-from jobgate.cli.visible import visible, visible_log_line
+from jobgate.cli.rendering.visible import visible, visible_log_line
 from jobgate.streams import discard
 
 _PREFIX: Final = "jobgate: "

@@ -7,7 +7,7 @@ import pytest
 from app.base.visible import visible_line, visible_lines
 from app.domain.errors import Conflict
 from app.running.execution import exit_status
-from jobgate.cli import visible as of_client
+from jobgate.cli.rendering import visible as of_client
 
 HOSTILE = "pods a\x1b]0;title\x07\x1b[2J\x9b31m\u202eb\u200f\u061c\ud800\x7f\x08 is forbidden"
 

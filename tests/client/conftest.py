@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from typer.testing import CliRunner, Result
 
-from jobgate.cli.commands import app
+from jobgate.cli.command import app
 from jobgate.client import Client, RetryPolicy, config
 from tests.client.scripted import Answer, RunCommand, Script
 from tests.support.gateway import Gateway, running_gateway

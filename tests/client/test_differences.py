@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from jobgate.cli.differences import difference, manifest_of, refused
+from jobgate.cli.rendering.differences import difference, manifest_of, refused
 from jobgate.client.types import Job
 from tests.client.scripted import job
 

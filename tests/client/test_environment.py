@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from jobgate.cli import files
 from jobgate.cli.durations import seconds
+from jobgate.cli.manifests import files
 from jobgate.client import Client, InvalidArgumentError, InvalidAuthorityError
 from jobgate.client.config import Context, ContextError, Contexts, checked_address, save
 from jobgate.client.transports import tls_of
@@ -238,7 +238,7 @@ def test_ctrl_c_before_the_command_runs_ends_it_without_a_traceback(tmp_path: Pa
         "signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background inherit SIG_IGN\n"
         "class Interrupt:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'jobgate.cli.commands':\n"
+        "        if name == 'jobgate.cli.command':\n"
         "            os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.meta_path.insert(0, Interrupt())\n"
     )
@@ -266,7 +266,7 @@ def test_ctrl_c_at_a_question_is_no_failed_job(
     def ask(*_: object, **__: object) -> str:
         raise end
 
-    monkeypatch.setattr("jobgate.cli.contexts._asked_token", ask)
+    monkeypatch.setattr("jobgate.cli.commands.contexts._asked_token", ask)
     result, _ = run(["login", "http://gateway", "--no-oidc"], variables={"JOBGATE_TOKEN": ""})
     assert result.exit_code == 130, result.output
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobgate.cli.commands import app
+from jobgate.cli.command import app
 from tests.client.scripted import RunCommand
 
 COMMANDS = [command.name for command in app.registered_commands if command.name]

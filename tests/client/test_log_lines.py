@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobgate.cli.log_lines import Line, LogPosition, Source, colour, is_cut_off, parsed, prefix
+from jobgate.cli.logs.lines import Line, LogPosition, Source, colour, is_cut_off, parsed, prefix
 
 
 @pytest.mark.parametrize(

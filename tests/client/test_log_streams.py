@@ -8,9 +8,9 @@ import httpx2
 import pytest
 from typing_extensions import override
 
-from jobgate.cli import log_streams
-from jobgate.cli.log_lines import Source
-from jobgate.cli.log_streams import LogFollower, Wanted
+from jobgate.cli.logs import streams as log_streams
+from jobgate.cli.logs.lines import Source
+from jobgate.cli.logs.streams import LogFollower, Wanted
 from jobgate.client import AsyncClient
 from tests.client.scripted import ok, problem, replica, state
 

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from devcluster import clock
 from devcluster.certificates import Certificates
-from jobgate.cli.commands import app
+from jobgate.cli.command import app
 from jobgate.client import AsyncClient, Client, InvalidAuthorityError, RetryPolicy, UnreachableError, config
 from tests.client.scripted import RunCommand, ok, page, problem
 

@@ -7,7 +7,7 @@ import yaml
 
 from app.domain.decoding import decode_yaml
 from app.domain.errors import MalformedDocument
-from jobgate.cli.manifests import Document, ManifestError, changed, documents
+from jobgate.cli.manifests.documents import Document, ManifestError, changed, documents
 
 TEXT = """\
 # a comment

@@ -21,7 +21,7 @@ from typer.testing import CliRunner, Result
 from devcluster import clock
 from devcluster.certificates import Certificates
 from jobgate.cli import oidc
-from jobgate.cli.commands import app
+from jobgate.cli.command import app
 from jobgate.client import config, renewal
 from tests.support.gateway import running_gateway
 from tests.support.oidc_issuer import running_issuer

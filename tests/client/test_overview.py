@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from jobgate.cli.overview import overview, overview_text
+from jobgate.cli.rendering.overview import overview, overview_text
 from jobgate.client.types import JobSummary
 from tests.client.scripted import aggregate, job
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from jobgate.cli.progress import TaskProgress, picture, tasks_of
+from jobgate.cli.rendering.progress import TaskProgress, picture, tasks_of
 from jobgate.client.types import JobStatus, Replica, SampleSetStatus
 from tests.client.scripted import replica, state
 

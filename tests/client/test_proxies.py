@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from jobgate.cli.commands import app
+from jobgate.cli.command import app
 from jobgate.client import Client, RetryPolicy, config
 from jobgate.client.errors import InvalidProxyError, ProblemError, ProxyError
 from jobgate.client.proxies import proxy_of

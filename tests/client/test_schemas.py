@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.domain.kinds.registry import registered
-from jobgate.cli.schemas import FieldPathError, KindSchema, explanation
+from jobgate.cli.rendering.schemas import FieldPathError, KindSchema, explanation
 from jobgate.client.types import Kind
 
 SCHEMA: dict[str, Any] = {

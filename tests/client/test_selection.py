@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import httpx2
 import pytest
 
-from jobgate.cli.overview import LIVE
+from jobgate.cli.rendering.overview import LIVE
 from tests.client.scripted import RunCommand, job, ok, page, problem, replica, state
 
 

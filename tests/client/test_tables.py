@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from jobgate.cli.tables import (
+from jobgate.cli.rendering.tables import (
     Columns,
     Order,
     actor_text,

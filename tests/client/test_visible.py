@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from jobgate.cli import printing
-from jobgate.cli.progress import picture
-from jobgate.cli.visible import dump_yaml, visible, visible_in_json, visible_line, visible_log_line
+from jobgate.cli.rendering.progress import picture
+from jobgate.cli.rendering.visible import dump_yaml, visible, visible_in_json, visible_line, visible_log_line
 from jobgate.client.types import JobStatus, Replica
 from tests.client.scripted import EVENT, HISTORY, RunCommand, job, ok, page, problem, replica
 

@@ -12,7 +12,7 @@ from typer.main import get_command
 from app.bundled import bundled
 from app.demo.run import INTERRUPTED, play_against
 from app.demo.stories import STORIES
-from jobgate.cli.commands import app
+from jobgate.cli.command import app
 from tests.support.gateway import running_gateway
 
 

@@ -11,7 +11,7 @@ from typer.main import get_command
 from app.cli import _print_dev_ready
 from app.running import hints
 from app.running.application import create_app
-from jobgate.cli.commands import app
+from jobgate.cli.command import app
 
 URL = "http://127.0.0.1:8080"
 TEXTS = {"dev": hints.of_dev(URL), "demo": hints.of_demo(URL, "/tmp/kube config")}

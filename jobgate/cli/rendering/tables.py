@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from jobgate.cli.visible import visible_line
+from jobgate.cli.rendering.visible import visible_line
 from jobgate.client.types import (
     Aggregate,
     Attempt,

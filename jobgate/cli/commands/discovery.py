@@ -7,8 +7,8 @@ import typer
 from jobgate.cli.arguments import FieldPath
 from jobgate.cli.options import STRUCTURED, ContextName, Format, Output, Server, gateway, printed, refuse_name
 from jobgate.cli.printing import say
-from jobgate.cli.schemas import KindSchema, explanation
-from jobgate.cli.tables import table
+from jobgate.cli.rendering.schemas import KindSchema, explanation
+from jobgate.cli.rendering.tables import table
 from jobgate.cli.targets import TargetError, kind_named, names_of
 from jobgate.client.types import Kind
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from jobgate.cli.commands.logs import follow_log
 from jobgate.cli.exits import Exit
 from jobgate.cli.faults import fault_text
-from jobgate.cli.files import own_documents, read
 from jobgate.cli.following import Followed, follow, shown
-from jobgate.cli.logs import follow_log
-from jobgate.cli.manifests import Document
+from jobgate.cli.manifests.documents import Document
+from jobgate.cli.manifests.files import own_documents, read
 from jobgate.cli.options import (
     STRUCTURED,
     ContextName,
@@ -30,7 +30,7 @@ from jobgate.cli.options import (
     together,
 )
 from jobgate.cli.printing import advise, say
-from jobgate.cli.tables import warnings_of
+from jobgate.cli.rendering.tables import warnings_of
 from jobgate.cli.targets import JOBS, arguments_of, shown_name
 from jobgate.cli.targets import resource_of as resource_of_kind
 from jobgate.client import Goal, ProblemError

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from jobgate.cli.log_lines import LogPosition, Source, is_cut_off, parsed
-from jobgate.cli.tables import status_line
+from jobgate.cli.logs.lines import LogPosition, Source, is_cut_off, parsed
+from jobgate.cli.rendering.tables import status_line
 from jobgate.client import (
     JobgateError,
     NotFoundError,

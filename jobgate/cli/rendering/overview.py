@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from jobgate.cli.tables import age, shortened, table, total, why
+from jobgate.cli.rendering.tables import age, shortened, table, total, why
 from jobgate.client.types import Aggregate, JobSummary
 
 # Live phases in the order of the page. A phase that this client does not know comes last.

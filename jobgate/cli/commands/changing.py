@@ -21,8 +21,8 @@ from jobgate.cli.options import (
     resource_of,
     together,
 )
-from jobgate.cli.overview import LIVE
 from jobgate.cli.printing import advise, say
+from jobgate.cli.rendering.overview import LIVE
 from jobgate.cli.selection import Mine, Phases, Selection, Selector, Since, select_jobs
 from jobgate.cli.targets import JOBS, SAMPLE_SETS, TargetError, job_named, shown_name, target_named
 from jobgate.client import ProblemError

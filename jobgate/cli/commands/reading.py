@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from jobgate.cli import tables
 from jobgate.cli.arguments import KindOrTargets, ListedKind, Target
 from jobgate.cli.exits import Exit
 from jobgate.cli.faults import fault_text
@@ -26,8 +25,9 @@ from jobgate.cli.options import (
     resource_of,
     together,
 )
-from jobgate.cli.overview import LIVE, overview, overview_text
 from jobgate.cli.printing import advise, report, say, terminal_width
+from jobgate.cli.rendering import tables
+from jobgate.cli.rendering.overview import LIVE, overview, overview_text
 from jobgate.cli.selection import Mine, Phases, Selection, Selector, Since
 from jobgate.cli.targets import JOBS, SAMPLE_SETS, kind_named, shown_name, target_named, targets_named
 from jobgate.client import JobgateError, NotFoundError

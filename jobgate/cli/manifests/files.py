@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Final
 
-from jobgate.cli.manifests import SUFFIXES, Document, ManifestError, changed, documents, own
+from jobgate.cli.manifests.documents import SUFFIXES, Document, ManifestError, changed, documents, own
 from jobgate.cli.printing import report
 from jobgate.cli.targets import KNOWN_KINDS
 

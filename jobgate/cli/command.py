@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 import typer
 from typer.completion import get_completion_inspect_parameters
 
-from jobgate.cli import (
+from jobgate.cli.commands import (
     changing,
     comparing,
     completion,

@@ -11,7 +11,7 @@ from jobgate.cli import oidc
 from jobgate.cli.exits import Exit
 from jobgate.cli.options import STRUCTURED, ContextName, Format, Output, Server, gateway, guarded, printed
 from jobgate.cli.printing import advise, report, say
-from jobgate.cli.tables import table
+from jobgate.cli.rendering.tables import table
 from jobgate.client import NotFoundError, Page, UnauthenticatedError, config, wire
 from jobgate.client.renewal import with_token
 

@@ -9,7 +9,7 @@ import typer
 from jobgate.cli.arguments import Targets
 from jobgate.cli.exits import Exit
 from jobgate.cli.faults import fault_text
-from jobgate.cli.files import read_text
+from jobgate.cli.manifests.files import read_text
 from jobgate.cli.options import ContextName, Namespace, Server, gateway, resource_of
 from jobgate.cli.printing import advise, say
 from jobgate.cli.targets import JOBS, SAMPLE_JOBS, SAMPLE_SETS, TargetError, shown_name, target_named

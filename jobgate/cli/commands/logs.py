@@ -16,9 +16,9 @@ import typer
 from jobgate.cli.arguments import LogName
 from jobgate.cli.durations import seconds
 from jobgate.cli.exits import Exit
-from jobgate.cli.log_lines import Source, colour, parsed, prefix
-from jobgate.cli.log_places import LogPlace, places
-from jobgate.cli.log_streams import LogFollower, Wanted
+from jobgate.cli.logs.lines import Source, colour, parsed, prefix
+from jobgate.cli.logs.places import LogPlace, places
+from jobgate.cli.logs.streams import LogFollower, Wanted
 from jobgate.cli.options import (
     STRUCTURED,
     ContextName,

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jobgate.cli.differences import difference, manifest_of, refused
 from jobgate.cli.exits import Exit
 from jobgate.cli.faults import fault_text
-from jobgate.cli.files import own_documents, read
-from jobgate.cli.manifests import Document
+from jobgate.cli.manifests.documents import Document
+from jobgate.cli.manifests.files import own_documents, read
 from jobgate.cli.options import (
     STRUCTURED,
     ContextName,
@@ -26,6 +25,7 @@ from jobgate.cli.options import (
 )
 from jobgate.cli.options import resource_of as objects_of
 from jobgate.cli.printing import advise, say
+from jobgate.cli.rendering.differences import difference, manifest_of, refused
 from jobgate.cli.targets import resource_of, shown_name
 from jobgate.client import NotFoundError, ProblemError, ending_of
 from jobgate.client.types import Job

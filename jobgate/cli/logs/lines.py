@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from jobgate.cli.visible import visible_line
+from jobgate.cli.rendering.visible import visible_line
 
 # The time that the cluster puts before each line: RFC 3339 in UTC, with up to nine digits of the second.
 _TIME: Final = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?Z (.*)$", re.DOTALL)

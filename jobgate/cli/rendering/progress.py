@@ -9,8 +9,8 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from jobgate.cli.tables import State, age, cached, counts, shortened, total, why
-from jobgate.cli.visible import visible_line
+from jobgate.cli.rendering.tables import State, age, cached, counts, shortened, total, why
+from jobgate.cli.rendering.visible import visible_line
 from jobgate.client.types import Aggregate, JobStatus, PendingReason, Replica, SampleSetStatus
 
 _ENDED: Final = frozenset({"Succeeded", "Failed", "Deleted"})

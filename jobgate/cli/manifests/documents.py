@@ -8,7 +8,7 @@ from typing import Final
 
 import yaml
 
-from jobgate.cli.verbatim_yaml import compose, field, is_null, serialize, string, with_field, without_field
+from jobgate.cli.manifests.verbatim_yaml import compose, field, is_null, serialize, string, with_field, without_field
 
 _SEPARATOR: Final = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 # An expression of Helm or Jinja as a value or at the begin of a line.

@@ -1,0 +1,1 @@
+"""The manifests of `-f`: where they are read, and what options change in them."""

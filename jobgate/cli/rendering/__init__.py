@@ -1,0 +1,1 @@
+"""From answers to lines of text: tables, progress, schemas, differences. Pure."""
