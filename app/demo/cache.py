@@ -12,7 +12,7 @@ from app.demo.sample_story import Document, SampleStory
 from app.demo.second_node import TOLERATION, second_node
 from app.k8s.connection import connect
 from app.k8s.errors import KubeAlreadyExists
-from app.k8s.limits import TransportLimits
+from app.k8s.session.limits import TransportLimits
 from app.settings import Settings
 from cacheserver.engine.binary import juicefs_path
 from cacheserver.errors import JobFailed

@@ -9,13 +9,13 @@ from typing import Any, Generic, Self, TypeVar
 import msgspec
 
 from app.domain.kubernetes.objects import Object
-from app.k8s.answers import error_from_status
 from app.k8s.codec import OBJECT, Codec, ListPage, decode_page, load_json, load_object
 from app.k8s.errors import BrokenAnswer
-from app.k8s.latency import CallTimes
-from app.k8s.limits import TransportLimits
 from app.k8s.resources import POD, KubeResource, resource_for
-from app.k8s.transport import READ_BUFFER, ClusterEndpoint, Params, Transport
+from app.k8s.session.answers import error_from_status
+from app.k8s.session.latency import CallTimes
+from app.k8s.session.limits import TransportLimits
+from app.k8s.session.transport import READ_BUFFER, ClusterEndpoint, Params, Transport
 
 MAX_LINE = 2**23  # bytes of one watch event; etcd stores at most 1.5 MiB for an object
 WATCH_GRACE = 30.0  # seconds after a watch's own timeout at which the client ends it

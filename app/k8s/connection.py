@@ -14,8 +14,8 @@ from app.base.clock import Clock, SystemClock
 from app.base.configured_files import check_file
 from app.k8s.api import KubeApi
 from app.k8s.errors import ClusterNotConfigured, KubeUnauthorized
-from app.k8s.limits import TransportLimits
-from app.k8s.transport import Anonymous, ClusterCredentials, ClusterEndpoint
+from app.k8s.session.limits import TransportLimits
+from app.k8s.session.transport import Anonymous, ClusterCredentials, ClusterEndpoint
 
 DEFAULT_KUBECONFIG = "~/.kube/config"
 TOKEN_CHECK = 60.0  # seconds between checks of a token; kubelets rotate service account tokens after an hour

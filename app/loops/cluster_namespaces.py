@@ -20,8 +20,8 @@ from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.kubernetes.objects import Object
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT, ListPage
-from app.k8s.reflector import Pace, Reflector, ResourceSource
 from app.k8s.resources import NAMESPACE
+from app.k8s.watching.reflector import Pace, Reflector, ResourceSource
 from app.loops.leadership.lease import Leadership
 
 log = structlog.get_logger(__name__)

@@ -14,7 +14,7 @@ from app.db.jobs import controller, pod_room
 from app.db.jobs.controller import LiveJob
 from app.db.postgres.errors import DatabaseContended, DatabaseUnavailable
 from app.k8s.errors import KubeError
-from app.k8s.reflector import Pace
+from app.k8s.watching.reflector import Pace
 from app.loops import metrics
 from app.loops.autoscaling.autoscaler import Autoscaler
 from app.loops.cache.reconciler import SampleReconciler

@@ -22,7 +22,7 @@ from app.domain.kinds.accelerators import accelerators_of
 from app.domain.kinds.job_kind import Accelerator, Limits, Site
 from app.domain.reconcile.timing import Timing
 from app.domain.reservations.pod_limits import PodLimits
-from app.k8s.limits import TransportLimits
+from app.k8s.session.limits import TransportLimits
 from app.loops.settings import AutoscalerSettings, ControllerSettings, EvidenceSettings, SampleSettings
 from app.settings.database import DatabaseUrl
 from app.settings.sample_sets import SampleSetSettings

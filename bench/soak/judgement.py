@@ -7,7 +7,7 @@ from statistics import median
 from typing import Final
 
 from app.api.shared.job_views import CACHE_BYTES
-from app.k8s.limits import TransportLimits
+from app.k8s.session.limits import TransportLimits
 from bench.soak.load import LoadFigures
 from bench.soak.processes import CONTROLLER, POSTGRESQL, SUPERVISOR, WORKER, Sample
 

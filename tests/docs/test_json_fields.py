@@ -47,9 +47,9 @@ SCHEMAS: Final[dict[str, tuple[str, Callable[[Any], Fields]]]] = {
 TELEMETRY: Final = (
     "app/api/layers/request_log.py",
     "app/db/jobs/group_commit.py",
-    "app/k8s/spans.py",
+    "app/k8s/session/spans.py",
     "app/loops/reconcile_span.py",
-    "app/k8s/transport.py",
+    "app/k8s/session/transport.py",
     "app/loops/jobs/decided.py",
     "app/telemetry/log_fields.py",
     "app/telemetry/logs.py",

@@ -9,8 +9,8 @@ from typing import Any
 from aiohttp import web
 
 from app.k8s.api import KubeApi
-from app.k8s.limits import TransportLimits
-from app.k8s.transport import ClusterEndpoint
+from app.k8s.session.limits import TransportLimits
+from app.k8s.session.transport import ClusterEndpoint
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 LIMITS = TransportLimits(connect=60.0, request=60.0, listing=60.0)

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from app.k8s.answers import error_from_answer, error_from_status, warning_text
 from app.k8s.errors import (
     KubeAlreadyExists,
     KubeBadRequest,
@@ -20,6 +19,7 @@ from app.k8s.errors import (
     KubeTooManyRequests,
     KubeUnauthorized,
 )
+from app.k8s.session.answers import error_from_answer, error_from_status, warning_text
 
 
 def answer(status: int, reason: str, message: str, **details: Any) -> KubeStatusError:

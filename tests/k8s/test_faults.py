@@ -27,9 +27,9 @@ from app.k8s.errors import (
     Unreachable,
 )
 from app.k8s.logs import read_log
-from app.k8s.reflector import Reflector, ResourceSource
-from app.k8s.store import ReflectorStore
-from app.k8s.transport import ClusterEndpoint
+from app.k8s.session.transport import ClusterEndpoint
+from app.k8s.watching.reflector import Reflector, ResourceSource
+from app.k8s.watching.store import ReflectorStore
 from tests.k8s.support import LIMITS, api_of, pod_manifest, serve
 from tests.support.waiting import until
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from app.k8s.latency import RECENT, CallTimes
+from app.k8s.session.latency import RECENT, CallTimes
 from tests.k8s.support import ManualClock
 
 

@@ -24,9 +24,9 @@ from app.k8s.errors import (
     KubeTooLarge,
 )
 from app.k8s.logs import read_log
-from app.k8s.reflector import Reflector, ResourceSource
 from app.k8s.resources import Discovery
-from app.k8s.store import ReflectorStore
+from app.k8s.watching.reflector import Reflector, ResourceSource
+from app.k8s.watching.store import ReflectorStore
 from tests.k8s.support import pod_manifest
 from tests.support.waiting import until
 

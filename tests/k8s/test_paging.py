@@ -9,7 +9,7 @@ from app.base.cancellation import TaskGroup
 from app.domain.kubernetes.objects import Pod
 from app.k8s.codec import ListPage
 from app.k8s.errors import BrokenAnswer, KubeGone
-from app.k8s.paging import read_ahead
+from app.k8s.watching.paging import read_ahead
 
 EXPIRED = KubeGone(410, "Expired", "the continue token is too old")
 

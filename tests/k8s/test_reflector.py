@@ -13,8 +13,8 @@ from app.domain.kubernetes.objects import Pod
 from app.k8s.api import WatchEvent
 from app.k8s.codec import ListPage
 from app.k8s.errors import KubeGone, KubeServerError, KubeTooManyRequests, SilentStream, Unreachable
-from app.k8s.reflector import DECODED_AT_ONCE, Pace, Reflector
-from app.k8s.store import ReflectorStore
+from app.k8s.watching.reflector import DECODED_AT_ONCE, Pace, Reflector
+from app.k8s.watching.store import ReflectorStore
 from tests.k8s.scripted import JOB, Cluster, Quiet, ScriptedSource, Step, added, bookmark, deleted, pod
 from tests.k8s.support import ManualClock
 

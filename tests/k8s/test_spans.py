@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.k8s.spans import request_name
+from app.k8s.session.spans import request_name
 
 
 @pytest.mark.parametrize(

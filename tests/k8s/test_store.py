@@ -3,7 +3,7 @@
 import pytest
 
 from app.domain.kubernetes.objects import Pod
-from app.k8s.store import ReflectorStore
+from app.k8s.watching.store import ReflectorStore
 from tests.k8s.scripted import JOB, pod
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from app.k8s.errors import KubeServerError
-from app.k8s.limits import TransportLimits
-from app.k8s.transport import MAX_ERROR, ClusterEndpoint, Transport
+from app.k8s.session.limits import TransportLimits
+from app.k8s.session.transport import MAX_ERROR, ClusterEndpoint, Transport
 from devcluster import clock
 from devcluster.certificates import Certificates
 from tests.support.kube import Cluster, connect

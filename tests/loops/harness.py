@@ -30,7 +30,7 @@ from app.domain.reconcile.actions import Action
 from app.domain.reconcile.timing import Timing
 from app.k8s.api import KubeApi
 from app.k8s.connection import connect as connect_api
-from app.k8s.reflector import Pace
+from app.k8s.watching.reflector import Pace
 from app.loops.cache.runtime_servers import PodProxyAccess, RuntimeServers
 from app.loops.context import ControllerContext
 from app.loops.jobs.actuator import Actuator

@@ -22,8 +22,8 @@ from app.domain.cache.reconcile.values import ServerAnswer
 from app.domain.cache.vocabulary import JobType, ServerJobState
 from app.k8s.api import KubeApi, PodRequest
 from app.k8s.errors import KubeError, KubeStatusError
+from app.k8s.session.transport import read_beginning
 from app.k8s.text import clean_text
-from app.k8s.transport import read_beginning
 
 TOKEN_HEADER: Final = "X-Jobgate-Token"  # noqa: S105  a header's name
 FILENAME: Final = "filename"

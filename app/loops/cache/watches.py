@@ -7,8 +7,8 @@ from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Object
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
-from app.k8s.reflector import Reflector, ResourceSource
 from app.k8s.resources import PERSISTENT_VOLUME_CLAIM, POD, STATEFUL_SET
+from app.k8s.watching.reflector import Reflector, ResourceSource
 
 
 class SetChangeSink:

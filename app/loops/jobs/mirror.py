@@ -21,9 +21,9 @@ from app.k8s.codec import NODE as NODE_CODEC
 from app.k8s.codec import POD as POD_CODEC
 from app.k8s.codec import ListPage
 from app.k8s.errors import KubeForbidden
-from app.k8s.reflector import ObjectSource, Pace, Reflector, ResourceSource
 from app.k8s.resources import NODE, POD
-from app.k8s.store import ReflectorStore
+from app.k8s.watching.reflector import ObjectSource, Pace, Reflector, ResourceSource
+from app.k8s.watching.store import ReflectorStore
 from app.loops.jobs.expectations import Expectations
 
 

@@ -15,7 +15,7 @@ from app.domain.cache.reconcile.progress import ServerProgress
 from app.domain.cache.reconcile.values import ServerAnswer
 from app.domain.cache.vocabulary import JobType, ServerJobState
 from app.k8s.api import KubeApi
-from app.k8s.transport import ClusterEndpoint
+from app.k8s.session.transport import ClusterEndpoint
 from app.loops.cache import runtime_servers
 from app.loops.cache.runtime_servers import (
     NoAnswer,

@@ -17,7 +17,7 @@ from app.domain.status.records import Attempt
 from app.domain.vocabulary import Evidence, Outcome, ReplicaPhase
 from app.k8s.api import KubeApi
 from app.k8s.errors import KubeError, Unreachable
-from app.k8s.transport import ClusterEndpoint
+from app.k8s.session.transport import ClusterEndpoint
 from app.loops.jobs import node_turns
 from app.loops.jobs.actuator import Performed
 from app.loops.jobs.creator import Work

@@ -13,7 +13,7 @@ from app.db.jobs.group_commit import GroupCommit
 from app.domain.access.actors import Actor
 from app.domain.planning import Planner
 from app.k8s.api import KubeApi
-from app.k8s.transport import ClusterEndpoint
+from app.k8s.session.transport import ClusterEndpoint
 from app.services.limits.pacing import Pacer
 from app.services.submitting import cluster_dry_run
 from app.services.submitting.cluster_dry_run import ClusterDryRun, NoCluster

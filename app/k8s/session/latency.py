@@ -9,7 +9,7 @@ from typing import Final
 
 from app.base.clock import Clock, SystemClock
 from app.k8s.errors import KubeStatusError
-from app.k8s.metrics import count_request
+from app.k8s.session.metrics import count_request
 
 RECENT: Final = 60.0
 """Seconds. Older calls do not show how fast the cluster is now."""

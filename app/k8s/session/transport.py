@@ -15,11 +15,11 @@ import aiohttp
 import yarl
 
 from app.base.cancellation import cancellation_first
-from app.k8s.answers import error_from_answer, warning_text
 from app.k8s.errors import AmbiguousResult, KubeUnauthorized, SilentStream, Unreachable
-from app.k8s.latency import CallTimes
-from app.k8s.limits import TransportLimits
-from app.k8s.spans import request_span
+from app.k8s.session.answers import error_from_answer, warning_text
+from app.k8s.session.latency import CallTimes
+from app.k8s.session.limits import TransportLimits
+from app.k8s.session.spans import request_span
 from app.telemetry import trace_context
 from app.telemetry.tracing import Span
 

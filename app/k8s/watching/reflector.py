@@ -20,7 +20,6 @@ from app.base.caches import BoundedCache
 from app.base.cancellation import rounds
 from app.base.clock import Clock
 from app.k8s.api import KubeApi, WatchEvent, WatchEventType
-from app.k8s.backoff import JitteredBackoff
 from app.k8s.codec import Codec, HasMetadata, ListPage
 from app.k8s.errors import (
     BrokenAnswer,
@@ -32,8 +31,9 @@ from app.k8s.errors import (
     SilentStream,
     Unreachable,
 )
-from app.k8s.paging import read_ahead
 from app.k8s.resources import KubeResource
+from app.k8s.watching.backoff import JitteredBackoff
+from app.k8s.watching.paging import read_ahead
 
 PAGE_SIZE = 500  # as in client-go's pager
 DECODED_AT_ONCE = 50  # objects

@@ -1,0 +1,1 @@
+"""One session with the API server: requests, their errors, limits, metrics and spans."""

@@ -1,0 +1,1 @@
+"""Copies of all objects of a resource, by list and watch."""
