@@ -22,18 +22,18 @@ from app.loops.cluster_namespaces import ClusterNamespaces
 from app.loops.context import ControllerContext
 from app.loops.first_pass import FirstPass
 from app.loops.intents import Intents
-from app.loops.jobs.actuator import Actuator
-from app.loops.jobs.creator import Creator
-from app.loops.jobs.event_lists import EventLists
-from app.loops.jobs.event_reader import EventReader
-from app.loops.jobs.evidence import EvidenceCapture
+from app.loops.jobs.actions.actuator import Actuator
+from app.loops.jobs.actions.creator import Creator
+from app.loops.jobs.actions.pods import PodActions
+from app.loops.jobs.actions.remover import Remover
+from app.loops.jobs.evidence.attempts import EvidenceCapture
+from app.loops.jobs.evidence.event_lists import EventLists
+from app.loops.jobs.evidence.pending_pods import EventReader
 from app.loops.jobs.measuring import ChangeLag
 from app.loops.jobs.mirror import Mirror
 from app.loops.jobs.pacing import Pacing
 from app.loops.jobs.plan_cache import PlanCache
-from app.loops.jobs.pod_actions import PodActions
 from app.loops.jobs.reconciler import Hooks, Reconciler
-from app.loops.jobs.remover import Remover
 from app.loops.leadership.cluster_contact import ClusterContact
 from app.loops.leadership.controller_state import ControllerState
 from app.loops.leadership.lease import Leadership

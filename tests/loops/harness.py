@@ -33,17 +33,17 @@ from app.k8s.connection import connect as connect_api
 from app.k8s.watching.reflector import Pace
 from app.loops.cache.runtime_servers import PodProxyAccess, RuntimeServers
 from app.loops.context import ControllerContext
-from app.loops.jobs.actuator import Actuator
-from app.loops.jobs.creator import Creator, Work
-from app.loops.jobs.event_lists import EventLists
-from app.loops.jobs.event_reader import EventReader
-from app.loops.jobs.evidence import EvidenceCapture
+from app.loops.jobs.actions.actuator import Actuator
+from app.loops.jobs.actions.creator import Creator, Work
+from app.loops.jobs.actions.pods import PodActions
+from app.loops.jobs.actions.remover import Remover
+from app.loops.jobs.evidence.attempts import EvidenceCapture
+from app.loops.jobs.evidence.event_lists import EventLists
+from app.loops.jobs.evidence.pending_pods import EventReader
 from app.loops.jobs.expectations import Expectations
 from app.loops.jobs.mirror import Mirror
 from app.loops.jobs.plan_cache import PlanCache
-from app.loops.jobs.pod_actions import PodActions
 from app.loops.jobs.reconciler import Hooks, Reconciler
-from app.loops.jobs.remover import Remover
 from app.loops.leadership.lease import Leadership
 from app.loops.settings import ControllerSettings, EvidenceSettings, SampleSettings
 from app.loops.workqueue import WorkQueue

@@ -25,8 +25,8 @@ from app.domain.reconcile.values import Inputs
 from app.domain.vocabulary import Reason
 from app.k8s.errors import KubeError
 from app.loops.context import ControllerContext
-from app.loops.jobs.actuator import Actuator, Performed
-from app.loops.jobs.creator import Creator, Work
+from app.loops.jobs.actions.actuator import Actuator, Performed
+from app.loops.jobs.actions.creator import Creator, Work
 from app.loops.jobs.decided import Decided, StoredWork, must_be_written, span_of, stored_work, write_of
 from app.loops.jobs.expectations import ExpectationsByJob
 from app.loops.jobs.loader import LoadedJobs, Loader

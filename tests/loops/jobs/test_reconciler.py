@@ -22,7 +22,8 @@ from app.domain.plan import JobPlan, Rank
 from app.domain.reconcile.reconcile import reconcile
 from app.domain.status.pods.ownership import select_pods
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, Reason
-from app.loops.jobs import creator, loader, mirror, reconciler
+from app.loops.jobs import loader, mirror, reconciler
+from app.loops.jobs.actions import creator
 from app.loops.jobs.unknown import UNKNOWN_PAUSE
 from app.loops.leadership.identity import WrongCluster
 from tests.db.factories import stored

@@ -1,4 +1,7 @@
-"""What a webhook or policy changes in a new pod. tests/loops/jobs/test_altered_objects.py covers its identity."""
+"""What a webhook or policy changes in a new pod.
+
+tests/loops/jobs/actions/test_altered_objects.py covers its identity.
+"""
 
 from typing import Any
 

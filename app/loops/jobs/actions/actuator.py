@@ -30,13 +30,13 @@ from app.domain.reconcile.actions import (
 )
 from app.k8s.errors import KubeError
 from app.loops import metrics
-from app.loops.jobs.creator import Creator, Work
-from app.loops.jobs.event_lists import PodEvents
-from app.loops.jobs.event_reader import EventReader
-from app.loops.jobs.evidence import EvidenceCapture, groups
-from app.loops.jobs.node_turns import NoTurn
-from app.loops.jobs.pod_actions import PodActions
-from app.loops.jobs.remover import Remover
+from app.loops.jobs.actions.creator import Creator, Work
+from app.loops.jobs.actions.pods import PodActions
+from app.loops.jobs.actions.remover import Remover
+from app.loops.jobs.evidence.attempts import EvidenceCapture, groups
+from app.loops.jobs.evidence.event_lists import PodEvents
+from app.loops.jobs.evidence.node_turns import NoTurn
+from app.loops.jobs.evidence.pending_pods import EventReader
 
 log = structlog.get_logger(__name__)
 

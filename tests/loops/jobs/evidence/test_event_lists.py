@@ -9,7 +9,7 @@ import pytest
 from app.domain.kubernetes.objects import Event, ObjectReference
 from app.k8s.codec import ListPage
 from app.k8s.errors import Unreachable
-from app.loops.jobs.event_lists import MOST_PAUSE, ONE_BY_ONE, EventLists
+from app.loops.jobs.evidence.event_lists import MOST_PAUSE, ONE_BY_ONE, EventLists
 from tests.k8s.support import ManualClock
 from tests.support.waiting import until
 

@@ -18,12 +18,12 @@ from app.domain.plan import Rank
 from app.domain.reconcile.actions import CaptureEvidence, CreatePod, DeletePod, EnsureObjects, ReleasePod
 from app.domain.status.records import Attempt
 from app.domain.vocabulary import Evidence, Outcome, ReplicaPhase
-from app.loops.jobs import actuator
-from app.loops.jobs.actuator import Performed
-from app.loops.jobs.creator import Work
-from app.loops.jobs.event_lists import ONE_BY_ONE, PodEvents
-from app.loops.jobs.evidence import READS_AT_ONCE, STORED_AT_ONCE, groups
-from app.loops.jobs.pod_actions import PodActions
+from app.loops.jobs.actions import actuator
+from app.loops.jobs.actions.actuator import Performed
+from app.loops.jobs.actions.creator import Work
+from app.loops.jobs.actions.pods import PodActions
+from app.loops.jobs.evidence.attempts import READS_AT_ONCE, STORED_AT_ONCE, groups
+from app.loops.jobs.evidence.event_lists import ONE_BY_ONE, PodEvents
 from tests.db.factories import decision, replica, stored
 from tests.loops.harness import Harness
 from tests.support.waiting import until
@@ -134,7 +134,7 @@ async def test_a_list_of_events_that_takes_the_whole_slice_serves_all_groups(
 ) -> None:
     """Otherwise each group would wait for another list, of which a namespace with many Events has one in seconds."""
     _, work, captures = await with_pods(harness)
-    monkeypatch.setattr("app.loops.jobs.evidence.STORED_AT_ONCE", 1)
+    monkeypatch.setattr("app.loops.jobs.evidence.attempts.STORED_AT_ONCE", 1)
     slices: list[actuator._Slice] = []
     timed = actuator._Slice.timed
 

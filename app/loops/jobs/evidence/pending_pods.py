@@ -17,7 +17,7 @@ from app.base.clock import Clock
 from app.domain.plan import JobIdentity
 from app.domain.reconcile.actions import ReadEvents
 from app.domain.status.pods.diagnosis import diagnose_events
-from app.loops.jobs.event_lists import EventLists, PodEvents
+from app.loops.jobs.evidence.event_lists import EventLists, PodEvents
 from app.loops.jobs.expectations import Expectations
 
 READS_PER_SECOND = 20.0

@@ -18,11 +18,11 @@ from app.domain.vocabulary import Evidence, Outcome, ReplicaPhase
 from app.k8s.api import KubeApi
 from app.k8s.errors import KubeError, Unreachable
 from app.k8s.session.transport import ClusterEndpoint
-from app.loops.jobs import node_turns
-from app.loops.jobs.actuator import Performed
-from app.loops.jobs.creator import Work
-from app.loops.jobs.event_lists import MAX_EVENTS, EventLists, PodEvents
-from app.loops.jobs.evidence import EvidenceCapture
+from app.loops.jobs.actions.actuator import Performed
+from app.loops.jobs.actions.creator import Work
+from app.loops.jobs.evidence import node_turns
+from app.loops.jobs.evidence.attempts import EvidenceCapture
+from app.loops.jobs.evidence.event_lists import MAX_EVENTS, EventLists, PodEvents
 from app.loops.leadership.identity import WrongCluster
 from tests.db.factories import decision, replica, stored
 from tests.loops.harness import LOG_BYTES, Harness

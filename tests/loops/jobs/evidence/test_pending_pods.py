@@ -14,8 +14,8 @@ from app.domain.reconcile.actions import ReadEvents
 from app.domain.vocabulary import PendingCode
 from app.k8s.codec import ListPage
 from app.k8s.errors import Unreachable
-from app.loops.jobs.event_lists import EventLists
-from app.loops.jobs.event_reader import AGAIN, REST, EventReader
+from app.loops.jobs.evidence.event_lists import EventLists
+from app.loops.jobs.evidence.pending_pods import AGAIN, REST, EventReader
 from app.loops.jobs.expectations import Expectations
 
 JOB = JobIdentity(

@@ -21,7 +21,7 @@ from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
 from app.k8s.errors import KubeConflict, KubeNotFound
 from app.k8s.resources import CONFIG_MAP, POD_GROUP, SERVICE, KubeResource
-from app.loops.jobs.creator import Creator, Work
+from app.loops.jobs.actions.creator import Creator, Work
 from app.loops.leadership.lease import Leadership
 
 # For more objects, a list costs less: a page of it has up to 500 of them.

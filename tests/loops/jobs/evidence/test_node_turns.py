@@ -5,8 +5,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from app.loops.jobs import node_turns
-from app.loops.jobs.node_turns import AT_ONCE, NodeTurns, NoTurn
+from app.loops.jobs.evidence import node_turns
+from app.loops.jobs.evidence.node_turns import AT_ONCE, NodeTurns, NoTurn
 
 
 async def test_a_block_waits_only_for_those_of_its_node() -> None:

@@ -29,9 +29,9 @@ from app.k8s.api import KubeApi
 from app.k8s.errors import KubeBadRequest, KubeError, KubeNotFound, Unreachable
 from app.k8s.logs import read_log
 from app.loops import metrics
-from app.loops.jobs.event_lists import EventLists, PodEvents
+from app.loops.jobs.evidence.event_lists import EventLists, PodEvents
+from app.loops.jobs.evidence.node_turns import NodeTurns
 from app.loops.jobs.expectations import Expectations
-from app.loops.jobs.node_turns import NodeTurns
 from app.loops.leadership.lease import Leadership
 from app.loops.settings import EvidenceSettings
 

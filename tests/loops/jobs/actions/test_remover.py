@@ -9,9 +9,9 @@ import pytest
 from app.domain.kubernetes import labels
 from app.domain.plan import Rank
 from app.domain.reconcile.actions import CreatePod, EnsureObjects, RemoveObjects
-from app.loops.jobs import remover
-from app.loops.jobs.actuator import Performed
-from app.loops.jobs.creator import Work
+from app.loops.jobs.actions import remover
+from app.loops.jobs.actions.actuator import Performed
+from app.loops.jobs.actions.creator import Work
 from app.loops.jobs.expectations import Expectations
 from app.loops.leadership.identity import WrongCluster
 from tests.loops.harness import Harness

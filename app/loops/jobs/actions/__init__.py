@@ -1,0 +1,1 @@
+"""What a decision does in the cluster: it creates, releases and deletes the objects of jobs."""

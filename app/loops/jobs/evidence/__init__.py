@@ -1,0 +1,1 @@
+"""What pods leave behind: the ends of their logs and their Events."""
