@@ -4,8 +4,8 @@ import argparse
 import asyncio
 import signal
 
-from devcluster.database import DatabaseInUseError
 from devcluster.host import absolute_path, end_with_parent, existing_file
+from devcluster.registry.database import DatabaseInUseError
 from devcluster.run import run
 from devcluster.settings import DevClusterSettings, Timings
 

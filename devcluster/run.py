@@ -15,7 +15,6 @@ import yaml
 from aiohttp import web
 
 from devcluster import clock
-from devcluster.admission import Admission
 from devcluster.certificates import Certificates
 from devcluster.controllers.events import EventExpiry
 from devcluster.controllers.garbage import GarbageCollector, OrphanPods
@@ -26,12 +25,13 @@ from devcluster.controllers.scheduler import Scheduler
 from devcluster.controllers.statefulsets import StatefulSetController
 from devcluster.controllers.volumes import VolumeController
 from devcluster.host import write_private
-from devcluster.registry import Registry
+from devcluster.registry.admission import Admission
+from devcluster.registry.operations import Registry
+from devcluster.registry.store import ObjectStore
 from devcluster.resources import Catalog
 from devcluster.server.api import ApiServer, ApiSettings
 from devcluster.server.lists import Lister
 from devcluster.settings import DevClusterSettings
-from devcluster.store import ObjectStore
 from devcluster.testing.faults import FaultInjection
 
 _logger = logging.getLogger(__name__)

@@ -1,7 +1,7 @@
 """Generates the table with which the embedded cluster decodes protobuf from the Go source of the Kubernetes API types.
 
     go mod download -json k8s.io/api@v0.36.0 k8s.io/apimachinery@v0.36.0      # prints the directories
-    python -m tools.protobuf_fields API_DIR APIMACHINERY_DIR > devcluster/protobuf.json
+    python -m tools.protobuf_fields API_DIR APIMACHINERY_DIR > devcluster/formats/protobuf.json
 
 Each type maps field numbers to `name type`. `*` before the type marks a Go pointer: its zero value was set explicitly,
 while the zero value of another field means that it was not set. The name `=` stands for an embedded Go struct, whose
@@ -13,7 +13,7 @@ import re
 import sys
 from pathlib import Path
 
-from devcluster.schema import TYPES
+from devcluster.formats.schema import TYPES
 
 API_PACKAGES = ("core", "apps", "coordination", "authorization", "authentication", "policy", "autoscaling")
 # Types of requests that schema.json does not describe.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from devcluster import clock
-from devcluster.objects import Object, meta
+from devcluster.formats.objects import Object, meta
 
 NONE = "<none>"
 UNKNOWN = "<unknown>"

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from devcluster.columns.base import AGE, NAME, NONE, Column, age, text
-from devcluster.objects import Object, condition, is_terminal, is_terminating, phase, spec, status
+from devcluster.formats.objects import Object, condition, is_terminal, is_terminating, phase, spec, status
 
 _Status = dict[str, Any]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from devcluster.columns.base import AGE, NAME, NONE, UNKNOWN, Column, age, joined, selector_text, text
-from devcluster.objects import Object, condition, is_terminating, labels, meta, phase, spec, status
+from devcluster.formats.objects import Object, condition, is_terminating, labels, meta, phase, spec, status
 
 # kubectl shows the modes in this order.
 _ACCESS_MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}

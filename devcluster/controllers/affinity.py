@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 
-from devcluster.objects import Object, labels, meta, spec
-from devcluster.selectors import selects
-from devcluster.store import Record
+from devcluster.formats.objects import Object, labels, meta, spec
+from devcluster.formats.selectors import selects
+from devcluster.registry.store import Record
 
 OWN = "node(s) didn't match pod anti-affinity rules"
 THEIRS = "node(s) didn't satisfy existing pods anti-affinity rules"

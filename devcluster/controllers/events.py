@@ -4,11 +4,11 @@ import asyncio
 from datetime import datetime, timedelta
 
 from devcluster import clock
-from devcluster.deletion import DeleteOptions
-from devcluster.objects import Object, meta
-from devcluster.registry import ObjectAddress, Registry
+from devcluster.formats.objects import Object, meta
+from devcluster.registry.deletion import DeleteOptions
+from devcluster.registry.operations import ObjectAddress, Registry
+from devcluster.registry.store import Record
 from devcluster.resources import EVENTS
-from devcluster.store import Record
 
 
 class Recorder:

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from decimal import Decimal
 
 from devcluster.controllers.affinity import OWN, THEIRS
-from devcluster.objects import Object, labels, meta, spec, status
-from devcluster.quantity import Amounts, amounts, pod_amounts
-from devcluster.selectors import holds
+from devcluster.formats.objects import Object, labels, meta, spec, status
+from devcluster.formats.quantity import Amounts, amounts, pod_amounts
+from devcluster.formats.selectors import holds
 
 UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
 _HOPELESS = "Preemption is not helpful for scheduling"

@@ -3,13 +3,13 @@
 import asyncio
 from contextlib import suppress
 
-from devcluster.deletion import FOREGROUND, ORPHAN, DeleteOptions
 from devcluster.errors import StatusError
-from devcluster.objects import Object, is_terminal, is_terminating, meta, owner_uids, spec, uid
-from devcluster.pod_actions import disrupt
-from devcluster.registry import ObjectAddress, Registry
+from devcluster.formats.objects import Object, is_terminal, is_terminating, meta, owner_uids, spec, uid
+from devcluster.registry.deletion import FOREGROUND, ORPHAN, DeleteOptions
+from devcluster.registry.operations import ObjectAddress, Registry
+from devcluster.registry.pod_actions import disrupt
+from devcluster.registry.store import Change, ChangeType, Record
 from devcluster.resources import NODES, PODS
-from devcluster.store import Change, ChangeType, Record
 
 
 class GarbageCollector:

@@ -2,12 +2,12 @@
 
 from contextlib import suppress
 
-from devcluster.deletion import DeleteOptions
 from devcluster.errors import StatusError
-from devcluster.objects import Object, is_terminating, meta, set_condition, spec, uid
-from devcluster.registry import ObjectAddress, Registry
+from devcluster.formats.objects import Object, is_terminating, meta, set_condition, spec, uid
+from devcluster.registry.deletion import DeleteOptions
+from devcluster.registry.operations import ObjectAddress, Registry
+from devcluster.registry.store import Change, ChangeType, Record
 from devcluster.resources import EVENTS, NAMESPACES
-from devcluster.store import Change, ChangeType, Record
 
 
 class NamespaceController:

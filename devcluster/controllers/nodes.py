@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from devcluster import clock
 from devcluster.controllers.events import Recorder
 from devcluster.controllers.fit import tolerates
-from devcluster.deletion import DeleteOptions
 from devcluster.errors import StatusError
-from devcluster.objects import (
+from devcluster.formats.objects import (
     Object,
     condition,
     is_terminal,
@@ -22,11 +21,12 @@ from devcluster.objects import (
     spec,
     uid,
 )
-from devcluster.pod_actions import disrupt
-from devcluster.registry import ObjectAddress, Registry
+from devcluster.registry.deletion import DeleteOptions
+from devcluster.registry.operations import ObjectAddress, Registry
+from devcluster.registry.pod_actions import disrupt
+from devcluster.registry.store import Record
 from devcluster.resources import LEASES, NODES, PODS
 from devcluster.settings import Timings
-from devcluster.store import Record
 
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"

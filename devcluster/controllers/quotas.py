@@ -2,13 +2,13 @@
 
 from contextlib import suppress
 
-from devcluster import quota
 from devcluster.errors import StatusError
-from devcluster.objects import Object, spec
-from devcluster.quantity import render
-from devcluster.registry import ObjectAddress, Registry
+from devcluster.formats.objects import Object, spec
+from devcluster.formats.quantity import render
+from devcluster.registry import quota
+from devcluster.registry.operations import ObjectAddress, Registry
+from devcluster.registry.store import Change
 from devcluster.resources import PODS, QUOTAS
-from devcluster.store import Change
 
 
 class QuotaController:

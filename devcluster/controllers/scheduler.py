@@ -7,7 +7,7 @@ from devcluster.controllers import affinity, fit
 from devcluster.controllers.events import Recorder
 from devcluster.controllers.volumes import claims_of
 from devcluster.errors import StatusError
-from devcluster.objects import (
+from devcluster.formats.objects import (
     Object,
     condition,
     is_terminal,
@@ -19,11 +19,11 @@ from devcluster.objects import (
     status,
     uid,
 )
-from devcluster.pod_actions import bind
-from devcluster.quantity import Amounts, add, amounts, charged_amounts
-from devcluster.registry import ObjectAddress, Registry
+from devcluster.formats.quantity import Amounts, add, amounts, charged_amounts
+from devcluster.registry.operations import ObjectAddress, Registry
+from devcluster.registry.pod_actions import bind
+from devcluster.registry.store import Change, ChangeType, Record
 from devcluster.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PODS
-from devcluster.store import Change, ChangeType, Record
 
 
 class Scheduler:

@@ -6,9 +6,10 @@ from copy import deepcopy
 from datetime import timedelta
 from typing import Any
 
-from devcluster import clock, objects
-from devcluster.numbers import whole_number
-from devcluster.objects import Object, condition, is_terminating, labels, meta, phase, spec, uid
+from devcluster import clock
+from devcluster.formats import objects
+from devcluster.formats.numbers import whole_number
+from devcluster.formats.objects import Object, condition, is_terminating, labels, meta, phase, spec, uid
 
 REVISION_LABEL = "controller-revision-hash"
 # The alphabet of SafeEncodeString in k8s.io/apimachinery.

@@ -11,12 +11,12 @@ from contextlib import suppress
 from devcluster.controllers import statefulset_pods as ordinals
 from devcluster.controllers.events import Recorder
 from devcluster.controllers.statefulset_pods import is_available, is_healthy, is_ready, revision_of
-from devcluster.deletion import DeleteOptions
 from devcluster.errors import StatusError
-from devcluster.objects import Object, is_terminal, is_terminating, labels, meta, owner_uids, spec, status, uid
-from devcluster.registry import ObjectAddress, Registry
+from devcluster.formats.objects import Object, is_terminal, is_terminating, labels, meta, owner_uids, spec, status, uid
+from devcluster.registry.deletion import DeleteOptions
+from devcluster.registry.operations import ObjectAddress, Registry
+from devcluster.registry.store import Change, Record
 from devcluster.resources import CONTROLLER_REVISIONS, PODS, STATEFUL_SETS
-from devcluster.store import Change, Record
 
 _RETRY_SECONDS = 1.0
 _HASH_LABEL = "controller.kubernetes.io/hash"

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from decimal import Decimal
 
-from devcluster import quantity
-from devcluster.objects import Object, is_terminating, labels, meta, phase, spec, uid
-from devcluster.selectors import selects
-from devcluster.store import Record
+from devcluster.formats import quantity
+from devcluster.formats.objects import Object, is_terminating, labels, meta, phase, spec, uid
+from devcluster.formats.selectors import selects
+from devcluster.registry.store import Record
 
 
 def capacity(volume: Object) -> Decimal:

@@ -11,10 +11,10 @@ from devcluster import clock
 from devcluster.controllers.events import Recorder
 from devcluster.controllers.volume_matching import best_volume, is_reserved_for, storage_class, why_unfit
 from devcluster.errors import StatusError
-from devcluster.objects import Object, is_terminating, meta, phase, spec, uid
-from devcluster.registry import ObjectAddress, Registry
+from devcluster.formats.objects import Object, is_terminating, meta, phase, spec, uid
+from devcluster.registry.operations import ObjectAddress, Registry
+from devcluster.registry.store import Change, ChangeType, Record
 from devcluster.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
-from devcluster.store import Change, ChangeType, Record
 from devcluster.strategies.volumes import CLAIM_PROTECTION, VOLUME_PROTECTION
 
 # Annotations that the real binder sets; clients and backup tools read them.

@@ -18,6 +18,7 @@ from aiohttp import web
 from devcluster import clock
 from devcluster.certificates import Certificates
 from devcluster.errors import StatusError
+from devcluster.formats.objects import is_terminal
 from devcluster.node.containers.images import Image, load_images
 from devcluster.node.context import HOST_IP, NodeRuntime
 from devcluster.node.kube.client import KubeClient, load_kubeconfig
@@ -35,7 +36,6 @@ from devcluster.node.processes.mount_namespaces import namespaces_work
 from devcluster.node.registration import LEASES, capacity, lease_object, node_object, node_status
 from devcluster.node.settings import NodeSettings
 from devcluster.node.storage.csi import CsiMounts, csi_mounts
-from devcluster.objects import is_terminal
 
 log = logging.getLogger(__name__)
 

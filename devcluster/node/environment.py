@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from devcluster.objects import container_named
-from devcluster.quantity import parse as parse_quantity
+from devcluster.formats.objects import container_named
+from devcluster.formats.quantity import parse as parse_quantity
 
 KEYED = re.compile(r"^metadata\.(labels|annotations)\['(.+)'\]$")
 ENV_NAME = re.compile(r"^[^\x00-\x1f\x7f=]+$")

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 from aiohttp import web
 
 from devcluster import clock
+from devcluster.formats.numbers import whole_number
+from devcluster.formats.objects import container_named
 from devcluster.node.containers.logs import LogOptions, read_log
-from devcluster.numbers import whole_number
-from devcluster.objects import container_named
 
 # Seconds between two reads of a log that is followed.
 FOLLOW_PAUSE = 0.1

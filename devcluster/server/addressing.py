@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from devcluster.errors import StatusError, bad_request, method_not_allowed, unknown_resource
-from devcluster.numbers import whole_number
-from devcluster.registry import ObjectAddress
+from devcluster.formats.numbers import whole_number
+from devcluster.registry.operations import ObjectAddress
 from devcluster.resources import NAMESPACES, PODS, Catalog
 
 _OBJECT_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}

@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 import msgspec
 from aiohttp import web
 
-from devcluster import patches, pod_actions
-from devcluster.deletion import DeleteOptions, parse_options
 from devcluster.errors import StatusError, success
-from devcluster.objects import Object, uid
-from devcluster.registry import Registry, check_name
+from devcluster.formats import patches
+from devcluster.formats.objects import Object, uid
+from devcluster.registry import pod_actions
+from devcluster.registry.deletion import DeleteOptions, parse_options
+from devcluster.registry.operations import Registry, check_name
+from devcluster.registry.store import Record
 from devcluster.server import bodies, discovery, lists, queries, reviews, scale, tables, watches
 from devcluster.server.addressing import RequestInfo, resolve
 from devcluster.server.interception import ConnectionDroppedError, Extension, Interceptor
@@ -21,7 +23,6 @@ from devcluster.server.openapi import V2_DOCUMENT, V2_MEDIA_TYPE, OpenApi
 from devcluster.server.pod_logs import LogProxy
 from devcluster.server.pod_proxy import PodPortProxy
 from devcluster.server.tables import Tables
-from devcluster.store import Record
 from devcluster.strategies import strategy_for
 
 _logger = logging.getLogger(__name__)

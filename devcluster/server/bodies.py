@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import yaml
 
-from devcluster import protobuf, schema
 from devcluster.errors import bad_request, unsupported_media_type
-from devcluster.objects import Object
+from devcluster.formats import protobuf, schema
+from devcluster.formats.objects import Object
 from devcluster.resources import ApiResource
 
 _ACCEPTED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"

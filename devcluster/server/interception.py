@@ -6,7 +6,7 @@ The API server works without an extension. The one that exists is `devcluster.te
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
-from devcluster.objects import Object
+from devcluster.formats.objects import Object
 from devcluster.server.addressing import RequestInfo
 
 

@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 
 from devcluster.errors import bad_request, expired
-from devcluster.registry import ObjectAddress
+from devcluster.formats.selectors import Selector
+from devcluster.registry.operations import ObjectAddress
+from devcluster.registry.store import ObjectStore, Record
 from devcluster.resources import ApiResource
-from devcluster.selectors import Selector
 from devcluster.server import queries
-from devcluster.store import ObjectStore, Record
 
 _EXPIRED = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list "

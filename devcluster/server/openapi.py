@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
+from devcluster.formats.schema import TYPES
 from devcluster.resources import ApiResource, Catalog
-from devcluster.schema import TYPES
 
 Json = dict[str, Any]
 

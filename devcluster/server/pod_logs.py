@@ -6,8 +6,8 @@ import aiohttp
 from aiohttp import web
 
 from devcluster.errors import StatusError, bad_request, invalid, invalid_value, not_found
-from devcluster.objects import Object, spec, status
-from devcluster.registry import ObjectAddress, Registry
+from devcluster.formats.objects import Object, spec, status
+from devcluster.registry.operations import ObjectAddress, Registry
 from devcluster.resources import NODES
 from devcluster.server import queries
 

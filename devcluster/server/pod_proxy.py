@@ -5,8 +5,8 @@ from aiohttp import web
 from yarl import URL
 
 from devcluster.errors import StatusError, bad_request
-from devcluster.objects import Object, spec, status
-from devcluster.registry import ObjectAddress, Registry
+from devcluster.formats.objects import Object, spec, status
+from devcluster.registry.operations import ObjectAddress, Registry
 from devcluster.server.addressing import ProxyTarget
 
 _CONNECT_SECONDS = 5.0

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from devcluster.errors import FieldCause, StatusError, bad_request, forbidden_field
-from devcluster.numbers import whole_number
-from devcluster.registry import ObjectAddress
-from devcluster.selectors import Selector, parse_fields, parse_labels
+from devcluster.formats.numbers import whole_number
+from devcluster.formats.selectors import Selector, parse_fields, parse_labels
+from devcluster.registry.operations import ObjectAddress
 
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
 

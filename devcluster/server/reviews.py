@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from devcluster import clock
 from devcluster.errors import bad_request, forbidden_field, invalid, method_not_allowed
-from devcluster.objects import Object, spec
+from devcluster.formats.objects import Object, spec
 
 USER = "devcluster"
 # The members of system:masters have all rights in a real cluster.

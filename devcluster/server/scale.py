@@ -1,9 +1,9 @@
 """The scale subresource, which reads and sets the number of replicas."""
 
 from devcluster.errors import bad_request
-from devcluster.objects import Object, meta, spec, status
-from devcluster.registry import ObjectAddress, Registry
-from devcluster.store import Record
+from devcluster.formats.objects import Object, meta, spec, status
+from devcluster.registry.operations import ObjectAddress, Registry
+from devcluster.registry.store import Record
 
 _KEPT = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 

@@ -8,9 +8,9 @@ import msgspec
 from devcluster import clock
 from devcluster.columns import columns_of
 from devcluster.errors import bad_request
-from devcluster.objects import Object
+from devcluster.formats.objects import Object
+from devcluster.registry.store import Record
 from devcluster.resources import ApiResource
-from devcluster.store import Record
 
 _INCLUDED = ("", "None", "Metadata", "Object")
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import msgspec
 
 from devcluster.errors import StatusError, expired
-from devcluster.registry import ObjectAddress
-from devcluster.selectors import Selector
+from devcluster.formats.selectors import Selector
+from devcluster.registry.operations import ObjectAddress
+from devcluster.registry.store import Change, ChangeLog, ChangeType, ObjectStore, Record, WindowPassedError
 from devcluster.server import queries
 from devcluster.server.tables import Tables
-from devcluster.store import Change, ChangeLog, ChangeType, ObjectStore, Record, WindowPassedError
 
 # A real API server ends a watch after 30 to 60 minutes.
 _DEFAULT_TIMEOUT = 1800.0

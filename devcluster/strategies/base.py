@@ -1,8 +1,8 @@
 """The rules that all kinds share: metadata, and the separation of spec and status."""
 
-from devcluster import names
 from devcluster.errors import FieldCause, forbidden_field, invalid_value, required
-from devcluster.objects import Object, is_terminating, meta
+from devcluster.formats import names
+from devcluster.formats.objects import Object, is_terminating, meta
 
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 _OWNER_FIELDS = (

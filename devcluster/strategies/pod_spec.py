@@ -5,7 +5,6 @@ It holds the rules that clients violate in practice, not all of them.
 
 from collections.abc import Iterator
 
-from devcluster import names, quantity
 from devcluster.errors import (
     FieldCause,
     duplicate,
@@ -15,7 +14,8 @@ from devcluster.errors import (
     unknown_reference,
     unsupported,
 )
-from devcluster.objects import Object
+from devcluster.formats import names, quantity
+from devcluster.formats.objects import Object
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")

@@ -3,8 +3,8 @@
 from typing_extensions import override
 
 from devcluster.errors import FieldCause, forbidden_field
-from devcluster.objects import Object, spec
-from devcluster.quantity import parse, qos_class
+from devcluster.formats.objects import Object, spec
+from devcluster.formats.quantity import parse, qos_class
 from devcluster.strategies.base import Strategy
 from devcluster.strategies.pod_spec import validate_spec
 

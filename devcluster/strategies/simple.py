@@ -4,9 +4,9 @@ from base64 import b64encode
 
 from typing_extensions import override
 
-from devcluster import names
 from devcluster.errors import FieldCause, forbidden_field, invalid_value, required
-from devcluster.objects import Object, meta, spec
+from devcluster.formats import names
+from devcluster.formats.objects import Object, meta, spec
 from devcluster.strategies.base import Strategy
 
 # Kubernetes' limit on the data of a ConfigMap or Secret.

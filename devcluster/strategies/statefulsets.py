@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing_extensions import override
 
 from devcluster.errors import FieldCause, forbidden_field, invalid_value, required, unsupported
-from devcluster.objects import Object, labels, spec
-from devcluster.selectors import selects
+from devcluster.formats.objects import Object, labels, spec
+from devcluster.formats.selectors import selects
 from devcluster.strategies.base import Strategy
 from devcluster.strategies.pod_spec import validate_spec
 from devcluster.strategies.pods import default_template_spec

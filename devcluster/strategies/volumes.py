@@ -5,10 +5,10 @@ from decimal import Decimal
 
 from typing_extensions import override
 
-from devcluster import names, quantity
 from devcluster.errors import FieldCause, forbidden_field, invalid_value, required, unsupported
-from devcluster.objects import Object, meta, spec, status
-from devcluster.schema import TYPES
+from devcluster.formats import names, quantity
+from devcluster.formats.objects import Object, meta, spec, status
+from devcluster.formats.schema import TYPES
 from devcluster.strategies.base import Strategy
 
 VOLUME_PROTECTION = "kubernetes.io/pv-protection"

@@ -32,14 +32,14 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
-from devcluster import patches
 from devcluster.errors import StatusError, bad_request, expired, unknown_resource
-from devcluster.objects import Object
+from devcluster.formats import patches
+from devcluster.formats.objects import Object
+from devcluster.registry.store import ObjectStore
 from devcluster.server.addressing import RequestInfo
 from devcluster.server.interception import ConnectionDroppedError, Interceptor
 from devcluster.server.lists import Lister
 from devcluster.server.watches import error_line
-from devcluster.store import ObjectStore
 
 _REASONS = {429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout"}
 

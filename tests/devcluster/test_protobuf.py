@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devcluster.protobuf import ProtobufError, decode
+from devcluster.formats.protobuf import ProtobufError, decode
 from tests.support.protobuf import body, field, varint
 
 

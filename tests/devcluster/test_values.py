@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devcluster import patches, quantity, schema
 from devcluster.controllers import fit
 from devcluster.errors import StatusError
-from devcluster.numbers import whole_number
-from devcluster.selectors import Selector, parse_labels
+from devcluster.formats import patches, quantity, schema
+from devcluster.formats.numbers import whole_number
+from devcluster.formats.selectors import Selector, parse_labels
 from devcluster.server import queries
 
 LABELS = st.dictionaries(st.sampled_from("abc"), st.sampled_from(["", "1", "2"]))

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from devcluster.registry import ObjectAddress
+from devcluster.registry.operations import ObjectAddress
+from devcluster.registry.store import ObjectStore
 from devcluster.resources import Catalog
 from devcluster.server import watches
 from devcluster.server.watches import WatchStream
-from devcluster.store import ObjectStore
 
 
 async def test_no_bookmark_is_newer_than_a_change_that_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     **{str(page.relative_to(ROOT)): ("Kubernetes",) for page in KINDS},
 }
 SCHEMAS: Final[dict[str, tuple[str, Callable[[Any], Fields]]]] = {
-    "Kubernetes": ("devcluster/schema.json", of_kubernetes),
+    "Kubernetes": ("devcluster/formats/schema.json", of_kubernetes),
     "values of the chart": ("deploy/helm/jobgate/values.schema.json", of_json_schema),
 }
 # The modules that define the fields of log lines, and the names and attributes of spans.

@@ -89,7 +89,7 @@ def _variants(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Iterato
 
 
 def of_kubernetes(types: Mapping[str, Mapping[str, str]]) -> Fields:
-    """The fields of the types in devcluster/schema.json, which has the type of each field by its name."""
+    """The fields of the types in devcluster/formats/schema.json, which has the type of each field by its name."""
     fields = Fields()
     for properties in types.values():
         for name, written in properties.items():

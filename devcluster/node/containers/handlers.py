@@ -8,8 +8,8 @@ from typing import Any
 
 import aiohttp
 
+from devcluster.formats.numbers import whole_number
 from devcluster.node.processes.process import Command, StartError, start
-from devcluster.numbers import whole_number
 
 # The limit of a kubelet for the output of exec probes.
 OUTPUT_LIMIT = 10 * 1024

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from devcluster.objects import is_ready, is_terminal
+from devcluster.formats.objects import is_ready, is_terminal
 
 DOMAIN = "cluster.local"
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from devcluster.formats.objects import is_ready, is_terminal
 from devcluster.node.context import PodContext
 from devcluster.node.kube.client import KubeClient
 from devcluster.node.kube.informer import Informer
 from devcluster.node.network.hosts import ServiceNames, body_for, header_for, service_names
-from devcluster.objects import is_ready, is_terminal
 
 # Seconds in which changes are collected before the files are written.
 PAUSE = 0.05

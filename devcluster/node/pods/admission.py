@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from devcluster.quantity import Amounts, add, charged_amounts, parse, subtract
+from devcluster.formats.quantity import Amounts, add, charged_amounts, parse, subtract
 
 
 class Ledger:

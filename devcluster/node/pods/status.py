@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from devcluster import clock
+from devcluster.formats.quantity import qos_class
 from devcluster.node.containers.images import image_id
 from devcluster.node.containers.record import ContainerRecord
 from devcluster.node.containers.restarts import ContainerRole, restarts
-from devcluster.quantity import qos_class
 
 
 @dataclass(slots=True, kw_only=True)

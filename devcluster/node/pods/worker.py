@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from devcluster import clock
+from devcluster.formats.objects import is_terminal
 from devcluster.node.containers.restarts import ContainerRole
 from devcluster.node.containers.runner import ContainerRunner
 from devcluster.node.context import HOST_IP, NodeRuntime, PodContext
@@ -20,7 +21,6 @@ from devcluster.node.pods.status import PodState, pod_status
 from devcluster.node.pods.status_writer import StatusWriter
 from devcluster.node.storage.mounting import mount_volumes, refresh_volumes
 from devcluster.node.waiting import wait_for_any
-from devcluster.objects import is_terminal
 
 DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadline"
 

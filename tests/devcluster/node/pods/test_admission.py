@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
+from devcluster.formats.quantity import charged_amounts
 from devcluster.node.pods.admission import Ledger, rejection, sum_of
-from devcluster.quantity import charged_amounts
 
 
 def container(policy: str | None = None, **requests: str) -> dict[str, Any]:

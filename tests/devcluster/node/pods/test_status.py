@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from devcluster.formats.quantity import parse, qos_class
 from devcluster.node.containers.command import substitute
 from devcluster.node.containers.images import PADDLE, RUNTIME, NoImageError, argv_for, find_image, load_images
 from devcluster.node.containers.record import ContainerRecord
@@ -12,7 +13,6 @@ from devcluster.node.containers.restarts import ContainerRole
 from devcluster.node.log_server import LogUnavailableError, choose_restart
 from devcluster.node.pods.history import initial_records, recover_records
 from devcluster.node.pods.status import PodState, pod_phase, pod_status
-from devcluster.quantity import parse, qos_class
 from devcluster.testing.script import ScriptError, parse_script
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -1,9 +1,9 @@
 """The actions on pods that are not updates: binding to a node, eviction and disruption."""
 
-from devcluster.deletion import DeleteOptions, check_preconditions, parse_options
 from devcluster.errors import StatusError, bad_request, conflict
-from devcluster.objects import Object, is_terminating, set_condition, spec
-from devcluster.registry import ObjectAddress, Registry
+from devcluster.formats.objects import Object, is_terminating, set_condition, spec
+from devcluster.registry.deletion import DeleteOptions, check_preconditions, parse_options
+from devcluster.registry.operations import ObjectAddress, Registry
 from devcluster.resources import PODS
 
 

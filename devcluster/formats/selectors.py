@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from devcluster.errors import StatusError, bad_request
-from devcluster.names import label_value, qualified_name
-from devcluster.numbers import whole_number
-from devcluster.objects import Object, labels
+from devcluster.formats.names import label_value, qualified_name
+from devcluster.formats.numbers import whole_number
+from devcluster.formats.objects import Object, labels
 
 Test = Callable[[dict[str, str]], bool]
 _TOKEN = re.compile(r"\s*(==|!=|=|!|<|>|\(|\)|,|[^\s=!<>(),]+)")

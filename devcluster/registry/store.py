@@ -15,8 +15,8 @@ from typing import Self
 
 import msgspec
 
-from devcluster.database import Row, SqliteDatabase
-from devcluster.objects import Object, owner_uids, uid
+from devcluster.formats.objects import Object, owner_uids, uid
+from devcluster.registry.database import Row, SqliteDatabase
 from devcluster.resources import ApiResource, Catalog
 
 _encoder = msgspec.json.Encoder()

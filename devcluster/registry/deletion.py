@@ -8,7 +8,7 @@ from typing import Any
 
 from devcluster import clock
 from devcluster.errors import bad_request, precondition_failed
-from devcluster.objects import Object, is_terminal, is_terminating, meta, spec, uid
+from devcluster.formats.objects import Object, is_terminal, is_terminating, meta, spec, uid
 from devcluster.resources import NAMESPACES, PODS, ApiResource
 
 FOREGROUND = "foregroundDeletion"

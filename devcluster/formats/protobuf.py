@@ -12,10 +12,10 @@ from importlib.resources import files
 from typing import Any
 
 from devcluster import clock
-from devcluster.objects import Object
+from devcluster.formats.objects import Object
 
 MAGIC = b"k8s\x00"
-_FIELDS: dict[str, dict[str, str]] = json.loads(files("devcluster").joinpath("protobuf.json").read_text())
+_FIELDS: dict[str, dict[str, str]] = json.loads(files("devcluster.formats").joinpath("protobuf.json").read_text())
 # The wire types of protobuf.
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _SIZES = {_FIXED64: 8, _FIXED32: 4}

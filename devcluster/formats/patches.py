@@ -4,8 +4,8 @@ from copy import deepcopy
 from typing import Any
 
 from devcluster.errors import StatusError, bad_request, unsupported_media_type
-from devcluster.objects import Object
-from devcluster.schema import TYPES
+from devcluster.formats.objects import Object
+from devcluster.formats.schema import TYPES
 
 MERGE = "application/merge-patch+json"
 JSON = "application/json-patch+json"

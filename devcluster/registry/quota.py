@@ -3,10 +3,10 @@
 from decimal import Decimal
 
 from devcluster.errors import forbidden
-from devcluster.objects import Object, is_terminal, meta, spec, status
-from devcluster.quantity import Amounts, add, amounts, pod_amounts, render
+from devcluster.formats.objects import Object, is_terminal, meta, spec, status
+from devcluster.formats.quantity import Amounts, add, amounts, pod_amounts, render
+from devcluster.registry.store import ObjectStore
 from devcluster.resources import PODS, QUOTAS
-from devcluster.store import ObjectStore
 
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from devcluster.objects import Object, spec
+from devcluster.formats.objects import Object, spec
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 # Decimal suffixes are powers of 1000, binary suffixes are powers of 1024.

@@ -5,9 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import uuid4
 
-from devcluster import clock, deletion
-from devcluster.admission import Admission
-from devcluster.deletion import DeleteOptions, DeletionOutcome
+from devcluster import clock
 from devcluster.errors import (
     StatusError,
     already_exists,
@@ -18,10 +16,13 @@ from devcluster.errors import (
     invalid_value,
     not_found,
 )
-from devcluster.objects import Object, meta, uid
+from devcluster.formats.objects import Object, meta, uid
+from devcluster.formats.selectors import Selector
+from devcluster.registry import deletion
+from devcluster.registry.admission import Admission
+from devcluster.registry.deletion import DeleteOptions, DeletionOutcome
+from devcluster.registry.store import ObjectStore, Record
 from devcluster.resources import NAMESPACES, SERVICE_ACCOUNTS, ApiResource
-from devcluster.selectors import Selector
-from devcluster.store import ObjectStore, Record
 from devcluster.strategies import strategy_for
 from devcluster.strategies.base import validate_finalizers_update, validate_metadata
 

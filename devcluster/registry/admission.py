@@ -2,11 +2,11 @@
 
 import ipaddress
 
-from devcluster import quota
 from devcluster.errors import FieldCause, forbidden, not_found
-from devcluster.objects import Object, is_terminating, meta, spec
+from devcluster.formats.objects import Object, is_terminating, meta, spec
+from devcluster.registry import quota
+from devcluster.registry.store import ObjectStore
 from devcluster.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS, SERVICES, ApiResource
-from devcluster.store import ObjectStore
 
 # The default service network of kubeadm.
 _SERVICE_NETWORK = ipaddress.ip_network("10.96.0.0/16")

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
 
-from devcluster import quantity
 from devcluster.errors import StatusError, bad_request
-from devcluster.objects import Object
+from devcluster.formats import quantity
+from devcluster.formats.objects import Object
 
-TYPES: dict[str, dict[str, str]] = json.loads(files("devcluster").joinpath("schema.json").read_text())
+TYPES: dict[str, dict[str, str]] = json.loads(files("devcluster.formats").joinpath("schema.json").read_text())
 _SCALARS: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "bytes": (str,),

@@ -1,0 +1,1 @@
+"""The formats of Kubernetes: objects, names, quantities, selectors, patches and encodings. Pure."""
