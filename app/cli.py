@@ -277,13 +277,13 @@ def create_token(
 def _token_namespaces(namespaces: list[str], *, all_namespaces: bool) -> list[str]:
     """Return the namespaces of a new token as the database stores them. Exit if the options are not valid."""
     from app.domain.access.grants import ANY_NAMESPACE
-    from app.services.access import refused_namespaces
+    from app.services.access import find_refused
 
     if bool(namespaces) == all_namespaces:
         wrong = "both are given" if all_namespaces else "neither is given, and there is no default"
         typer.echo(f"jobgate: give either --namespace NAME (repeatable) or --all-namespaces: {wrong}", err=True)
         raise typer.Exit(2)
-    if problems := refused_namespaces(namespaces, _settings(log_format="text").served_namespaces()):
+    if problems := find_refused(namespaces, _settings(log_format="text").served_namespaces()):
         typer.echo("\n".join(f"jobgate: --namespace {problem}" for problem in problems), err=True)
         raise typer.Exit(2)
     return [ANY_NAMESPACE] if all_namespaces else namespaces

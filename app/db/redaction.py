@@ -154,13 +154,13 @@ class Redactable(Generic[Row]):
     @cached_property
     def update(self) -> str:
         assigned = "".join(f", {column.name} = ${6 + place}" for place, column in enumerate(self.texts))
-        return self._changed(f", manifest = $3, posted_manifest = $4, labels = $5{assigned}")
+        return self._update(f", manifest = $3, posted_manifest = $4, labels = $5{assigned}")
 
     @cached_property
     def touch(self) -> str:
-        return self._changed("")
+        return self._update("")
 
-    def _changed(self, assigned: str) -> str:
+    def _update(self, assigned: str) -> str:
         return f"""UPDATE {self.table.name} AS {self.alias}
             SET version = version + 1, history_count = history_count + $2::int{self.also}{assigned}
             WHERE uid = $1 RETURNING {self.alias}.history_count, {self.columns}"""  # noqa: S608  constants
@@ -203,7 +203,7 @@ async def store(
         locked = await connection.fetchrow(kind.lock, row.uid)
         if locked is None or locked["version"] != row.version:
             raise PreconditionFailed("the object has changed since it was read: repeat the request")
-        texts = [redacted(locked[column.name], redaction) for column in kind.texts]
+        texts = [redact(locked[column.name], redaction) for column in kind.texts]
         is_same = texts == [locked[column.name] for column in kind.texts]
         is_same = is_same and kept[:2] == (row.manifest, locked["posted_manifest"])
         answers = await _redact_answers(connection, row, redaction)
@@ -266,7 +266,7 @@ async def _redact_rows(
     changed = 0
     for key in keys:
         found = await connection.fetchrow(records.lock, uid, *key)
-        values = [] if found is None else [redacted(value, redaction) for value in found]
+        values = [] if found is None else [redact(value, redaction) for value in found]
         if found is not None and values != list(found):
             await connection.execute(records.update, uid, *key, *values)
             changed += 1
@@ -282,7 +282,7 @@ async def _redact_rows(
     return changed
 
 
-def redacted(value: Any, redaction: Redaction) -> Any:
+def redact(value: Any, redaction: Redaction) -> Any:
     """Return the value of a column without the texts."""
     if isinstance(value, str):
         return redaction.text(value)

@@ -98,7 +98,7 @@ def may(principal: Principal, verb: Verb, namespace: str) -> bool:
     return any(grant.reaches(namespace) and verb in _ALLOWED[grant.role] for grant in principal.grants)
 
 
-def refused_namespaces(namespaces: Sequence[str], served: NamespaceSet) -> list[str]:
+def find_refused(namespaces: Sequence[str], served: NamespaceSet) -> list[str]:
     """Return a message for each name that cannot be a namespace of a token. `served` are the served namespaces."""
     wrong = ((name, names.dns_label(name)) for name in namespaces)
     return [

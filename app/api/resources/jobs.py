@@ -95,7 +95,7 @@ class JobsResource(Resource):
         """Render the whole views of the jobs, and load the replicas of a bounded number of jobs at once."""
         views = api.job_views
         for portion in _portions(rows):
-            related = await api.services.reading.related_rows([row for row in portion if views.cached(row) is None])
+            related = await api.services.reading.read_related([row for row in portion if views.cached(row) is None])
             for row in portion:
                 rendered = views.cached(row)
                 if rendered is None:

@@ -209,7 +209,7 @@ def _add_posted(router: APIRouter, resource: Resource, path: str, target_of: Tar
 
     @router.get(f"{path}/posted-manifest", **read_route(operation, PostedManifestView, description))
     async def get_posted_manifest(target: Annotated[Target, Depends(target_of)]) -> Response:
-        posted = await resource.reading(target.caller.services).posted(await target.uid())
+        posted = await resource.reading(target.caller.services).read_posted(await target.uid())
         return await view_response(target, PostedManifestView(manifest=posted))
 
 

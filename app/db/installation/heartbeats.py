@@ -42,7 +42,7 @@ _COLUMNS: Final = record_columns(heartbeats, Heartbeat)
 # The first heartbeat inserts the only row.
 _BEAT: Final = f"""
 INSERT INTO heartbeats ({_COLUMNS}) SELECT {_COLUMNS} FROM {_COLUMNS.rows("w")}
-ON CONFLICT (singleton) DO UPDATE SET {_COLUMNS.assigned("excluded")}
+ON CONFLICT (singleton) DO UPDATE SET {_COLUMNS.assignments("excluded")}
 """  # noqa: S608  constants
 _READ: Final = f"SELECT {_COLUMNS} FROM heartbeats"  # noqa: S608  constants
 

@@ -132,14 +132,14 @@ async def move(connection: Connection, uids: Sequence[UUID], namespace: str) -> 
 async def page(db: Database, *, before: int = NEWEST, limit: int) -> list[StoredRun]:
     """Return at most `limit` runs with ids below `before`, the newest first."""
     async with db.read() as connection:
-        return [_stored(row) for row in await connection.fetch(_PAGE, before, limit)]
+        return [_run_from(row) for row in await connection.fetch(_PAGE, before, limit)]
 
 
 async def last_seen(db: Database) -> StoredRun | None:
     """Return the newest run that has an inventory."""
     async with db.read() as connection:
         row = await connection.fetchrow(_LAST_SEEN)
-    return None if row is None else _stored(row)
+    return None if row is None else _run_from(row)
 
 
 async def forget(db: Database, *, before: datetime, keep: int, limit: int) -> int:
@@ -155,13 +155,13 @@ async def forget(db: Database, *, before: datetime, keep: int, limit: int) -> in
 def _with_namespaces(run: AutoscalerRun, namespaces: Mapping[str, str]) -> AutoscalerRun:
     """Return the run with these namespaces of jobs by uid."""
 
-    def moved(items: tuple[_Item, ...]) -> tuple[_Item, ...]:
+    def move_all(items: tuple[_Item, ...]) -> tuple[_Item, ...]:
         return tuple(replace(item, namespace=namespaces.get(item.uid, item.namespace)) for item in items)
 
     if not namespaces:
         return run
-    return replace(run, pending=moved(run.pending), jobs=moved(run.jobs), decisions=moved(run.decisions))
+    return replace(run, pending=move_all(run.pending), jobs=move_all(run.jobs), decisions=move_all(run.decisions))
 
 
-def _stored(row: Any) -> StoredRun:
+def _run_from(row: Any) -> StoredRun:
     return StoredRun(id=row["id"], run=codec.load(_RUN.read(row), AutoscalerRun))

@@ -164,7 +164,7 @@ async def load(db: Database, uids: Sequence[UUID], served: NamespaceSet = EVERY_
         replicas = await load_replicas(connection, uids)
         scaling = await scale_records.load_open(connection, [row["uid"] for row in rows if row["scale_count"]])
     return {
-        row["uid"]: _stored(
+        row["uid"]: _job_from(
             row,
             Recorded(
                 status=status_from(row, conditions.get(row["uid"], ())),
@@ -182,7 +182,7 @@ async def load(db: Database, uids: Sequence[UUID], served: NamespaceSet = EVERY_
     }
 
 
-def _stored(row: Any, recorded: Recorded) -> StoredJob:
+def _job_from(row: Any, recorded: Recorded) -> StoredJob:
     by = row["cancel_requested_by"]
     intent = Intent(
         generation=row["generation"],

@@ -62,7 +62,7 @@ _JOB: Final = columns(jobs, "uid") + STATUS + columns(jobs, "status", "wake_at")
 _LINES: Final = Columns([Column("lines", Integer)])  # how many rows of history are added
 _JOBS: Final = f"""
 UPDATE jobs AS j
-SET {_JOB.without("uid").assigned("w")}, history_count = j.history_count + w.lines, intent_at = NULL,
+SET {_JOB.without("uid").assignments("w")}, history_count = j.history_count + w.lines, intent_at = NULL,
     version = j.version + 1, status_version = j.status_version + 1
 FROM {(_JOB + _LINES).rows("w")}
 WHERE j.uid = w.uid
@@ -74,7 +74,7 @@ _REPLICA: Final = ATTEMPT_KEY + ATTEMPT + REPLICA + _POD_NAME
 _REPLICAS: Final = f"""
 INSERT INTO replicas ({_REPLICA}) SELECT {_REPLICA} FROM {_REPLICA.rows("w")}
 ON CONFLICT (job_uid, task, rank) DO UPDATE
-SET attempt = excluded.attempt, {(ATTEMPT + REPLICA).assigned("excluded")},
+SET attempt = excluded.attempt, {(ATTEMPT + REPLICA).assignments("excluded")},
     pod_name = COALESCE(excluded.pod_name, replicas.pod_name)
 """  # noqa: S608  constants
 _REMOVED = """
@@ -85,7 +85,7 @@ _ATTEMPT: Final = ATTEMPT_KEY + ATTEMPT
 # An ended attempt is written again when something about it changes, such as its evidence.
 _ATTEMPTS: Final = f"""
 INSERT INTO attempts ({_ATTEMPT}) SELECT {_ATTEMPT} FROM {_ATTEMPT.rows("w")}
-ON CONFLICT (job_uid, task, rank, attempt) DO UPDATE SET {ATTEMPT.assigned("excluded")}
+ON CONFLICT (job_uid, task, rank, attempt) DO UPDATE SET {ATTEMPT.assignments("excluded")}
 """  # noqa: S608  constants
 _FORGET_CONDITIONS: Final = f"DELETE FROM conditions WHERE job_uid = ANY({_UIDS})"  # noqa: S608  constants
 _CONDITION: Final = columns(conditions, "job_uid", "position") + CONDITION
@@ -94,7 +94,7 @@ INSERT INTO conditions ({_CONDITION}) SELECT {_CONDITION} FROM {_CONDITION.rows(
 """  # noqa: S608  constants
 _OUTCOME: Final = columns(scale_records, "settled_at", "outcome", "message")
 _SETTLED: Final = f"""
-UPDATE scale_records AS s SET {_OUTCOME.assigned("w")}
+UPDATE scale_records AS s SET {_OUTCOME.assignments("w")}
 FROM {(columns(scale_records, "job_uid", "seq") + _OUTCOME).rows("w")}
 WHERE (s.job_uid, s.seq) = (w.job_uid, w.seq)
 """  # noqa: S608  constants
@@ -119,7 +119,7 @@ async def store(connection: Connection, writes: Sequence[JobWrite]) -> list[UUID
         await _store_replicas(connection, dirty)
         await _store_conditions(connection, dirty)
         await _bulk(connection, JOB_HISTORY.insert, _history_rows(dirty, locked))
-        await _bulk(connection, _SETTLED, _settled_rows(dirty))
+        await _bulk(connection, _SETTLED, _outcome_rows(dirty))
         await _store_names(connection, dirty, locked)
     accepted = {write.uid for write in current}
     return [write.uid for write in writes if write.uid not in accepted]
@@ -195,7 +195,7 @@ def _history_rows(writes: Sequence[JobWrite], locked: Mapping[UUID, Any]) -> lis
     ]
 
 
-def _settled_rows(writes: Sequence[JobWrite]) -> list[tuple[Any, ...]]:
+def _outcome_rows(writes: Sequence[JobWrite]) -> list[tuple[Any, ...]]:
     return [(write.uid, record.seq, *_OUTCOME.values(record)) for write in writes for record in write.decision.scaled]
 
 

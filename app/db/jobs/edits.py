@@ -160,7 +160,7 @@ def _require(uid: UUID, locked: Any, change: JobEdit) -> JobRow:
         raise PreconditionFailed("the job has changed since it was read: read it again and repeat the edit")
     if job.deleted_at is not None or job.remove_requested_at is not None:
         raise Conflict("the job is being deleted and cannot be edited", code="Deleted")
-    if job.finished:
+    if job.has_ended:
         raise Conflict(f"the job has ended as {job.status.phase} and cannot be edited", code="AlreadyFinished")
     return job
 
@@ -177,7 +177,7 @@ async def request_cancel(
         await _check(connection, uid, check)
         after = await connection.fetchrow(_CANCEL, uid, at, actor.name, reason, _TERMINAL, actor.id)
         if after is None:
-            return await _unchanged(connection, uid)
+            return await _lock(connection, uid)
         return await record_change(connection, after, changes.CANCELLED, (at, CANCEL_REQUESTED, reason or "", actor))
 
 
@@ -200,7 +200,7 @@ async def request_remove(
         await _check(connection, uid, check)
         after = await connection.fetchrow(_REMOVE, uid, at, delete, actor.name, reason, _TERMINAL, actor.id)
         if after is None:
-            return await _unchanged(connection, uid)
+            return await _lock(connection, uid)
         what, word = (changes.DELETED, DELETE_REQUESTED) if delete else (changes.REMOVED, REMOVE_REQUESTED)
         return await record_change(connection, after, what, (at, word, reason or "", actor))
 
@@ -228,10 +228,10 @@ async def set_reported(db: Database, uid: UUID, value: Mapping[str, Any]) -> boo
 async def _check(connection: Connection, uid: UUID, check: Check | None) -> None:
     if check is not None:
         # The row stays locked until the write, so nothing changes after the check.
-        check(await _unchanged(connection, uid))
+        check(await _lock(connection, uid))
 
 
-async def _unchanged(connection: Connection, uid: UUID) -> JobRow:
+async def _lock(connection: Connection, uid: UUID) -> JobRow:
     row = await connection.fetchrow(_LOCK, uid)
     if row is None:
         raise NotFound(f"there is no job {uid}")

@@ -43,7 +43,7 @@ _STATE: Final = columns(attempts, "evidence", "evidence_reason", "last_lines")
 # An attempt that has ended and is not replaced yet has a row in both tables.
 _STATES: Final = tuple(
     f"""
-UPDATE {table} AS a SET {_STATE.assigned("w")} FROM {(ATTEMPT_KEY + _STATE).rows("w")}
+UPDATE {table} AS a SET {_STATE.assignments("w")} FROM {(ATTEMPT_KEY + _STATE).rows("w")}
 WHERE ({ATTEMPT_KEY.of("a")}) = ({ATTEMPT_KEY.of("w")})
 """  # noqa: S608  constants
     for table in ("attempts", "replicas")
@@ -130,7 +130,7 @@ async def _write(connection: Connection, uid: UUID, captures: Sequence[Capture])
     logs = [
         (*key, container, log.tail, log.truncated) for key, capture in keyed for container, log in capture.logs.items()
     ]
-    events = [_EVENT.encoded((*key, list(capture.events))) for key, capture in keyed if capture.events]
+    events = [_EVENT.encode((*key, list(capture.events))) for key, capture in keyed if capture.events]
     states = [(*key, *_state(capture)) for key, capture in keyed]
     if logs:
         await connection.execute(_LOGS, *Columns.arguments(logs))
@@ -142,7 +142,7 @@ async def _write(connection: Connection, uid: UUID, captures: Sequence[Capture])
 
 def _state(capture: Capture) -> tuple[Any, ...]:
     lines = None if capture.last_lines is None else list(capture.last_lines)
-    return _STATE.encoded((capture.state, capture.reason, lines))
+    return _STATE.encode((capture.state, capture.reason, lines))
 
 
 async def log(db: Database, uid: UUID, key: Rank, attempt: int, container: str) -> Log | None:

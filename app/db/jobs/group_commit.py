@@ -161,13 +161,13 @@ class GroupCommit:
     async def _commit_each(self, batch: Sequence[_Waiting]) -> None:
         for waiting in batch:
             try:
-                waiting.answer(await self._decided(waiting.item.jobs))
+                waiting.answer(await self._submit_until_decided(waiting.item.jobs))
             except KeyContended:
                 waiting.answer(KeyInFlight())
             except Exception as error:  # noqa: BLE001  the error concerns only this caller
                 waiting.refuse(error)
 
-    async def _decided(self, jobs: Sequence[NewJob]) -> Answer:
+    async def _submit_until_decided(self, jobs: Sequence[NewJob]) -> Answer:
         for _ in range(MAX_TRIES):
             (answer,) = await submit(self._db, jobs, self._limits)
             if not isinstance(answer, Undecided):

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from app.db.feed import changes
 from app.db.installation.timekeeping import NOW
-from app.db.jobs.pod_room import PLANNED, RoomReader, planned_rows
+from app.db.jobs.pod_room import PLANNED, RoomReader, rows_of_pods
 from app.db.objects.history import REMOVE_REQUESTED
 from app.db.postgres.columns import Columns, columns
 from app.db.postgres.engine import Connection, Database
@@ -74,7 +74,7 @@ ON CONFLICT DO NOTHING
 # transactions as long as they hold one of the names.
 _RESERVE_WITH_ROOM: Final = f"""
 WITH reserved AS ({_RESERVE} RETURNING 1), {PLANNED}
-SELECT p.*, (SELECT count(*) FROM reserved) AS reserved FROM ({planned_rows(len(_ROW.names) + 1)}) AS p
+SELECT p.*, (SELECT count(*) FROM reserved) AS reserved FROM ({rows_of_pods(len(_ROW.names) + 1)}) AS p
 """  # noqa: S608  constants
 _HELD: Final = f"SELECT job_uid, {_RANGE} FROM names WHERE job_uid = ANY($1::uuid[]) AND NOT released"  # noqa: S608
 _LOCK_ALL = f"""

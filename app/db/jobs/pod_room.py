@@ -31,14 +31,14 @@ _T = TypeVar("_T")
 _TAKE_ONE: Final = f"SELECT pg_advisory_xact_lock({_LOCK}, pg_backend_pid() % {STRIPES})"
 # In ascending order, so that two transactions cannot deadlock.
 _TAKE_ALL: Final = f"SELECT pg_advisory_xact_lock({_LOCK}, stripe) FROM generate_series(0, {STRIPES - 1}) AS stripe"  # noqa: S608
-# The rows are read once for both parts of `planned_rows`: this runs in every transaction that adds pods.
+# The rows are read once for both parts of `rows_of_pods`: this runs in every transaction that adds pods.
 PLANNED: Final = """planned AS MATERIALIZED (
     SELECT namespace, sum(pods)::bigint AS pods, count(*) AS entries FROM planned_pods GROUP BY namespace
 )"""
-"""SQL: the part of a WITH clause that `planned_rows` reads."""
+"""SQL: the part of a WITH clause that `rows_of_pods` reads."""
 
 
-def planned_rows(namespaces: int) -> str:
+def rows_of_pods(namespaces: int) -> str:
     """SQL: the rows that `RoomReader.of` takes. The parameter of this number is `RoomReader.namespaces`."""
     return f"""
 SELECT namespace, pods, entries FROM planned WHERE namespace = ANY(${namespaces}::text[])
@@ -47,7 +47,7 @@ SELECT NULL, COALESCE(sum(pods), 0)::bigint, COALESCE(sum(entries), 0)::bigint -
 """  # noqa: S608  constants
 
 
-_PLANNED: Final = f"WITH {PLANNED}{planned_rows(1)}"
+_PLANNED: Final = f"WITH {PLANNED}{rows_of_pods(1)}"
 # A concurrent fold has locked its rows and replaces them, so they are skipped and counted once.
 _FOLD = """
 WITH old AS (
@@ -102,7 +102,7 @@ class RoomReader:
         return await self.of(connection, await connection.fetch(_PLANNED, self.namespaces))
 
     async def of(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> PodRoom:
-        """Return the room of the rows of `planned_rows`, which a statement of the caller has read."""
+        """Return the room of the rows of `rows_of_pods`, which a statement of the caller has read."""
         if not self.adds:
             return PodRoom(self.limits)
         found = {row["namespace"]: row for row in rows}

@@ -76,7 +76,7 @@ async def task_sizes(db: Database, uid: UUID) -> dict[str, int]:
 async def load_replicas(connection: Connection, uids: Sequence[UUID]) -> Mapping[UUID, Sequence[StoredReplica]]:
     found: dict[UUID, list[StoredReplica]] = defaultdict(list)
     rows = await connection.fetch(_REPLICAS, uids)
-    for row, stored in zip(rows, await _stored_replicas(rows), strict=True):
+    for row, stored in zip(rows, await _decode_replicas(rows), strict=True):
         found[row["job_uid"]].append(stored)
     return found
 
@@ -92,18 +92,18 @@ async def load_replica_page(
 ) -> Sequence[StoredReplica]:
     """Return what `page` returns, inside the caller's transaction."""
     rows = await connection.fetch(_REPLICA_PAGE, uid, task, rank, [str(phase) for phase in phases], start, limit)
-    return await _stored_replicas(rows)
+    return await _decode_replicas(rows)
 
 
-async def _stored_replicas(rows: Sequence[Mapping[str, Any]]) -> list[StoredReplica]:
+async def _decode_replicas(rows: Sequence[Mapping[str, Any]]) -> list[StoredReplica]:
     decoded = []
     for number, row in enumerate(rows, 1):
-        decoded.append(_stored_replica(row))
+        decoded.append(_replica_from(row))
         if number % _DECODED_AT_ONCE == 0:
             await next_slice()
     return decoded
 
 
-def _stored_replica(row: Mapping[str, Any]) -> StoredReplica:
+def _replica_from(row: Mapping[str, Any]) -> StoredReplica:
     replica = Replica(key=Rank(row["task"], row["rank"]), attempt=attempt_from(row), **REPLICA.read(row))
     return StoredReplica(replica=replica, pod_name=row["pod_name"])

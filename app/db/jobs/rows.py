@@ -53,7 +53,7 @@ class JobRow(JobSummary):
     reported: Mapping[str, Any] | None = None
 
     @property
-    def finished(self) -> bool:
+    def has_ended(self) -> bool:
         return self.status.phase.is_terminal
 
 

@@ -247,7 +247,7 @@ class _Batch:
         wanted = {(self._jobs[place].row.namespace, one) for place, names in blocked.items() for one in names}
         found = await holders(self._connection, sorted(wanted))
         for place, names in blocked.items():
-            answer = _taken(self._jobs[place].row.namespace, names, found)
+            answer = _find_taken(self._jobs[place].row.namespace, names, found)
             if answer is not None:
                 self.answers[place] = answer
 
@@ -262,7 +262,7 @@ class _Batch:
         return [(self._jobs[place].row.namespace, one) for place in places for one in self._jobs[place].names]
 
 
-def _taken(namespace: str, names: Sequence[NameRange], found: Sequence[Holder]) -> NameTaken | None:
+def _find_taken(namespace: str, names: Sequence[NameRange], found: Sequence[Holder]) -> NameTaken | None:
     for one in names:
         for holder in found:
             name = one.first_shared(holder.names) if holder.namespace == namespace else None

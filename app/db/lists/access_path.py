@@ -25,7 +25,7 @@ NOT_ENDED: Final = ""
 ENDED: Final = (NOT_ENDED, *sorted(TERMINAL_PHASES))
 
 
-def ended(phase: str) -> str:
+def end_of(phase: str) -> str:
     """Return the value of the column `ended` of a job in this phase."""
     return phase if phase in TERMINAL_PHASES else NOT_ENDED
 
@@ -60,7 +60,7 @@ def choose(
 
     `conditions` are those of the filter, and `kinds` the stored kinds, if `needs_kinds`.
     """
-    values = _known_values(where, where.kinds or kinds)
+    values = _find_values(where, where.kinds or kinds)
     index = max(
         (index for index in stored.sorted_indexes if _is_usable(index, where, values, max_ranges)),
         key=lambda index: len(index.columns),
@@ -70,11 +70,11 @@ def choose(
         index=index,
         ranges=ranges,
         within=about(conditions, "created_at"),
-        remaining=not_about(conditions, "created_at", *_served(index, where)),
+        remaining=not_about(conditions, "created_at", *_find_served(index, where)),
     )
 
 
-def _known_values(where: Criteria, kinds: Sequence[str]) -> dict[str, Sequence[str]]:
+def _find_values(where: Criteria, kinds: Sequence[str]) -> dict[str, Sequence[str]]:
     """Return the values that matching rows can have, by column. A column of which nothing is known is absent."""
     known: dict[str, Sequence[str]] = {}
     if where.namespaces.names is not None:
@@ -85,7 +85,7 @@ def _known_values(where: Criteria, kinds: Sequence[str]) -> dict[str, Sequence[s
         known["set_name"] = [where.set_name]
     if kinds:
         known["kind"] = sorted(set(kinds))
-        known["ended"] = sorted(set(map(ended, where.phases)) or ENDED)
+        known["ended"] = sorted(set(map(end_of, where.phases)) or ENDED)
     return known
 
 
@@ -96,7 +96,7 @@ def _is_usable(index: SortedIndex, where: Criteria, values: dict[str, Sequence[s
     return known and prod(len(values[column]) for column in index.columns) <= max_ranges
 
 
-def _served(index: SortedIndex, where: Criteria) -> set[str]:
+def _find_served(index: SortedIndex, where: Criteria) -> set[str]:
     """Return the attributes whose conditions every row of the ranges fulfils."""
     served = {column for column in index.columns if column != "ended"}
     if "ended" in index.columns and TERMINAL_PHASES.issuperset(where.phases):

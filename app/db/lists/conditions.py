@@ -115,14 +115,14 @@ def _label_search(key: str, values: Sequence[str]) -> Search:
         return _key_search(key)
     # The index serves containment, but no array of alternatives.
     alternatives = " OR ".join(["{at}.labels @> {}"] * len(values))
-    return _indexed(f"({alternatives})"), tuple({key: value} for value in values)
+    return _with_predicate(f"({alternatives})"), tuple({key: value} for value in values)
 
 
 def _key_search(key: str) -> Search:
-    return _indexed(LABEL_KEYS.replace("{at}", "{at}.") + " ? {}"), (key,)
+    return _with_predicate(LABEL_KEYS.replace("{at}", "{at}.") + " ? {}"), (key,)
 
 
-def _indexed(condition: str) -> str:
+def _with_predicate(condition: str) -> str:
     """Return the condition with the predicate of the indexes on labels."""
     return HAS_LABELS.replace("{at}", "{at}.") + f" AND {condition}"
 

@@ -119,12 +119,12 @@ class _Counting(ListReading):
             column: f"part.{column}" if column in _BY else f"within.{column}" for column in access.index.columns
         }
         # The order within a range makes PostgreSQL read the index.
-        one_range = f"{self._range(access, parameters, of_column, self._filtered)} LIMIT part.examined + 1"
+        one_range = f"{self._range(access, parameters, of_column, self._filter_columns)} LIMIT part.examined + 1"
         return f"""SELECT one.*, row_number() OVER () AS place
             FROM {each_range} CROSS JOIN LATERAL ({one_range}) AS one LIMIT part.examined + 1"""  # noqa: S608
 
     @property
-    def _filtered(self) -> str:
+    def _filter_columns(self) -> str:
         """The columns that filters use. With all columns, PostgreSQL would need more time for each row."""
         used = {field.name for field in fields(ListItem)} | {self._stored.deleted}
         return ", ".join(column.name for column in self._stored.table.c if column.name in used)

@@ -6,7 +6,7 @@ parts of a list, counted ─▶ the objects of some kinds in some phases ─▶ 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.db.lists.access_path import ended
+from app.db.lists.access_path import end_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class CountedPart:
     def may_have(self, kinds: Collection[str], phases: Collection[str]) -> bool:
         """Return whether the part may have objects of these kinds and phases. An empty collection stands for all."""
         is_of_kinds = not kinds or self.kind is None or self.kind in kinds
-        return is_of_kinds and (not phases or self.ended is None or self.ended in set(map(ended, phases)))
+        return is_of_kinds and (not phases or self.ended is None or self.ended in set(map(end_of, phases)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

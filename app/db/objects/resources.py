@@ -141,7 +141,9 @@ class Stored(Generic[Row]):
 
     @cached_property
     def by_name(self) -> str:
-        return f"SELECT {self.columns} FROM {self.table.name} AS {self.alias} WHERE {self.alias}.uid = {self._named}"  # noqa: S608
+        return (
+            f"SELECT {self.columns} FROM {self.table.name} AS {self.alias} WHERE {self.alias}.uid = {self._uid_of_name}"  # noqa: S608
+        )
 
     @cached_property
     def sizes(self) -> str:
@@ -179,7 +181,7 @@ class Stored(Generic[Row]):
             JOIN {self.table.name} AS {self.alias} ON {self.alias}.uid = named.uid"""  # noqa: S608
 
     @property
-    def _named(self) -> str:
+    def _uid_of_name(self) -> str:
         return self._uid_of("$1", "$2")
 
     def _uid_of(self, namespace: str, name: str) -> str:
@@ -225,15 +227,15 @@ async def versions(db: Database, stored: Stored[Row], keys: Sequence[RowKey]) ->
     return found
 
 
-async def posted(db: Database, stored: Stored[Row], uid: UUID) -> Manifest | None:
+async def read_posted(db: Database, stored: Stored[Row], uid: UUID) -> Manifest | None:
     """Return the manifest of the row as it was posted. None if that is not known."""
     async with db.read() as connection:
         found: Manifest | None = await connection.fetchval(stored.posted, uid)
         return found
 
 
-async def posted_size(db: Database, stored: Stored[Row], uid: UUID) -> int:
-    """Return the size of what `posted` returns, in bytes of text."""
+async def read_posted_size(db: Database, stored: Stored[Row], uid: UUID) -> int:
+    """Return the size of what `read_posted` returns, in bytes of text."""
     async with db.read() as connection:
         return await connection.fetchval(stored.posted_size, uid) or 0
 
@@ -254,7 +256,7 @@ async def history(db: Database, stored: Stored[Row], uid: UUID, *, after_seq: in
         return [stored.history.row(row) for row in await connection.fetch(stored.history.page, uid, after_seq, limit)]
 
 
-async def listed(db: Database, resource: str, uids: Collection[UUID]) -> Mapping[UUID, ListItem]:
+async def read_list_items(db: Database, resource: str, uids: Collection[UUID]) -> Mapping[UUID, ListItem]:
     """Return the fields that list filters use, for those of the objects that exist."""
     async with db.read() as connection:
         rows = await connection.fetch(_JOBS if resource == JOBS else _SAMPLES, list(uids))

@@ -7,7 +7,7 @@ migration, and the field in the record; the statements follow, because they are 
 
     f"SELECT {RUN} FROM runs"                                      Run(**RUN.read(row))
     f"INSERT INTO runs ({RUN}) SELECT {RUN} FROM {RUN.rows('w')}"  execute(statement, *RUN.arguments(rows))
-    f"UPDATE runs AS r SET {RUN.assigned('w')} FROM {RUN.rows('w')} WHERE r.id = w.id"
+    f"UPDATE runs AS r SET {RUN.assignments('w')} FROM {RUN.rows('w')} WHERE r.id = w.id"
 
 `rows` takes one array for each column, so one statement writes any number of rows. Modules build their statements once,
 when they are imported.
@@ -55,7 +55,7 @@ class Columns:
         """The names, each qualified by the alias of a table."""
         return ", ".join(f"{alias}.{name}" for name in self.names)
 
-    def assigned(self, source: str) -> str:
+    def assignments(self, source: str) -> str:
         """The assignments of an UPDATE that takes every value from the columns of `source`."""
         return ", ".join(f"{name} = {source}.{name}" for name in self.names)
 
@@ -67,7 +67,7 @@ class Columns:
         one, *others = (f"${first + n}::{_array_of(column)}" for n, column in enumerate(self._columns))
         # The planner expects as many rows as the longest array has.
         arrays = ", ".join([any_length(one), *others])
-        values = ", ".join(map(_decoded, self._columns))
+        values = ", ".join(map(_decode, self._columns))
         names = str(self)
         if place:
             values, names, arrays = f"{values}, {place}", f"{names}, {place}", f"{arrays}) WITH ORDINALITY"
@@ -79,9 +79,9 @@ class Columns:
         """The record's value of each column."""
         # An attrgetter of one name returns the bare value.
         values = self._get(record)
-        return self.encoded(values) if len(self.names) > 1 else self.encoded((values,))
+        return self.encode(values) if len(self.names) > 1 else self.encode((values,))
 
-    def encoded(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    def encode(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """Replace JSON values by their text: asyncpg would take an array of arrays for one array of two dimensions.
 
         Raises:
@@ -149,7 +149,7 @@ def _array_of(column: Column[Any]) -> str:
     return "text[]" if isinstance(column.type, JSON) else f"{_type_of(column)}[]"
 
 
-def _decoded(column: Column[Any]) -> str:
+def _decode(column: Column[Any]) -> str:
     """The value of a column of arrays: JSON is sent as text."""
     return f"{column.name}::{_type_of(column)} AS {column.name}" if isinstance(column.type, JSON) else column.name
 

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from app.base.instruments import exposed
 from app.db.postgres import metrics
-from app.db.postgres.errors import translated
+from app.db.postgres.errors import translate_errors
 from app.db.postgres.settings import DatabaseTimeouts
 from app.fairness.fair_slots import FairSlots
 from app.fairness.share import caller
@@ -107,7 +107,7 @@ class Database:
             DatabaseUnavailable: the server does not answer.
         """
         timeouts = timeouts or DatabaseTimeouts()
-        with translated():
+        with translate_errors():
             pool = await asyncpg.create_pool(
                 driver_url(url),
                 # asyncpg refuses a minimum above the maximum.
@@ -149,7 +149,7 @@ class Database:
             DatabaseUnavailable: no connection was free in time, or the server did not answer.
         """
         # Around the caller's block too, so that the errors of its statements are translated.
-        with translated():
+        with translate_errors():
             async with self._slot():
                 # This waits only for a connection that is new or is being returned.
                 connection = await self._pool.acquire(timeout=self._timeouts.acquire)

@@ -87,7 +87,7 @@ _AUTHENTICATION: Final = re.compile("authentication", re.IGNORECASE)
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Raise errors of the driver as errors of the domain. A cancellation inside the block has precedence."""
     try:
         with cancellation_first():

@@ -24,7 +24,7 @@ from sqlalchemy.pool import NullPool
 from app.bundled import bundled
 from app.db.postgres import schema_version
 from app.db.postgres.engine import driver_url
-from app.db.postgres.errors import translated
+from app.db.postgres.errors import translate_errors
 from app.domain.errors import Conflict
 from app.models import metadata
 
@@ -73,8 +73,8 @@ def _run(url: str, work: Callable[[Config, Connection], _T]) -> _T:
 
     def target() -> None:
         try:
-            with _one_at_a_time, translated():
-                results.append(asyncio.run(_connected(url, work)))
+            with _one_at_a_time, translate_errors():
+                results.append(asyncio.run(_connect_and_work(url, work)))
         except BaseException as error:  # noqa: BLE001  it is raised again on the caller's thread
             errors.append(error)
 
@@ -86,7 +86,7 @@ def _run(url: str, work: Callable[[Config, Connection], _T]) -> _T:
     return results[0]
 
 
-async def _connected(url: str, work: Callable[[Config, Connection], _T]) -> _T:
+async def _connect_and_work(url: str, work: Callable[[Config, Connection], _T]) -> _T:
     # SQLAlchemy never sees the URL: it reads sockets and options differently from the driver.
     engine = create_async_engine(
         "postgresql+asyncpg://",
@@ -99,7 +99,7 @@ async def _connected(url: str, work: Callable[[Config, Connection], _T]) -> _T:
         async with engine.connect() as connection:
             return await connection.run_sync(_with_configuration, work)
     except DBAPIError as error:
-        # SQLAlchemy wraps the error of the driver twice, and `translated` knows only the driver's own.
+        # SQLAlchemy wraps the error of the driver twice, and `translate_errors` knows only the driver's own.
         cause = error.orig.__cause__ if error.orig else None
         raise cause or error from error
     finally:

@@ -15,7 +15,7 @@ import asyncpg
 
 from app.base.cancellation import rounds
 from app.db.postgres.engine import Database, driver_url, session_settings
-from app.db.postgres.errors import DatabaseUnavailable, translated
+from app.db.postgres.errors import DatabaseUnavailable, translate_errors
 from app.db.postgres.settings import DatabaseTimeouts
 
 FEED = "feed"  # the publisher has numbered feed entries
@@ -117,7 +117,7 @@ class Listener:
 
     async def _listen(self) -> None:
         """Receive notifications until the connection ends."""
-        with translated():
+        with translate_errors():
             connection: Any = await asyncpg.connect(
                 driver_url(self._url),
                 timeout=self._timeouts.connect,
@@ -134,7 +134,7 @@ class Listener:
         ended = asyncio.Event()
         connection.add_termination_listener(lambda _: ended.set())
         for channel in CHANNELS:
-            await connection.add_listener(_PREFIX + channel, self._received)
+            await connection.add_listener(_PREFIX + channel, self._receive)
         # Only now: hints from before the LISTEN were lost.
         self._wake_all()
         self.listening.set()
@@ -145,7 +145,7 @@ class Listener:
             except TimeoutError:
                 await connection.execute("SELECT 1")  # detects a server that vanished without closing the connection
 
-    def _received(self, _connection: Any, _pid: int, channel: str, _payload: str) -> None:
+    def _receive(self, _connection: Any, _pid: int, channel: str, _payload: str) -> None:
         for subscription in self._subscriptions[channel.removeprefix(_PREFIX)]:
             subscription.wake()
 

@@ -101,7 +101,7 @@ _COUNTS: Final = Columns(Column(name, Integer) for name in ("changes", "lines", 
 _WRITTEN: Final = columns(samples, "uid") + _DECIDED + _OBSERVED + _COUNTS
 _WRITE: Final = f"""
 UPDATE samples AS s
-SET {_DECIDED.assigned("w")}, intent_at = NULL,
+SET {_DECIDED.assignments("w")}, intent_at = NULL,
     observed_at = COALESCE(w.observed_at, s.observed_at),
     cache_observed_at = COALESCE(w.cache_observed_at, s.cache_observed_at), version = s.version + w.changes,
     history_count = s.history_count + w.lines, event_count = s.event_count + w.events
@@ -195,7 +195,7 @@ async def _write(connection: Connection, before: SampleRow, done: SampleWrite, n
     times = (None if done.gone else done.wake_at, now if done.gone else None)
     values = (
         done.uid,
-        *_DECISION.encoded((*decision, *times)),
+        *_DECISION.encode((*decision, *times)),
         *OUTCOME.values(outcome),
         *(done.generation, done.observed_at, done.cache_observed_at),
         *(int(is_news), int(is_line), len(done.events)),

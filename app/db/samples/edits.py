@@ -162,7 +162,7 @@ async def edit(db: Database, uid: UUID, change: SampleEdit) -> SampleRow:
         Conflict: the sample is being deleted or was deleted.
     """
     async with db.begin() as connection:
-        row = await _locked(connection, uid)
+        row = await _lock(connection, uid)
         if change.expected_version not in (None, row.version):
             raise PreconditionFailed(f"the {row.kind} has changed since it was read: read it again and repeat the edit")
         refuse_leaving(row)
@@ -190,7 +190,7 @@ async def request_deletion(
         NotFound: the sample does not exist. `check` may raise other errors for the locked sample.
     """
     async with db.begin() as connection:
-        row = await _locked(connection, uid)
+        row = await _lock(connection, uid)
         if check is not None:
             check(row)
         if row.delete_requested_at is not None:
@@ -214,7 +214,7 @@ def _after_deletion(row: SampleRow, at: datetime) -> tuple[Any, ...]:
     return not kind.has_objects, reason, codec.dump(outcome.conditions), outcome.finished_at
 
 
-async def _locked(connection: Connection, uid: UUID) -> SampleRow:
+async def _lock(connection: Connection, uid: UUID) -> SampleRow:
     row = await connection.fetchrow(_LOCK, uid)
     if row is None:
         raise NotFound("there is no such object")

@@ -114,7 +114,7 @@ def record_from(kind: str, document: Mapping[str, Any]) -> Any:
 SAMPLE_HISTORY: Final = HistoryTable(sample_history)
 
 
-def stored_as(kind: PodlessKind) -> Stored[SampleRow]:
+def storage_of(kind: PodlessKind) -> Stored[SampleRow]:
     """Return how objects of the kind are stored."""
     only = f"s.kind = '{kind.kind}'"
     return Stored(

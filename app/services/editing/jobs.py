@@ -20,7 +20,7 @@ from app.domain.planning import Planner
 from app.domain.redaction import is_redacted
 from app.domain.vocabulary import JobPhase
 from app.services.editing.objects import Changed, Editor, EditRequest, Precondition
-from app.services.editing.scaling import Growth, SizesWanted, growth, resized, scaling_of, shifted_sizes, wanted_sizes
+from app.services.editing.scaling import Growth, SizesWanted, choose_sizes, growth, resize, scaling_of, shift_sizes
 from app.services.submitting.objects import Hint
 
 _NAMES: Final = ("name", "generateName")
@@ -79,7 +79,7 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
             Conflict: the job cannot be scaled, has ended or is being cancelled, or needs a name that another job uses.
         """
         request = self._scale_request(
-            namespace, name, lambda scaling: wanted_sizes(scaling, wanted), actor, reason, precondition
+            namespace, name, lambda scaling: choose_sizes(scaling, wanted), actor, reason, precondition
         )
         return await self.edit(request)
 
@@ -99,7 +99,7 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
             InvalidManifest, Conflict: as `scale`.
         """
         request = self._scale_request(
-            namespace, name, lambda scaling: shifted_sizes(scaling, deltas), actor, reason, precondition
+            namespace, name, lambda scaling: shift_sizes(scaling, deltas), actor, reason, precondition
         )
         return await self.edit(request)
 
@@ -170,8 +170,8 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
         if accepted.dialect.supports_pause:
             accepted = accepted.dialect.with_pause(accepted, paused=False)
         named = {"name": name} if name is not None else {"generateName": f"{_stem(job.name)}-"}
-        posted = await resources.posted(self._db, self._where, job.uid)
-        return _renamed(postable(accepted.manifest), named), posted and _renamed(posted, named)
+        posted = await resources.read_posted(self._db, self._where, job.uid)
+        return _rename(postable(accepted.manifest), named), posted and _rename(posted, named)
 
     @override
     def edit_of(
@@ -199,7 +199,7 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
         )
 
     @override
-    def revised(self, row: JobRow, document: Manifest, *, administers: bool) -> Accepted[Any]:
+    def revise(self, row: JobRow, document: Manifest, *, administers: bool) -> Accepted[Any]:
         kept = row.manifest
         namespace = kept["metadata"]["namespace"]
         # The name never changes. `str` draws an empty suffix.
@@ -224,7 +224,7 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
         def change(row: JobRow) -> Accepted[Any]:
             stored = self._read(row)
             scaling = scaling_of(stored)
-            return resized(stored, scaling, sizes(scaling))
+            return resize(stored, scaling, sizes(scaling))
 
         return EditRequest(
             namespace=namespace,
@@ -237,7 +237,7 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
         )
 
 
-def _renamed(manifest: Manifest, named: Manifest) -> Manifest:
+def _rename(manifest: Manifest, named: Manifest) -> Manifest:
     metadata = {key: value for key, value in manifest["metadata"].items() if key not in _NAMES}
     return {**manifest, "metadata": {**metadata, **named}}
 

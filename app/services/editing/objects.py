@@ -86,7 +86,7 @@ class Editor(ABC, Generic[Row, _Edit]):
         """Raise Conflict if the object has ended or was deleted."""
 
     @abstractmethod
-    def revised(self, row: Row, document: Manifest, *, administers: bool) -> Any:
+    def revise(self, row: Row, document: Manifest, *, administers: bool) -> Any:
         """Validate the document as the next version of the object. The result has it, with defaults, as `manifest`.
 
         `administers` says whether the caller may exempt the object from the pod policy.
@@ -129,7 +129,7 @@ class Editor(ABC, Generic[Row, _Edit]):
         """Replace the manifest. Immutable fields must stay."""
 
         def change(row: Row) -> Any:
-            return self.revised(row, _of_same(row, document), administers=administers)
+            return self.revise(row, _of_same(row, document), administers=administers)
 
         return await self.edit(
             EditRequest(
@@ -157,7 +157,7 @@ class Editor(ABC, Generic[Row, _Edit]):
 
         def change(row: Row) -> Any:
             document = merge_patch(postable(row.manifest), patch)
-            return self.revised(row, _of_same(row, document), administers=administers)
+            return self.revise(row, _of_same(row, document), administers=administers)
 
         return await self.edit(
             EditRequest(
@@ -202,7 +202,7 @@ class Editor(ABC, Generic[Row, _Edit]):
             request.precondition(row)
             self.require_editable(row)
             # If another edit is stored between the two reads, the version is not current, and `store` refuses.
-            posted = await resources.posted(self._db, self._where, row.uid) if request.restated else None
+            posted = await resources.read_posted(self._db, self._where, row.uid) if request.restated else None
             edit = await offloaded_if_large((row.manifest, request.document), self._compute, row, posted, request)
             # Nothing is stored, so version and ETag stay.
             if edit is None:

@@ -17,7 +17,7 @@ from app.db.samples import controller as sample_controller
 from app.db.samples import edits
 from app.db.samples.controller import MountingJob
 from app.db.samples.edits import SampleEdit
-from app.db.samples.rows import SampleRow, sample_events, stored_as
+from app.db.samples.rows import SampleRow, sample_events, storage_of
 from app.domain.access.actors import Actor
 from app.domain.cache.limits import CacheLimits
 from app.domain.errors import Conflict
@@ -27,7 +27,7 @@ from app.domain.plan import Manifest
 from app.domain.redaction import is_redacted
 from app.domain.reservations.name_ranges import NameKind, NameRange
 from app.services.editing.objects import Editor, EditRequest, Precondition
-from app.services.editing.podless_drafts import PodlessDraft, drafted, redrafted
+from app.services.editing.podless_drafts import PodlessDraft, make_draft, make_next_draft
 from app.services.limits.turns import Turns
 from app.services.reading.objects import Reader, ResourceEvent
 from app.services.submitting.objects import Hint, Prepared, SubmitRequest, Submitter
@@ -64,7 +64,7 @@ class PodlessSubmitter(Submitter[PreparedSample, New[SampleRow], SampleRow]):
         return await offloaded_if_large(document, self._prepare, document, request)
 
     def _prepare(self, document: Manifest, request: SubmitRequest) -> PreparedSample:
-        draft = drafted(self._kind, document, request.namespace, self._limits, self.suffix)
+        draft = make_draft(self._kind, document, request.namespace, self._limits, self.suffix)
         record = self._kind.record()
         row = SampleRow(
             uid=self.draw_uid(),
@@ -103,7 +103,7 @@ class PodlessEditor(Editor[SampleRow, SampleEdit]):
     """Edits and deletes objects of one podless kind."""
 
     def __init__(self, kind: PodlessKind, db: Database, clock: Clock, hint: Hint, limits: CacheLimits) -> None:
-        super().__init__(db, stored_as(kind), kind.kind, clock, hint)
+        super().__init__(db, storage_of(kind), kind.kind, clock, hint)
         self._limits = limits
 
     @override
@@ -112,8 +112,8 @@ class PodlessEditor(Editor[SampleRow, SampleEdit]):
         row.of_kind.require_editable(row.record)
 
     @override
-    def revised(self, row: SampleRow, document: Manifest, *, administers: bool) -> PodlessDraft:
-        draft = redrafted(row, document, self._limits)
+    def revise(self, row: SampleRow, document: Manifest, *, administers: bool) -> PodlessDraft:
+        draft = make_next_draft(row, document, self._limits)
         if row.is_settled and is_redacted(draft.manifest):
             raise Conflict(f"values of the {row.kind} were redacted: edit it with its whole manifest", code="Redacted")
         return draft
@@ -157,7 +157,7 @@ class PodlessReader(Reader[SampleRow]):
     """Reads objects of one podless kind."""
 
     def __init__(self, kind: PodlessKind, db: Database, lists: Turns | None = None) -> None:
-        super().__init__(db, stored_as(kind), kind.kind, lists)
+        super().__init__(db, storage_of(kind), kind.kind, lists)
 
     @override
     async def events(self, row: SampleRow, after: EventPlace | None, limit: int) -> list[ResourceEvent]:

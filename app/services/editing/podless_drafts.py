@@ -33,7 +33,9 @@ class PodlessDraft:
         return labels
 
 
-def drafted(kind: PodlessKind, document: Manifest, namespace: str, limits: CacheLimits, suffix: Suffix) -> PodlessDraft:
+def make_draft(
+    kind: PodlessKind, document: Manifest, namespace: str, limits: CacheLimits, suffix: Suffix
+) -> PodlessDraft:
     """Return the document as a new object of the namespace, with defaults and a name.
 
     Raises:
@@ -48,7 +50,7 @@ def drafted(kind: PodlessKind, document: Manifest, namespace: str, limits: Cache
     return PodlessDraft(kind=kind, manifest=manifest, generated=generated)
 
 
-def redrafted(row: SampleRow, document: Manifest, limits: CacheLimits) -> PodlessDraft:
+def make_next_draft(row: SampleRow, document: Manifest, limits: CacheLimits) -> PodlessDraft:
     """Return the document as the next version of the stored object.
 
     Raises:
@@ -57,7 +59,7 @@ def redrafted(row: SampleRow, document: Manifest, limits: CacheLimits) -> Podles
     kind = row.of_kind
     stored = kind.current(row.manifest)
     # The name never changes. `str` draws an empty suffix.
-    draft = drafted(kind, kind.current(document), row.namespace, kind.limits_of_edit(stored, limits), str)
+    draft = make_draft(kind, kind.current(document), row.namespace, kind.limits_of_edit(stored, limits), str)
     errors = [*kind.changes(stored, draft.manifest), *kind.frozen(row.record, stored, draft.manifest)]
     if errors:
         raise InvalidManifest("the edit changes immutable fields", code="ImmutableField", errors=errors)

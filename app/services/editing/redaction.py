@@ -87,7 +87,7 @@ class Redactor(ABC, Generic[Row]):
     ) -> tuple[Row, Redaction, int]:
         for _ in range(_MAX_TRIES):
             # If the object changes between the reads, its version is not current, and `store` refuses.
-            posted = await self._reading.posted(row.uid)
+            posted = await self._reading.read_posted(row.uid)
             redaction, kept = await offloaded_if_large((row.manifest, posted), self._compute, row, posted, selection)
             try:
                 return row, redaction, await stored.store(self._db, self._kind, row, kept, redaction, entry)
@@ -115,14 +115,14 @@ class JobRedactor(Redactor[JobRow]):
 
     @override
     def require_same(self, row: JobRow, manifest: Manifest) -> None:
-        if not row.finished:
+        if not row.has_ended:
             raise _lives(f"the job is {row.status.phase}, and its pods need its manifest", "cancel or delete it first")
         try:
             is_same = self._names(row, manifest) == self._names(row, row.manifest)
         except (DomainError, ValueError):
             is_same = False
         if not is_same:
-            raise _needed()
+            raise _refuse_needed()
 
     @override
     def is_gone(self, row: JobRow) -> bool:
@@ -144,7 +144,7 @@ class PodlessRedactor(Redactor[SampleRow]):
         if not row.is_settled:
             raise _lives(f"the {row.kind} is {row.phase}, and needs its manifest", "delete it first")
         if self._names(row, manifest) != self._names(row, row.manifest):
-            raise _needed()
+            raise _refuse_needed()
 
     @override
     def is_gone(self, row: SampleRow) -> bool:
@@ -163,7 +163,7 @@ def _lives(why: str, remedy: str) -> Conflict:
     return Conflict(f"{why}: {remedy}. Nothing was removed", code="NotFinished")
 
 
-def _needed() -> Conflict:
+def _refuse_needed() -> Conflict:
     return Conflict(
         "a name or a word that jobgate needs contains the text: choose a longer text, or name the field. "
         "Nothing was removed",

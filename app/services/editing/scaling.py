@@ -52,7 +52,7 @@ def scaling_of(job: Accepted[Any]) -> Scaling:
     return scaling
 
 
-def wanted_sizes(scaling: Scaling, wanted: SizesWanted) -> Mapping[str, int]:
+def choose_sizes(scaling: Scaling, wanted: SizesWanted) -> Mapping[str, int]:
     """Return the requested sizes by task.
 
     Raises:
@@ -64,10 +64,10 @@ def wanted_sizes(scaling: Scaling, wanted: SizesWanted) -> Mapping[str, int]:
         _require_one_form(wanted, problems)
     else:
         asked = _of_one_task(scaling, wanted, problems)
-    return _checked(scaling, asked, problems, "/replicas" if wanted.tasks is None else "/tasks")
+    return _check(scaling, asked, problems, "/replicas" if wanted.tasks is None else "/tasks")
 
 
-def shifted_sizes(scaling: Scaling, deltas: Mapping[str, int]) -> Mapping[str, int]:
+def shift_sizes(scaling: Scaling, deltas: Mapping[str, int]) -> Mapping[str, int]:
     """Return the sizes by task after these changes.
 
     Raises:
@@ -76,10 +76,10 @@ def shifted_sizes(scaling: Scaling, deltas: Mapping[str, int]) -> Mapping[str, i
     asked = [
         _Asked(task, scaling.sizes.get(task, 0) + delta, pointer_to("/tasks", task)) for task, delta in deltas.items()
     ]
-    return _checked(scaling, asked, Problems(), "/tasks")
+    return _check(scaling, asked, Problems(), "/tasks")
 
 
-def resized(stored: Accepted[Any], scaling: Scaling, sizes: Mapping[str, int]) -> Accepted[Any]:
+def resize(stored: Accepted[Any], scaling: Scaling, sizes: Mapping[str, int]) -> Accepted[Any]:
     """Return the manifest with these sizes, or the same object if it has them already."""
     if all(scaling.sizes[task] == size for task, size in sizes.items()):
         return stored
@@ -127,7 +127,7 @@ def _of_one_task(scaling: Scaling, wanted: SizesWanted, problems: Problems) -> l
     return [] if wanted.replicas is None else [_Asked(task, wanted.replicas, "/replicas")]
 
 
-def _checked(scaling: Scaling, asked: Sequence[_Asked], problems: Problems, whole: str) -> Mapping[str, int]:
+def _check(scaling: Scaling, asked: Sequence[_Asked], problems: Problems, whole: str) -> Mapping[str, int]:
     if not asked and not problems:
         problems.add(whole, "Required", "the request names no task", _one_of(scaling.sizes))
     for one in asked:

@@ -71,12 +71,12 @@ class Turns:
             async with asyncio.timeout(self._max_seconds):
                 await self._slots.take(token)
         except (NoPlaceError, TimeoutError):
-            raise self._overloaded() from None
+            raise self._refuse() from None
         try:
             yield
         finally:
             self._slots.give_back()
 
-    def _overloaded(self) -> Overloaded:
+    def _refuse(self) -> Overloaded:
         self._refused.inc()
         return Overloaded(f"this process has too many waiting {self._work}: repeat the request later")

@@ -18,10 +18,10 @@ _WAITING: Final = 8
 class LineChannel(ABC):
     """Passes lines from readers to a client."""
 
-    def opened(self, key: Rank) -> None:  # noqa: B027 - the order of arrival needs no more
+    def add_reader(self, key: Rank) -> None:  # noqa: B027 - the order of arrival needs no more
         """Note that a reader of this replica has started."""
 
-    def closed(self, key: Rank) -> None:  # noqa: B027 - as above
+    def remove_reader(self, key: Rank) -> None:  # noqa: B027 - as above
         """Note that a reader of this replica has ended."""
 
     def complete(self) -> None:  # noqa: B027 - as above
@@ -77,14 +77,14 @@ class TimeOrder(LineChannel):
         self._error: Exception | None = None
 
     @override
-    def opened(self, key: Rank) -> None:
+    def add_reader(self, key: Rank) -> None:
         self._readers[key] += 1
         if key not in self._lines:
             self._merge.open(key)
             self._lines[key], self.room[key] = asyncio.Queue(), asyncio.Semaphore(1)
 
     @override
-    def closed(self, key: Rank) -> None:
+    def remove_reader(self, key: Rank) -> None:
         self._readers[key] -= 1
         if not self._readers[key]:
             self._lines[key].put_nowait(None)

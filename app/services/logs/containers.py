@@ -154,7 +154,7 @@ class Logs:
             cut = stored.truncated or len(tail) < len(stored.tail)
             return LogStream(live=False, truncated=cut, pieces=_once(tail))
         if isinstance(refusal, Unavailable):
-            message = f"{refusal.message}{_accepted(story, number, request.container, same_attempt=False)}"
+            message = f"{refusal.message}{_name_accepted(story, number, request.container, same_attempt=False)}"
             raise Unavailable(message, code=refusal.code)
         raise no_log(story, number, request.container, refusal)
 
@@ -171,7 +171,7 @@ class Logs:
             await _first(self._reader.read(replace(request, follow=False, tail_lines=1)), keep=False)
             return LogStream(live=True, truncated=False, pieces=self._reader.read(request))
         pieces = self._reader.read(request)
-        return LogStream(live=True, truncated=False, pieces=_continued(await _first(pieces), pieces))
+        return LogStream(live=True, truncated=False, pieces=_continue(await _first(pieces), pieces))
 
 
 async def _first(pieces: AsyncGenerator[bytes, None], *, keep: bool = True) -> bytes:
@@ -186,7 +186,7 @@ async def _first(pieces: AsyncGenerator[bytes, None], *, keep: bool = True) -> b
     return piece
 
 
-async def _continued(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+async def _continue(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
     async with aclosing(rest):
         yield first
         async for piece in rest:
@@ -217,11 +217,11 @@ def no_log(
         reason = refusal.message
     else:
         reason = why_no_log(attempt) if attempt is not None else f"no log of attempt {number} was stored"
-    known = _accepted(story, number, container, same_attempt=True)
+    known = _name_accepted(story, number, container, same_attempt=True)
     return NotFound(f"{story.stored.replica.key}: {reason}{known}", code="NoLog")
 
 
-def _accepted(story: ReplicaHistory, number: int, container: str | None, *, same_attempt: bool) -> str:
+def _name_accepted(story: ReplicaHistory, number: int, container: str | None, *, same_attempt: bool) -> str:
     """Return the logs that exist in place of a missing one, as the end of a sentence: those of other attempts, and with
     `same_attempt` those of other containers.
     """

@@ -57,7 +57,7 @@ class LineSplitter:
             yield Piece(line[begin : begin + MAX_LINE], self._is_start, is_end=False)
 
 
-def timed(line: bytes) -> TimedLine:
+def split_time(line: bytes) -> TimedLine:
     """Split a line of a live log into the time from the kubelet and the text."""
     if (match := _TIME.match(line)) is None:
         return TimedLine("", line)

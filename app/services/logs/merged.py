@@ -180,9 +180,9 @@ class MergedLog:
                     if not self._is_first:
                         await self.select()
                     for one in self.selection.replicas:
-                        self._start_readers(one, readers, has_ended=row.finished)
+                        self._start_readers(one, readers, has_ended=row.has_ended)
                     self._is_first = False
-                    if row.finished or not self._request.follow:
+                    if row.has_ended or not self._request.follow:
                         self.channel.complete()
                         return
                 await asyncio.sleep(_INTERVAL)
@@ -199,7 +199,7 @@ class MergedLog:
         newest = current.number if has_begun else current.number - 1
         request = self._request if self._is_first else replace(self._request, tail_lines=None, since=None)
         for number in range(known.last + 1, newest + 1):
-            self.channel.opened(key)
+            self.channel.add_reader(key)
             readers.create_task(self._read_to_end(key, number, request, known.in_order))
         known.last = max(known.last, newest)
 
@@ -207,7 +207,7 @@ class MergedLog:
         try:
             await self._read_attempt(key, number, request, in_order)
         finally:
-            self.channel.closed(key)
+            self.channel.remove_reader(key)
 
     async def _read_attempt(self, key: Rank, number: int, request: MergedRequest, in_order: asyncio.Lock) -> None:
         """Pass on the log of an attempt, after those of the earlier ones.
@@ -277,7 +277,7 @@ class MergedLog:
                 await self._pass_on(key, number, lines)
                 return
             splitter = LineSplitter()
-            progress.opened()
+            progress.begin()
             async for piece in pieces:
                 for begin in range(0, len(piece), _SLICE):
                     await next_slice()

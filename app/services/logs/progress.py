@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from app.services.logs.lines import LineSplitter, Piece, TimedLine, comparable_time, timed
+from app.services.logs.lines import LineSplitter, Piece, TimedLine, comparable_time, split_time
 from app.services.logs.overlap import length_of_overlap
 
 # A log that ends within the time of a line, or directly after it.
@@ -50,7 +50,7 @@ class LogProgress:
         first = min(self._times, default="")
         return datetime.fromisoformat(f"{first[:19]}+00:00") if first else None
 
-    def opened(self) -> None:
+    def begin(self) -> None:
         """Note that the log is opened, maybe again."""
         self._repeats = Counter(self._times)
         knows_all = self._from_start and not self._has_forgotten
@@ -82,7 +82,7 @@ class LogProgress:
         if piece.is_start:
             if not piece.is_end and _CUT_TIME.fullmatch(text):
                 return None
-            self._at, text = timed(text)
+            self._at, text = split_time(text)
             self._skip = self._begin(comparable_time(self._at))
         if self._skip is None:
             return None

@@ -16,7 +16,7 @@ from app.domain.errors import Forbidden
 from app.services.access import Access, Principal, bearer
 from app.services.oidc.issuer import Issuer
 from app.services.oidc.settings import OidcSettings
-from app.services.oidc.verification import MAX_LENGTH, verified
+from app.services.oidc.verification import MAX_LENGTH, verify
 
 # An entry has about 1 KiB.
 _MAX_CACHED: Final = 4096
@@ -49,7 +49,7 @@ class OidcAccess:
 
     async def _verify(self, token: str) -> Principal:
         settings = self._settings
-        found = await verified(token, self._issuer, settings.bearer, self._clock.now())
+        found = await verify(token, self._issuer, settings.bearer, self._clock.now())
         grants = grants_of(groups_of(found.claims, settings.claims), settings.grants)
         if not grants:
             raise Forbidden("your user is known, but none of its groups has a grant at this gateway", code="NoGrant")

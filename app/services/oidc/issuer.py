@@ -42,7 +42,7 @@ class Issuer:
         """Read metadata and keys at the start and then regularly."""
         failures = 0
         for _ in rounds():
-            failures = 0 if await self._refreshed() else failures + 1
+            failures = 0 if await self._refresh() else failures + 1
             await asyncio.sleep(_RETRY.delay(failures) or _REFRESH)
 
     def keys(self, key_id: str | None, algorithm: str) -> Sequence[SigningKey]:
@@ -65,7 +65,7 @@ class Issuer:
             # Requests that waited for the lock use what the first of them has read.
             if self._clock.monotonic() >= self._not_before:
                 try:
-                    await self._refreshed()
+                    await self._refresh()
                 finally:
                     # The interval begins at the end of the read, because a read without an answer takes longer.
                     self._not_before = self._clock.monotonic() + _UNKNOWN_KEY_INTERVAL
@@ -80,7 +80,7 @@ class Issuer:
             raise IssuerUnavailable("the issuer has not been reached yet: send the request again")
         return await call(self.metadata.token, form)
 
-    async def _refreshed(self) -> bool:
+    async def _refresh(self) -> bool:
         try:
             found = metadata_of((await call(self.url.rstrip("/") + DISCOVERY_PATH)).body, self.url)
             published = (await call(found.keys)).body

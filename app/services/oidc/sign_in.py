@@ -21,7 +21,7 @@ from app.services.oidc.exchange import Exchange, SignedIn
 from app.services.oidc.http import IssuerAnswer, IssuerUnavailable
 from app.services.oidc.issuer import Issuer
 from app.services.oidc.settings import OidcSettings
-from app.services.oidc.verification import MAX_LENGTH, verified
+from app.services.oidc.verification import MAX_LENGTH, verify
 
 # Exchanges of one lane that the issuer works on. Each takes 5 s at most, so a slow issuer holds few requests.
 _AT_ONCE: Final = 32
@@ -121,7 +121,7 @@ class SignIn:
         if nonce is not None:
             if id_token is None:
                 raise IssuerUnavailable("the issuer has returned no ID token: JOBGATE_OIDC_SCOPES needs openid")
-            found = await verified(id_token, self.issuer, self.settings.id_token, self._clock.now())
+            found = await verify(id_token, self.issuer, self.settings.id_token, self._clock.now())
             # The nonce ties the token to this sign-in: a code of another one is refused.
             if not hmac.compare_digest(str(found.claims.get("nonce", "")).encode(), nonce.encode()):
                 raise Unauthenticated("the sign-in does not belong to this tab: sign in again", code="SignInRefused")

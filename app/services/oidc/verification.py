@@ -38,7 +38,7 @@ class Verified(NamedTuple):
     expires_at: datetime
 
 
-async def verified(token: str, issuer: Issuer, expected: ExpectedToken, now: datetime) -> Verified:
+async def verify(token: str, issuer: Issuer, expected: ExpectedToken, now: datetime) -> Verified:
     """Return the claims of a token of the expected use and audience.
 
     Raises:
@@ -47,7 +47,7 @@ async def verified(token: str, issuer: Issuer, expected: ExpectedToken, now: dat
     """
     header = _header(token)
     try:
-        claims = await _signed(token, header, issuer, expected.audience)
+        claims = await _verify_signature(token, header, issuer, expected.audience)
         expected.require(header, claims)
         return Verified(claims, subject_of(claims), expiry(claims, now))
     except jwt.PyJWTError as error:
@@ -60,7 +60,7 @@ async def verified(token: str, issuer: Issuer, expected: ExpectedToken, now: dat
         raise _invalid(_MALFORMED) from None
 
 
-async def _signed(token: str, header: Mapping[str, Any], issuer: Issuer, audience: str) -> Mapping[str, Any]:
+async def _verify_signature(token: str, header: Mapping[str, Any], issuer: Issuer, audience: str) -> Mapping[str, Any]:
     """Return the claims if a key of the issuer verifies the token. If no known key does, there may be a new one.
 
     A key id cannot tell whether the key is a new one: it is optional, and some issuers give a new key the old id.

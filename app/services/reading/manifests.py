@@ -31,7 +31,7 @@ async def page_of(
     `task` restricts the objects to those of one task.
     """
     # At least one object, or the next page would begin with the same one.
-    return await _taken(objects_of(plan, start=start, task=task), size, max_bytes, least=1)
+    return await _take(objects_of(plan, start=start, task=task), size, max_bytes, least=1)
 
 
 class Sampler:
@@ -42,12 +42,12 @@ class Sampler:
 
     async def sample(self, plan: JobPlan) -> tuple[list[bytes], int]:
         """Return the objects of the job and of the first replicas of each task, and the number of omitted objects."""
-        page = await _taken(sample_objects(plan, SAMPLE), count_objects(plan), self._left, least=0)
+        page = await _take(sample_objects(plan, SAMPLE), count_objects(plan), self._left, least=0)
         self._left -= sum(map(len, page.items))
         return page.items, count_objects(plan) - len(page.items)
 
 
-async def _taken(manifests: Iterable[Manifest], size: int, max_bytes: int, least: int) -> ManifestPage:
+async def _take(manifests: Iterable[Manifest], size: int, max_bytes: int, least: int) -> ManifestPage:
     items: list[bytes] = []
     taken = 0
     for manifest in manifests:

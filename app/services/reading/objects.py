@@ -138,10 +138,10 @@ class Reader(ABC, Generic[Row]):
         """Answer the calls of `version` until cancelled. While it does not run, they wait."""
         await self._versions.run()
 
-    async def posted(self, uid: UUID) -> Manifest | None:
+    async def read_posted(self, uid: UUID) -> Manifest | None:
         """Return the manifest of the object as it was posted. None if that is not known."""
-        await _room_for_document(await resources.posted_size(self._db, self._where, uid))
-        return await resources.posted(self._db, self._where, uid)
+        await _room_for_document(await resources.read_posted_size(self._db, self._where, uid))
+        return await resources.read_posted(self._db, self._where, uid)
 
     async def row(self, address: Address) -> Row:
         """Return the object. Raise NotFound if there is none."""
@@ -230,7 +230,7 @@ class JobReader(Reader[JobRow]):
             scale_records=found.scale_records,
         )
 
-    async def related_rows(self, rows: Sequence[JobRow]) -> Mapping[UUID, RelatedRows]:
+    async def read_related(self, rows: Sequence[JobRow]) -> Mapping[UUID, RelatedRows]:
         """Return the related rows of several jobs. The number of statements does not depend on the number of jobs."""
         if not rows:
             return {}
@@ -260,7 +260,7 @@ class JobReader(Reader[JobRow]):
             row = await self.row(Address(uid=uid))  # an unknown job is an error, not an empty page
             if not row.status.observed_generation:
                 plan = await offloaded(self._plan, row)
-                return _planned_replicas(plan, where)[start : start + limit]
+                return _plan_replicas(plan, where)[start : start + limit]
             # The controller may have stored the replicas between the two reads.
             found = await replicas.page(self._db, uid, where, start=start, limit=limit)
         ended: dict[Rank, list[Attempt]] = {}
@@ -286,7 +286,7 @@ class JobReader(Reader[JobRow]):
             after = None
         if len(found) < limit:
             kept = await evidence.events_page(self._db, row.uid, after, limit - len(found))
-            found += map(_kept_event, kept)
+            found += map(_event_from, kept)
         return found
 
     async def manifests(self, job: JobRow, *, start: int, size: int, task: str | None) -> ManifestPage:
@@ -306,7 +306,7 @@ async def _room_for_document(size: int) -> None:
         await room_for(size * DECODED)
 
 
-def _planned_replicas(plan: JobPlan, where: ReplicaFilter) -> list[ReplicaHistory]:
+def _plan_replicas(plan: JobPlan, where: ReplicaFilter) -> list[ReplicaHistory]:
     """Return the matching replicas of a plan as they are before the first reconcile, by task and rank."""
     if where.phases and ReplicaPhase.CREATING not in where.phases:
         return []
@@ -334,7 +334,7 @@ def _pending_event(reason: JobPendingReason) -> ResourceEvent:
     )
 
 
-def _kept_event(stored: StoredEvent) -> ResourceEvent:
+def _event_from(stored: StoredEvent) -> ResourceEvent:
     place, event = stored
     return ResourceEvent(
         place=place,

@@ -89,7 +89,7 @@ class ClusterDryRun(ClusterChecker):
         if self._open[token_id] >= _MOST_CHECKS_OF_TOKEN or self._open.total() >= _MOST_CHECKS:
             return [one.result("too many dry runs wait for the cluster: repeat the request") for one in progress]
         try:
-            with self._counted(token_id):
+            with self._count(token_id):
                 async with asyncio.timeout(_CHECK_SECONDS):
                     stopped = await self._check(jobs, progress)
         except TimeoutError:
@@ -97,7 +97,7 @@ class ClusterDryRun(ClusterChecker):
         return [one.result(stopped) for one in progress]
 
     @contextmanager
-    def _counted(self, token_id: str) -> Iterator[None]:
+    def _count(self, token_id: str) -> Iterator[None]:
         self._open[token_id] += 1
         try:
             yield

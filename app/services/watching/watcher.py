@@ -20,7 +20,7 @@ from app.base.cancellation import TaskGroup, rounds
 from app.base.instruments import exposed
 from app.db.feed import entries
 from app.db.feed.entries import FeedEvent
-from app.db.objects.resources import listed
+from app.db.objects.resources import read_list_items
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.errors import Unavailable
@@ -225,7 +225,7 @@ class Watcher:
         # Only the changes that a follower with criteria may want are read from PostgreSQL.
         filtered = {key for follower in followers if follower.criteria for key in follower.interest.index_keys()}
         try:
-            objects = await self._changed(event for event in events if filtered.intersection(keys_of(event)))
+            objects = await self._read_changed(event for event in events if filtered.intersection(keys_of(event)))
         # These events count as read and are not distributed again, so the followers must assume that anything has
         # changed.
         except DatabaseUnavailable:
@@ -241,7 +241,7 @@ class Watcher:
                 await asyncio.sleep(0)
                 turn_began = clock()
 
-    async def _changed(self, events: Iterable[FeedEvent]) -> Mapping[UUID, ListItem]:
+    async def _read_changed(self, events: Iterable[FeedEvent]) -> Mapping[UUID, ListItem]:
         """Return the current objects of the events: one narrow query for each resource, whatever the number of
         followers.
         """
@@ -250,7 +250,7 @@ class Watcher:
             wanted[event.resource].add(event.job_uid)
         found: dict[UUID, ListItem] = {}
         for resource, uids in wanted.items():
-            found |= await listed(self._db, resource, uids)
+            found |= await read_list_items(self._db, resource, uids)
         return found
 
     def _wake_all(self) -> None:

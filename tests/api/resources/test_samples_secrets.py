@@ -20,7 +20,7 @@ from app.domain.kinds.base import PodlessKind
 from app.domain.kinds.sample_status import PodlessStatus
 from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.reconcile.conditions import merged
-from app.services.editing.podless_drafts import drafted
+from app.services.editing.podless_drafts import make_draft
 from tests.domain.cache.made import a_job, a_set
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -106,7 +106,7 @@ def test_keys_in_a_source_are_refused_and_not_repeated(
     if kind is SAMPLE_JOB:
         document = a_job("sync", secretRef={"name": "keys"}, syncOptions={"source": uri})
     with pytest.raises(InvalidManifest) as refused:
-        drafted(kind, document, "team", CacheLimits(namespace="team"), str)
+        make_draft(kind, document, "team", CacheLimits(namespace="team"), str)
     message_text = bytes(problem_of(refused.value).body).decode() + str(refused.value)
     assert access not in message_text
     assert secret not in message_text

@@ -34,7 +34,7 @@ async def test_a_job_is_read_as_it_was_submitted(db: Database) -> None:
     row = await resources.get(db, STORED_JOBS, job.uid)
     assert row is not None
     assert row == job.row
-    assert (row.retry_of, row.created_by, row.version, row.generation, row.finished) == (parent, "alice", 1, 1, False)
+    assert (row.retry_of, row.created_by, row.version, row.generation, row.has_ended) == (parent, "alice", 1, 1, False)
     assert await resources.get(db, STORED_JOBS, uuid4()) is None
 
 
@@ -52,7 +52,7 @@ async def test_a_name_finds_the_live_job_or_else_the_newest(db: Database, lease:
         assert {key: version[:2] for key, version in versions.items()} == dict.fromkeys(
             keys[:2], (expected, found.version)
         )
-        if not found.finished:
+        if not found.has_ended:
             await move(db, lease, new.uid, JobPhase.SUCCEEDED)
     assert await resources.find(db, STORED_JOBS, "team-b", "train") is None
 
@@ -83,7 +83,7 @@ async def test_the_whole_job_has_conditions_replicas_and_attempts(db: Database, 
     assert await reads.whole(db, uuid4()) is None
 
 
-async def listed(db: Database, where: Criteria) -> set[str]:
+async def read_list_items(db: Database, where: Criteria) -> set[str]:
     return {row.name for row in (await pages.page(db, STORED_JOBS, where, limit=100)).rows}
 
 
@@ -134,9 +134,9 @@ async def test_filters(db: Database, lease: Lease) -> None:
         (Criteria(uids=[made[0].uid, made[3].uid, uuid4()]), {"alpha", "deleted"}),
         (Criteria(namespaces=NamespaceSet.of("team-b"), uids=[made[0].uid]), set()),
     ]
-    things = await changed_things.listed(db, JOBS, [job.uid for job in made])
+    things = await changed_things.read_list_items(db, JOBS, [job.uid for job in made])
     for where, expected in cases:
-        assert await listed(db, where) == expected, where
+        assert await read_list_items(db, where) == expected, where
         criteria = where
         assert {thing.name for thing in things.values() if criteria.matches(thing)} == expected, where
 
@@ -163,7 +163,7 @@ async def test_the_database_selects_as_the_domain_does(db: Database, selector: s
     except Exception:  # noqa: BLE001  what the parser refuses never comes here
         return
     expected = {f"job-{n}" for n, one in enumerate(labels) if all(r.matches(one) for r in requirements)}
-    assert await listed(db, Criteria(labels=requirements)) == expected
+    assert await read_list_items(db, Criteria(labels=requirements)) == expected
 
 
 def edit(**changes: object) -> JobEdit:

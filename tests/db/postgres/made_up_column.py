@@ -13,7 +13,7 @@ from app.db.objects import resources
 from app.db.objects.submission import New
 from app.db.postgres import migrations
 from app.db.postgres.engine import Database
-from app.db.samples.rows import stored_as
+from app.db.samples.rows import storage_of
 from app.domain.access.actors import Actor
 from app.domain.kinds.samples.kinds import SAMPLE_SET
 from app.domain.plan import Rank
@@ -100,7 +100,7 @@ async def check_decision(db: Database, uid: UUID) -> None:
 async def check_sample(db: Database) -> None:
     new = with_value_in_row(samples.new_set(), "sample")
     await samples.stored(db, new)
-    row = await resources.get(db, stored_as(SAMPLE_SET), new.uid)
+    row = await resources.get(db, storage_of(SAMPLE_SET), new.uid)
     assert value_of(row) == "sample"
 
 

@@ -66,7 +66,7 @@ def test_the_columns_of_a_record_are_in_the_order_of_the_table() -> None:
     found = columns(points, "x") + record_columns(points, Place, elsewhere=["elsewhere"])
     assert str(found) == "x, y, notes"
     assert found.of("p") == "p.x, p.y, p.notes"
-    assert found.without("x").assigned("w") == "y = w.y, notes = w.notes"
+    assert found.without("x").assignments("w") == "y = w.y, notes = w.notes"
     assert shared_columns(points, Place).names == ("y", "notes")
     assert found.rows("w", first=3, place="n") == (
         "(SELECT x, y, notes::jsonb AS notes, n "

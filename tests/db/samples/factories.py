@@ -11,7 +11,7 @@ from app.db.objects.submission import Answer, New
 from app.db.postgres.engine import Database
 from app.db.samples import edits
 from app.db.samples.controller import SampleWrite
-from app.db.samples.rows import SampleRow, stored_as
+from app.db.samples.rows import SampleRow, storage_of
 from app.domain.kinds.registry import PODLESS_KINDS
 from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.kinds.samples.specs.sample_set import API_VERSION
@@ -19,8 +19,8 @@ from app.domain.reservations.name_ranges import NameKind, NameRange
 from tests.db.factories import NOW
 
 NAMESPACE = "team-a"
-SETS = stored_as(SAMPLE_SET)
-JOBS = stored_as(SAMPLE_JOB)
+SETS = storage_of(SAMPLE_SET)
+JOBS = storage_of(SAMPLE_JOB)
 
 
 def new_set(name: str = "imagenet", **changes: Any) -> New[SampleRow]:

@@ -12,7 +12,7 @@ from app.db.feed import entries
 from app.db.lists import pages
 from app.db.objects import resources
 from app.db.objects.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, Replayed
-from app.db.objects.resources import RowKey, StoredRow, listed
+from app.db.objects.resources import RowKey, StoredRow, read_list_items
 from app.db.objects.submission import NameTaken, New
 from app.db.postgres import codec
 from app.db.postgres.engine import Database
@@ -21,7 +21,7 @@ from app.db.postgres.queries import Cursor
 from app.db.postgres.settings import DatabaseTimeouts
 from app.db.samples import edits
 from app.db.samples.edits import SampleEdit
-from app.db.samples.rows import SampleRow, stored_as
+from app.db.samples.rows import SampleRow, storage_of
 from app.domain.access.actors import Actor
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
@@ -50,7 +50,7 @@ def edit_of(row: Any, **changes: Any) -> SampleEdit:
 async def test_the_stored_row_equals_the_returned_one(db: Database, new: New[SampleRow]) -> None:
     row = await stored(db, new)
     assert row == new.row
-    where = stored_as(row.of_kind)
+    where = storage_of(row.of_kind)
     assert await resources.find(db, where, NAMESPACE, new.row.name) == row
     keys: list[RowKey] = [(NAMESPACE, new.row.name), new.uid]
     assert await resources.versions(db, where, [*keys, (NAMESPACE, "other")]) == dict.fromkeys(keys, (new.uid, 1))
@@ -228,7 +228,7 @@ async def test_lists_show_what_was_asked_for(db: Database, where: dict[str, Any]
     page = await pages.page(db, JOBS, wanted, limit=9)
     assert ([row.name for row in page.rows], page.next) == (expected, None)
     everything = await pages.page(db, JOBS, Criteria(deleted=True), limit=9)
-    things = await listed(db, SAMPLE_JOB.resource, [row.uid for row in everything.rows])
+    things = await read_list_items(db, SAMPLE_JOB.resource, [row.uid for row in everything.rows])
     assert sorted(thing.name for thing in things.values() if wanted.matches(thing)) == sorted(expected)
 
 

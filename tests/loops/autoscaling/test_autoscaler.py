@@ -63,7 +63,7 @@ async def test_a_run_keeps_the_posted_manifest(stage: Stage) -> None:
     after = await resources.get(stage.db, STORED_JOBS, uid)
     assert after is not None
     assert after.manifest != before.manifest
-    assert await resources.posted(stage.db, STORED_JOBS, uid) == document
+    assert await resources.read_posted(stage.db, STORED_JOBS, uid) == document
 
 
 async def test_a_disabled_autoscaler_only_records_its_decisions(stage: Stage) -> None:

@@ -20,7 +20,7 @@ from app.db.installation import leases
 from app.db.objects import resources
 from app.db.objects.resources import StoredRow
 from app.db.postgres.engine import Database
-from app.db.samples.rows import SampleRow, sample_events, stored_as
+from app.db.samples.rows import SampleRow, sample_events, storage_of
 from app.domain.access.actors import Actor
 from app.domain.access.credentials import runtime_token_of
 from app.domain.cache.limits import CacheLimits
@@ -172,7 +172,7 @@ class Stage:
 
     async def row(self, uid: UUID) -> SampleRow:
         for kind in (SAMPLE_SET, SAMPLE_JOB):
-            found = await resources.get(self.db, stored_as(kind), uid)
+            found = await resources.get(self.db, storage_of(kind), uid)
             if found is not None:
                 return found
         raise LookupError(uid)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.db.objects import resources
-from app.db.samples.rows import SampleRow, stored_as
+from app.db.samples.rows import SampleRow, storage_of
 from app.domain.access.actors import Actor
 from app.domain.cache.reconcile.progress import OperationProgress
 from app.domain.cache.reconcile.values import JobRecord
@@ -197,7 +197,7 @@ async def test_a_kind_without_a_reconcile_step_is_acknowledged(stage: Stage) -> 
             dict(note.example), stage.request(), key=None, render=lambda _: b"{}"
         )
         assert await stage.sets._reconcile(str(created.uid)) is True
-        row = await resources.get(stage.db, stored_as(note), created.uid)
+        row = await resources.get(stage.db, storage_of(note), created.uid)
         assert row is not None
         assert (row.observed_generation, row.phase) == (1, "")
         await stage.editor(note).merge(

@@ -10,7 +10,7 @@ from app.domain.errors import InvalidManifest
 from app.domain.kinds.job_kind import Scaling
 from app.domain.plan import Manifest
 from app.domain.planning import Planner
-from app.services.editing.scaling import SizesWanted, growth, shifted_sizes, wanted_sizes
+from app.services.editing.scaling import SizesWanted, choose_sizes, growth, shift_sizes
 
 numbers = st.integers(-3, 12)
 
@@ -38,10 +38,10 @@ def allowed(scaling: Scaling, sizes: Mapping[str, int]) -> bool:
 @given(scalings(), st.dictionaries(st.sampled_from("abcde"), numbers))
 def test_requested_sizes_are_returned_if_they_are_allowed(scaling: Scaling, tasks: dict[str, int]) -> None:
     if allowed(scaling, tasks):
-        assert wanted_sizes(scaling, SizesWanted(tasks=tasks)) == tasks
+        assert choose_sizes(scaling, SizesWanted(tasks=tasks)) == tasks
         return
     with pytest.raises(InvalidManifest) as refused:
-        wanted_sizes(scaling, SizesWanted(tasks=tasks))
+        choose_sizes(scaling, SizesWanted(tasks=tasks))
     assert all(error.pointer.startswith("/tasks") and error.accepted for error in refused.value.errors)
 
 
@@ -49,17 +49,17 @@ def test_requested_sizes_are_returned_if_they_are_allowed(scaling: Scaling, task
 def test_a_delta_is_added_to_the_current_size(scaling: Scaling, task: str, delta: int) -> None:
     sizes = {task: scaling.sizes.get(task, 0) + delta}
     if allowed(scaling, sizes):
-        assert shifted_sizes(scaling, {task: delta}) == sizes
+        assert shift_sizes(scaling, {task: delta}) == sizes
     else:
         with pytest.raises(InvalidManifest) as refused:
-            shifted_sizes(scaling, {task: delta})
+            shift_sizes(scaling, {task: delta})
         assert refused.value.errors[0].pointer in (f"/tasks/{task}", "/tasks")
 
 
 def test_the_task_may_be_omitted_if_only_one_can_be_scaled() -> None:
     scaling = Scaling(sizes={"master": 1, "trainer": 2}, bounds={"master": (1, 1), "trainer": (2, 6)}, total=(3, 7))
-    assert wanted_sizes(scaling, SizesWanted(replicas=4)) == {"trainer": 4}
-    assert wanted_sizes(scaling, SizesWanted(replicas=1, task="master")) == {"master": 1}
+    assert choose_sizes(scaling, SizesWanted(replicas=4)) == {"trainer": 4}
+    assert choose_sizes(scaling, SizesWanted(replicas=1, task="master")) == {"master": 1}
 
 
 @pytest.mark.parametrize(("before", "after"), [((2, 2), (3, 3)), ((2, 4), (4, 4)), ((3, 3), (1, 2))])

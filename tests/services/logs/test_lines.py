@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.services.logs import lines as log_lines
-from app.services.logs.lines import MAX_LINE, LineSplitter, Piece, TimedLine, timed
+from app.services.logs.lines import MAX_LINE, LineSplitter, Piece, TimedLine, split_time
 
 
 @pytest.mark.parametrize(
@@ -64,4 +64,4 @@ def test_the_lines_do_not_depend_on_the_pieces_in_which_the_log_comes(received: 
     ],
 )
 def test_a_line_has_the_time_of_the_cluster(line: bytes, expected: TimedLine) -> None:
-    assert timed(line) == expected
+    assert split_time(line) == expected

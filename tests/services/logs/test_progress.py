@@ -26,7 +26,7 @@ def texts(lines: list[TimedLine]) -> list[bytes]:
 def read(progress: LogProgress, *lines: bytes, rest: bytes = b"") -> list[bytes]:
     """Open a log with these lines and the beginning of another one. Return the texts of the new ones."""
     splitter = LineSplitter()
-    progress.opened()
+    progress.begin()
     pieces = splitter.feed(b"".join(line + b"\n" for line in lines) + rest)
     return texts(progress.new_lines([*pieces, *splitter.end()]))
 
@@ -66,7 +66,7 @@ def test_the_parts_of_a_long_line_have_its_time_and_come_once(monkeypatch: pytes
     monkeypatch.setattr(log_lines, "MAX_LINE", 40)
     splitter, progress = LineSplitter(), LogProgress(from_start=True)
     line = FIRST.ljust(40) + b"/" * 41
-    progress.opened()
+    progress.begin()
     found = progress.new_lines(splitter.feed(line + b"\n"))
     assert found == [TimedLine("2026-01-02T03:04:05.1Z", text) for text in (b"one".ljust(17), b"/" * 40, b"/")]
     assert read(progress, line, SECOND) == [b"two"]
@@ -131,7 +131,7 @@ def interrupted(data: st.DataObject, log: list[Written], progress: LogProgress) 
         content = b"".join(line.live for line in log[:count] if line.at >= since)
         content = content[: data.draw(st.integers(0, len(content)))]
         splitter = LineSplitter()
-        progress.opened()
+        progress.begin()
         at = data.draw(st.integers(0, len(content)))
         pieces = [*splitter.feed(content[:at]), *splitter.feed(content[at:]), *splitter.end()]
         found += b"".join(line.text for line in progress.new_lines(pieces))
