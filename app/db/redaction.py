@@ -93,7 +93,7 @@ class Records:
 
     @cached_property
     def following(self) -> str:
-        values = ", ".join(f"${5 + place}" for place in range(len(self.key)))
+        values = ", ".join(f"${5 + index}" for index in range(len(self.key)))
         return self._scan(f"AND ({self._names(self.key)}) > ({values})")
 
     @cached_property
@@ -103,13 +103,13 @@ class Records:
     @cached_property
     def update(self) -> str:
         start = 2 + len(self.key)
-        assigned = ", ".join(f"{column.name} = ${start + place}" for place, column in enumerate(self.columns))
+        assigned = ", ".join(f"{column.name} = ${start + index}" for index, column in enumerate(self.columns))
         return f"UPDATE {self.table.name} SET {assigned} WHERE {self._is_row}"  # noqa: S608  constants
 
     @property
     def _is_row(self) -> str:
         return " AND ".join(
-            f"{name} = ${place}" for place, name in enumerate([self.owner, *(key.name for key in self.key)], start=1)
+            f"{name} = ${number}" for number, name in enumerate([self.owner, *(key.name for key in self.key)], start=1)
         )
 
     def _scan(self, condition: str) -> str:
@@ -144,7 +144,9 @@ class Redactable(Generic[Row]):
     @cached_property
     def texts(self) -> list[Column[Any]]:
         """The columns beside the two manifests and the labels."""
-        return [one for one in redactable(self.table) if one.name not in {"manifest", "posted_manifest", "labels"}]
+        return [
+            column for column in redactable(self.table) if column.name not in {"manifest", "posted_manifest", "labels"}
+        ]
 
     @cached_property
     def lock(self) -> str:
@@ -153,7 +155,7 @@ class Redactable(Generic[Row]):
 
     @cached_property
     def update(self) -> str:
-        assigned = "".join(f", {column.name} = ${6 + place}" for place, column in enumerate(self.texts))
+        assigned = "".join(f", {column.name} = ${6 + index}" for index, column in enumerate(self.texts))
         return self._update(f", manifest = $3, posted_manifest = $4, labels = $5{assigned}")
 
     @cached_property
@@ -172,7 +174,7 @@ def redactable(table: Table) -> list[Column[Any]]:
         column
         for column in table.columns
         if isinstance(column.type, Text | JSON | LargeBinary)
-        and (column.name not in KEPT or any(column is one for one in _TEXTS_OF_CLIENTS))
+        and (column.name not in KEPT or any(column is text for text in _TEXTS_OF_CLIENTS))
     ]
 
 

@@ -69,13 +69,13 @@ _HAS_TURN: Final = "current_setting('jobgate.turn')::boolean"
 # `batch` is materialized, so that all parts of the statement refer to the same rows. The order of insertion is kept.
 _NUMBER: Final = f"""
 WITH batch AS MATERIALIZED (
-    SELECT id, row_number() OVER (ORDER BY id) AS place
+    SELECT id, row_number() OVER (ORDER BY id) AS number
     FROM (SELECT id FROM job_events WHERE seq IS NULL AND {_HAS_TURN} ORDER BY id LIMIT $1) AS waiting
 ), head AS (
     UPDATE feed SET last = last + (SELECT count(*) FROM batch) WHERE EXISTS (SELECT FROM batch)
     RETURNING last - (SELECT count(*) FROM batch) AS before
 ), numbered AS (
-    UPDATE job_events AS e SET seq = head.before + batch.place FROM batch, head
+    UPDATE job_events AS e SET seq = head.before + batch.number FROM batch, head
     WHERE e.id = batch.id AND e.id = ANY(ARRAY(SELECT id FROM batch))
 )
 SELECT CASE WHEN {_HAS_TURN} THEN (SELECT count(*) FROM batch) END

@@ -63,8 +63,8 @@ def _with_namespace(column: str) -> str:
     """Return the assignment of the namespace $2 to those elements of a column that are about jobs with the uids $1."""
     return f"""{column} = COALESCE((
         SELECT jsonb_agg(CASE WHEN item ->> 'uid' = ANY($1::text[])
-                              THEN item || jsonb_build_object('namespace', $2::text) ELSE item END ORDER BY place)
-        FROM jsonb_array_elements({column}) WITH ORDINALITY AS items(item, place)), '[]')"""  # noqa: S608  constants
+                              THEN item || jsonb_build_object('namespace', $2::text) ELSE item END ORDER BY number)
+        FROM jsonb_array_elements({column}) WITH ORDINALITY AS items(item, number)), '[]')"""  # noqa: S608  constants
 
 
 _MOVE: Final = f"""

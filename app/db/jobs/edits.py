@@ -86,7 +86,7 @@ _LIVES = "SELECT phase <> ALL($2::text[]) AND deleted_at IS NULL FROM jobs WHERE
 _SCALED: Final = record_columns(scale_records, ScaleChange)
 _SCALE: Final = f"""
 INSERT INTO scale_records (job_uid, seq, actor, actor_id, requested_at, {_SCALED})
-SELECT $1, $2 + place, $3, $4, $5, {_SCALED} FROM {_SCALED.rows("w", first=6, place="place")}
+SELECT $1, $2 + number, $3, $4, $5, {_SCALED} FROM {_SCALED.rows("w", first=6, number="number")}
 """  # noqa: S608  constants
 
 

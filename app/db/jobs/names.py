@@ -26,7 +26,7 @@ Reservation: TypeAlias = tuple[UUID, str, NameRange]  # job, namespace, names
 def _sharing(first: int = 1) -> str:
     """SQL: rows `n` that share a name with a range `r`. The ranges are five parameters from number `first` on."""
     types = ("text", "text", "text", "int", "int")
-    ranges = ", ".join(f"${first + place}::{kind}[]" for place, kind in enumerate(types))
+    ranges = ", ".join(f"${first + index}::{kind}[]" for index, kind in enumerate(types))
     # Rows that begin inside the range, and rows that begin before and reach into it.
     return f"""
 unnest({ranges}) AS r(namespace, kind, stem, first, last)
@@ -67,7 +67,7 @@ _OF_OBJECTS: Final = f"SELECT {_RANGE} FROM names WHERE job_uid = $1 AND kind = 
 # ON CONFLICT without a target covers the unique index and the exclusion constraint. It waits for transactions that are
 # inserting a conflicting row.
 _RESERVE: Final = f"""
-INSERT INTO names ({_ROW}) SELECT {_ROW} FROM {_ROW.rows("w", place="place")} ORDER BY place
+INSERT INTO names ({_ROW}) SELECT {_ROW} FROM {_ROW.rows("w", number="number")} ORDER BY number
 ON CONFLICT DO NOTHING
 """  # noqa: S608  constants
 # One statement, because each costs a round trip. The room is that before the statement, which waits for other
@@ -189,8 +189,8 @@ async def reserve_more(connection: Connection, uid: UUID, names: Sequence[NameRa
         # The exclusion constraint would refuse a range that overlaps with one of the job's own.
         lacking = without(names, await _own(connection, uid))
         if namespace is not None and lacking:
-            await reserve(connection, [(uid, namespace, one) for one in lacking])
-        await connection.fetch(_LOCK_ALL, *range_columns([(namespace, one) for one in names]), uid)
+            await reserve(connection, [(uid, namespace, names) for names in lacking])
+        await connection.fetch(_LOCK_ALL, *range_columns([(namespace, name_range) for name_range in names]), uid)
 
 
 async def require_more(connection: Connection, uid: UUID, namespace: str, names: Sequence[NameRange]) -> None:
@@ -204,13 +204,14 @@ async def require_more(connection: Connection, uid: UUID, namespace: str, names:
         return
     lacking = without(names, await _own(connection, uid))
     if not lacking:
-        await clear_the_way(connection, [(namespace, one) for one in names])
+        await clear_the_way(connection, [(namespace, name_range) for name_range in names])
         return
-    found = [one for one in await holders(connection, [(namespace, one) for one in lacking]) if one.job_uid != uid]
-    if not found:
+    found = await holders(connection, [(namespace, name_range) for name_range in lacking])
+    others = [holder for holder in found if holder.job_uid != uid]
+    if not others:
         raise DatabaseContended("the names that this job needs change hands too fast")
-    holder = found[0]
-    name = next(name for one in lacking if (name := one.first_shared(holder.names)) is not None)
+    holder = others[0]
+    name = next(name for names in lacking if (name := names.first_shared(holder.names)) is not None)
     error = FieldError(
         pointer="/spec",
         code="NameTaken",

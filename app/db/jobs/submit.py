@@ -67,7 +67,7 @@ _JOB: Final = _ROW + STATUS + _POSTED + columns(jobs, "status", "planned_pods", 
 # whether finished jobs have objects with these names. The names are reserved, so no further job can release one.
 _JOBS: Final = f"""
 WITH w AS (
-    SELECT * FROM {_JOB.rows("w", place="place")}
+    SELECT * FROM {_JOB.rows("w", number="number")}
 ), job AS (
     INSERT INTO jobs ({_JOB}, history_count, intent_at) SELECT {_JOB}, 1, created_at FROM w
 ), counted AS (
@@ -78,7 +78,7 @@ WITH w AS (
     SELECT uid, 1, created_at, phase, reason, message, created_by, created_by_id FROM w
 ), announced AS (
     INSERT INTO job_events (at, type, namespace, job_uid, version)
-    SELECT {NOW}, 'created', namespace, uid, 1 FROM w ORDER BY place
+    SELECT {NOW}, 'created', namespace, uid, 1 FROM w ORDER BY number
 )
 SELECT {in_the_way(len(_JOB.names) + 1)}
 """  # noqa: S608  constants
@@ -100,7 +100,7 @@ async def submit(db: Database, jobs: Sequence[NewJob], limits: PodLimits = DEFAU
         await batch.decide()
         # Last, because it locks the rows of other jobs.
         await batch.clear_the_way()
-        return [batch.answers.get(place, Undecided()) for place in range(len(jobs))]
+        return [batch.answers.get(index, Undecided()) for index in range(len(jobs))]
 
     return await with_room(db, _pods_of(jobs), limits, store)
 
@@ -145,7 +145,7 @@ def _pods_of(jobs: Sequence[NewJob]) -> Mapping[str, int]:
 async def _store_all(jobs: Sequence[NewJob], connection: Connection, room: RoomReader) -> None:
     batch = _Batch(connection, jobs, room)
     await batch.decide()
-    refused = {place: said for place, said in batch.answers.items() if not isinstance(said, Submitted)}
+    refused = {index: said for index, said in batch.answers.items() if not isinstance(said, Submitted)}
     if refused or len(batch.answers) < len(jobs):
         raise _RolledBack(refused)
     await batch.clear_the_way()
@@ -168,71 +168,71 @@ class _Batch:
         winners, blocked = await self._reserve(claimed)
         if winners:
             ranges = range_columns(self._ranges(winners))
-            for rows in _portions([self._jobs[place] for place in winners]):
+            for rows in _portions([self._jobs[index] for index in winners]):
                 if await self._connection.fetchval(_JOBS, *Columns.arguments(rows), *ranges):
                     self._blocked_way = True
-        for place in winners:
-            self._win(place)
+        for index in winners:
+            self._win(index)
         await self._name_the_holders(blocked)
         self._answer_known()
 
     def _answer_known(self) -> None:
         """Answer the jobs without an answer whose idempotency keys are known."""
-        for place, job in enumerate(self._jobs):
+        for index, job in enumerate(self._jobs):
             known = self._known.get(job.idempotency.place) if job.idempotency else None
-            if job.idempotency is not None and known is not None and place not in self.answers:
-                self.answers[place] = known.replay_or_conflict(job.idempotency)
+            if job.idempotency is not None and known is not None and index not in self.answers:
+                self.answers[index] = known.replay_or_conflict(job.idempotency)
 
     async def _claim_keys(self) -> list[int]:
         """Claim the keys. Return the positions of the jobs that have no key or are the first to use theirs."""
-        free = [place for place, job in enumerate(self._jobs) if job.idempotency is None]
+        free = [index for index, job in enumerate(self._jobs) if job.idempotency is None]
         first: dict[KeyPlace, int] = {}
         keys = []
-        for place, job in enumerate(self._jobs):
+        for index, job in enumerate(self._jobs):
             # The first of several jobs with the same key claims it. The others get its answer.
             if job.idempotency is not None and job.idempotency.place not in first:
-                first[job.idempotency.place] = place
+                first[job.idempotency.place] = index
                 keys.append((job.idempotency, job.uid, job.row.created_at))
         refused = await idempotency.claim(self._connection, keys)
         self._known |= {key: answer for key, answer in refused.items() if answer is not None}
-        return free + [place for key, place in first.items() if key not in refused]
+        return free + [index for key, index in first.items() if key not in refused]
 
-    async def _reserve(self, places: Sequence[int]) -> tuple[list[int], dict[int, list[NameRange]]]:
+    async def _reserve(self, indexes: Sequence[int]) -> tuple[list[int], dict[int, list[NameRange]]]:
         """Reserve all names of each job or none, and room for its pods.
 
         Return the positions of the jobs that have both, and the names that the others lack, by position.
         """
-        if not places:
+        if not indexes:
             return [], {}
-        jobs = {place: self._jobs[place] for place in places}
+        jobs = {index: self._jobs[index] for index in indexes}
         wanted = [(job.uid, job.row.namespace, names) for job in jobs.values() for names in job.names]
         refused, room = await reserve_with_room(self._connection, wanted, self._room)
-        blocked = {place: refused[job.uid] for place, job in jobs.items() if job.uid in refused}
+        blocked = {index: refused[job.uid] for index, job in jobs.items() if job.uid in refused}
         if blocked:
             await self._give_back(list(blocked))
-        return await self._with_room([place for place in places if place not in blocked], room), blocked
+        return await self._with_room([index for index in indexes if index not in blocked], room), blocked
 
-    async def _with_room(self, places: Sequence[int], room: PodRoom) -> list[int]:
+    async def _with_room(self, indexes: Sequence[int], room: PodRoom) -> list[int]:
         """Return the positions whose pods fit into the limits. Refuse the others and release what they hold."""
         refused: dict[int, OverLimit] = {}
-        for place in places:
-            over = room.take(self._jobs[place].row.namespace, self._jobs[place].pods)
+        for index in indexes:
+            over = room.take(self._jobs[index].row.namespace, self._jobs[index].pods)
             if over is not None:
-                refused[place] = over
+                refused[index] = over
         if refused:
             self.answers.update(refused)
             await self._give_back(list(refused))
-        return [place for place in places if place not in refused]
+        return [index for index in indexes if index not in refused]
 
-    async def _give_back(self, places: Sequence[int]) -> None:
+    async def _give_back(self, indexes: Sequence[int]) -> None:
         """Release the names and keys of jobs that are not stored."""
-        await self._connection.execute(_GIVE_NAMES_BACK, [self._jobs[place].uid for place in places])
-        keys = [key for place in places if (key := self._jobs[place].idempotency)]
+        await self._connection.execute(_GIVE_NAMES_BACK, [self._jobs[index].uid for index in indexes])
+        keys = [key for index in indexes if (key := self._jobs[index].idempotency)]
         await idempotency.give_back(self._connection, keys)
 
-    def _win(self, place: int) -> None:
-        job = self._jobs[place]
-        self.answers[place] = Submitted(uid=job.uid)
+    def _win(self, index: int) -> None:
+        job = self._jobs[index]
+        self.answers[index] = Submitted(uid=job.uid)
         if job.idempotency:
             key = job.idempotency
             self._known[key.place] = StoredAnswer(fingerprint=key.fingerprint, uid=job.uid, answer=key.answer)
@@ -244,30 +244,32 @@ class _Batch:
         """
         if not blocked:
             return
-        wanted = {(self._jobs[place].row.namespace, one) for place, names in blocked.items() for one in names}
+        wanted = {
+            (self._jobs[index].row.namespace, name_range) for index, names in blocked.items() for name_range in names
+        }
         found = await holders(self._connection, sorted(wanted))
-        for place, names in blocked.items():
-            answer = _find_taken(self._jobs[place].row.namespace, names, found)
+        for index, names in blocked.items():
+            answer = _find_taken(self._jobs[index].row.namespace, names, found)
             if answer is not None:
-                self.answers[place] = answer
+                self.answers[index] = answer
 
     async def clear_the_way(self) -> None:
         """Request the removal of finished jobs whose objects have names of the new jobs."""
         if self._blocked_way:
-            new = [place for place, answer in self.answers.items() if isinstance(answer, Submitted)]
+            new = [index for index, answer in self.answers.items() if isinstance(answer, Submitted)]
             await clear_the_way(self._connection, self._ranges(new))
 
-    def _ranges(self, places: Sequence[int]) -> list[tuple[str, NameRange]]:
+    def _ranges(self, indexes: Sequence[int]) -> list[tuple[str, NameRange]]:
         """Return the names of these jobs with their namespaces."""
-        return [(self._jobs[place].row.namespace, one) for place in places for one in self._jobs[place].names]
+        return [(self._jobs[index].row.namespace, names) for index in indexes for names in self._jobs[index].names]
 
 
 def _find_taken(namespace: str, names: Sequence[NameRange], found: Sequence[Holder]) -> NameTaken | None:
-    for one in names:
+    for name_range in names:
         for holder in found:
-            name = one.first_shared(holder.names) if holder.namespace == namespace else None
+            name = name_range.first_shared(holder.names) if holder.namespace == namespace else None
             if name is not None:
-                return NameTaken(job_name=holder.job_name, job_uid=holder.job_uid, kind=one.kind, name=name)
+                return NameTaken(job_name=holder.job_name, job_uid=holder.job_uid, kind=name_range.kind, name=name)
     return None
 
 
@@ -278,7 +280,7 @@ def _portions(jobs: Sequence[NewJob]) -> Iterator[list[tuple[Any, ...]]]:
     for job in jobs:
         row = _job_row(job)
         rows.append(row)
-        length += sum(len(row[place] or "") for place in _DOCUMENTS)
+        length += sum(len(row[index] or "") for index in _DOCUMENTS)
         if length > _STATEMENT_LENGTH:
             yield rows
             rows, length = [], 0

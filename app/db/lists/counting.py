@@ -102,17 +102,17 @@ class _Counting(ListReading):
         # A join with LATERAL is planned once for all parts.
         return f"""SELECT part.number AS part, counted.*
             FROM {each_part} CROSS JOIN LATERAL (
-                SELECT kind, phase, place > part.examined AS is_beyond, count(*) AS number
+                SELECT kind, phase, nth > part.examined AS is_beyond, count(*) AS number
                 FROM (
-                    SELECT kind, phase, place FROM ({entries}) AS {at}
-                    WHERE place > part.examined OR {parameters.bind(access.remaining, at)}
+                    SELECT kind, phase, nth FROM ({entries}) AS {at}
+                    WHERE nth > part.examined OR {parameters.bind(access.remaining, at)}
                     LIMIT part.most
                 ) AS matching
                 GROUP BY 1, 2, 3
             ) AS counted"""  # noqa: S608
 
     def _first_entries(self, access: ListAccess, parameters: Parameters) -> str:
-        """Return the statement for the rows of a part that are examined, and one more, each with its `place` from 1."""
+        """Return the statement for the rows of a part that are examined, and one more, each with its `nth` from 1."""
         others = _distinct(access, [column for column in access.index.columns if column not in _BY])
         each_range = _table("within", {}, others, parameters)
         of_column = {
@@ -120,7 +120,7 @@ class _Counting(ListReading):
         }
         # The order within a range makes PostgreSQL read the index.
         one_range = f"{self._range(access, parameters, of_column, self._filter_columns)} LIMIT part.examined + 1"
-        return f"""SELECT one.*, row_number() OVER () AS place
+        return f"""SELECT one.*, row_number() OVER () AS nth
             FROM {each_range} CROSS JOIN LATERAL ({one_range}) AS one LIMIT part.examined + 1"""  # noqa: S608
 
     @property

@@ -175,8 +175,8 @@ class Stored(Generic[Row]):
     def versions_by_name(self) -> str:
         # Each name is found by the expression that `by_name` uses. A join would permit plans that read the whole table.
         arrays = f"{any_length('$1::text[]')}, {any_length('$2::text[]')}"
-        return f"""SELECT asked.place, {self.alias}.uid, {self.alias}.version
-            FROM unnest({arrays}) WITH ORDINALITY AS asked(namespace, name, place)
+        return f"""SELECT asked.number, {self.alias}.uid, {self.alias}.version
+            FROM unnest({arrays}) WITH ORDINALITY AS asked(namespace, name, number)
             CROSS JOIN LATERAL (SELECT {self._uid_of("asked.namespace", "asked.name")} AS uid OFFSET 0) AS named
             JOIN {self.table.name} AS {self.alias} ON {self.alias}.uid = named.uid"""  # noqa: S608
 
@@ -219,8 +219,8 @@ async def versions(db: Database, stored: Stored[Row], keys: Sequence[RowKey]) ->
     async with db.read() as connection:
         if named:
             namespaces, names = zip(*named, strict=True)
-            for place, uid, version in await connection.fetch(stored.versions_by_name, namespaces, names):
-                found[named[place - 1]] = RowVersion(uid, version)
+            for number, uid, version in await connection.fetch(stored.versions_by_name, namespaces, names):
+                found[named[number - 1]] = RowVersion(uid, version)
         if uids:
             for uid, version in await connection.fetch(stored.versions_by_uid, uids):
                 found[uid] = RowVersion(uid, version)

@@ -38,7 +38,7 @@ class Columns:
         if len(set(self.names)) < len(self.names):
             raise ValueError(f"a column is listed twice: {', '.join(self.names)}")
         self._get = attrgetter(*self.names) if self.names else tuple
-        self._json = tuple(place for place, column in enumerate(self._columns) if isinstance(column.type, JSON))
+        self._json = tuple(index for index, column in enumerate(self._columns) if isinstance(column.type, JSON))
 
     def __add__(self, other: "Columns") -> "Columns":
         return Columns((*self._columns, *other._columns))
@@ -59,18 +59,18 @@ class Columns:
         """The assignments of an UPDATE that takes every value from the columns of `source`."""
         return ", ".join(f"{name} = {source}.{name}" for name in self.names)
 
-    def rows(self, alias: str, *, first: int = 1, place: str = "") -> str:
+    def rows(self, alias: str, *, first: int = 1, number: str = "") -> str:
         """The FROM item with the rows of `arguments`, which are the parameters from number `first` on.
 
-        `place` names an additional column with the number of each row, from 1.
+        `number` names an additional column with the number of each row, from 1.
         """
-        one, *others = (f"${first + n}::{_array_of(column)}" for n, column in enumerate(self._columns))
+        longest, *others = (f"${first + n}::{_array_of(column)}" for n, column in enumerate(self._columns))
         # The planner expects as many rows as the longest array has.
-        arrays = ", ".join([any_length(one), *others])
+        arrays = ", ".join([any_length(longest), *others])
         values = ", ".join(map(_decode, self._columns))
         names = str(self)
-        if place:
-            values, names, arrays = f"{values}, {place}", f"{names}, {place}", f"{arrays}) WITH ORDINALITY"
+        if number:
+            values, names, arrays = f"{values}, {number}", f"{names}, {number}", f"{arrays}) WITH ORDINALITY"
         else:
             arrays += ")"
         return f"(SELECT {values} FROM unnest({arrays} AS a({names})) AS {alias}"  # noqa: S608  constants
@@ -90,9 +90,9 @@ class Columns:
         if not self._json:
             return values
         encoded = list(values)
-        for place in self._json:
-            if encoded[place] is not None:
-                encoded[place] = codec.text_of(encoded[place])
+        for index in self._json:
+            if encoded[index] is not None:
+                encoded[index] = codec.text_of(encoded[index])
         return tuple(encoded)
 
     @staticmethod

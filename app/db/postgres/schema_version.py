@@ -34,8 +34,8 @@ def revisions() -> Revisions:
 def revisions_in(scripts: Iterable[str]) -> Revisions:
     """Read the revisions from the text of migrations."""
     found = [dict(_IDENTIFIER.findall(script)) for script in scripts]
-    known = frozenset(one["revision"] for one in found if "revision" in one)
-    followed = {one["down_revision"] for one in found if "down_revision" in one}
+    known = frozenset(script["revision"] for script in found if "revision" in script)
+    followed = {script["down_revision"] for script in found if "down_revision" in script}
     return Revisions(known=known, heads=known - followed)
 
 

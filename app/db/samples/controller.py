@@ -111,7 +111,7 @@ WHERE s.uid = w.uid RETURNING {COLUMNS}
 _EVENT: Final = record_columns(sample_events, SampleEvent)
 _EVENTS: Final = f"""
 INSERT INTO sample_events (uid, seq, at, {_EVENT})
-SELECT $1, $2 + place, $3, {_EVENT} FROM {_EVENT.rows("w", first=4, place="place")}
+SELECT $1, $2 + number, $3, {_EVENT} FROM {_EVENT.rows("w", first=4, number="number")}
 """  # noqa: S608  constants
 _TERMINAL: Final = sorted(TERMINAL_PHASES)
 

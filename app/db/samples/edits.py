@@ -122,10 +122,10 @@ async def _insert_all(connection: Connection, news: Sequence[New[SampleRow]]) ->
             answer = known[key.place]
             raise _RolledBack({0: KeyInFlight() if answer is None else answer.replay_or_conflict(key)})
     refused: dict[int, Answer] = {}
-    for place in sorted(range(len(news)), key=lambda place: news[place].row.name):
-        taken = await _insert(connection, news[place])
+    for index in sorted(range(len(news)), key=lambda index: news[index].row.name):
+        taken = await _insert(connection, news[index])
         if taken is not None:
-            refused[place] = taken
+            refused[index] = taken
     if refused:
         raise _RolledBack(refused)
     for new in news:

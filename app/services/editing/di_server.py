@@ -53,7 +53,7 @@ class DiServer:
     async def addresses(self, job: JobRow) -> list[str]:
         """Return host:port of each replica of the job, by global rank."""
         found = await replicas.of(self._db, job.uid)
-        return members.addresses(job.manifest, [one.replica for one in found])
+        return members.addresses(job.manifest, [stored.replica for stored in found])
 
     async def resize(self, job: JobRow, by: int, task: str | None) -> None:
         """Add `by` replicas to the task, or remove them if negative. `task` may be None if only one can be resized.

@@ -130,16 +130,16 @@ def _of_one_task(scaling: Scaling, wanted: SizesWanted, problems: Problems) -> l
 def _check(scaling: Scaling, asked: Sequence[_Asked], problems: Problems, whole: str) -> Mapping[str, int]:
     if not asked and not problems:
         problems.add(whole, "Required", "the request names no task", _one_of(scaling.sizes))
-    for one in asked:
-        if one.task not in scaling.sizes:
-            problems.add(one.pointer, "UnknownTask", "no task of this name can be scaled", _one_of(scaling.sizes))
+    for wanted in asked:
+        if wanted.task not in scaling.sizes:
+            problems.add(wanted.pointer, "UnknownTask", "no task of this name can be scaled", _one_of(scaling.sizes))
             continue
-        least, most = scaling.bounds[one.task]
+        least, most = scaling.bounds[wanted.task]
         # The present size is always accepted: a repeated request changes nothing, even if the bounds have changed.
-        if not least <= one.size <= most and one.size != scaling.sizes[one.task]:
-            detail = f"{one.task} would have {one.size} replicas"
-            problems.add(one.pointer, "OutOfRange", detail, f"{least} to {most}")
-    sizes = {one.task: one.size for one in asked}
+        if not least <= wanted.size <= most and wanted.size != scaling.sizes[wanted.task]:
+            detail = f"{wanted.task} would have {wanted.size} replicas"
+            problems.add(wanted.pointer, "OutOfRange", detail, f"{least} to {most}")
+    sizes = {wanted.task: wanted.size for wanted in asked}
     _check_sum(scaling, sizes, problems, whole)
     problems.raise_if_any("the job cannot have this size")
     return sizes

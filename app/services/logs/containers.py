@@ -227,9 +227,9 @@ def _name_accepted(story: ReplicaHistory, number: int, container: str | None, *,
     """
     attempt = attempt_of(story, number) if same_attempt else None
     has_logs = attempt is not None and attempt.evidence is not Evidence.UNAVAILABLE
-    ran = [one.name for one in attempt.containers if one.has_run] if attempt is not None and has_logs else []
+    ran = [status.name for status in attempt.containers if status.has_run] if attempt is not None and has_logs else []
     containers = [name for name in ran if name != container]
-    attempts = [str(one.number) for one in story.attempts if one.number != number and has_log(one, container)]
+    attempts = [str(other.number) for other in story.attempts if other.number != number and has_log(other, container)]
     accepted = [f"container {' or '.join(containers)}"] if containers else []
     accepted += [f"attempt {' or '.join(attempts)}"] if attempts else []
     return f"; accepted: {', or '.join(accepted)}" if accepted else ""

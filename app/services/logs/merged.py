@@ -131,11 +131,11 @@ class MergedLog:
         found: list[ReplicaHistory] = []
         for name in sizes:
             found += await self._reading.replicas(uid, ReplicaFilter(task=name), start=0, limit=MOST_REPLICAS)
-        found.sort(key=lambda one: (one.stored.replica.key.rank, one.stored.replica.key.task))
+        found.sort(key=lambda story: (story.stored.replica.key.rank, story.stored.replica.key.task))
         chosen = found[: self._room(min(len(found), MOST_REPLICAS))]
         left_out: dict[str, tuple[int, int]] = {}
         for name, size in sizes.items():
-            first = sum(one.stored.replica.key.task == name for one in chosen)
+            first = sum(story.stored.replica.key.task == name for story in chosen)
             if first < size:
                 left_out[name] = (first, size - 1)
         self.selection = SelectedReplicas(chosen, left_out)
@@ -179,8 +179,8 @@ class MergedLog:
                     row = await self._reading.row(Address(uid=self._request.uid))
                     if not self._is_first:
                         await self.select()
-                    for one in self.selection.replicas:
-                        self._start_readers(one, readers, has_ended=row.has_ended)
+                    for story in self.selection.replicas:
+                        self._start_readers(story, readers, has_ended=row.has_ended)
                     self._is_first = False
                     if row.has_ended or not self._request.follow:
                         self.channel.complete()
@@ -188,11 +188,11 @@ class MergedLog:
                 await asyncio.sleep(_INTERVAL)
                 await waiter.wait(_LONGEST_INTERVAL)
 
-    def _start_readers(self, one: ReplicaHistory, readers: TaskGroup, *, has_ended: bool) -> None:
+    def _start_readers(self, story: ReplicaHistory, readers: TaskGroup, *, has_ended: bool) -> None:
         """Start readers for attempts that have none: first for the newest one with a log, and then for later ones."""
-        key, current = one.stored.replica.key, one.stored.replica.attempt
+        key, current = story.stored.replica.key, story.stored.replica.attempt
         if key not in self._known:
-            shown = default_attempt(one.attempts, self._request.container)
+            shown = default_attempt(story.attempts, self._request.container)
             self._known[key] = _Attempts(shown.number - 1 if self._is_first else 0)
         known = self._known[key]
         has_begun = has_ended or current.phase in _STARTED or has_log(current, self._request.container)

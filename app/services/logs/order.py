@@ -39,11 +39,11 @@ class TimeMerge:
 
     def push(self, key: Rank, lines: Sequence[MergedLine]) -> None:
         """Add the next lines of a replica."""
-        place = self._last.get(key, "")
+        time = self._last.get(key, "")
         for line in lines:
-            place = max(place, comparable_time(line.at))
-            self._waiting[key].append((place, line))
-        self._last[key] = place
+            time = max(time, comparable_time(line.at))
+            self._waiting[key].append((time, line))
+        self._last[key] = time
 
     def close(self, key: Rank) -> None:
         """Note that no line of this replica follows."""

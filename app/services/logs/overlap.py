@@ -21,8 +21,8 @@ def length_of_overlap(read: bytes, stored: bytes, *, from_start: bool, is_whole:
             return min(len(read), len(stored))
         # The stored log starts later than the first byte, so an overlap cannot include that byte.
         return _longest_overlap(read[1:], stored)
-    if read and (place := stored.find(read)) >= 0:
-        return place + len(read)
+    if read and (start := stored.find(read)) >= 0:
+        return start + len(read)
     return _longest_overlap(read, stored)
 
 
@@ -34,9 +34,9 @@ def _longest_overlap(read: bytes, stored: bytes) -> int:
     # number in the middle equals no byte.
     values = [*stored[: len(read)], -1, *read[-len(stored) :]]
     borders = [0] * len(values)
-    for place in range(1, len(values)):
-        length = borders[place - 1]
-        while length and values[length] != values[place]:
+    for index in range(1, len(values)):
+        length = borders[index - 1]
+        while length and values[length] != values[index]:
             length = borders[length - 1]
-        borders[place] = length + (values[length] == values[place])
+        borders[index] = length + (values[length] == values[index])
     return borders[-1]

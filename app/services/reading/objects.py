@@ -264,7 +264,7 @@ class JobReader(Reader[JobRow]):
             # The controller may have stored the replicas between the two reads.
             found = await replicas.page(self._db, uid, where, start=start, limit=limit)
         ended: dict[Rank, list[Attempt]] = {}
-        for task, rank, attempt in await attempts.of_replicas(self._db, uid, [one.replica.key for one in found]):
+        for task, rank, attempt in await attempts.of_replicas(self._db, uid, [stored.replica.key for stored in found]):
             ended.setdefault(Rank(task, rank), []).append(attempt)
         return [ReplicaHistory(stored=stored, ended=ended.get(stored.replica.key, ())) for stored in found]
 

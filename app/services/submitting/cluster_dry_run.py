@@ -87,14 +87,14 @@ class ClusterDryRun(ClusterChecker):
     async def check(self, jobs: Sequence[PreparedJob], token_id: str) -> list[ClusterCheck]:
         progress = [_Progress() for _ in jobs]
         if self._open[token_id] >= _MOST_CHECKS_OF_TOKEN or self._open.total() >= _MOST_CHECKS:
-            return [one.result("too many dry runs wait for the cluster: repeat the request") for one in progress]
+            return [of_job.result("too many dry runs wait for the cluster: repeat the request") for of_job in progress]
         try:
             with self._count(token_id):
                 async with asyncio.timeout(_CHECK_SECONDS):
                     stopped = await self._check(jobs, progress)
         except TimeoutError:
             stopped = f"the cluster has not checked all objects within {_CHECK_SECONDS:g} s"
-        return [one.result(stopped) for one in progress]
+        return [of_job.result(stopped) for of_job in progress]
 
     @contextmanager
     def _count(self, token_id: str) -> Iterator[None]:
@@ -109,13 +109,13 @@ class ClusterDryRun(ClusterChecker):
     async def _check(self, jobs: Sequence[PreparedJob], progress: Sequence[_Progress]) -> str:
         """Add the findings about each job. Return why the others were not checked; empty if all were."""
         left = _MOST_OBJECTS
-        for job, one in zip(jobs, progress, strict=True):
+        for job, so_far in zip(jobs, progress, strict=True):
             for checked in cluster_check.objects_to_check(job.plan, job.accepted):
                 if not left:
                     return f"only the first {_MOST_OBJECTS} objects of a request are checked"
                 left -= 1
                 try:
-                    refused = await self._refusal(checked, one.findings)
+                    refused = await self._refusal(checked, so_far.findings)
                 except KubeError as error:
                     log.info("the cluster cannot be reached for a dry run: %s", error)
                     return "the cluster cannot be reached"
@@ -124,10 +124,10 @@ class ClusterDryRun(ClusterChecker):
                 if reason := cluster_check.reason_not_checked(refused):
                     log.info("the cluster did not check %s: %s", checked.name, refused.message)
                     return reason
-                one.findings += cluster_check.refusals(checked, refused)
+                so_far.findings += cluster_check.refusals(checked, refused)
                 if cluster_check.concerns_namespace(refused):
                     break
-            one.is_complete = True
+            so_far.is_complete = True
         return ""
 
     async def _refusal(self, checked: CheckedObject, findings: list[ClusterFinding]) -> Answer | None:

@@ -185,7 +185,7 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
             clashes = await offloaded(_clashes, prepared)
             if not clashes:
                 return prepared
-            if not draws_left or not all(prepared[place].generated for place in clashes):
+            if not draws_left or not all(prepared[index].generated for index in clashes):
                 raise InvalidManifest(f"two of the {self._what}s need the same name", errors=clashes.values())
         raise AssertionError("the last draw is answered")
 
@@ -253,12 +253,12 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
         problems = Problems()
         prepared: list[_Prepared] = []
         are_valid = True
-        for place, document in enumerate(documents):
+        for index, document in enumerate(documents):
             try:
                 prepared.append(await self.prepare(document, request))
             except (InvalidManifest, Forbidden) as error:
                 are_valid = are_valid and isinstance(error, Forbidden)
-                problems.extend(_below(place, error))
+                problems.extend(_below(index, error))
             self.check_total(prepared, len(documents))
             await asyncio.sleep(0)  # a hundred large manifests must not delay other requests
         wrong = len(documents) - len(prepared)
@@ -285,38 +285,38 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
             case KeyInFlight():
                 detail = "another request with this Idempotency-Key is still running: repeat this one later"
                 raise Conflict(detail, code="KeyInFlight")
-        bases = {place: "" if alone else f"/items/{place}" for place in sorted(refused)}
+        bases = {index: "" if alone else f"/items/{index}" for index in sorted(refused)}
         over = [
             answer.error(f"{base}/spec")
-            for place, base in bases.items()
-            if isinstance(answer := refused[place], OverLimit)
+            for index, base in bases.items()
+            if isinstance(answer := refused[index], OverLimit)
         ]
         if over:
             one = f"the {self._what} would exceed the limit of pods"
             several = f"these {self._what}s would exceed the limit of pods; none was stored"
             raise Conflict(one if alone else several, code="TooManyPods", errors=over)
         taken = [
-            _name_taken(answer, prepared[place].new.row.name, base, self.remedy(answer))
-            for place, base in bases.items()
-            if isinstance(answer := refused[place], NameTaken)
+            _name_taken(answer, prepared[index].new.row.name, base, self.remedy(answer))
+            for index, base in bases.items()
+            if isinstance(answer := refused[index], NameTaken)
         ]
         one = f"a name that this {self._what} needs is in use"
         several = f"names that these {self._what}s need are in use; none was stored"
         raise Conflict(one if alone else several, code="NameTaken", errors=taken)
 
 
-def _below(place: int, refused: DomainError) -> Iterable[FieldError]:
+def _below(index: int, refused: DomainError) -> Iterable[FieldError]:
     if not refused.errors:
-        yield FieldError(pointer=f"/items/{place}", code=refused.code, detail=refused.message)
+        yield FieldError(pointer=f"/items/{index}", code=refused.code, detail=refused.message)
     for error in refused.errors:
-        yield replace(error, pointer=f"/items/{place}{error.pointer}")
+        yield replace(error, pointer=f"/items/{index}{error.pointer}")
 
 
 def _clashes(prepared: Sequence[Prepared[Any]]) -> dict[int, FieldError]:
     """Return an error for each object that needs the same name as an earlier one, by index."""
     seen: dict[tuple[str, str], list[tuple[NameRange, int]]] = defaultdict(list)
     clashes = {}
-    for place, item in enumerate(prepared):
+    for index, item in enumerate(prepared):
         for names in item.new.names:
             family = seen[names.kind, split(names.name)[0]]
             for other, first in family:
@@ -324,15 +324,15 @@ def _clashes(prepared: Sequence[Prepared[Any]]) -> dict[int, FieldError]:
                 if name is not None:
                     own = "has the" if names.kind == NameKind.JOB else f"needs the {names.kind}"
                     detail = f"items[{first}] of this request {own} name {name}, too"
-                    at = f"/items/{place}/metadata/name"
-                    clashes[place] = FieldError(pointer=at, code="Duplicate", detail=detail, accepted="another name")
+                    at = f"/items/{index}/metadata/name"
+                    clashes[index] = FieldError(pointer=at, code="Duplicate", detail=detail, accepted="another name")
                     break
-            family.append((names, place))
+            family.append((names, index))
     return clashes
 
 
 def _only_drawn_names_taken(refused: Mapping[int, Answer], prepared: Sequence[Prepared[Any]]) -> bool:
-    return all(isinstance(answer, NameTaken) and prepared[place].generated for place, answer in refused.items())
+    return all(isinstance(answer, NameTaken) and prepared[index].generated for index, answer in refused.items())
 
 
 def _key_reused() -> InvalidManifest:

@@ -68,7 +68,7 @@ def test_the_columns_of_a_record_are_in_the_order_of_the_table() -> None:
     assert found.of("p") == "p.x, p.y, p.notes"
     assert found.without("x").assignments("w") == "y = w.y, notes = w.notes"
     assert shared_columns(points, Place).names == ("y", "notes")
-    assert found.rows("w", first=3, place="n") == (
+    assert found.rows("w", first=3, number="n") == (
         "(SELECT x, y, notes::jsonb AS notes, n "
         "FROM unnest((SELECT $3::integer[])::integer[], $4::integer[], $5::text[]) "
         "WITH ORDINALITY AS a(x, y, notes, n)) AS w"
