@@ -14,7 +14,7 @@ from typing import Any, Final
 from app.base.clock import Clock
 from app.domain.access.renewals import BrokenSeal, Renewal, opened, sealed
 from app.domain.errors import Conflict, TooManyRequests, Unauthenticated, shorten
-from app.services.limits.pacing import Pacer
+from app.services.limits.rate_limiter import Pacer
 from app.services.limits.turns import Overloaded, Turns
 from app.services.oidc.access import OidcAccess
 from app.services.oidc.exchange import Exchange, SignedIn

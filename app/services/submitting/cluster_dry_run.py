@@ -22,7 +22,7 @@ from app.domain.cluster_check import Answer, CheckedObject, ClusterCheck, Cluste
 from app.k8s.api import KubeApi
 from app.k8s.errors import KubeError, KubeStatusError
 from app.k8s.limiter import CreateLimiter
-from app.services.limits.pacing import Pacer
+from app.services.limits.rate_limiter import Pacer
 from app.services.submitting.jobs import PreparedJob
 
 # Seconds for all objects of a request. A webhook may take 10 s by default, and then its creates mostly fail as well.

@@ -14,7 +14,7 @@ from app.domain.access.actors import Actor
 from app.domain.planning import Planner
 from app.k8s.api import KubeApi
 from app.k8s.session.transport import ClusterEndpoint
-from app.services.limits.pacing import Pacer
+from app.services.limits.rate_limiter import Pacer
 from app.services.submitting import cluster_dry_run
 from app.services.submitting.cluster_dry_run import ClusterDryRun, NoCluster
 from app.services.submitting.jobs import JobSubmitter, PreparedJob
