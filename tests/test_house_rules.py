@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from app.domain.kinds import job_registry as registry
+from app.domain.kinds import registry
 from app.running.application import create_app
 from app.settings import Settings
 
@@ -280,12 +280,12 @@ def test_every_route_requires_a_token_or_is_listed_as_open() -> None:
 def test_every_kind_has_an_example() -> None:
     # Below examples/clients, YAML files configure the generators of clients.
     shown = {yaml.safe_load(path.read_text()).get("kind") for path in (ROOT / "examples").rglob("*.yaml")}
-    assert {dialect.kind for dialect in set(registry.DIALECTS.values())} <= shown
+    assert {kind.name for kind in set(registry.JOB_KINDS.values())} <= shown
 
 
 def test_every_kind_has_golden_cases_and_a_page() -> None:
-    for dialect in set(registry.DIALECTS.values()):
-        module = type(dialect).__module__.rpartition(".")[2]
+    for kind in set(registry.JOB_KINDS.values()):
+        module = type(kind).__module__.rpartition(".")[2]
         assert len(list((ROOT / "tests" / "data" / module).iterdir())) >= 3, module
         assert any((ROOT / "tests" / "data" / f"{module}_native").iterdir()), module
         assert (ROOT / "docs" / "kinds" / f"{module.replace('_', '-')}.md").read_text().startswith("# "), module

@@ -16,12 +16,12 @@ from app.db.objects import idempotency
 from app.db.postgres.engine import Connection
 from app.domain.access.actors import CONTROLLER
 from app.domain.access.namespaces import former_name
-from app.domain.kinds.registry import PODLESS_KINDS
+from app.domain.kinds.registry import SAMPLE_KINDS
 
 REASON: Final = "the namespace was deleted and created again"
 
 # Nothing reconciles the others, so they are gone at once.
-_WITH_OBJECTS: Final = [kind.kind for kind in PODLESS_KINDS.values() if kind.has_objects]
+_WITH_OBJECTS: Final = [kind.name for kind in SAMPLE_KINDS.values() if kind.has_objects]
 
 MOST_AT_ONCE: Final = 1_000
 """The objects that one transaction moves. A namespace can have so many that one statement would reach its timeout."""
@@ -91,5 +91,5 @@ async def move(connection: Connection, namespace: str, uid: str, *, created_befo
     await changes.announce(connection, changes.REMOVED, [(former, row["uid"], row["version"]) for row in jobs])
     for row in samples:
         version = (former, row["uid"], row["version"])
-        await changes.announce(connection, changes.DELETED, [version], resource=PODLESS_KINDS[row["kind"]].resource)
+        await changes.announce(connection, changes.DELETED, [version], resource=SAMPLE_KINDS[row["kind"]].resource)
     return len(uids)

@@ -100,7 +100,7 @@ class CheckedObject:
 
 def objects_to_check(plan: JobPlan, accepted: Accepted[Any]) -> Iterator[CheckedObject]:
     """Yield the shared objects of a job, and the objects of one replica of each task that has any."""
-    templates = accepted.dialect.pod_templates(accepted.manifest, accepted)
+    templates = accepted.kind.pod_templates(accepted.manifest, accepted)
     # Templates are in the order of the tasks. A TrainingJob also has templates of roles without a task.
     places = iter(templates)
     for manifest in sample_objects(plan, 0):

@@ -1,6 +1,6 @@
 """Turns posted documents into manifests that can be stored, and stored manifests into plans.
 
-    document ─▶ kind ─▶ name and namespace ─▶ dialect.accept ─▶ plan ─▶ size of the rendered objects
+    document ─▶ kind ─▶ name and namespace ─▶ kind.accept ─▶ plan ─▶ size of the rendered objects
 
 The API and the controller of one process share a `Planner`, and with it the typed specs of the jobs that they use.
 """
@@ -15,7 +15,7 @@ import msgspec
 
 from app.base.caches import BoundedCache
 from app.domain.errors import FieldError, InvalidManifest, Problems, pointer_to, shorten
-from app.domain.kinds import job_registry as registry
+from app.domain.kinds import registry
 from app.domain.kinds.base import JOBS
 from app.domain.kinds.envelope import allowed_controls
 from app.domain.kinds.job_kind import Accepted, Given, Limits, Site
@@ -82,24 +82,24 @@ class Planner:
                 grant.
         """
         refuse_wrong_route(document, JOBS, namespace)
-        dialect = registry.find(document.get("apiVersion"), document.get("kind"))
+        kind = registry.find(document.get("apiVersion"), document.get("kind"))
         called, generated = named(document, suffix)
         given = Given(random=suffix, stored=stored)
-        accepted = dialect.accept(placed(called, namespace), self.limits, given)
+        accepted = kind.accept(placed(called, namespace), self.limits, given)
         manifest = accepted.manifest
         # The stored manifest has its final name: a retry must not generate another one.
         manifest["metadata"].pop("generateName", None)
         manifest["metadata"]["namespace"] = namespace
         if not administers:
             _refuse_exemption(manifest, stored)
-        templates = dialect.pod_templates(manifest if stored else document, accepted)
+        templates = kind.pod_templates(manifest if stored else document, accepted)
         _check_main_container(manifest, templates)
         # An edit is checked against the stored templates too, so that a stricter policy does not block edits of running
         # jobs.
         self.policy.refuse_violations(
             templates,
             exempt=allowed_controls(manifest),
-            before=dialect.pod_templates(stored, dialect.read(stored)) if stored else (),
+            before=kind.pod_templates(stored, kind.read(stored)) if stored else (),
         )
         return Draft(accepted=accepted, generated=generated)
 
@@ -138,7 +138,7 @@ class Planner:
             installation=self.installation,
             credential=credential,
         )
-        plan = accepted.dialect.plan(accepted, identity, resumed=resumed, site=self.site)
+        plan = accepted.kind.plan(accepted, identity, resumed=resumed, site=self.site)
         main = _main_container(manifest)
         return plan if main is None else replace(plan, main_container=main)
 

@@ -150,7 +150,7 @@ class Quantifier(StrEnum):
 
 
 class ConditionType(StrEnum):
-    """The uniform conditions of a job. A dialect shows them under the names of its kind."""
+    """The uniform conditions of a job. A kind shows them under the names of its kind."""
 
     INITIALIZED = "Initialized"
     RUNNING = "Running"

@@ -21,7 +21,7 @@ from app.api.pages.start import add_start_page
 from app.api.requests.dependencies import Api
 from app.api.resources.jobs import JOBS_RESOURCE
 from app.api.resources.resource import Resource
-from app.api.resources.samples import PodlessResource
+from app.api.resources.samples import SampleResource
 from app.api.routers import FirstRoutes, ResolvedRoute
 from app.api.routes import (
     actions,
@@ -45,8 +45,8 @@ from app.api.shared.broadcast import Broadcast
 from app.api.shared.job_views import JobViewCache
 from app.api.shared.polls import SharedPolls
 from app.base.offload import offloaded
-from app.domain.kinds.base import PodlessKind
-from app.domain.kinds.registry import PODLESS_KINDS
+from app.domain.kinds.registry import SAMPLE_KINDS
+from app.domain.kinds.sample_kind import SampleKind
 from app.services.gateway import Services
 
 OPENAPI_PATH: Final = "/openapi.json"
@@ -54,12 +54,12 @@ OPENAPI_PATH: Final = "/openapi.json"
 
 def resources() -> list[Resource]:
     """Every resource of the API."""
-    return [JOBS_RESOURCE, *(_podless_resource(kind) for kind in PODLESS_KINDS.values())]
+    return [JOBS_RESOURCE, *(_sample_resource(kind) for kind in SAMPLE_KINDS.values())]
 
 
 @cache
-def _podless_resource(kind: PodlessKind) -> PodlessResource:
-    return PodlessResource(kind)
+def _sample_resource(kind: SampleKind) -> SampleResource:
+    return SampleResource(kind)
 
 
 def _routers() -> Iterator[APIRouter]:

@@ -13,14 +13,14 @@ from app.db.jobs.group_commit import GroupCommit
 from app.db.postgres.engine import Database
 from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.cache.limits import CacheLimits
-from app.domain.kinds.base import PodlessKind
-from app.domain.kinds.registry import PODLESS_KINDS
+from app.domain.kinds.registry import SAMPLE_KINDS
+from app.domain.kinds.sample_kind import SampleKind
 from app.domain.planning import Planner
 from app.services.access import Access
 from app.services.editing.di_server import DiServer
 from app.services.editing.jobs import JobControl
-from app.services.editing.podless import PodlessEditor, PodlessReader, PodlessSubmitter
-from app.services.editing.redaction import JobRedactor, PodlessRedactor
+from app.services.editing.redaction import JobRedactor, SampleRedactor
+from app.services.editing.samples import SampleEditor, SampleReader, SampleSubmitter
 from app.services.limits.long_requests import LongRequests
 from app.services.limits.settings import LongRequestLimits
 from app.services.limits.turns import Turns
@@ -48,13 +48,13 @@ _SUBMISSION_WAIT: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class PodlessServices:
+class SampleServices:
     """The services of one kind without pods."""
 
-    reading: PodlessReader
-    submitter: PodlessSubmitter
-    editor: PodlessEditor
-    redactor: PodlessRedactor
+    reading: SampleReader
+    submitter: SampleSubmitter
+    editor: SampleEditor
+    redactor: SampleRedactor
 
 
 @dataclass(slots=True, kw_only=True)
@@ -109,7 +109,7 @@ class Services:
     submission_turns: Turns = field(init=False)
     control: JobControl = field(init=False)
     redactor: JobRedactor = field(init=False)
-    podless: Mapping[str, PodlessServices] = field(init=False)
+    samples: Mapping[str, SampleServices] = field(init=False)
     di_server: DiServer = field(init=False)
     autoscaling: Autoscaling = field(init=False)
     watcher: Watcher = field(init=False)
@@ -135,7 +135,7 @@ class Services:
         )
         self.control = JobControl(self.db, self.planner, self.clock, self.job_hint)
         self.redactor = JobRedactor(self.db, self.reading, self.planner, self.clock)
-        self.podless = {kind.resource: self._podless_services(kind, lists) for kind in PODLESS_KINDS.values()}
+        self.samples = {kind.resource: self._sample_services(kind, lists) for kind in SAMPLE_KINDS.values()}
         self.di_server = DiServer(self.db, self.control, self.installation_key)
         self.autoscaling = Autoscaling(self.db, self.clock)
         self.watcher = Watcher(self.db, self.feed_hint)
@@ -149,14 +149,14 @@ class Services:
             self.db, self.clock, self.freshness, required=self.refuses_missing_namespaces
         )
 
-    def _podless_services(self, kind: PodlessKind, lists: Turns) -> PodlessServices:
+    def _sample_services(self, kind: SampleKind, lists: Turns) -> SampleServices:
         hint, limits = self.sample_hint, self.cache_limits
-        reading = PodlessReader(kind, self.db, lists)
-        return PodlessServices(
+        reading = SampleReader(kind, self.db, lists)
+        return SampleServices(
             reading,
-            PodlessSubmitter(kind, self.db, self.clock, hint, limits, self.randomness),
-            PodlessEditor(kind, self.db, self.clock, hint, limits),
-            PodlessRedactor(self.db, reading, self.clock),
+            SampleSubmitter(kind, self.db, self.clock, hint, limits, self.randomness),
+            SampleEditor(kind, self.db, self.clock, hint, limits),
+            SampleRedactor(self.db, reading, self.clock),
         )
 
     async def run(self) -> None:
@@ -172,7 +172,7 @@ class Services:
             group.create_task(self.reading.run())
             if self.sign_in is not None:
                 group.create_task(self.sign_in.run())
-            for services in self.podless.values():
+            for services in self.samples.values():
                 group.create_task(services.reading.run())
 
     def close(self) -> None:

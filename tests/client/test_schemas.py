@@ -111,10 +111,10 @@ def test_an_unknown_field_is_answered_with_the_known_ones(path: tuple[str, ...],
         explained(*path)
 
 
-@pytest.mark.parametrize("kind", registered().values(), ids=lambda kind: kind.kind)
+@pytest.mark.parametrize("kind", registered().values(), ids=lambda kind: kind.name)
 def test_every_field_of_a_real_kind_has_a_type(kind: Any) -> None:
     of_kind = Kind(
-        kind=kind.kind,
+        kind=kind.name,
         api_versions=[],
         resource="",
         mutable_fields=list(kind.mutable_fields),

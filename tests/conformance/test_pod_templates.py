@@ -22,7 +22,7 @@ import pytest
 from hypothesis import given, note
 
 from app.domain.errors import FieldError, InvalidManifest
-from app.domain.kinds import job_registry as registry
+from app.domain.kinds import registry
 from app.domain.kinds.job_kind import Limits
 from app.domain.manifests.workload import pod_manifest
 from app.domain.planning import Planner
@@ -148,9 +148,9 @@ def job_of(template: Template) -> Template:
 def validated(template: Template) -> tuple[Sequence[FieldError], Template]:
     """Return the errors of a template, and the pod that jobgate creates from it, or would create."""
     document = job_of(template)
-    dialect = registry.find(document["apiVersion"], document["kind"])
+    kind = registry.find(document["apiVersion"], document["kind"])
     try:
-        accepted = dialect.accept(document, Limits(), GIVEN)
+        accepted = kind.accept(document, Limits(), GIVEN)
     except InvalidManifest as refused:
         return refused.errors, _pod_of(template)
     plan = PLANNER.plan(accepted, "u")

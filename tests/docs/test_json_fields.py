@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from app.domain.cache.reconcile.cache_status import CacheStatus
-from app.domain.kinds import job_registry as registry
+from app.domain.kinds import registry
 from cacheserver import options
 from tests.support.json_fields import Fields, named_on, of_example, of_json_schema, of_kubernetes
 
@@ -158,8 +158,8 @@ def of_source(name: str) -> Fields:
             document, fields_of = SCHEMAS[name]
             fields |= fields_of(load(document))
         case "manifests":
-            for dialect in registry.DIALECTS.values():
-                fields |= of_json_schema(dialect.json_schema())
+            for kind in registry.JOB_KINDS.values():
+                fields |= of_json_schema(kind.json_schema())
         case "native status":
             for path in (ROOT / "tests" / "data").glob("*_native/*.json"):
                 example = json.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""docs/kinds/mx-job.md matches the dialect: codes and their order, phases and states."""
+"""docs/kinds/mx-job.md matches the kind: codes and their order, phases and states."""
 
 import re
 from pathlib import Path

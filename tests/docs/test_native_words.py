@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from app.domain.kinds import job_registry as registry
-from app.domain.kinds.job_kind import Dialect, Limits, Site, StatusFacts
+from app.domain.kinds import registry
+from app.domain.kinds.job_kind import JobKind, Limits, Site, StatusFacts
 from app.domain.plan import JobIdentity, Manifest, Rank
 from app.domain.status.records import Attempt, JobStatus, Replica
 from app.domain.vocabulary import TERMINAL_PHASES, JobPhase, Outcome, Reason, ReplicaPhase
@@ -15,7 +15,7 @@ from tests.docs.test_docs import read, rows
 from tests.support.plans import GIVEN, T0
 
 DATA = Path(__file__).parents[1] / "data"
-DIALECTS: dict[str, Dialect[Any]] = {dialect.kind: dialect for dialect in registry.DIALECTS.values()}
+JOB_KINDS: dict[str, JobKind[Any]] = {kind.name: kind for kind in registry.JOB_KINDS.values()}
 NOWHERE = "\N{EN DASH}"
 NEVER_RAN = {JobPhase.QUEUED, JobPhase.CREATING, JobPhase.PENDING}
 OUTCOMES = {
@@ -25,11 +25,11 @@ OUTCOMES = {
 }
 
 
-def accepted(kind: str) -> Manifest:
+def accepted(kind: JobKind[Any]) -> Manifest:
     """The most complete manifest of the golden files of the kind."""
-    folder = type(DIALECTS[kind]).__module__.rpartition(".")[2]
+    folder = type(kind).__module__.rpartition(".")[2]
     posted = yaml.safe_load((DATA / folder / "everything" / "manifest.yaml").read_text(encoding="utf-8"))
-    return DIALECTS[kind].accept(posted, Limits(), GIVEN).manifest
+    return kind.accept(posted, Limits(), GIVEN).manifest
 
 
 def documented(heading: str, kind: str) -> dict[str, str]:
@@ -43,40 +43,42 @@ def documented(heading: str, kind: str) -> dict[str, str]:
 @pytest.mark.parametrize("heading", ["Native phases", "Native counts"])
 def test_every_kind_has_a_column(heading: str) -> None:
     head, *_ = rows(read("docs/status.md"), heading)
-    assert {title.partition(":")[0] for title in head[1:]} == set(DIALECTS)
+    assert {title.partition(":")[0] for title in head[1:]} == set(JOB_KINDS)
 
 
-@pytest.mark.parametrize("kind", DIALECTS)
-def test_status_page_has_every_native_phase(kind: str) -> None:
-    dialect, manifest = DIALECTS[kind], accepted(kind)
-    out_of_reach = set() if dialect.supports_pause else {JobPhase.PAUSED, JobPhase.RESUMING}
-    out_of_reach |= set() if dialect.scaling(dialect.read(manifest)) else {JobPhase.SCALING}
+@pytest.mark.parametrize("kind", JOB_KINDS.values(), ids=list(JOB_KINDS))
+def test_status_page_has_every_native_phase(kind: JobKind[Any]) -> None:
+    manifest = accepted(kind)
+    out_of_reach = set() if kind.supports_pause else {JobPhase.PAUSED, JobPhase.RESUMING}
+    out_of_reach |= set() if kind.scaling(kind.read(manifest)) else {JobPhase.SCALING}
     shown = {}
     for phase in JobPhase:
         reason = Reason.RULE_FULFILLED if phase in TERMINAL_PHASES else Reason.STARTED
         status = JobStatus(phase=phase, reason=reason, started_at=None if phase in NEVER_RAN else T0)
-        native = dialect.native_status(dialect.read(manifest), StatusFacts(status=status, replicas=(), created_at=T0))
+        native = kind.native_status(kind.read(manifest), StatusFacts(status=status, replicas=(), created_at=T0))
         shown[str(phase)] = NOWHERE if phase in out_of_reach else native["phase"]
-    assert documented("Native phases", kind) == shown
+    assert documented("Native phases", kind.name) == shown
 
 
-@pytest.mark.parametrize("kind", DIALECTS)
-def test_status_page_has_every_native_count(kind: str) -> None:
-    assert documented("Native counts", kind) == {str(phase): counted_as(kind, phase) for phase in ReplicaPhase}
+@pytest.mark.parametrize("kind", JOB_KINDS.values(), ids=list(JOB_KINDS))
+def test_status_page_has_every_native_count(kind: JobKind[Any]) -> None:
+    assert documented("Native counts", kind.name) == {str(phase): counted_as(kind, phase) for phase in ReplicaPhase}
 
 
-def counted_as(kind: str, phase: ReplicaPhase) -> str:
+def counted_as(kind: JobKind[Any], phase: ReplicaPhase) -> str:
     """The word under which the kind counts a replica in this phase."""
-    dialect, manifest = DIALECTS[kind], accepted(kind)
-    identity = JobIdentity(uid="u", kind=kind, api_version="", namespace="n", name="j", generation=1, installation="i")
-    key = next(iter(dialect.plan(dialect.read(manifest), identity, resumed=False, site=Site()).replicas))
+    manifest = accepted(kind)
+    identity = JobIdentity(
+        uid="u", kind=kind.name, api_version="", namespace="n", name="j", generation=1, installation="i"
+    )
+    key = next(iter(kind.plan(kind.read(manifest), identity, resumed=False, site=Site()).replicas))
     outcome = OUTCOMES.get(phase)
     attempt = Attempt(number=1, phase=phase, outcome=outcome, pod_uid=None if phase is ReplicaPhase.CREATING else "p")
     replica = Replica(key=key, attempt=attempt, settled=outcome is not None)
     status = JobStatus(phase=JobPhase.RUNNING, aggregate={phase: 1})
     facts = StatusFacts(status=status, replicas=[replica], created_at=T0)
     found = [
-        word for word, count in counts(kind, key, dialect.native_status(dialect.read(manifest), facts)).items() if count
+        word for word, count in counts(kind.name, key, kind.native_status(kind.read(manifest), facts)).items() if count
     ]
     assert len(found) < 2, "the first task has several replicas, so the word of this one is ambiguous"
     return found[0] if found else NOWHERE
@@ -106,5 +108,5 @@ def counts(kind: str, key: Rank, native: dict[str, Any]) -> dict[str, int]:
 
 def test_concepts_page_has_a_column_for_every_kind() -> None:
     head, *lines = rows(read("docs/concepts.md"), "How the kinds use them")
-    assert set(head[1:]) == set(DIALECTS)
+    assert set(head[1:]) == set(JOB_KINDS)
     assert all(len(cells) == len(head) and all(cells) for cells in lines)

@@ -9,14 +9,14 @@ import yaml
 from app.demo.sample_story import CACHE, HOME, NAME
 from app.domain.cache.limits import CacheLimits
 from app.domain.cache.source_limits import SourceLimits
-from app.domain.kinds.base import PodlessKind
+from app.domain.kinds.sample_kind import SampleKind
 from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.planning import Planner
 from app.settings.development import dev_defaults
 from tests.docs.test_docs import read
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "sample-set"
-KINDS: dict[str, PodlessKind] = {"SampleSet": SAMPLE_SET, "SampleJob": SAMPLE_JOB}
+KINDS: dict[str, SampleKind] = {"SampleSet": SAMPLE_SET, "SampleJob": SAMPLE_JOB}
 FILES = sorted(path.name for path in EXAMPLES.iterdir())
 
 

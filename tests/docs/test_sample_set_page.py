@@ -10,7 +10,7 @@ from app.domain.cache.reconcile.cache_status import CacheStatus
 from app.domain.cache.reconcile.events import job_word
 from app.domain.cache.source_limits import STORAGES
 from app.domain.cache.vocabulary import JobType, SampleJobPhase, SetPart, SetPhase
-from app.domain.kinds import samples
+from app.domain.kinds import sample_kind, samples
 from app.domain.kinds.samples.specs.directories import DEFAULT_CACHE_DIR
 from app.domain.kinds.samples.specs.mount_options import JuiceFSMountOptions
 from app.domain.kinds.samples.specs.sample_job import SampleJobSpec, SyncOptions, WarmupOptions
@@ -64,7 +64,8 @@ def test_every_code_is_documented() -> None:
         code for cells in rows(read(PAGE), "What is refused") for code in cells[0].split(", ") if code != "code"
     }
     folders = (Path(package.__path__[0]) for package in (cache, samples))
-    source = "".join(path.read_text() for folder in folders for path in folder.rglob("*.py"))
+    paths = [Path(sample_kind.__file__), *(path for folder in folders for path in folder.rglob("*.py"))]
+    source = "".join(path.read_text() for path in paths)
     raised = set(re.findall(r'(?:refusal|Wrong|invalid_manifest)\(\s*"([A-Z]\w+)"', source))
     raised |= set(re.findall(r'(?:pointer|at|base|pointer_to\([^()]*\)|annotations", key\)), "([A-Z]\w+)"', source))
     assert raised <= documented | OF_ALL_KINDS

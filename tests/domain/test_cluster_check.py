@@ -18,7 +18,7 @@ from app.domain.kinds.job_kind import Limits
 from app.domain.planning import Planner
 from app.domain.policy.template import DeclaredTemplate
 from tests.support.gateway import manifest
-from tests.support.kind_jobs import JOBS, accepted, dialect_of
+from tests.support.kind_jobs import JOBS, accepted, kind_of
 from tests.support.plans import GIVEN
 
 TEMPLATE = "/spec/replicaSpecs/0/template"
@@ -27,13 +27,13 @@ UID = "00000000-0000-0000-0000-000000000001"
 
 def checked(stored: Any) -> list[CheckedObject]:
     stored = {**stored, "metadata": {**stored["metadata"], "namespace": "team"}}
-    read = dialect_of(stored).read(stored)
+    read = kind_of(stored).read(stored)
     return list(objects_to_check(Planner(installation="one").plan(read, UID), read))
 
 
 def wide_job() -> list[CheckedObject]:
     posted = manifest("train", replicas=400)
-    return checked(dialect_of(posted).accept(posted, Limits(), GIVEN).manifest)
+    return checked(kind_of(posted).accept(posted, Limits(), GIVEN).manifest)
 
 
 def a_pod() -> CheckedObject:

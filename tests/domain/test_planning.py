@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from app.domain.kinds.generic_job import GenericJobDialect
+from app.domain.kinds.generic_job import GenericJobKind
 from app.domain.manifests.workload import pod_manifest
 from app.domain.plan import Manifest
 from app.domain.planning import Draft, Planner
@@ -23,7 +23,7 @@ def test_a_generation_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     planner, uid = Planner(installation="i"), uuid4()
     stored = drafted(planner, manifest("train")).manifest
     first = planner.read(stored, uid, 1)
-    monkeypatch.setattr(GenericJobDialect, "read", None)  # a second reading fails
+    monkeypatch.setattr(GenericJobKind, "read", None)  # a second reading fails
     assert planner.read(deepcopy(stored), uid, 1).spec is first.spec
 
 
@@ -31,7 +31,7 @@ def test_a_draft_that_is_kept_is_not_read_again(monkeypatch: pytest.MonkeyPatch)
     planner, uid = Planner(installation="i"), uuid4()
     draft = drafted(planner, manifest("train"))
     planner.keep(draft.accepted, uid, generation=1)
-    monkeypatch.setattr(GenericJobDialect, "read", None)
+    monkeypatch.setattr(GenericJobKind, "read", None)
     assert planner.read(draft.manifest, uid, 1) is draft.accepted
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from typing_extensions import override
 
 from app.domain.errors import Problems
-from app.domain.kinds.job_kind import Accepted, Context, Dialect, Scaling, Site, StatusFacts
+from app.domain.kinds.job_kind import Accepted, Context, JobKind, Scaling, Site, StatusFacts
 from app.domain.kinds.spec.model import SpecModel
 from app.domain.plan import JobIdentity, JobPlan, Manifest, Rank, ReplicaPlan, RestartPlan, TaskPlan
 from app.domain.policy import DeclaredTemplate
@@ -48,7 +48,7 @@ class ElasticSpec(SpecModel):
     node_selector: dict[str, str] | None = None
 
 
-class ElasticDialect(Dialect[ElasticSpec]):
+class ElasticKind(JobKind[ElasticSpec]):
     kind = KIND
     api_versions = (API_VERSION,)
     mutable_fields = ()

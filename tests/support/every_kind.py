@@ -8,7 +8,7 @@ from uuid import uuid4
 import yaml
 
 from app.domain.kinds.base import JOBS
-from app.domain.kinds.registry import PODLESS_KINDS, registered
+from app.domain.kinds.registry import SAMPLE_KINDS, registered
 from tests.support import samples
 from tests.support.gateway import Gateway
 
@@ -24,7 +24,7 @@ def example(kind: str) -> dict[str, Any]:
             if document and document.get("kind") == kind:
                 found: dict[str, Any] = document
                 return found
-    return dict(PODLESS_KINDS[kind].example)
+    return dict(SAMPLE_KINDS[kind].example)
 
 
 class Collection:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from app.domain.kinds.job_kind import Dialect, Limits
-from app.domain.kinds.job_registry import DIALECTS, find
+from app.domain.kinds.job_kind import JobKind, Limits
+from app.domain.kinds.registry import JOB_KINDS, find
 from app.domain.kubernetes import labels
 from app.domain.plan import Manifest
 from tests.support.plans import GIVEN
@@ -90,13 +90,13 @@ ANNOTATIONS: Final[Sequence[Mapping[str, str]]] = (
     {labels.TTL_SECONDS_AFTER_FINISHED: "60"},
 )
 JOBS: Final = tuple(_POSTED)
-KINDS: Final = frozenset(dialect.kind for dialect in DIALECTS.values())
+KINDS: Final = frozenset(kind.name for kind in JOB_KINDS.values())
 
 
-def dialect_of(manifest: Manifest) -> Dialect[Any]:
+def kind_of(manifest: Manifest) -> JobKind[Any]:
     return find(manifest["apiVersion"], manifest["kind"])
 
 
 def accepted(job: str, annotations: Mapping[str, str] | None = None) -> Manifest:
     posted = {**_POSTED[job], "metadata": {"name": "job", "annotations": dict(annotations or {})}}
-    return dialect_of(posted).accept(posted, Limits(), GIVEN).manifest
+    return kind_of(posted).accept(posted, Limits(), GIVEN).manifest

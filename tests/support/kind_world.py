@@ -6,13 +6,13 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from app.domain.kinds.job_kind import Dialect, Scaling, Site, StatusFacts
+from app.domain.kinds.job_kind import JobKind, Scaling, Site, StatusFacts
 from app.domain.plan import JobIdentity, JobPlan, Manifest
 from app.domain.reconcile.timing import Timing
 from app.domain.reconcile.values import Decision
 from tests.support.cluster_faults import Exit
 from tests.support.cluster_model import World
-from tests.support.kind_jobs import dialect_of
+from tests.support.kind_jobs import kind_of
 from tests.support.reconcile_checks import check_reconcile
 
 SITE: Final = Site(pserver_restart_limit=2)  # low, so that short stories reach it
@@ -38,8 +38,8 @@ class KindWorld(World):
     end: Mapping[str, Any] | None = None  # the first native status after the job's end
 
     @property
-    def dialect(self) -> Dialect[Any]:
-        return dialect_of(self.manifest)
+    def kind(self) -> JobKind[Any]:
+        return kind_of(self.manifest)
 
     @override
     def reconcile(self, *, crash: bool = False, times: int = 1) -> Decision:
@@ -58,23 +58,23 @@ class KindWorld(World):
             created_at=self.recorded.created_at,
             deleted=self.intent.remove,
         )
-        self.on_native_status(self, self.dialect.native_status(self.dialect.read(self.manifest), facts))
+        self.on_native_status(self, self.kind.native_status(self.kind.read(self.manifest), facts))
 
     @override
     def request_size(self, index: int) -> None:
         """Request other sizes of one task or of all tasks, within the bounds of the job."""
-        scaling = self.dialect.scaling(self.dialect.read(self.manifest))
+        scaling = self.kind.scaling(self.kind.read(self.manifest))
         sizes = _sizes(scaling, index) if scaling is not None else {}
         if scaling is None or not sizes:
             return
         for task, size in sizes.items():
             self.record_scale_request(task, scaling.sizes[task], size)
-        self._edit(self.dialect.resized(self.dialect.read(self.manifest), sizes).manifest)
+        self._edit(self.kind.resized(self.kind.read(self.manifest), sizes).manifest)
 
     @override
     def set_paused(self, *, paused: bool) -> None:
-        if self.dialect.supports_pause:
-            self._edit(self.dialect.with_pause(self.dialect.read(self.manifest), paused=paused).manifest)
+        if self.kind.supports_pause:
+            self._edit(self.kind.with_pause(self.kind.read(self.manifest), paused=paused).manifest)
 
     def _edit(self, manifest: Manifest) -> None:
         if manifest == self.manifest:
@@ -110,7 +110,7 @@ def plan_of(manifest: Manifest, generation: int, *, resumed: bool) -> JobPlan:
         generation=generation,
         installation="i",
     )
-    return dialect_of(manifest).plan(dialect_of(manifest).read(manifest), identity, resumed=resumed, site=SITE)
+    return kind_of(manifest).plan(kind_of(manifest).read(manifest), identity, resumed=resumed, site=SITE)
 
 
 def check_remaining_replicas(before: JobPlan, after: JobPlan) -> None:

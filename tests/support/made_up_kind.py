@@ -1,6 +1,6 @@
 """A made-up kind without pods: the minimum that a further kind must implement."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,13 +9,10 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from app.domain.cache.limits import CacheLimits
-from app.domain.errors import FieldError, Problems
-from app.domain.kinds.base import Facts, Figures, PodlessKind
-from app.domain.kinds.changes import immutable_changes
-from app.domain.kinds.envelope import read_envelope
-from app.domain.kinds.registry import PODLESS_KINDS
-from app.domain.kinds.spec.model import SpecModel, read_spec
-from app.domain.kinds.spec.schema import manifest_schema
+from app.domain.errors import Problems
+from app.domain.kinds.registry import SAMPLE_KINDS
+from app.domain.kinds.sample_kind import Facts, Figures, SampleKind
+from app.domain.kinds.spec.model import SpecModel
 from app.domain.plan import Manifest
 
 
@@ -36,14 +33,15 @@ class NoteRecord:
     phase: NotePhase = NotePhase.NEW
 
 
-class NoteKind(PodlessKind):
+class NoteKind(SampleKind):
     """A note: an object with a text, which has no objects in the cluster."""
 
-    kind = "Note"
+    name = "Note"
     resource = "notes"
     word = "note"
     api_versions = ("example.com/v1",)
     mutable_fields = ("/metadata/labels", "/metadata/annotations", "/spec/text")
+    spec_model = NoteSpec
     record = NoteRecord
     phases = NotePhase
     figures = NoteFigures
@@ -56,21 +54,8 @@ class NoteKind(PodlessKind):
     example_patch: ClassVar[Manifest] = {"spec": {"text": "hello"}}
 
     @override
-    def accept(self, manifest: Manifest, limits: CacheLimits) -> Manifest:
-        problems = Problems()
-        envelope = read_envelope(manifest, problems)
-        spec = read_spec(NoteSpec, manifest.get("spec"), "/spec", problems)
-        problems.raise_if_any("the Note is not valid")
-        assert spec is not None, "without a problem there is a spec"
-        return {**envelope, "spec": spec.model_dump(by_alias=True)}
-
-    @override
-    def changes(self, stored: Manifest, new: Manifest) -> Sequence[FieldError]:
-        return immutable_changes(stored, new, self.mutable_fields)
-
-    @override
-    def json_schema(self) -> dict[str, Any]:
-        return manifest_schema(self, NoteSpec)
+    def check(self, spec: Any, metadata: Mapping[str, Any], limits: CacheLimits, problems: Problems) -> None:
+        """A note has no rules beside its types."""
 
     @override
     def shown(self, facts: Facts) -> NoteFigures:
@@ -81,8 +66,8 @@ class NoteKind(PodlessKind):
 def a_seventh_kind() -> Iterator[NoteKind]:
     """Register the kind during the block."""
     note = NoteKind()
-    PODLESS_KINDS[note.kind] = note
+    SAMPLE_KINDS[note.name] = note
     try:
         yield note
     finally:
-        del PODLESS_KINDS[note.kind]
+        del SAMPLE_KINDS[note.name]

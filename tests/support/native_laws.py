@@ -38,7 +38,7 @@ FOLLOWED: Final[Mapping[str, frozenset[str]]] = {
 
 
 def check_native_status(world: KindWorld, native: Native) -> None:
-    kind = world.dialect.kind
+    kind = world.kind.name
     assert msgspec.json.decode(msgspec.json.encode(native)) == native, "the status is not plain JSON"
     assert native["phase"] in PHASES[kind]
     LAWS[kind](world, native)

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from app.domain.errors import FieldError
-from app.domain.kinds import job_registry as registry
-from app.domain.kinds.generic_job import GenericJobDialect
+from app.domain.kinds import registry
+from app.domain.kinds.generic_job import GenericJobKind
 from app.domain.kinds.generic_job.spec import GenericJobSpec
-from app.domain.kinds.job_kind import Accepted, Dialect, Scaling, Site, StatusFacts
+from app.domain.kinds.job_kind import Accepted, JobKind, Scaling, Site, StatusFacts
 from app.domain.plan import JobIdentity, JobPlan, Manifest
 from tests.support import gateway
 
@@ -18,10 +18,10 @@ KIND, API_VERSION = "ResizableJob", "tests/v1"
 _BOUNDS = {"tests/least": "1", "tests/most": "6", "tests/total": "2-8"}
 
 
-class ResizableJobDialect(GenericJobDialect):
-    """The dialect. Annotations contain the bounds of each task and of the sum."""
+class ResizableJobKind(GenericJobKind):
+    """The kind. Annotations contain the bounds of each task and of the sum."""
 
-    kind: ClassVar[str] = KIND
+    name: ClassVar[str] = KIND
     api_versions: ClassVar[tuple[str, ...]] = (API_VERSION,)
 
     @override
@@ -54,8 +54,8 @@ class ResizableJobDialect(GenericJobDialect):
         return self.read({**manifest, "spec": {**manifest["spec"], "replicaSpecs": tasks}})
 
 
-SPOKEN: Mapping[tuple[str, str], Dialect[Any]] = {**registry.DIALECTS, (API_VERSION, KIND): ResizableJobDialect()}
-"""For `registry.DIALECTS`."""
+SPOKEN: Mapping[tuple[str, str], JobKind[Any]] = {**registry.JOB_KINDS, (API_VERSION, KIND): ResizableJobKind()}
+"""For `registry.JOB_KINDS`."""
 
 
 def manifest(

@@ -45,14 +45,14 @@ _SUMMARY: Final = struct_of(JobSummaryView)
 def job_bytes(planner: Planner, job: JobRow, related: RelatedRows = _NO_RELATED_ROWS) -> bytes:
     """Return the JSON of a JobView. The native status is derived from the related rows. A new job has none."""
     accepted = planner.read(job.manifest, job.uid, job.generation)
-    dialect = accepted.dialect
+    kind = accepted.kind
     view = _JOB(
         **identity(job),
         **as_submitted(job),
         retry_of=job.retry_of,
-        scaling={task: _encoded(view) for task, view in _scaling(dialect.scaling(accepted)).items()},
+        scaling={task: _encoded(view) for task, view in _scaling(kind.scaling(accepted)).items()},
         status=_status_struct(job.status),
-        native_status=dialect.native_status(accepted, _status_facts(job, related)),
+        native_status=kind.native_status(accepted, _status_facts(job, related)),
         conditions=[_encoded(condition_view(condition)) for condition in job.status.conditions],
     )
     return msgspec.json.encode(view)

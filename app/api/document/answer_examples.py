@@ -11,7 +11,7 @@ from typing import Any, Final
 from app.api.answers.responses import JSON
 from app.api.long_requests.streams import EVENT_STREAM
 from app.api.resources.examples import MANIFEST
-from app.domain.kinds.registry import PODLESS_KINDS
+from app.domain.kinds.registry import SAMPLE_KINDS
 
 _PREFIX: Final = "#/components/schemas/"
 _START: Final = "2026-01-31T12:00:00Z"
@@ -199,12 +199,12 @@ class _Composer:
     def __init__(self, components: Mapping[str, Any]) -> None:
         self._components = components
         self._values = dict(_VALUES)
-        for kind in PODLESS_KINDS.values():
+        for kind in SAMPLE_KINDS.values():
             self._values |= {
-                f"{kind.kind}.apiVersion": kind.api_versions[0],
-                f"{kind.kind}.name": kind.example["metadata"]["name"],
-                f"{kind.kind}.spec": kind.example["spec"],
-                f"{kind.kind}Status.name": kind.example["metadata"]["name"],
+                f"{kind.name}.apiVersion": kind.api_versions[0],
+                f"{kind.name}.name": kind.example["metadata"]["name"],
+                f"{kind.name}.spec": kind.example["spec"],
+                f"{kind.name}Status.name": kind.example["metadata"]["name"],
             }
 
     def value(self, schema: Mapping[str, Any], owner: str, field: str) -> Any:

@@ -12,8 +12,7 @@ from app.api.requests.bodies import MERGE_PATCH, YAML_TYPES
 from app.api.resources.resource import Resource
 from app.domain.decoding.lists import LIST_KIND, MAX_ITEMS
 from app.domain.kinds.base import JOBS, Kind
-from app.domain.kinds.job_registry import DIALECTS
-from app.domain.kinds.registry import PODLESS_KINDS, registered
+from app.domain.kinds.registry import JOB_KINDS, SAMPLE_KINDS, registered
 
 Bodies: TypeAlias = Mapping[tuple[str, str], dict[str, Any]]  # by path and method
 Schema: TypeAlias = dict[str, Any]
@@ -74,17 +73,17 @@ def _schemas_of(kind: Kind) -> Iterator[tuple[str, Schema]]:
     properties = manifest["properties"]
     # Clients need a name for the type of a spec and of the metadata, which all kinds share. Generators would derive the
     # same name for a spec inside its manifest, and `SampleSetSpec` for the spec in the view of a SampleSet.
-    for field, name in (("spec", f"{_of_kind(kind.kind)}Spec"), ("metadata", _METADATA)):
+    for field, name in (("spec", f"{_of_kind(kind.name)}Spec"), ("metadata", _METADATA)):
         yield name, properties[field]
         about = {key: text for key, text in properties[field].items() if key == "description"}
         properties[field] = {"$ref": f"{_COMPONENT}{name}"} | about
-    yield _of_kind(kind.kind), manifest
+    yield _of_kind(kind.name), manifest
 
 
 def _kinds(resource: Resource) -> list[str]:
     if resource.name == JOBS:
-        return list(dict.fromkeys(dialect.kind for dialect in DIALECTS.values()))
-    return [kind.kind for kind in PODLESS_KINDS.values() if kind.resource == resource.name]
+        return list(dict.fromkeys(kind.name for kind in JOB_KINDS.values()))
+    return [kind.name for kind in SAMPLE_KINDS.values() if kind.resource == resource.name]
 
 
 def _body(resource: Resource, component: str) -> dict[str, Any]:

@@ -100,7 +100,7 @@ class Resource(ABC):
     @property
     def kinds(self) -> list[str]:
         """The kinds of its objects."""
-        return sorted(kind.kind for kind in registered().values() if kind.resource == self.name)
+        return sorted(kind.name for kind in registered().values() if kind.resource == self.name)
 
     @property
     def uid_path(self) -> str:

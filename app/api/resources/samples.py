@@ -31,27 +31,27 @@ from app.api.views.problems import ResourceBatchItemView
 from app.api.views.summaries import CountsView, KindCountView, PhaseCountView, ResourceSummaryView
 from app.db.samples.rows import SampleRow
 from app.domain.cluster_check import ClusterCheck
-from app.domain.kinds.base import Facts, Figures, PodlessKind
+from app.domain.kinds.sample_kind import Facts, Figures, SampleKind
 from app.domain.listing import Criteria
 from app.domain.plan import Manifest
 from app.fairness.share import next_slice
-from app.services.editing.podless import PodlessEditor, PodlessReader, PodlessSubmitter, PreparedSample
-from app.services.editing.redaction import PodlessRedactor
+from app.services.editing.redaction import SampleRedactor
+from app.services.editing.samples import PreparedSample, SampleEditor, SampleReader, SampleSubmitter
 from app.services.gateway import Services
 from app.services.reading.manifests import Sampler
 from app.services.reading.objects import Address
 
 
-class PodlessResource(Resource):
+class SampleResource(Resource):
     """The objects of one kind. They are few, so each request that needs a body renders it."""
 
-    def __init__(self, kind: PodlessKind) -> None:
+    def __init__(self, kind: SampleKind) -> None:
         self.kind = kind
         self.name = kind.resource
         self.operation_noun = kind.word
-        self.noun = kind.kind
-        self.event = kind.kind.lower()
-        self.description = f"Submit, list, read, edit and delete {kind.kind}s."
+        self.noun = kind.name
+        self.event = kind.name.lower()
+        self.description = f"Submit, list, read, edit and delete {kind.name}s."
         self.phases = kind.phases
         self.is_about_set = kind.is_about_set
         self.batch_operation = f"submit_{kind.word}_batch"
@@ -59,20 +59,20 @@ class PodlessResource(Resource):
         self.examples = Examples(manifest=kind.example, patch=kind.example_patch)
 
     @override
-    def reading(self, services: Services) -> PodlessReader:
-        return services.podless[self.name].reading
+    def reading(self, services: Services) -> SampleReader:
+        return services.samples[self.name].reading
 
     @override
-    def submitter(self, services: Services) -> PodlessSubmitter:
-        return services.podless[self.name].submitter
+    def submitter(self, services: Services) -> SampleSubmitter:
+        return services.samples[self.name].submitter
 
     @override
-    def editor(self, services: Services) -> PodlessEditor:
-        return services.podless[self.name].editor
+    def editor(self, services: Services) -> SampleEditor:
+        return services.samples[self.name].editor
 
     @override
-    def redactor(self, services: Services) -> PodlessRedactor:
-        return services.podless[self.name].redactor
+    def redactor(self, services: Services) -> SampleRedactor:
+        return services.samples[self.name].redactor
 
     @override
     def created_bytes(self, services: Services, row: SampleRow) -> bytes:
@@ -156,7 +156,7 @@ class PodlessResource(Resource):
         }
 
 
-def _warnings(kind: PodlessKind, manifest: Manifest, record: Any) -> list[JobWarningView]:
+def _warnings(kind: SampleKind, manifest: Manifest, record: Any) -> list[JobWarningView]:
     return [JobWarningView.of(warning) for warning in kind.warnings(manifest, record)]
 
 
@@ -166,9 +166,9 @@ def _fields(figures: Figures) -> dict[str, Any]:
 
 # Cached, because two classes with the same name would be two schemas of the OpenAPI document.
 @cache
-def _models(kind: PodlessKind) -> Models:
+def _models(kind: SampleKind) -> Models:
     """Return the models of the answers about the kind: the common ones, with the phases and figures of the kind."""
-    name = kind.kind
+    name = kind.name
     figures, details = _typed(kind.figures), _typed(kind.details)
     phase = (kind.phases, ...)
     own_kind = (Annotated[str, Field(json_schema_extra={"const": name})], ...)

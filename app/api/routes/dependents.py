@@ -5,15 +5,15 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Response
 
-from app.api.resources.samples import PodlessResource
+from app.api.resources.samples import SampleResource
 from app.api.routers import new_router
 from app.api.routes.reading import Target, TargetDependency, object_paths, read_route, view_response
-from app.api.views.closed_sets import JobKind
+from app.api.views.closed_sets import JobKindName
 from app.api.views.objects import View
 from app.db.samples.rows import SampleRow
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.cache.vocabulary import JobType, SampleJobPhase
-from app.domain.kinds.base import Facts
+from app.domain.kinds.sample_kind import Facts
 from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.kinds.samples.status import SampleProgress
 from app.domain.listing import Criteria
@@ -28,7 +28,7 @@ class MountingJobView(View):
 
     uid: UUID
     name: str
-    kind: JobKind
+    kind: JobKindName
     phase: JobPhase
 
 
@@ -50,7 +50,7 @@ class DependentsView(View):
 
 
 def router() -> APIRouter:
-    resource = PodlessResource(SAMPLE_SET)
+    resource = SampleResource(SAMPLE_SET)
     router = new_router(resource.name)
     for path, target_of, suffix in object_paths(resource):
         _add_dependents(router, path, target_of, suffix)
@@ -65,7 +65,7 @@ def _add_dependents(router: APIRouter, path: str, target_of: TargetDependency, s
         if row.gone_at is not None:
             # Dependents are found by the name of the set, which a later set may have.
             return await view_response(target, DependentsView(jobs=[], sample_jobs=[]))
-        services = target.caller.services.podless
+        services = target.caller.services.samples
         of_set = Criteria(namespaces=NamespaceSet.of(row.namespace), set_name=row.name)
         sample_jobs = await services[SAMPLE_JOB.resource].reading.newest(of_set, _MAX_SHOWN)
         jobs = await services[SAMPLE_SET.resource].reading.mounting_jobs(row)

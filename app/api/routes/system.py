@@ -53,7 +53,7 @@ def _kinds(kinds: tuple[Kind, ...]) -> bytes:
     """Return the answer to all requests for the kinds, so that answers in progress share their bytes."""
     items = [
         KindView(
-            kind=kind.kind,
+            kind=kind.name,
             api_versions=list(kind.api_versions),
             resource=kind.resource,
             mutable_fields=list(kind.mutable_fields),

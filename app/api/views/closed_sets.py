@@ -12,7 +12,7 @@ from pydantic import Field
 
 from app.api.views.problem_codes import PROBLEM_CODES
 from app.db.feed import changes
-from app.domain.kinds.job_registry import DIALECTS
+from app.domain.kinds.registry import JOB_KINDS
 from app.domain.vocabulary import PendingCode
 from app.domain.vocabulary import RestartPolicy as _RestartPolicy
 
@@ -33,12 +33,12 @@ CURRENT: Final = "current"
 _CHANGES: Final = (changes.CREATED, changes.EDITED, changes.DELETED, changes.STATUS, CURRENT)
 _JOB_CHANGES: Final = (*_CHANGES, changes.CANCELLED, changes.REMOVED)
 
-JobKind: TypeAlias = Annotated[
+JobKindName: TypeAlias = Annotated[
     str,
     _one_of(
         "JobKind",
         "A kind of manifest whose manifests become pods.",
-        lambda: {dialect.kind for dialect in DIALECTS.values()},
+        lambda: {kind.name for kind in JOB_KINDS.values()},
     ),
 ]
 ContainerState: TypeAlias = Annotated[

@@ -15,7 +15,7 @@ from app.api.views.closed_sets import (
     ConditionStatus,
     EventOrigin,
     JobChangeType,
-    JobKind,
+    JobKindName,
     PendingReasonCode,
 )
 from app.base.documented_model import DocumentedModel
@@ -168,7 +168,7 @@ class ResourceStatusView(View):
 class JobStatusView(ResourceStatusView):
     """A job without its spec and native status. It is cheap to poll."""
 
-    kind: JobKind
+    kind: JobKindName
     status: StatusView
 
 
@@ -200,7 +200,7 @@ class TaskScalingView(View):
 class JobView(ResourceView):
     """A job of any kind."""
 
-    kind: JobKind
+    kind: JobKindName
     retry_of: UUID | None
     """The uid of the job that this job retries, else null."""
     scaling: dict[str, TaskScalingView]

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 from uuid import UUID
 
-from app.api.views.closed_sets import JobKind
+from app.api.views.closed_sets import JobKindName
 from app.api.views.objects import CommonStatusView, NextPageToken, StatusView, View
 from app.domain.vocabulary import JobPhase
 
@@ -33,7 +33,7 @@ class ResourceSummaryView(View):
 class JobSummaryView(ResourceSummaryView):
     """What a table of jobs shows: a job without its manifest, conditions and native status."""
 
-    kind: JobKind
+    kind: JobKindName
     status: StatusView
 
 
@@ -81,7 +81,7 @@ class JobPhaseCountView(PhaseCountView):
 class JobKindCountView(KindCountView):
     """The number of jobs of a kind."""
 
-    kind: JobKind
+    kind: JobKindName
 
 
 class JobCountsView(View):

@@ -146,14 +146,14 @@ async def load(db: Database, uid: UUID, served: NamespaceSet = EVERY_NAMESPACE) 
 async def live_set(db: Database, namespace: str, name: str) -> SampleRow | None:
     """Return the SampleSet that holds the name, also while it is being deleted."""
     async with db.read() as connection:
-        row = await connection.fetchrow(_LIVE_NAMED, SAMPLE_SET.kind, namespace, name)
+        row = await connection.fetchrow(_LIVE_NAMED, SAMPLE_SET.name, namespace, name)
     return None if row is None else sample_row(row)
 
 
 async def jobs_of_set(db: Database, namespace: str, set_name: str) -> list[UUID]:
     """Return the SampleJobs of a set that a change of the set may affect, the oldest first."""
     async with db.read() as connection:
-        return [row["uid"] for row in await connection.fetch(_OF_SET, SAMPLE_JOB.kind, namespace, set_name)]
+        return [row["uid"] for row in await connection.fetch(_OF_SET, SAMPLE_JOB.name, namespace, set_name)]
 
 
 async def jobs_mounting(db: Database, namespace: str, claim: str, limit: int = 100) -> list[MountingJob]:

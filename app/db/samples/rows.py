@@ -11,14 +11,14 @@ from app.db.objects.resources import ObjectRow, SortedIndex, Stored
 from app.db.postgres import codec
 from app.db.postgres.columns import columns, record_columns
 from app.db.postgres.engine import Database
-from app.domain.kinds.base import PodlessKind
-from app.domain.kinds.registry import PODLESS_KINDS
-from app.domain.kinds.sample_status import PodlessStatus
+from app.domain.kinds.registry import SAMPLE_KINDS
+from app.domain.kinds.sample_kind import SampleKind
+from app.domain.kinds.sample_status import SampleStatus
 from app.domain.plan import Manifest
 from app.models.samples import sample_events as sample_events_table
 from app.models.samples import sample_history, samples
 
-NO_STATUS: Final = PodlessStatus()
+NO_STATUS: Final = SampleStatus()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class SampleRow(ObjectRow):
     gone_at: datetime | None = None
     reason: str = ""
     message: str = ""
-    outcome: PodlessStatus = NO_STATUS
+    outcome: SampleStatus = NO_STATUS
     observed_at: datetime | None = None
     cache_observed_at: datetime | None = None
 
@@ -56,8 +56,8 @@ class SampleRow(ObjectRow):
         return self.phase in self.of_kind.ended
 
     @property
-    def of_kind(self) -> PodlessKind:
-        return PODLESS_KINDS[self.kind]
+    def of_kind(self) -> SampleKind:
+        return SAMPLE_KINDS[self.kind]
 
     @property
     def deleted_at(self) -> datetime | None:
@@ -76,7 +76,7 @@ class SampleEventRow:
 
 
 _PLAIN: Final = record_columns(samples, SampleRow, elsewhere=["record", "outcome"])
-OUTCOME: Final = record_columns(samples, PodlessStatus)
+OUTCOME: Final = record_columns(samples, SampleStatus)
 ROW: Final = _PLAIN + columns(samples, "record") + OUTCOME
 """The columns of a whole row, in the order of `row_values`."""
 COLUMNS: Final = ROW.of("s")
@@ -89,7 +89,7 @@ SELECT {_EVENT} FROM sample_events WHERE uid = $1 AND seq > $2 ORDER BY seq LIMI
 
 
 def sample_row(row: Mapping[str, Any]) -> SampleRow:
-    outcome = codec.load(OUTCOME.read(row), PodlessStatus)
+    outcome = codec.load(OUTCOME.read(row), SampleStatus)
     return SampleRow(record=record_from(row["kind"], row["record"]), outcome=outcome, **_PLAIN.read(row))
 
 
@@ -108,15 +108,15 @@ def record_document(record: Any) -> dict[str, Any]:
 
 def record_from(kind: str, document: Mapping[str, Any]) -> Any:
     """Return the record of a document. A field that an older version did not store has its default."""
-    return codec.load(document, PODLESS_KINDS[kind].record)
+    return codec.load(document, SAMPLE_KINDS[kind].record)
 
 
 SAMPLE_HISTORY: Final = HistoryTable(sample_history)
 
 
-def storage_of(kind: PodlessKind) -> Stored[SampleRow]:
+def storage_of(kind: SampleKind) -> Stored[SampleRow]:
     """Return how objects of the kind are stored."""
-    only = f"s.kind = '{kind.kind}'"
+    only = f"s.kind = '{kind.name}'"
     return Stored(
         resource=kind.resource,
         table=samples,

@@ -9,7 +9,7 @@ from app.domain.kubernetes import labels, names
 from app.domain.plan import Manifest
 from app.domain.policy.table import NAMES
 
-ASSIGNED: Final = "assigned"  # the field of an accepted manifest with the values that its dialect assigned
+ASSIGNED: Final = "assigned"  # the field of an accepted manifest with the values that its kind assigned
 _TOP: Final = ("apiVersion", "kind", "metadata", "spec", "status")
 _KEPT: Final = ("name", "generateName", "namespace", "labels", "annotations")
 # The fields that a cluster writes into exported objects. They are accepted and ignored.

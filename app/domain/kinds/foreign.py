@@ -33,7 +33,7 @@ def next_step(api_version: object, kind: object, registered: Iterable[Kind]) -> 
         return None
     own = list(registered)
     group = group_of(api_version)
-    if group in {group_of(version) for one in own for version in one.api_versions}:
+    if group in {group_of(version) for known in own for version in known.api_versions}:
         return None
     name = shorten(kind)
     if (api_version, kind) == _POD or (group in _JOB_GROUPS and (kind.endswith("Job") or kind in _OTHER_WORKLOADS)):
@@ -42,7 +42,7 @@ def next_step(api_version: object, kind: object, registered: Iterable[Kind]) -> 
             same, page = _SAME_FRAMEWORK[kind]
             also = f"; {same} is for the same framework: see docs/kinds/{page}.md"
         return f"a {name} of {shorten(api_version)} is not one of the kinds here; {_ANY_CONTAINER}{also}"
-    if nearest(kind, [one.kind for one in own]):
+    if nearest(kind, [known.name for known in own]):
         return None
     return f"a {name} is not one of the kinds here; apply it with kubectl, and post the job alone"
 

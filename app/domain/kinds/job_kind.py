@@ -1,4 +1,4 @@
-"""The interface of a dialect, and the values that its methods take and return."""
+"""The interface of kinds whose manifests become pods, and the values that its methods take and return."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -6,15 +6,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from typing_extensions import override
-
 from app.domain.errors import Conflict, FieldError, Problems
 from app.domain.kinds.base import JOBS, Kind
-from app.domain.kinds.changes import immutable_changes
 from app.domain.kinds.envelope import ASSIGNED, read_envelope, usable_name
 from app.domain.kinds.spec.checks import Place, SpecChecks, read_and_check
 from app.domain.kinds.spec.model import SpecModel
-from app.domain.kinds.spec.schema import manifest_schema
 from app.domain.kinds.spec.spelling import Spelling
 from app.domain.plan import JobIdentity, JobPlan, JobWarning, Manifest
 from app.domain.policy.template import DeclaredTemplate
@@ -60,7 +56,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """Values that `Dialect.accept` needs besides the posted manifest.
+    """Values that `JobKind.accept` needs besides the posted manifest.
 
     `random` returns five new characters of Kubernetes' alphabet for generated names at each call. `stored` is the
     accepted manifest that the posted one replaces; values that were assigned to it are kept.
@@ -105,9 +101,9 @@ SpecT = TypeVar("SpecT", bound=SpecModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted(Generic[SpecT]):
-    """An accepted manifest as it is stored, with its dialect and the typed form of its spec."""
+    """An accepted manifest as it is stored, with its kind and the typed form of its spec."""
 
-    dialect: "Dialect[SpecT]"
+    kind: "JobKind[SpecT]"
     manifest: Manifest
     spec: SpecT
 
@@ -130,11 +126,11 @@ class Context:
     given: Given
 
 
-class Dialect(Kind, Generic[SpecT]):
+class JobKind(Kind, Generic[SpecT]):
     """The rules of one kind of job: validation, defaults, plan and native status.
 
     Implementations have no state; one instance serves all jobs. The accepted manifest has a field `assigned`, next to
-    the spec, for values that the dialect chooses once and that the spec has no field for. Clients cannot post it.
+    the spec, for values that the kind chooses once and that the spec has no field for. Clients cannot post it.
     """
 
     resource = JOBS
@@ -160,26 +156,16 @@ class Dialect(Kind, Generic[SpecT]):
         spelling = self.current_spelling(manifest.get("spec"), problems)
         spec = read_and_check(self.spec_model, spelling.spec, found, self._checks(context))
         problems.absorb(found, spelling.original)
-        problems.raise_if_any(f"the {self.kind} is not valid")
+        problems.raise_if_any(f"the {self.name} is not valid")
         assert spec is not None, "without a problem there is a spec"
         accepted = {**envelope, "spec": self.stored_spec(spec)}
         assigned = self.assigned(spec, context)
-        return Accepted(dialect=self, manifest=accepted | ({ASSIGNED: assigned} if assigned else {}), spec=spec)
+        return Accepted(kind=self, manifest=accepted | ({ASSIGNED: assigned} if assigned else {}), spec=spec)
 
     def read(self, manifest: Manifest) -> Accepted[SpecT]:
         """Return the typed form of a manifest that was accepted before."""
         # Only the shape is validated: an accepted job must stay readable when a later version or setting accepts less.
-        return Accepted(dialect=self, manifest=manifest, spec=self.spec_model.model_validate(manifest["spec"]))
-
-    @override
-    def changes(self, stored: Manifest, new: Manifest) -> Sequence[FieldError]:
-        """Return an error for each immutable field in which two accepted manifests differ."""
-        return immutable_changes(stored, new, self.mutable_fields)
-
-    @override
-    def json_schema(self) -> dict[str, Any]:
-        """Return the JSON schema of the manifest, for `GET /api/v1/kinds`."""
-        return manifest_schema(self, self.spec_model)
+        return Accepted(kind=self, manifest=manifest, spec=self.spec_model.model_validate(manifest["spec"]))
 
     @abstractmethod
     def check(self, spec: SpecT, context: Context, problems: Problems) -> None:
@@ -230,7 +216,7 @@ class Dialect(Kind, Generic[SpecT]):
         Raises:
             Conflict: this job, or every job of this kind, cannot be paused.
         """
-        raise Conflict(f"a {self.kind} cannot be paused", code="PauseNotSupported")
+        raise Conflict(f"a {self.name} cannot be paused", code="PauseNotSupported")
 
     def scaling(self, accepted: Accepted[SpecT]) -> Scaling | None:  # noqa: ARG002  for kinds that can
         """Return the tasks of this job that can be resized; None if there are none."""
@@ -242,7 +228,7 @@ class Dialect(Kind, Generic[SpecT]):
         Raises:
             Conflict: this job, or every job of this kind, cannot be scaled.
         """
-        raise Conflict(f"a {self.kind} cannot be scaled", code="ScaleNotSupported")
+        raise Conflict(f"a {self.name} cannot be scaled", code="ScaleNotSupported")
 
     def _checks(self, context: Context) -> SpecChecks[SpecT]:
         return SpecChecks(

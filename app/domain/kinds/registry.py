@@ -1,23 +1,54 @@
-"""The registry of all kinds that the gateway accepts."""
+"""The registry of all kinds, and the refusal of manifests whose kind it lacks. A new kind is a package and a line."""
 
 from collections.abc import Mapping
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
-from app.domain.errors import FieldError, InvalidManifest
-from app.domain.kinds.base import Kind, PodlessKind
+from app.domain.errors import FieldError, InvalidManifest, shorten
+from app.domain.kinds.base import Kind
+from app.domain.kinds.di_job import DIJobKind
 from app.domain.kinds.foreign import next_step
-from app.domain.kinds.job_registry import DIALECTS
+from app.domain.kinds.generic_job import GenericJobKind
+from app.domain.kinds.job_kind import JobKind
+from app.domain.kinds.mx_job import MxJobKind
+from app.domain.kinds.sample_kind import SampleKind
 from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
+from app.domain.kinds.spec.model import nearest
+from app.domain.kinds.training_job import TrainingJobKind
 from app.domain.plan import Manifest
 
-PODLESS_KINDS: Final[dict[str, PodlessKind]] = {kind.kind: kind for kind in (SAMPLE_SET, SAMPLE_JOB)}
+_ALL: Final[tuple[JobKind[Any] | SampleKind, ...]] = (
+    GenericJobKind(),
+    MxJobKind(),
+    DIJobKind(),
+    TrainingJobKind(),
+    SAMPLE_SET,
+    SAMPLE_JOB,
+)
+
+JOB_KINDS: Final[Mapping[tuple[str, str], JobKind[Any]]] = MappingProxyType(
+    {(version, kind.name): kind for kind in _ALL if isinstance(kind, JobKind) for version in kind.api_versions}
+)
+"""The kinds with pods, by apiVersion and name."""
+SAMPLE_KINDS: Final[dict[str, SampleKind]] = {kind.name: kind for kind in _ALL if isinstance(kind, SampleKind)}
 """The kinds without pods, by name. Each has its own resource in the API."""
 
 
 def registered() -> Mapping[str, Kind]:
     """Return all kinds by name."""
-    kinds: list[Kind] = [*DIALECTS.values(), *PODLESS_KINDS.values()]
-    return {kind.kind: kind for kind in kinds}
+    kinds: list[Kind] = [*JOB_KINDS.values(), *SAMPLE_KINDS.values()]
+    return {kind.name: kind for kind in kinds}
+
+
+def find(api_version: object, name: object) -> JobKind[Any]:
+    """Return the kind of a job's manifest with this apiVersion and kind.
+
+    Raises:
+        InvalidManifest: no kind has them; the error names the wrong field and the known kinds and versions.
+    """
+    if isinstance(api_version, str) and isinstance(name, str) and (api_version, name) in JOB_KINDS:
+        return JOB_KINDS[api_version, name]
+    raise InvalidManifest("the kind of the manifest is not known here", errors=_refusals(api_version, name))
 
 
 def _resource_of(api_version: object, kind: object) -> str | None:
@@ -25,8 +56,8 @@ def _resource_of(api_version: object, kind: object) -> str | None:
     if not isinstance(kind, str):
         return None
     # Almost every document names a version that is served, and looking it up is cheaper than listing all kinds.
-    if isinstance(api_version, str) and (api_version, kind) in DIALECTS:
-        return DIALECTS[api_version, kind].resource
+    if isinstance(api_version, str) and (api_version, kind) in JOB_KINDS:
+        return JOB_KINDS[api_version, kind].resource
     found = registered().get(kind)
     return None if found is None else found.resource
 
@@ -55,6 +86,45 @@ def _refuse_foreign(document: Manifest, resource: str) -> None:
     if step is None:
         return
     own = [kind for kind in registered().values() if kind.resource == resource]
-    accepted = ", ".join(f"{kind.kind} ({kind.api_versions[0]})" for kind in own)
+    accepted = ", ".join(f"{kind.name} ({kind.api_versions[0]})" for kind in own)
     error = FieldError(pointer="/kind", code="UnknownKind", detail=step, accepted=accepted)
     raise InvalidManifest("the manifest is of another system", errors=[error])
+
+
+def _refusals(api_version: object, name: object) -> list[FieldError]:
+    kinds = list(dict.fromkeys(JOB_KINDS.values()))
+    for kind in kinds:
+        # The kind is known, so only the version is wrong.
+        if kind.name == name:
+            groups = {_group(version) for version in kind.api_versions}
+            other = "version" if _group(api_version) in groups else "group"
+            detail = f"{name} belongs to another {other}"
+            return [_refusal("/apiVersion", api_version, detail, " or ".join(kind.api_versions))]
+    known = [kind.name for kind in kinds]
+    meant = nearest(name, known) if isinstance(name, str) else None
+    accepted = ", ".join(f"{kind.name} ({kind.api_versions[0]})" for kind in kinds)
+    wrong = [_refusal("/kind", name, f'did you mean "{meant}"?' if meant else "the kind is not known here", accepted)]
+    versions = [version for version, _ in JOB_KINDS if _group(version) == _group(api_version)]
+    if versions and api_version not in versions:
+        wrong.append(
+            _refusal(
+                "/apiVersion",
+                api_version,
+                "the group has another version",
+                " or ".join(dict.fromkeys(versions)),
+            )
+        )
+    if api_version is None:
+        wrong.append(_refusal("/apiVersion", None, "", " or ".join(kind.api_versions[0] for kind in kinds)))
+    return wrong
+
+
+def _group(api_version: object) -> str | None:
+    return api_version.partition("/")[0] if isinstance(api_version, str) else None
+
+
+def _refusal(pointer: str, value: object, detail: str, accepted: str) -> FieldError:
+    if value is None:
+        return FieldError(pointer=pointer, code="Required", detail="the field is required", accepted=accepted)
+    text = f'"{shorten(value)}"' if isinstance(value, str) else "not a string"
+    return FieldError(pointer=pointer, code="UnknownKind", detail=f"{text}: {detail}", accepted=accepted)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from app.domain.kinds.base import PodlessKind
+from app.domain.kinds.sample_kind import SampleKind
 from app.domain.reconcile.conditions import merged
 from app.domain.status.records import Condition
 from app.domain.vocabulary import ConditionType
@@ -14,7 +14,7 @@ DELETED: Final = "Deleted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodlessStatus:
+class SampleStatus:
     """The conditions of an object, and when it last started and finished. A kind that never ends has no such times."""
 
     conditions: tuple[Condition, ...] = ()
@@ -22,9 +22,7 @@ class PodlessStatus:
     finished_at: datetime | None = None
 
 
-def updated_status(
-    kind: PodlessKind, before: PodlessStatus, record: Any, generation: int, now: datetime
-) -> PodlessStatus:
+def updated_status(kind: SampleKind, before: SampleStatus, record: Any, generation: int, now: datetime) -> SampleStatus:
     """Return the status of an object whose reconcile has returned `record`. `before` is its status until then.
 
     Reasons and messages of conditions are those of the record: they say what is in the way now.
@@ -32,12 +30,12 @@ def updated_status(
     wanted = kind.conditions(record, {condition.type for condition in before.conditions})
     conditions = merged(before.conditions, wanted, now, generation, followed=wanted)
     if not kind.ended or not record.phase:
-        return PodlessStatus(conditions=conditions)
+        return SampleStatus(conditions=conditions)
     finished_at = (before.finished_at or now) if record.phase in kind.ended else None
-    return PodlessStatus(conditions=conditions, started_at=before.started_at or now, finished_at=finished_at)
+    return SampleStatus(conditions=conditions, started_at=before.started_at or now, finished_at=finished_at)
 
 
-def deleted_status(before: PodlessStatus, generation: int, now: datetime) -> PodlessStatus:
+def deleted_status(before: SampleStatus, generation: int, now: datetime) -> SampleStatus:
     """Return the status of an object that was deleted and has no objects in the cluster.
 
     No reconcile follows, so an object that has started ends with its deletion.

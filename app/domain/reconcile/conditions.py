@@ -1,4 +1,4 @@
-"""Computes the uniform conditions of a job. A dialect shows them under the names of its kind."""
+"""Computes the uniform conditions of a job. A kind shows them under the names of its kind."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from app.domain.kinds.job_kind import Accepted, Dialect
+from app.domain.kinds.job_kind import Accepted, JobKind
 from app.domain.kubernetes import labels
 from app.domain.plan import JobPlan, Manifest
 from app.domain.scaling.requests import demand_of, request_of
@@ -56,9 +56,9 @@ class TaskWaits:
     wholly: bool
 
 
-def can_scale(dialect: Dialect[Any]) -> bool:
+def can_scale(kind: JobKind[Any]) -> bool:
     """Return whether jobs of this kind can be resized."""
-    return type(dialect).scaling is not Dialect.scaling
+    return type(kind).scaling is not JobKind.scaling
 
 
 def shape_of(accepted: Accepted[Any], plan: Callable[[Accepted[Any]], JobPlan]) -> Shape | None:
@@ -66,7 +66,7 @@ def shape_of(accepted: Accepted[Any], plan: Callable[[Accepted[Any]], JobPlan]) 
 
     `plan` makes the plan of a manifest.
     """
-    scaling = accepted.dialect.scaling(accepted)
+    scaling = accepted.kind.scaling(accepted)
     if scaling is None or scaling.autoscaled is None:
         return None
     task = scaling.autoscaled
@@ -75,7 +75,7 @@ def shape_of(accepted: Accepted[Any], plan: Callable[[Accepted[Any]], JobPlan]) 
     # Some kinds, such as DIJob, bound all tasks together. The other tasks keep their sizes in a dry run.
     least, most = max(least, scaling.total[0] - others), min(most, scaling.total[1] - others)
     # A plan renders no pod for a task without replicas, so such a task is planned with its least number of replicas.
-    with_replicas = accepted if size else accepted.dialect.resized(accepted, {task: max(1, least)})
+    with_replicas = accepted if size else accepted.kind.resized(accepted, {task: max(1, least)})
     demand = demand_of(_template(plan(with_replicas), task).get("spec") or {})
     annotations = accepted.manifest["metadata"].get("annotations", {})
     return Shape(

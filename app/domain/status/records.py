@@ -191,7 +191,7 @@ NO_FAILURES: Final = FailureSummary()
 class JobStatus:
     """The status of a job as the controller stores it.
 
-    `resumes` is the number of resumes after a pause; a dialect can render the pods of a resumed job differently.
+    `resumes` is the number of resumes after a pause; a kind can render the pods of a resumed job differently.
     `restarts` is the number of restarts after failures, `reschedules` the number of disruptions and resizes.
     `restarts_in_place` is how often the kubelet has restarted containers of the current attempts.
     `transitions` are the newest ten and the last one into each phase, the oldest first.

@@ -24,8 +24,8 @@ from app.db.jobs.scaling_jobs import LiveRow
 from app.db.postgres.errors import DatabaseContended, DatabaseUnavailable, LeaseLost
 from app.domain.access.actors import AUTOSCALER
 from app.domain.errors import Conflict, InvalidManifest, NotFound, PreconditionFailed
-from app.domain.kinds.job_kind import Accepted, Dialect
-from app.domain.kinds.job_registry import DIALECTS
+from app.domain.kinds.job_kind import Accepted, JobKind
+from app.domain.kinds.registry import JOB_KINDS
 from app.domain.manifests.rendered import names_added
 from app.domain.plan import JobPlan, Manifest
 from app.domain.scaling.candidates import Live, Shape, can_scale, candidate, shape_of, waiting
@@ -64,15 +64,15 @@ class Autoscaler:
         leadership: Leadership,
         verify: Callable[[], Awaitable[None]],
         *,
-        dialects: Mapping[tuple[str, str], Dialect[Any]] = DIALECTS,
+        kinds: Mapping[tuple[str, str], JobKind[Any]] = JOB_KINDS,
     ) -> None:
         self._context = context
         self._db = context.db
         self._leadership = leadership
         self._verify = verify
         self._settings = context.settings.autoscaler
-        self._dialects = dialects
-        self._kinds = sorted({dialect.kind for dialect in dialects.values() if can_scale(dialect)})
+        self._job_kinds = kinds
+        self._kinds = sorted({kind.name for kind in kinds.values() if can_scale(kind)})
         self._known = _Known()
 
     async def run(self) -> None:
@@ -146,7 +146,7 @@ class Autoscaler:
             return None
 
     def _read(self, row: LiveRow, manifest: Manifest) -> Accepted[Any]:
-        return self._dialects[row.api_version, row.kind].read(manifest)
+        return self._job_kinds[row.api_version, row.kind].read(manifest)
 
     def _plan(self, row: LiveRow, accepted: Accepted[Any]) -> JobPlan:
         return self._context.planner.plan(accepted, str(row.uid), generation=row.generation)
@@ -198,7 +198,7 @@ class Autoscaler:
         if not found or found[0].intent_version != row.intent_version:
             raise PreconditionFailed("the job was edited after it was read")
         before = self._read(row, found[0].manifest)
-        after = before.dialect.resized(before, {decision.task: decision.to_replicas})
+        after = before.kind.resized(before, {decision.task: decision.to_replicas})
         change = ScaleChange(
             task=decision.task,
             from_replicas=decision.from_replicas,

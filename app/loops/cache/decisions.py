@@ -29,8 +29,8 @@ from app.domain.plan import JobWarning
 from app.domain.vocabulary import JobPhase
 from app.loops.cache.actuator import SampleWork
 from app.loops.cache.observation import (
+    ClusterReader,
     OptionsOrComplaint,
-    SampleReader,
     SetObjects,
     Subject,
     replicas_of,
@@ -73,7 +73,7 @@ class SampleDecider:
         self._runtimes = context.runtimes
         self._installation = str(context.installation_id)
         self._key = context.installation_key
-        self._reader = SampleReader(context.api, context.samples, timeout=context.settings.request_timeout)
+        self._reader = ClusterReader(context.api, context.samples, timeout=context.settings.request_timeout)
         self._refusals: dict[str, dict[SetPart, str]] = {}
         self._warnings: dict[str, list[JobWarning]] = {}
 

@@ -138,7 +138,7 @@ class SetObjects:
         return sorted(found, key=lambda server: server.index)
 
 
-class SampleReader:
+class ClusterReader:
     """Reads the cluster; `timeout` is in seconds for each request."""
 
     def __init__(self, api: KubeApi, settings: SampleSettings, *, timeout: float) -> None:

@@ -81,8 +81,8 @@ class SampleReconciler:
         self._decider = SampleDecider(context)
         # The reconcile step of each kind that has one.
         self._decisions: Mapping[str, Callable[[SampleRow, str], Awaitable[ReconcileResult]]] = {
-            SAMPLE_SET.kind: self._decider.decide_set,
-            SAMPLE_JOB.kind: self._decider.decide_job,
+            SAMPLE_SET.name: self._decider.decide_set,
+            SAMPLE_JOB.name: self._decider.decide_job,
         }
         self._actuator = SampleActuator(
             context.api,

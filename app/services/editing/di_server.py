@@ -15,7 +15,7 @@ from app.db.postgres.engine import Database
 from app.domain.access.actors import Actor
 from app.domain.access.credentials import is_credential_of
 from app.domain.errors import Conflict, InvalidManifest, NotFound, Unauthenticated
-from app.domain.kinds.di_job import DIJobDialect, members
+from app.domain.kinds.di_job import DIJobKind, members
 from app.services.access import bearer
 from app.services.editing.jobs import JobControl
 
@@ -46,7 +46,7 @@ class DiServer:
         job = await resources.find(self._db, STORED_JOBS, namespace, name)
         if job is None or not is_credential_of(self._key, str(job.uid), token):
             raise Unauthenticated("there is no such job, or the token is not its own", code="InvalidToken")
-        if job.api_version not in DIJobDialect.api_versions:
+        if job.api_version not in DIJobKind.api_versions:
             raise NotFound("the job is not a DIJob")
         return job
 

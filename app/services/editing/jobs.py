@@ -110,7 +110,7 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
 
         def change(row: JobRow) -> Accepted[Any]:
             stored = self._read(row)
-            return stored.dialect.with_pause(stored, paused=paused)
+            return stored.kind.with_pause(stored, paused=paused)
 
         return await self.edit(
             EditRequest(
@@ -167,8 +167,8 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
             )
         accepted = self._read(job)
         # A job that was cancelled while it was paused must run when it is retried.
-        if accepted.dialect.supports_pause:
-            accepted = accepted.dialect.with_pause(accepted, paused=False)
+        if accepted.kind.supports_pause:
+            accepted = accepted.kind.with_pause(accepted, paused=False)
         named = {"name": name} if name is not None else {"generateName": f"{_stem(job.name)}-"}
         posted = await resources.read_posted(self._db, self._where, job.uid)
         return _rename(postable(accepted.manifest), named), posted and _rename(posted, named)
@@ -204,7 +204,7 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
         namespace = kept["metadata"]["namespace"]
         # The name never changes. `str` draws an empty suffix.
         draft = self._planner.draft(document, namespace, str, stored=kept, administers=administers)
-        errors = draft.accepted.dialect.changes(kept, draft.manifest)
+        errors = draft.accepted.kind.changes(kept, draft.manifest)
         if errors:
             raise InvalidManifest("the edit changes immutable fields", code="ImmutableField", errors=errors)
         return draft.accepted

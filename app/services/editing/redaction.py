@@ -133,8 +133,8 @@ class JobRedactor(Redactor[JobRow]):
         return _identity(manifest), sorted(plan.replicas), reserved_names(plan)
 
 
-class PodlessRedactor(Redactor[SampleRow]):
-    """Redacts objects of one podless kind."""
+class SampleRedactor(Redactor[SampleRow]):
+    """Redacts objects of one kind without pods."""
 
     def __init__(self, db: Database, reading: Reader[SampleRow], clock: Clock) -> None:
         super().__init__(db, stored.SAMPLES, reading, clock)

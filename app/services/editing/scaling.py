@@ -43,10 +43,10 @@ def scaling_of(job: Accepted[Any]) -> Scaling:
     Raises:
         Conflict: no task may be resized.
     """
-    scaling = job.dialect.scaling(job)
+    scaling = job.kind.scaling(job)
     if scaling is None or all(least == most for least, most in scaling.bounds.values()):
         raise Conflict(
-            f"this {job.dialect.kind} cannot be scaled: its kind has a fixed size, or its minimum equals its maximum",
+            f"this {job.kind.name} cannot be scaled: its kind has a fixed size, or its minimum equals its maximum",
             code="ScaleNotSupported",
         )
     return scaling
@@ -83,7 +83,7 @@ def resize(stored: Accepted[Any], scaling: Scaling, sizes: Mapping[str, int]) ->
     """Return the manifest with these sizes, or the same object if it has them already."""
     if all(scaling.sizes[task] == size for task, size in sizes.items()):
         return stored
-    return stored.dialect.resized(stored, sizes)
+    return stored.kind.resized(stored, sizes)
 
 
 def growth(planner: Planner, uid: str, before: Accepted[Any], after: Accepted[Any], reason: str) -> Growth:

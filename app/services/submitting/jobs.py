@@ -72,7 +72,7 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
             created_by=request.actor.name,
             created_by_id=request.actor.id,
             retry_of=request.retry_of,
-            status=_first_status(plan.size, tuple(accepted.dialect.warnings(posted, accepted))),
+            status=_first_status(plan.size, tuple(accepted.kind.warnings(posted, accepted))),
             **trace_context.columns_of(trace_context.current()),
         )
         # Encoded once for all that needs it, and while the processor still has the manifest in its cache.

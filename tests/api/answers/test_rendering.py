@@ -19,7 +19,7 @@ from app.db.jobs.replicas import StoredReplica
 from app.db.jobs.rows import JobRow
 from app.domain.access.actors import Actor
 from app.domain.kinds.envelope import postable
-from app.domain.kinds.job_registry import DIALECTS
+from app.domain.kinds.registry import JOB_KINDS
 from app.domain.plan import Rank
 from app.domain.planning import Planner
 from app.domain.status.observed import ObservedContainer
@@ -106,7 +106,9 @@ def test_attempts_keep_their_containers() -> None:
     assert (shown.pod_uid, shown.pod_ip, shown.containers[0].exit_code) == ("p", "10.0.0.1", 3)
 
 
-@pytest.mark.parametrize("document", [*(example(d.kind) for d in dict.fromkeys(DIALECTS.values())), *map(posted, JOBS)])
+@pytest.mark.parametrize(
+    "document", [*(example(kind.name) for kind in dict.fromkeys(JOB_KINDS.values())), *map(posted, JOBS)]
+)
 async def test_the_bytes_of_a_job_are_those_of_its_models(document: dict[str, Any]) -> None:
     row = await new_row(document)
     for shown in (row, a_failed_status(row)):

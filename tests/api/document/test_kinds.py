@@ -8,7 +8,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from app.domain.kinds import job_registry as registry
+from app.domain.kinds import registry
 from app.domain.kinds.registry import registered
 from tests.support.gateway import Gateway, jobs_path
 
@@ -19,7 +19,7 @@ GOLDEN = Path(__file__).parents[2] / "data"
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 # Manifests with an older spelling, or with "" for a default. The gateway accepts them, and stores what the schema says.
 OLDER_SPELLING = {"generic_job/old_spelling", "mx_job/everything"}
-KINDS = sorted({dialect.kind for dialect in registry.DIALECTS.values()})
+KINDS = sorted({kind.name for kind in registry.JOB_KINDS.values()})
 EVERY_KIND = sorted(registered())
 
 
@@ -77,7 +77,7 @@ async def test_the_schema_accepts_golden_manifests_before_and_after_defaults(
         assert bool(errors) == older, (name, errors)
 
 
-@pytest.mark.parametrize(("version", "kind"), sorted(registry.DIALECTS))
+@pytest.mark.parametrize(("version", "kind"), sorted(registry.JOB_KINDS))
 async def test_the_schema_accepts_every_api_version(version: str, kind: str, shared_gateway: Gateway) -> None:
     document = next(item for item in examples().values() if item["kind"] == kind) | {"apiVersion": version}
     schema = jsonschema_rs.Draft202012Validator((await schemas(shared_gateway))[kind])

@@ -16,8 +16,7 @@ from app.api.document import field_descriptions, openapi
 from app.api.resources.resource import Resource
 from app.db.feed import changes
 from app.domain.kinds.base import JOBS
-from app.domain.kinds.job_registry import DIALECTS
-from app.domain.kinds.registry import registered
+from app.domain.kinds.registry import JOB_KINDS, registered
 from app.running.application import create_app, resources
 from tests.support.openapi import schemas as schemas_of
 from tests.support.problem_codes import codes_in_source
@@ -137,13 +136,13 @@ def test_a_submission_has_one_type_of_result(document: dict[str, Any]) -> None:
 def test_manifests_are_discriminated_by_kind(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
     jobs = schemas["JobManifest"]["discriminator"]["mapping"]
-    assert set(jobs) == {dialect.kind for dialect in DIALECTS.values()}
+    assert set(jobs) == {kind.name for kind in JOB_KINDS.values()}
     assert set(schemas["JobSubmission"]["discriminator"]["mapping"]) == {*jobs, "List"}
     for kind in registered().values():
-        manifest = schemas[f"{kind.kind}Manifest"]
-        assert manifest["properties"]["kind"]["enum"] == [kind.kind]
+        manifest = schemas[f"{kind.name}Manifest"]
+        assert manifest["properties"]["kind"]["enum"] == [kind.name]
         assert "kind" in manifest["required"]
-        assert manifest["properties"]["spec"]["$ref"] == f"#/components/schemas/{kind.kind}ManifestSpec"
+        assert manifest["properties"]["spec"]["$ref"] == f"#/components/schemas/{kind.name}ManifestSpec"
 
 
 def test_unions_of_objects_have_a_discriminator(document: dict[str, Any]) -> None:

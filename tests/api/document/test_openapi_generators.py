@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.kinds.job_registry import DIALECTS
+from app.domain.kinds.registry import JOB_KINDS
 from app.domain.vocabulary import PendingCode
 from app.running.application import create_app
 from tests.support.openapi import operations, parameters, reached_by_answers, schemas
@@ -172,7 +172,7 @@ def test_closed_sets_of_values_are_enumerations(document: dict[str, Any]) -> Non
         if field in CLOSED and schema.get("type") in ("string", ["string", "null"]) and "enum" not in schema
     }
     assert texts == set(OPEN)
-    assert set(components["JobKind"]["enum"]) == {dialect.kind for dialect in DIALECTS.values()}
+    assert set(components["JobKind"]["enum"]) == {kind.name for kind in JOB_KINDS.values()}
     assert components["PendingCode"]["enum"] == sorted(PendingCode)
     assert components["SampleSet"]["properties"]["kind"]["enum"] == ["SampleSet"]
 

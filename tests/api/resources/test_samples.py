@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from app.api.resources.samples import PodlessResource
+from app.api.resources.samples import SampleResource
 from app.domain.cache.reconcile.cache_status import NodeCache, ServerReport, aggregate
 from app.domain.cache.reconcile.progress import OperationProgress
 from app.domain.cache.reconcile.values import Complaint, RuntimeStatus
@@ -286,7 +286,7 @@ async def test_a_304_renders_nothing(
     await place.submit(resource)
     first = await place.get(resource, "one", *more)
     for method in ("view_of", "status_of"):
-        monkeypatch.setattr(PodlessResource, method, None)
+        monkeypatch.setattr(SampleResource, method, None)
     again = await place.get(resource, "one", *more, **{"If-None-Match": first.headers["etag"]})
     assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
 

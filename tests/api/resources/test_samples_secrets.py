@@ -10,17 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.api.answers.errors import problem_of
-from app.api.resources.samples import PodlessResource
+from app.api.resources.samples import SampleResource
 from app.db.samples.rows import SampleRow
 from app.domain.cache.limits import CacheLimits
 from app.domain.cache.reconcile.values import Complaint, JobRecord, SetRecord
 from app.domain.cache.vocabulary import RemovalStage, SampleJobPhase, SetPhase
 from app.domain.errors import InvalidManifest
-from app.domain.kinds.base import PodlessKind
-from app.domain.kinds.sample_status import PodlessStatus
+from app.domain.kinds.sample_kind import SampleKind
+from app.domain.kinds.sample_status import SampleStatus
 from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.reconcile.conditions import merged
-from app.services.editing.podless_drafts import make_draft
+from app.services.editing.sample_drafts import make_draft
 from tests.domain.cache.made import a_job, a_set
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -34,7 +34,7 @@ def a_row(record: SetRecord | JobRecord, **changes: Any) -> SampleRow:
     manifest = a_set() if kind is SAMPLE_SET else a_job()
     values: dict[str, Any] = {
         "uid": UUID(int=1),
-        "kind": kind.kind,
+        "kind": kind.name,
         "namespace": "team",
         "name": "imagenet",
         "api_version": manifest["apiVersion"],
@@ -56,7 +56,7 @@ def a_row(record: SetRecord | JobRecord, **changes: Any) -> SampleRow:
         "reason": record.complaint.reason if record.complaint else "",
         "message": record.complaint.message if record.complaint else "",
         "record": record,
-        "outcome": PodlessStatus(conditions=merged((), kind.conditions(record, ()), NOW, 1)),
+        "outcome": SampleStatus(conditions=merged((), kind.conditions(record, ()), NOW, 1)),
         "observed_at": NOW,
         "cache_observed_at": None,
     }
@@ -85,7 +85,7 @@ RECORDS = st.builds(
 @given(RECORDS)
 def test_views_do_not_contain_the_digest_of_the_keys(record: SetRecord | JobRecord) -> None:
     row = a_row(record)
-    resource = PodlessResource(row.of_kind)
+    resource = SampleResource(row.of_kind)
     message = record.complaint.message if record.complaint else ""
     for shown in (
         resource.view_of(row).model_dump_json(by_alias=True),
@@ -98,9 +98,7 @@ def test_views_do_not_contain_the_digest_of_the_keys(record: SetRecord | JobReco
 
 @pytest.mark.parametrize("kind", [SAMPLE_SET, SAMPLE_JOB], ids=["SampleSet", "SampleJob"])
 @given(access=ACCESS_KEYS, secret=SECRET_KEYS, scheme=st.sampled_from(["s3", "oss", "minio", "redis"]))
-def test_keys_in_a_source_are_refused_and_not_repeated(
-    kind: PodlessKind, access: str, secret: str, scheme: str
-) -> None:
+def test_keys_in_a_source_are_refused_and_not_repeated(kind: SampleKind, access: str, secret: str, scheme: str) -> None:
     uri = f"{scheme}://{access}:{secret}@bucket.example.com/train"
     document = a_set(source={"uri": uri})
     if kind is SAMPLE_JOB:

@@ -21,7 +21,7 @@ def note() -> Iterator[NoteKind]:
 
 @pytest.fixture
 def kind(note: NoteKind) -> str:
-    return note.kind
+    return note.name
 
 
 @pytest.fixture

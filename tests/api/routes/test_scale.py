@@ -11,7 +11,7 @@ import pytest
 
 from app.db.jobs import edits, scale_records
 from app.domain.access.actors import Actor
-from app.domain.kinds import job_registry as registry
+from app.domain.kinds import registry
 from app.domain.plan import Rank
 from app.domain.status.records import Attempt, Replica
 from app.domain.vocabulary import JobPhase, ScaleOutcome
@@ -24,7 +24,7 @@ PATCH = {"Content-Type": "application/merge-patch+json"}
 
 @pytest.fixture(autouse=True)
 def resizable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "DIALECTS", resizable_job.SPOKEN)
+    monkeypatch.setattr(registry, "JOB_KINDS", resizable_job.SPOKEN)
 
 
 async def submit(

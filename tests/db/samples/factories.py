@@ -12,7 +12,7 @@ from app.db.postgres.engine import Database
 from app.db.samples import edits
 from app.db.samples.controller import SampleWrite
 from app.db.samples.rows import SampleRow, storage_of
-from app.domain.kinds.registry import PODLESS_KINDS
+from app.domain.kinds.registry import SAMPLE_KINDS
 from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.kinds.samples.specs.sample_set import API_VERSION
 from app.domain.reservations.name_ranges import NameKind, NameRange
@@ -25,11 +25,11 @@ JOBS = storage_of(SAMPLE_JOB)
 
 def new_set(name: str = "imagenet", **changes: Any) -> New[SampleRow]:
     spec = {"partitions": 1, "secretRef": {"name": "storage"}, "noSync": True}
-    return _new(SAMPLE_SET.kind, name, spec, changes)
+    return _new(SAMPLE_SET.name, name, spec, changes)
 
 
 def new_job(name: str = "warm", set_name: str = "imagenet", **changes: Any) -> New[SampleRow]:
-    return _new(SAMPLE_JOB.kind, name, {"type": "warmup", "sampleSetRef": {"name": set_name}}, changes)
+    return _new(SAMPLE_JOB.name, name, {"type": "warmup", "sampleSetRef": {"name": set_name}}, changes)
 
 
 def _new(kind: str, name: str, spec: Mapping[str, Any], changes: dict[str, Any]) -> New[SampleRow]:
@@ -40,7 +40,7 @@ def _new(kind: str, name: str, spec: Mapping[str, Any], changes: dict[str, Any])
         "metadata": {"name": name, "namespace": namespace},
         "spec": spec,
     }
-    record = PODLESS_KINDS[kind].record()
+    record = SAMPLE_KINDS[kind].record()
     row = SampleRow(
         uid=uuid4(),
         kind=kind,
@@ -49,7 +49,7 @@ def _new(kind: str, name: str, spec: Mapping[str, Any], changes: dict[str, Any])
         api_version=API_VERSION,
         labels={"app": "demo"},
         manifest=manifest,
-        set_name=PODLESS_KINDS[kind].set_name(manifest),
+        set_name=SAMPLE_KINDS[kind].set_name(manifest),
         created_at=NOW,
         created_by="alice",
         phase=record.phase,

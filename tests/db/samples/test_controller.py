@@ -74,7 +74,7 @@ EVENT = SampleEvent(type=SampleEventType.NORMAL, reason="CreatePVSuccessfully", 
 
 @given(record=set_records | job_records)
 def test_a_record_comes_back_from_json_as_it_was(record: SetRecord | JobRecord) -> None:
-    kind = SAMPLE_SET.kind if isinstance(record, SetRecord) else SAMPLE_JOB.kind
+    kind = SAMPLE_SET.name if isinstance(record, SetRecord) else SAMPLE_JOB.name
     text = msgspec.json.encode(record_document(record))
     assert record_from(kind, msgspec.json.decode(text)) == record
     assert record_document(record) == record_document(record_from(kind, msgspec.json.decode(text)))
@@ -82,7 +82,7 @@ def test_a_record_comes_back_from_json_as_it_was(record: SetRecord | JobRecord) 
 
 @pytest.mark.parametrize("record", [SetRecord(), JobRecord()], ids=["set", "job"])
 def test_what_an_older_version_did_not_write_has_its_default(record: SetRecord | JobRecord) -> None:
-    kind = SAMPLE_SET.kind if isinstance(record, SetRecord) else SAMPLE_JOB.kind
+    kind = SAMPLE_SET.name if isinstance(record, SetRecord) else SAMPLE_JOB.name
     assert record_from(kind, {}) == record
 
 

@@ -13,7 +13,7 @@ from app.domain.plan import Manifest
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, JobStatus, Replica
 from app.domain.vocabulary import JobPhase, Outcome, Reason, ReplicaPhase
-from tests.support.kind_jobs import KINDS, accepted, dialect_of
+from tests.support.kind_jobs import KINDS, accepted, kind_of
 from tests.support.kind_world import plan_of
 from tests.support.plans import GIVEN
 
@@ -66,14 +66,14 @@ def large(kind: str) -> Manifest:
     manifest = msgspec.json.decode(msgspec.json.encode(accepted(job)))
     enlarge(manifest["spec"])
     posted = {key: manifest[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": {"name": "job"}}
-    return dialect_of(posted).accept(posted, Limits(max_replicas=2 * MANY), GIVEN).manifest
+    return kind_of(posted).accept(posted, Limits(max_replicas=2 * MANY), GIVEN).manifest
 
 
 @pytest.mark.parametrize("phase", [JobPhase.RUNNING, JobPhase.FAILED])
-@pytest.mark.parametrize("kind", sorted(KINDS))
-def test_a_native_status_of_many_failed_replicas_is_short(kind: str, phase: JobPhase) -> None:
-    manifest = large(kind)
-    dialect = dialect_of(manifest)
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_a_native_status_of_many_failed_replicas_is_short(name: str, phase: JobPhase) -> None:
+    manifest = large(name)
+    kind = kind_of(manifest)
     keys = list(plan_of(manifest, 1, resumed=False).replicas)
     assert len(keys) >= FEWER
     replicas = [Replica(key=key, attempt=failed(1), settled=True) for key in keys]
@@ -81,7 +81,7 @@ def test_a_native_status_of_many_failed_replicas_is_short(kind: str, phase: JobP
         phase=phase, reason=Reason.RULE_FULFILLED, message="failureRules[0]", aggregate={ReplicaPhase.FAILED: MANY}
     )
     facts = StatusFacts(status=status, replicas=replicas, attempts=[(*key, failed(1)) for key in keys], created_at=AT)
-    native = dialect.native_status(dialect.read(manifest), facts)
+    native = kind.native_status(kind.read(manifest), facts)
     assert len(msgspec.json.encode(native)) < MOST_BYTES
 
 
@@ -103,9 +103,9 @@ def test_a_generic_job_lists_the_first_replicas_of_each_task_and_counts_the_othe
     manifest["spec"]["replicaSpecs"] = [
         {**one, "type": f"t{number}", "replicas": size} for number, size in enumerate(sizes)
     ]
-    dialect = dialect_of(manifest)
+    kind = kind_of(manifest)
     status = JobStatus(phase=JobPhase.QUEUED, reason=Reason.SUBMITTED, message="", aggregate={})
-    native = dialect.native_status(dialect.read(manifest), StatusFacts(status=status, replicas=[], created_at=AT))
+    native = kind.native_status(kind.read(manifest), StatusFacts(status=status, replicas=[], created_at=AT))
     assert [len(task["replicas"]) for task in native["tasks"]] == listed
     omitted = [task.get("replicasOmitted", 0) for task in native["tasks"]]
     assert [shown + left for shown, left in zip(listed, omitted, strict=True)] == sizes

@@ -3,14 +3,14 @@ import pytest
 import yaml
 
 from app.domain.errors import InvalidManifest
-from app.domain.kinds.job_registry import find
+from app.domain.kinds.registry import find
 from tests.domain.kinds.generic_job.test_golden import DATA
 
 VERSION = "batch.tensorstack.dev/v1beta1"
 
 
 def test_a_known_kind() -> None:
-    assert find(VERSION, "GenericJob").kind == "GenericJob"
+    assert find(VERSION, "GenericJob").name == "GenericJob"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ IGNORED = "has no effect: jobgate restarts replicas itself, with new pods whose 
 
 def warnings_of(document: dict[str, Any]) -> tuple[JobWarning, ...]:
     accepted = Planner(installation="i").draft(document, "team-a", lambda: "x7k2m").accepted
-    return tuple(accepted.dialect.warnings(document, accepted))
+    return tuple(accepted.kind.warnings(document, accepted))
 
 
 def generic(restart: dict[str, Any] | None = None, **pod: Any) -> dict[str, Any]:

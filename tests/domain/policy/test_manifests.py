@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from app.domain.kinds.job_registry import DIALECTS
+from app.domain.kinds.registry import JOB_KINDS
 from app.domain.planning import Planner
 from app.domain.policy import Level, PodPolicy
 from app.settings import Settings
@@ -25,7 +25,7 @@ def documents() -> dict[str, Any]:
     """Every job manifest by its path."""
     files = [*ROOT.glob("tests/data/*_job/*/manifest.yaml"), *ROOT.glob("examples/**/*.yaml")]
     found = {str(file.relative_to(ROOT)): yaml.safe_load(file.read_text(encoding="utf-8")) for file in files}
-    return {path: doc for path, doc in found.items() if (doc.get("apiVersion"), doc.get("kind")) in DIALECTS}
+    return {path: doc for path, doc in found.items() if (doc.get("apiVersion"), doc.get("kind")) in JOB_KINDS}
 
 
 DOCUMENTS = documents()
@@ -41,7 +41,7 @@ def violated(document: dict[str, Any], policy: PodPolicy) -> set[str]:
     """The controls that a manifest violates, once it has been accepted without a policy."""
     namespace = document["metadata"].get("namespace", "team")
     draft = Planner(installation="i", policy=OF_DEVELOPMENT).draft(document, namespace, suffix)
-    return {error.code for error in policy.violations(draft.accepted.dialect.pod_templates(document, draft.accepted))}
+    return {error.code for error in policy.violations(draft.accepted.kind.pod_templates(document, draft.accepted))}
 
 
 def test_the_exemptions_are_of_manifests_that_exist() -> None:

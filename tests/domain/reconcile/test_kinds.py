@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from app.domain.plan import Rank
 from app.domain.reconcile.timing import Timing
 from app.domain.vocabulary import JobPhase, ScaleOutcome
-from tests.support.kind_jobs import ANNOTATIONS, JOBS, KINDS, accepted, dialect_of
+from tests.support.kind_jobs import ANNOTATIONS, JOBS, KINDS, accepted, kind_of
 from tests.support.kind_world import KindWorld, a_kind_world
 from tests.support.native_laws import FOLLOWED, LAWS, PHASES, check_native_status
 from tests.support.properties import examples
@@ -27,7 +27,7 @@ from tests.support.stories import (
     play,
 )
 
-RESIZABLE = [job for job in JOBS if dialect_of(manifest := accepted(job)).scaling(dialect_of(manifest).read(manifest))]
+RESIZABLE = [job for job in JOBS if kind_of(manifest := accepted(job)).scaling(kind_of(manifest).read(manifest))]
 TIMINGS = st.builds(
     Timing, disruption_limit=st.sampled_from([1, 10]), node_lost_after=st.sampled_from([None, 60.0, 300.0])
 )

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from app.domain.kinds.generic_job import GenericJobDialect
+from app.domain.kinds.generic_job import GenericJobKind
 from app.domain.planning import Planner
 from app.domain.scaling.candidates import Live, Shape, TaskWaits, can_scale, candidate, shape_of, waiting
 from app.domain.scaling.values import Verdict, WaitingJob
 from app.domain.vocabulary import JobPhase
 from tests.domain.scaling.cases import amount
-from tests.support.elastic import ElasticDialect, elastic_manifest
+from tests.support.elastic import ElasticKind, elastic_manifest
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 FREEZE = timedelta(seconds=60)
@@ -20,7 +20,7 @@ FREEZE = timedelta(seconds=60)
 
 def shape(manifest: dict[str, Any] | None = None, **spec: Any) -> Shape | None:
     manifest = manifest or elastic_manifest(2, 1, 4, cpu="200m")
-    accepted = ElasticDialect().read({**manifest, "spec": manifest["spec"] | spec})
+    accepted = ElasticKind().read({**manifest, "spec": manifest["spec"] | spec})
     return shape_of(accepted, partial(Planner(installation="here").plan, uid="u"))
 
 
@@ -48,9 +48,9 @@ def test_a_task_that_only_clients_resize_has_no_shape() -> None:
     assert shape(byHand=True) is None
 
 
-def test_whether_a_kind_can_scale_follows_from_its_dialect() -> None:
-    assert can_scale(ElasticDialect())
-    assert not can_scale(GenericJobDialect())
+def test_whether_a_kind_can_scale_follows_from_its_methods() -> None:
+    assert can_scale(ElasticKind())
+    assert not can_scale(GenericJobKind())
 
 
 @pytest.mark.parametrize(

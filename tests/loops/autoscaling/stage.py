@@ -25,7 +25,7 @@ from app.loops.autoscaling.autoscaler import Autoscaler
 from app.loops.settings import AutoscalerSettings, ControllerSettings
 from tests.db import factories
 from tests.db.factories import NOW
-from tests.support.elastic import API_VERSION, KIND, ElasticDialect, elastic_manifest
+from tests.support.elastic import API_VERSION, KIND, ElasticKind, elastic_manifest
 
 ON = AutoscalerSettings(enabled=True, max_load=1.0)
 
@@ -75,7 +75,7 @@ class Stage:
             settings=ControllerSettings(autoscaler=settings, namespaces=namespaces),
         )
         leadership: Any = SimpleNamespace(lease=self.lease)
-        return Autoscaler(context, leadership, verify, dialects={(API_VERSION, KIND): ElasticDialect()})
+        return Autoscaler(context, leadership, verify, kinds={(API_VERSION, KIND): ElasticKind()})
 
     async def job(self, name: str, phase: JobPhase = JobPhase.RUNNING, **spec: Any) -> UUID:
         manifest = elastic_manifest(name=name, **spec)

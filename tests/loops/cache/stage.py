@@ -25,7 +25,7 @@ from app.domain.access.actors import Actor
 from app.domain.access.credentials import runtime_token_of
 from app.domain.cache.limits import CacheLimits
 from app.domain.cache.values import CacheSite
-from app.domain.kinds.base import PodlessKind
+from app.domain.kinds.sample_kind import SampleKind
 from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.kinds.samples.specs.mount_options import parse_mount_options
 from app.domain.kinds.samples.specs.sample_set import API_VERSION
@@ -35,7 +35,7 @@ from app.loops.cache.reconciler import SampleReconciler
 from app.loops.cache.runtime_servers import NoAnswer, Reply, RuntimeServers
 from app.loops.settings import ControllerSettings, SampleSettings
 from app.loops.workqueue import WorkQueue
-from app.services.editing.podless import PodlessEditor, PodlessSubmitter
+from app.services.editing.samples import SampleEditor, SampleSubmitter
 from app.services.submitting.objects import SubmitRequest
 from tests.loops.harness import SkippingClock
 from tests.support.kube import Cluster, KubeClient, connect
@@ -124,8 +124,8 @@ class Stage:
     sets: SampleReconciler
     queue: WorkQueue
     clock: SkippingClock
-    submitter: Callable[[PodlessKind], PodlessSubmitter]
-    editor: Callable[[PodlessKind], PodlessEditor]
+    submitter: Callable[[SampleKind], SampleSubmitter]
+    editor: Callable[[SampleKind], SampleEditor]
     nodes: list[str] = field(default_factory=list)
     installation: UUID = field(default_factory=uuid4)
 
@@ -151,8 +151,8 @@ class Stage:
     def request(self) -> SubmitRequest:
         return SubmitRequest(namespace=self.namespace, actor=Actor("alice"))
 
-    async def _submit(self, kind: PodlessKind, name: str, spec: Mapping[str, Any]) -> UUID:
-        document = {"apiVersion": API_VERSION, "kind": kind.kind, "metadata": {"name": name}, "spec": spec}
+    async def _submit(self, kind: SampleKind, name: str, spec: Mapping[str, Any]) -> UUID:
+        document = {"apiVersion": API_VERSION, "kind": kind.name, "metadata": {"name": name}, "spec": spec}
         rows: list[SampleRow] = []
 
         def render(row: SampleRow) -> bytes:
@@ -162,12 +162,12 @@ class Stage:
         await self.submitter(kind).submit(document, self.request(), key=None, render=render)
         return rows[-1].uid
 
-    async def edit(self, name: str, spec: Mapping[str, Any], kind: PodlessKind = SAMPLE_SET) -> None:
+    async def edit(self, name: str, spec: Mapping[str, Any], kind: SampleKind = SAMPLE_SET) -> None:
         await self.editor(kind).merge(
             self.namespace, name, {"spec": dict(spec)}, actor=Actor("alice"), precondition=_any
         )
 
-    async def delete(self, name: str = "imagenet", kind: PodlessKind = SAMPLE_SET) -> None:
+    async def delete(self, name: str = "imagenet", kind: SampleKind = SAMPLE_SET) -> None:
         await self.editor(kind).delete(self.namespace, name, actor=Actor("alice"), precondition=_any)
 
     async def row(self, uid: UUID) -> SampleRow:
@@ -312,8 +312,8 @@ async def a_stage(
             sets=SampleReconciler(context, leadership, verify, queue=queue),
             queue=queue,
             clock=clock,
-            submitter=lambda kind: PodlessSubmitter(kind, db, clock, lambda: None, limits, randomness),
-            editor=lambda kind: PodlessEditor(kind, db, clock, lambda: None, limits),
+            submitter=lambda kind: SampleSubmitter(kind, db, clock, lambda: None, limits, randomness),
+            editor=lambda kind: SampleEditor(kind, db, clock, lambda: None, limits),
             installation=installation,
         )
         await kube.delete(f"/api/v1/namespaces/{namespace}")

@@ -13,7 +13,7 @@ from app.domain.kinds.samples.specs.sample_job import SampleJobSpec
 from app.domain.kinds.samples.specs.sample_set import SampleSetSpec
 from app.domain.kubernetes.objects import Metadata, Object
 from app.k8s.errors import KubeForbidden, KubeNotFound
-from app.loops.cache.observation import SampleReader, Subject
+from app.loops.cache.observation import ClusterReader, Subject
 from app.loops.settings import SampleSettings
 
 S3 = {"uri": "s3://b.example.com/train"}
@@ -44,11 +44,11 @@ def subject(**spec: Any) -> Subject:
     return Subject(identity=identity, spec=SampleSetSpec.model_validate(whole), token="t")
 
 
-def reader(secrets: Secrets) -> SampleReader:
+def reader(secrets: Secrets) -> ClusterReader:
     settings = SampleSettings(
         site=CacheSite(sources=SourceLimits(directories=("/data",))), secret_namespaces=frozenset({"shared", "closed"})
     )
-    return SampleReader(secrets, settings, timeout=1)  # type: ignore[arg-type]
+    return ClusterReader(secrets, settings, timeout=1)  # type: ignore[arg-type]
 
 
 def source_of(made: JobOptions | Complaint) -> str:

@@ -12,7 +12,7 @@ from app.domain.cache.reconcile.progress import OperationProgress
 from app.domain.cache.reconcile.values import JobRecord
 from app.domain.kinds.samples.kinds import SAMPLE_JOB
 from app.loops.cache.reconciler import FRESH_SECONDS
-from app.services.editing.podless import PodlessReader
+from app.services.editing.samples import SampleReader
 from app.services.reading.objects import Address
 from tests.loops.cache.stage import KEYS, Stage
 from tests.support.made_up_kind import a_seventh_kind
@@ -204,6 +204,6 @@ async def test_a_kind_without_a_reconcile_step_is_acknowledged(stage: Stage) -> 
             stage.namespace, "hello", {"spec": {"text": "new"}}, actor=Actor("alice"), precondition=lambda _: None
         )
         assert await stage.sets._reconcile(str(created.uid)) is True
-        again = await PodlessReader(note, stage.db).row(Address(uid=created.uid))
+        again = await SampleReader(note, stage.db).row(Address(uid=created.uid))
         assert (again.generation, again.observed_generation) == (2, 2)
         assert not stage.sets._has_sets.is_set(), "the objects of sets are watched only if there are sets or their jobs"

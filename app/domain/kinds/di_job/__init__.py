@@ -20,7 +20,7 @@ from app.domain.kinds.di_job.spec import DIJobSpec
 from app.domain.kinds.di_job.templates import current_templates
 from app.domain.kinds.di_job.validation import TASKS, declared_template, named, refuse_first_form, validate
 from app.domain.kinds.envelope import ASSIGNED, postable
-from app.domain.kinds.job_kind import Accepted, Context, Dialect, Given, Scaling, Site, StatusFacts
+from app.domain.kinds.job_kind import Accepted, Context, Given, JobKind, Scaling, Site, StatusFacts
 from app.domain.kinds.spec.checks import Place
 from app.domain.kinds.spec.spelling import Spelling
 from app.domain.kinds.warnings import ignored_restart_policies
@@ -33,10 +33,10 @@ from app.domain.policy.template import DeclaredTemplate
 _MOST: Final = "most"
 
 
-class DIJobDialect(Dialect[DIJobSpec]):
-    """The dialect of DIJob."""
+class DIJobKind(JobKind[DIJobSpec]):
+    """The rules of DIJob."""
 
-    kind: ClassVar[str] = "DIJob"
+    name: ClassVar[str] = "DIJob"
     api_versions: ClassVar[tuple[str, ...]] = ("diengine.opendilab.org/v2alpha1",)
     mutable_fields: ClassVar[tuple[str, ...]] = (
         "/metadata/labels",

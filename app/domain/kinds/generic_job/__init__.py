@@ -16,7 +16,7 @@ from app.domain.kinds.generic_job.plan import plan_job
 from app.domain.kinds.generic_job.spec import GenericJobSpec
 from app.domain.kinds.generic_job.spellings import current_spelling
 from app.domain.kinds.generic_job.validation import validate
-from app.domain.kinds.job_kind import Accepted, Context, Dialect, Site, StatusFacts
+from app.domain.kinds.job_kind import Accepted, Context, JobKind, Site, StatusFacts
 from app.domain.kinds.spec.checks import Place
 from app.domain.kinds.spec.spelling import Spelling
 from app.domain.kinds.warnings import ignored_restart_policies, warning
@@ -26,10 +26,10 @@ from app.domain.pod_template.reading import mapping
 from app.domain.policy.template import DeclaredTemplate
 
 
-class GenericJobDialect(Dialect[GenericJobSpec]):
-    """The dialect of GenericJob."""
+class GenericJobKind(JobKind[GenericJobSpec]):
+    """The rules of GenericJob."""
 
-    kind: ClassVar[str] = "GenericJob"
+    name: ClassVar[str] = "GenericJob"
     api_versions: ClassVar[tuple[str, ...]] = ("batch.tensorstack.dev/v1beta1",)
     mutable_fields: ClassVar[tuple[str, ...]] = (
         "/metadata/labels",

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 from typing_extensions import override
 
 from app.domain.errors import FieldError, Problems
-from app.domain.kinds.job_kind import Accepted, Context, Dialect, Given, Site, StatusFacts
+from app.domain.kinds.job_kind import Accepted, Context, Given, JobKind, Site, StatusFacts
 from app.domain.kinds.mx_job.native import native_status
 from app.domain.kinds.mx_job.plan import plan_job
 from app.domain.kinds.mx_job.spec import MxJobSpec
@@ -31,10 +31,10 @@ _CONSEQUENCES: Final[Mapping[str, frozenset[str]]] = {
 }
 
 
-class MxJobDialect(Dialect[MxJobSpec]):
-    """The dialect of MxJob."""
+class MxJobKind(JobKind[MxJobSpec]):
+    """The rules of MxJob."""
 
-    kind: ClassVar[str] = "MxJob"
+    name: ClassVar[str] = "MxJob"
     api_versions: ClassVar[tuple[str, ...]] = ("mxnet.mlkube.io/v1beta1",)
     mutable_fields: ClassVar[tuple[str, ...]] = ("/metadata/labels", "/metadata/annotations")
     spec_model = MxJobSpec

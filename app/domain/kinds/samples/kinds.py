@@ -1,6 +1,5 @@
 """Both kinds of the data cache: their manifests as they are accepted, compared and described, and their status."""
 
-from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final
@@ -11,10 +10,8 @@ from app.domain.cache.limits import CacheLimits
 from app.domain.cache.naming import NAME_MAX
 from app.domain.cache.reconcile.values import JobRecord, SetRecord
 from app.domain.cache.vocabulary import SampleJobPhase, SetPhase
-from app.domain.errors import FieldError, Problems, pointer_to
-from app.domain.kinds.base import Facts, PodlessKind
-from app.domain.kinds.changes import immutable_changes
-from app.domain.kinds.envelope import read_envelope
+from app.domain.errors import FieldError, Problems
+from app.domain.kinds.sample_kind import Facts, SampleKind
 from app.domain.kinds.samples.edits import frozen_changes, require_editable
 from app.domain.kinds.samples.specs import sample_job, sample_set
 from app.domain.kinds.samples.specs.earlier import without_empty_values
@@ -35,10 +32,7 @@ from app.domain.kinds.samples.status import (
     set_figures,
 )
 from app.domain.kinds.samples.warnings import job_warnings, set_warnings
-from app.domain.kinds.spec.checks import Place, SpecChecks, read_and_check
-from app.domain.kinds.spec.model import SpecModel
-from app.domain.kinds.spec.schema import manifest_schema
-from app.domain.kubernetes import labels
+from app.domain.kinds.spec.checks import Place
 from app.domain.plan import JobWarning, Manifest
 from app.domain.vocabulary import ConditionType
 
@@ -59,40 +53,16 @@ _CONSEQUENCES: Final = {
 }
 
 
-class _CacheKind(PodlessKind):
+class _CacheKind(SampleKind):
     """A kind of the data cache."""
 
-    spec: ClassVar[type[SpecModel]]
-
     @override
-    def accept(self, manifest: Manifest, limits: CacheLimits) -> Manifest:
-        problems = Problems()
-        envelope = read_envelope(manifest, problems)
-        _refuse_settings(envelope, problems)
-        checks: SpecChecks[Any] = SpecChecks(
-            check=lambda spec, found: self.check(spec, envelope["metadata"], limits, found),
-            is_consequence=lambda error, left_out: any(error.code in _consequences(place) for place in left_out),
-        )
-        spec = read_and_check(self.spec, manifest.get("spec"), problems, checks)
-        problems.raise_if_any(f"the {self.kind} is not valid")
-        assert spec is not None, "without a problem there is a spec"
-        return {**envelope, "spec": spec.model_dump(by_alias=True, exclude_none=True)}
-
-    @abstractmethod
-    def check(self, spec: Any, metadata: Mapping[str, Any], limits: CacheLimits, problems: Problems) -> None:
-        """Report everything that is wrong with a spec of the right shape."""
+    def is_consequence(self, error: FieldError, left_out: Sequence[Place]) -> bool:
+        return any(error.code in _consequences(place) for place in left_out)
 
     @override
     def current(self, manifest: Manifest) -> Manifest:
         return without_empty_values(manifest)
-
-    @override
-    def changes(self, stored: Manifest, new: Manifest) -> Sequence[FieldError]:
-        return immutable_changes(stored, new, self.mutable_fields)
-
-    @override
-    def json_schema(self) -> dict[str, Any]:
-        return manifest_schema(self, self.spec)
 
 
 def _consequences(place: Place) -> set[str]:
@@ -101,24 +71,15 @@ def _consequences(place: Place) -> set[str]:
     return _CONSEQUENCES.get(names[-1], set()) | _CONSEQUENCES.get(".".join(names), set())
 
 
-def _refuse_settings(envelope: Manifest, problems: Problems) -> None:
-    """Report annotations of jobgate, which are settings of jobs."""
-    annotations = envelope["metadata"].get("annotations")
-    for key in annotations if isinstance(annotations, dict) else ():
-        if key in labels.CLIENT_ANNOTATIONS:
-            at = pointer_to("/metadata/annotations", key)
-            problems.add(at, "NotSupported", "this is a setting of jobs", "leave it out")
-
-
 class SampleSetKind(_CacheKind):
     """A data cache: a volume and the servers next to it."""
 
-    kind = sample_set.KIND
+    name = sample_set.KIND
     resource = "samplesets"
     word = "sample_set"
     api_versions = (API_VERSION,)
     mutable_fields = sample_set.MUTABLE_FIELDS
-    spec = SampleSetSpec
+    spec_model = SampleSetSpec
     name_max = NAME_MAX
     has_objects = True
     record = SetRecord
@@ -178,12 +139,12 @@ class SampleSetKind(_CacheKind):
 class SampleJobKind(_CacheKind):
     """A sync, warm-up, removal or clearing of the data of a SampleSet."""
 
-    kind = sample_job.KIND
+    name = sample_job.KIND
     resource = "samplejobs"
     word = "sample_job"
     api_versions = (API_VERSION,)
     mutable_fields = sample_job.MUTABLE_FIELDS
-    spec = SampleJobSpec
+    spec_model = SampleJobSpec
     is_about_set = True
     record = JobRecord
     phases = SampleJobPhase

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from app.domain.cache.reconcile.progress import OperationProgress
 from app.domain.cache.reconcile.values import JobRecord, SetRecord
 from app.domain.cache.vocabulary import JobType, RemovalStage, SampleJobPhase, SetPhase
-from app.domain.kinds.base import Facts, Figures
+from app.domain.kinds.sample_kind import Facts, Figures
 from app.domain.vocabulary import ConditionType
 
 

@@ -1,21 +1,12 @@
 """The JSON schema of a kind's manifest, from its spec model."""
 
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 from typing_extensions import override
 
 from app.domain.kinds.spec.model import SpecModel
-
-
-class DescribedKind(Protocol):
-    """The attributes of a kind that its schema contains."""
-
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def api_versions(self) -> tuple[str, ...]: ...
 
 
 class _Untitled(GenerateJsonSchema):
@@ -26,7 +17,7 @@ class _Untitled(GenerateJsonSchema):
         return False
 
 
-def manifest_schema(kind: DescribedKind, spec: type[SpecModel]) -> dict[str, Any]:
+def manifest_schema(kind: str, api_versions: Sequence[str], spec: type[SpecModel]) -> dict[str, Any]:
     """Return the JSON schema (draft 2020-12) of a kind's manifest. A pod template is named by its Kubernetes type."""
     body = spec.model_json_schema(by_alias=True, schema_generator=_Untitled)
     definitions = body.pop("$defs", {})
@@ -44,14 +35,14 @@ def manifest_schema(kind: DescribedKind, spec: type[SpecModel]) -> dict[str, Any
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": kind.kind,
-        "description": f"The manifest of a {kind.kind}.",
+        "title": kind,
+        "description": f"The manifest of a {kind}.",
         "type": "object",
         "additionalProperties": False,
         "required": ["apiVersion", "kind", "metadata", "spec"],
         "properties": {
-            "apiVersion": {"enum": list(kind.api_versions), "description": "The version of the kind."},
-            "kind": {"const": kind.kind, "description": "Name of the kind."},
+            "apiVersion": {"enum": list(api_versions), "description": "The version of the kind."},
+            "kind": {"const": kind, "description": "Name of the kind."},
             "metadata": metadata,
             "spec": body,
             "status": {"type": "object", "additionalProperties": True, "description": "Ignored."},

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from app.domain.errors import Conflict, FieldError, Problems
 from app.domain.kinds.envelope import ASSIGNED
-from app.domain.kinds.job_kind import Accepted, Context, Dialect, Given, Scaling, Site, StatusFacts
+from app.domain.kinds.job_kind import Accepted, Context, Given, JobKind, Scaling, Site, StatusFacts
 from app.domain.kinds.spec.checks import Place
 from app.domain.kinds.training_job.elasticity import elastic
 from app.domain.kinds.training_job.native import native_status
@@ -30,10 +30,10 @@ _COUNTS: Final = frozenset({"min-instance", "max-instance", "fault_tolerant", "t
 _CONSEQUENCES: Final = frozenset({"OutOfRange", "NotFaultTolerant", "TooManyReplicas"})
 
 
-class TrainingJobDialect(Dialect[TrainingJobSpec]):
-    """The dialect of TrainingJob."""
+class TrainingJobKind(JobKind[TrainingJobSpec]):
+    """The rules of TrainingJob."""
 
-    kind: ClassVar[str] = "TrainingJob"
+    name: ClassVar[str] = "TrainingJob"
     api_versions: ClassVar[tuple[str, ...]] = ("paddlepaddle.org/v1alpha1", "paddlepaddle.org/v1")
     mutable_fields: ClassVar[tuple[str, ...]] = (
         "/metadata/labels",

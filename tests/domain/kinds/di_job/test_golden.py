@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from app.domain.kinds.di_job import DIJobDialect
+from app.domain.kinds.di_job import DIJobKind
 from app.domain.kinds.envelope import postable
 from app.domain.kinds.job_kind import Given, Limits, Site
 from app.domain.manifests.rendered import objects_of, pod_bytes
@@ -19,7 +19,7 @@ from app.domain.plan import JobIdentity, JobPlan, Manifest, Rank
 from tests.support.golden import Golden
 from tests.support.plans import GIVEN, reserved
 
-DIALECT = DIJobDialect()
+KIND = DIJobKind()
 DATA = Path(__file__).parents[3] / "data" / "di_job"
 CASES = sorted(path.name for path in DATA.iterdir())
 SITE = Site(server_url="http://jobgate.example:8080", schedulers={"volcano": "volcano-here"})
@@ -31,7 +31,7 @@ def load(case: str) -> Manifest:
 
 
 def accept(manifest: Manifest, stored: Manifest | None = None, limits: Limits | None = None) -> Manifest:
-    return DIALECT.accept(manifest, limits or Limits(), replace(GIVEN, stored=stored)).manifest
+    return KIND.accept(manifest, limits or Limits(), replace(GIVEN, stored=stored)).manifest
 
 
 def identity(manifest: Manifest) -> JobIdentity:
@@ -48,7 +48,7 @@ def identity(manifest: Manifest) -> JobIdentity:
 
 
 def plan_of(accepted: Manifest, site: Site = SITE) -> JobPlan:
-    return DIALECT.plan(DIALECT.read(accepted), identity(accepted), resumed=False, site=site)
+    return KIND.plan(KIND.read(accepted), identity(accepted), resumed=False, site=site)
 
 
 def environment(plan: JobPlan, task: str, rank: int, container: int = 0) -> dict[str, str]:
@@ -123,8 +123,8 @@ def test_the_rank_of_a_pod_is_its_place_among_the_nodes(case: str) -> None:
 
 def test_a_free_global_rank_is_empty_in_the_list_of_nodes() -> None:
     stored = accept(load("seed"))
-    grown = DIALECT.resized(DIALECT.read(stored), {"learner": 2}).manifest
-    shrunk = DIALECT.resized(DIALECT.read(grown), {"collector": 1}).manifest
+    grown = KIND.resized(KIND.read(stored), {"learner": 2}).manifest
+    shrunk = KIND.resized(KIND.read(grown), {"collector": 1}).manifest
     nodes = environment(plan_of(shrunk), "learner", 1)
     assert nodes["DI_RANK"] == "4"
     assert [bool(node) for node in nodes["DI_NODES"].split(",")] == [True, True, True, False, True]
@@ -182,4 +182,4 @@ def test_random_names_are_not_drawn() -> None:
     def refuse() -> str:
         raise AssertionError
 
-    assert DIALECT.accept(load("seed"), Limits(), Given(random=refuse)).manifest
+    assert KIND.accept(load("seed"), Limits(), Given(random=refuse)).manifest

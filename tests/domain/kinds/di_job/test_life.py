@@ -8,7 +8,7 @@ import pytest
 
 from app.domain.plan import Rank
 from app.domain.vocabulary import ReplicaPhase
-from tests.domain.kinds.di_job.test_golden import DIALECT, accept
+from tests.domain.kinds.di_job.test_golden import KIND, accept
 from tests.domain.kinds.di_job.test_native import FIRST, LEARNER, SECOND, Life
 from tests.domain.kinds.di_job.test_validation import a_manifest, a_task
 
@@ -184,4 +184,4 @@ def test_scaling_down_one_of_two_untyped_tasks_changes_only_that_task() -> None:
     leaving = {pod.key for pod in life.world.pods.values() if pod.deleting}
     assert leaving == {Rank("first", 1), Rank("first", 2)}
     assert life.status()["taskStatus"] == {"first": {"Running": 3}, "second": {"Running": 3}}, "also those that leave"
-    assert DIALECT.scaling(DIALECT.read(life.manifest)).sizes == {"first": 1, "second": 3}
+    assert KIND.scaling(KIND.read(life.manifest)).sizes == {"first": 1, "second": 3}

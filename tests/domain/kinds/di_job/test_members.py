@@ -12,7 +12,7 @@ from app.domain.kinds.di_job.members import addresses, layout, ranks, sizes, tas
 from app.domain.plan import Manifest, Rank
 from app.domain.status.records import Replica
 from app.domain.vocabulary import Outcome
-from tests.domain.kinds.di_job.test_golden import DIALECT, accept, load, plan_of
+from tests.domain.kinds.di_job.test_golden import KIND, accept, load, plan_of
 from tests.domain.kinds.di_job.test_validation import TEMPLATE, a_manifest, a_task
 from tests.support.plans import an_attempt
 
@@ -62,9 +62,9 @@ def test_new_replicas_get_the_lowest_free_global_ranks(wanted: dict[str, int], c
 def test_a_global_rank_stays_free_until_a_new_replica_gets_it() -> None:
     stored = accept(load("seed"))
     assert stored["assigned"]["ranks"] == {"learner": [0], "evaluator": [1], "collector": [2, 3]}
-    shrunk = DIALECT.resized(DIALECT.resized(DIALECT.read(stored), {"learner": 2}), {"collector": 1}).manifest
+    shrunk = KIND.resized(KIND.resized(KIND.read(stored), {"learner": 2}), {"collector": 1}).manifest
     assert shrunk["assigned"]["ranks"] == {"learner": [0, 4], "evaluator": [1], "collector": [2]}
-    grown = DIALECT.resized(DIALECT.read(shrunk), {"evaluator": 2}).manifest
+    grown = KIND.resized(KIND.read(shrunk), {"evaluator": 2}).manifest
     assert grown["assigned"]["ranks"] == {"learner": [0, 4], "evaluator": [1, 3], "collector": [2]}
 
 
@@ -72,12 +72,12 @@ def test_a_global_rank_stays_free_until_a_new_replica_gets_it() -> None:
 def test_an_edit_of_the_manifest_and_a_request_for_a_size_come_to_the_same(changes: list[tuple[str, int]]) -> None:
     stored = accept(load("normal"))
     for task, size in changes:
-        resized = DIALECT.resized(DIALECT.read(stored), {task: size}).manifest
+        resized = KIND.resized(KIND.read(stored), {task: size}).manifest
         posted = load("normal")
         for item in posted["spec"]["tasks"]:
             item["replicas"] = sizes(resized)[item["name"]]
         assert accept(posted, stored) == resized
-        assert DIALECT.changes(stored, resized) == []
+        assert KIND.changes(stored, resized) == []
         stored = resized
 
 
@@ -103,7 +103,7 @@ def test_the_plan_has_the_ranks_that_were_assigned(wanted: dict[str, int]) -> No
     ],
 )
 def test_bounds(manifest: Manifest, bounds: Mapping[str, tuple[int, int]], total: tuple[int, int] | None) -> None:
-    scaling = DIALECT.scaling(DIALECT.read(accept(manifest)))
+    scaling = KIND.scaling(KIND.read(accept(manifest)))
     assert scaling.sizes == {task["name"] or task["type"]: task.get("replicas", 1) for task in _named(manifest)}
     assert scaling.bounds == bounds
     assert total is None or scaling.total == total
@@ -115,7 +115,7 @@ def _named(manifest: Manifest) -> list[dict[str, Any]]:
 
 
 def test_without_bounds_a_job_may_grow_as_far_as_its_lists_reach() -> None:
-    scaling = DIALECT.scaling(DIALECT.read(accept(load("normal"))))
+    scaling = KIND.scaling(KIND.read(accept(load("normal"))))
     assert scaling.total[0] == 3
     assert 500 < scaling.total[1] < 2000
 
@@ -126,8 +126,8 @@ def at(task: str, rank: int, ip: str | None = "10.0.0.1", *, leaving: bool = Fal
 
 
 def test_addresses_stand_at_the_global_ranks() -> None:
-    stored = DIALECT.resized(DIALECT.read(accept(load("everything"))), {"learner": 2}).manifest
-    stored = DIALECT.resized(DIALECT.read(stored), {"big-league": 1}).manifest
+    stored = KIND.resized(KIND.read(accept(load("everything"))), {"learner": 2}).manifest
+    stored = KIND.resized(KIND.read(stored), {"big-league": 1}).manifest
     assert stored["assigned"]["ranks"] == {"learner": [0, 4], "big-league": [1], "judge": [3]}
     replicas = [
         at("learner", 0, "10.0.0.9"),

@@ -13,7 +13,7 @@ from app.domain.status.failures import summarize_failures
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import JobStatus, Replica, ScaleRecord, Transition
 from app.domain.vocabulary import JobPhase, Outcome, Reason, ReplicaPhase
-from tests.domain.kinds.di_job.test_golden import DATA, DIALECT, accept, identity
+from tests.domain.kinds.di_job.test_golden import DATA, KIND, accept, identity
 from tests.domain.kinds.di_job.test_validation import a_manifest, a_task
 from tests.support.cluster_model import ModelPod, World
 from tests.support.golden import Golden
@@ -44,7 +44,7 @@ class Life:
 
     def _plan(self) -> JobPlan:
         who = replace(identity(self.manifest), generation=self.generation)
-        return DIALECT.plan(DIALECT.read(self.manifest), who, resumed=False, site=Site())
+        return KIND.plan(KIND.read(self.manifest), who, resumed=False, site=Site())
 
     def status(self) -> dict[str, Any]:
         recorded = self.world.recorded
@@ -52,7 +52,7 @@ class Life:
         facts = StatusFacts(
             status=recorded.status, replicas=replicas, created_at=recorded.created_at, reported={"fps": 120}
         )
-        return DIALECT.native_status(DIALECT.read(self.manifest), facts)
+        return KIND.native_status(KIND.read(self.manifest), facts)
 
     def then(self, after: str) -> dict[str, Any]:
         """The controller sees what has happened, and has done what follows from it within the minute."""
@@ -80,7 +80,7 @@ class Life:
 
     def resize(self, task: str, size: int) -> None:
         before = self.manifest["assigned"]["ranks"]
-        self.manifest = DIALECT.resized(DIALECT.read(self.manifest), {task: size}).manifest
+        self.manifest = KIND.resized(KIND.read(self.manifest), {task: size}).manifest
         self.generation += 1
         self.world.plan = self._plan()
         recorded = self.world.recorded
@@ -194,7 +194,7 @@ def native(phase: JobPhase, reason: str = "", replicas: Sequence[Replica] = (), 
     seconds = [Transition(at=T0 + timedelta(seconds=1), phase=phase, reason=reason, message="words")]
     ended_by = summarize_failures(replica for replica in replicas if not replica.leaving)
     status = JobStatus(phase=phase, reason=reason, transitions=tuple(seconds), ended_by=ended_by, **more)
-    return DIALECT.native_status(DIALECT.read(MANIFEST), StatusFacts(status=status, replicas=replicas, created_at=T0))
+    return KIND.native_status(KIND.read(MANIFEST), StatusFacts(status=status, replicas=replicas, created_at=T0))
 
 
 @pytest.mark.parametrize(
@@ -323,7 +323,7 @@ def container(name: str, *, is_ready: bool, init: bool = False) -> ObservedConta
 def test_pods_are_counted_as_ready_not_containers(containers: list[ObservedContainer], counted: int) -> None:
     replica = Replica(key=LEARNER, attempt=an_attempt(key=LEARNER, containers=tuple(containers)))
     status = JobStatus(phase=JobPhase.RUNNING)
-    shown = DIALECT.native_status(DIALECT.read(MANIFEST), StatusFacts(status=status, replicas=[replica], created_at=T0))
+    shown = KIND.native_status(KIND.read(MANIFEST), StatusFacts(status=status, replicas=[replica], created_at=T0))
     assert shown["readyReplicas"] == counted
     assert shown["taskStatus"] == {"learner": {"Running": 1}, "collector": {}}
 

@@ -8,7 +8,7 @@ import pytest
 from app.domain.errors import FieldError, InvalidManifest
 from app.domain.kinds.job_kind import Limits, Site
 from app.domain.plan import Manifest
-from tests.domain.kinds.di_job.test_golden import DIALECT, accept, environment, identity, load
+from tests.domain.kinds.di_job.test_golden import KIND, accept, environment, identity, load
 
 POD = {"containers": [{"name": "main", "image": "x"}]}
 TEMPLATE = {"spec": POD}
@@ -237,10 +237,10 @@ def test_the_largest_job_can_still_be_started(most: int | None) -> None:
     """Linux refuses a process one of whose variables is longer than 128 KiB."""
     spec = {} if most is None else {"maxReplicas": most}
     accepted = accept(a_manifest(a_task("worker"), a_task("other"), job="j" * 20, **spec))
-    total = DIALECT.scaling(DIALECT.read(accepted)).total[1]
-    grown = DIALECT.resized(DIALECT.read(accepted), {"worker": total - 1}).manifest
+    total = KIND.scaling(KIND.read(accepted)).total[1]
+    grown = KIND.resized(KIND.read(accepted), {"worker": total - 1}).manifest
     anywhere = replace(identity(grown), namespace="n" * 63)
-    plan = DIALECT.plan(DIALECT.read(grown), anywhere, resumed=False, site=Site())
+    plan = KIND.plan(KIND.read(grown), anywhere, resumed=False, site=Site())
     assert len("DI_NODES=" + environment(plan, "worker", 0)["DI_NODES"]) < 128 * 1024
 
 
@@ -278,5 +278,5 @@ def test_what_may_be_changed_later(change: dict[str, Any], refused: list[str]) -
     stored = accept(first)
     edited = {**first, **change}
     edited["spec"] = {**first["spec"], **edited["spec"]}
-    errors = DIALECT.changes(stored, accept(edited, stored))
+    errors = KIND.changes(stored, accept(edited, stored))
     assert [error.pointer for error in errors] == refused

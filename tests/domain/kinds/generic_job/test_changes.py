@@ -8,10 +8,10 @@ from app.domain.errors import Conflict
 from app.domain.kinds.changes import is_respecified
 from app.domain.kinds.job_kind import Limits
 from app.domain.plan import Manifest
-from tests.domain.kinds.generic_job.test_validation import DIALECT, PORTS, REPLICA, a_manifest, command, replica
+from tests.domain.kinds.generic_job.test_validation import KIND, PORTS, REPLICA, a_manifest, command, replica
 from tests.support.plans import GIVEN
 
-STORED = DIALECT.accept(a_manifest(), Limits(), GIVEN).manifest
+STORED = KIND.accept(a_manifest(), Limits(), GIVEN).manifest
 
 
 def mutate(manifest: Manifest, pointer: str, value: Any) -> Manifest:
@@ -34,8 +34,8 @@ def mutate(manifest: Manifest, pointer: str, value: Any) -> Manifest:
     ],
 )
 def test_mutable_fields_can_be_changed(pointer: str, value: Any) -> None:
-    new = DIALECT.accept(mutate(a_manifest(), pointer, value), Limits(), GIVEN).manifest
-    assert not DIALECT.changes(STORED, new)
+    new = KIND.accept(mutate(a_manifest(), pointer, value), Limits(), GIVEN).manifest
+    assert not KIND.changes(STORED, new)
 
 
 @pytest.mark.parametrize(
@@ -55,23 +55,23 @@ def test_mutable_fields_can_be_changed(pointer: str, value: Any) -> None:
     ],
 )
 def test_changes_of_immutable_fields_are_refused(pointer: str, value: Any, expected: str) -> None:
-    new = DIALECT.accept(mutate(a_manifest(), pointer, value), Limits(), GIVEN).manifest
-    changes = DIALECT.changes(STORED, new)
+    new = KIND.accept(mutate(a_manifest(), pointer, value), Limits(), GIVEN).manifest
+    changes = KIND.changes(STORED, new)
     assert changes[0].pointer == expected
     assert {change.code for change in changes} == {"Immutable"}
 
 
 def test_pause_and_resume() -> None:
-    paused = DIALECT.with_pause(DIALECT.read(STORED), paused=True).manifest
+    paused = KIND.with_pause(KIND.read(STORED), paused=True).manifest
     assert paused["spec"]["runMode"]["pause"]["enabled"] is True
-    assert not DIALECT.changes(STORED, paused)
-    assert DIALECT.with_pause(DIALECT.read(paused), paused=False).manifest == STORED
+    assert not KIND.changes(STORED, paused)
+    assert KIND.with_pause(KIND.read(paused), paused=False).manifest == STORED
 
 
 def test_a_job_in_debug_mode_is_not_paused() -> None:
-    debugged = DIALECT.accept(a_manifest(runMode={"debug": {"enabled": True}}), Limits(), GIVEN).manifest
+    debugged = KIND.accept(a_manifest(runMode={"debug": {"enabled": True}}), Limits(), GIVEN).manifest
     with pytest.raises(Conflict):
-        DIALECT.with_pause(DIALECT.read(debugged), paused=True)
+        KIND.with_pause(KIND.read(debugged), paused=True)
 
 
 @pytest.mark.parametrize(

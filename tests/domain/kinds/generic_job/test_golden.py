@@ -8,7 +8,7 @@ import yaml
 
 from app.domain.kinds.generic_job.spec import GenericJobSpec
 from app.domain.kinds.job_kind import Limits, Site
-from app.domain.kinds.job_registry import find
+from app.domain.kinds.registry import find
 from app.domain.manifests.rendered import objects_of, pod_bytes
 from app.domain.plan import JobIdentity, JobPlan, Manifest
 from tests.support.golden import Golden
@@ -37,9 +37,9 @@ def identity(manifest: Manifest) -> JobIdentity:
 
 
 def plan_of(manifest: Manifest, *, resumed: bool = False, site: Site = SITE) -> JobPlan:
-    dialect = find(manifest["apiVersion"], manifest["kind"])
-    accepted = dialect.accept(manifest, Limits(), GIVEN).manifest
-    return dialect.plan(dialect.read(accepted), identity(accepted), resumed=resumed, site=site)
+    kind = find(manifest["apiVersion"], manifest["kind"])
+    accepted = kind.accept(manifest, Limits(), GIVEN).manifest
+    return kind.plan(kind.read(accepted), identity(accepted), resumed=resumed, site=site)
 
 
 def test_specs_share_their_default_models() -> None:
@@ -51,10 +51,10 @@ def test_specs_share_their_default_models() -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_the_stored_manifest(case: str, golden: Golden) -> None:
     manifest = load(case)
-    dialect = find(manifest["apiVersion"], manifest["kind"])
-    accepted = dialect.accept(manifest, Limits(), GIVEN).manifest
+    kind = find(manifest["apiVersion"], manifest["kind"])
+    accepted = kind.accept(manifest, Limits(), GIVEN).manifest
     golden(DATA / case / "accepted.yaml", accepted)
-    assert dialect.accept(accepted, Limits(), GIVEN).manifest == accepted
+    assert kind.accept(accepted, Limits(), GIVEN).manifest == accepted
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.kinds.generic_job import GenericJobDialect
+from app.domain.kinds.generic_job import GenericJobKind
 from app.domain.kinds.job_kind import Limits, StatusFacts
 from app.domain.plan import Rank
 from app.domain.status.observed import ObservedContainer
@@ -16,10 +16,10 @@ from tests.domain.kinds.generic_job.test_golden import DATA, load
 from tests.support.golden import Golden
 from tests.support.plans import GIVEN
 
-DIALECT = GenericJobDialect()
+KIND = GenericJobKind()
 CREATED = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = CREATED + timedelta(minutes=5)
-MANIFEST = DIALECT.accept(load("simple"), Limits(), GIVEN).manifest
+MANIFEST = KIND.accept(load("simple"), Limits(), GIVEN).manifest
 
 
 def condition(type_: ConditionType, status: str, reason: str, message: str) -> Condition:
@@ -102,14 +102,12 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_native_status(case: str, golden: Golden) -> None:
-    golden(
-        DATA.parent / "generic_job_native" / f"{case}.json", DIALECT.native_status(DIALECT.read(MANIFEST), CASES[case])
-    )
+    golden(DATA.parent / "generic_job_native" / f"{case}.json", KIND.native_status(KIND.read(MANIFEST), CASES[case]))
 
 
 def native(phase: JobPhase, reason: str = "", message: str = "") -> dict[str, Any]:
     status = JobStatus(phase=phase, reason=reason, message=message)
-    return DIALECT.native_status(DIALECT.read(MANIFEST), StatusFacts(status=status, replicas=(), created_at=CREATED))
+    return KIND.native_status(KIND.read(MANIFEST), StatusFacts(status=status, replicas=(), created_at=CREATED))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.domain.errors import FieldError, InvalidManifest
-from app.domain.kinds.generic_job import GenericJobDialect
+from app.domain.kinds.generic_job import GenericJobKind
 from app.domain.kinds.job_kind import Limits
 from app.domain.manifests.rendered import count_objects, objects_of
 from app.domain.plan import Manifest
@@ -15,7 +15,7 @@ from tests.domain.kinds.generic_job.test_golden import plan_of
 from tests.domain.kinds.generic_job.test_validation import a_manifest
 from tests.support.plans import GIVEN, reserved
 
-DIALECT = GenericJobDialect()
+KIND = GenericJobKind()
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
 values = st.recursive(
     scalars | st.sampled_from(["worker", "0", "OnFailure", "$(rank)", "$(service.worker[0].host)"]),
@@ -44,7 +44,7 @@ REPLICA_FIELDS = ["type", "replicas", "restartPolicy", "template"]
 def outcome(manifest: Manifest) -> Manifest | None:
     errors: tuple[FieldError, ...] = ()
     try:
-        return DIALECT.accept(manifest, Limits(max_replicas=50), GIVEN).manifest
+        return KIND.accept(manifest, Limits(max_replicas=50), GIVEN).manifest
     except InvalidManifest as refused:
         errors = refused.errors
     assert errors
@@ -57,7 +57,7 @@ def check(manifest: Manifest) -> None:
     if accepted is None:
         return
     assert outcome(accepted) == accepted
-    assert not DIALECT.changes(accepted, accepted)
+    assert not KIND.changes(accepted, accepted)
     plan = plan_of(accepted)
     assert len(list(objects_of(plan))) == count_objects(plan) >= 2
     names = reserved(plan)

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from app.domain.errors import FieldError, InvalidManifest
-from app.domain.kinds.generic_job import GenericJobDialect
+from app.domain.kinds.generic_job import GenericJobKind
 from app.domain.kinds.job_kind import Limits
 from app.domain.plan import Manifest
 from tests.support.plans import GIVEN
 
 Change = Callable[[dict[str, Any]], Any]
-DIALECT = GenericJobDialect()
+KIND = GenericJobKind()
 
 
 def a_manifest(**spec: Any) -> Manifest:
@@ -28,7 +28,7 @@ def a_manifest(**spec: Any) -> Manifest:
 
 def errors_of(manifest: Manifest, limits: Limits | None = None) -> tuple[FieldError, ...]:
     with pytest.raises(InvalidManifest) as refused:
-        DIALECT.accept(manifest, limits or Limits(), GIVEN)
+        KIND.accept(manifest, limits or Limits(), GIVEN)
     return refused.value.errors
 
 
@@ -275,7 +275,7 @@ def test_the_name_of_the_last_replica_must_fit(ports: list[dict[str, Any]] | Non
     fits, over = "a" * (63 - len("-worker-9")), "a" * (64 - len("-worker-9"))
     spec = {"service": {"ports": ports}, "replicaSpecs": replica(replicas=10)}
     manifest = a_manifest(**spec)
-    assert DIALECT.accept({**manifest, "metadata": {"name": fits}}, Limits(), GIVEN).manifest
+    assert KIND.accept({**manifest, "metadata": {"name": fits}}, Limits(), GIVEN).manifest
     (error,) = errors_of({**manifest, "metadata": {"name": over}})
     assert (error.pointer, error.code) == (f"{REPLICA}/type", "NameTooLong")
     longer = a_manifest(service={"ports": ports}, replicaSpecs=replica(replicas=11))
@@ -285,14 +285,14 @@ def test_the_name_of_the_last_replica_must_fit(ports: list[dict[str, Any]] | Non
 @pytest.mark.parametrize("name", ["a.b", "1job"])
 def test_only_a_service_needs_a_name_of_letters_first_and_no_dots(name: str) -> None:
     metadata = {"name": name}
-    assert DIALECT.accept({**a_manifest(), "metadata": metadata}, Limits(), GIVEN).manifest
+    assert KIND.accept({**a_manifest(), "metadata": metadata}, Limits(), GIVEN).manifest
     (error,) = errors_of({**a_manifest(service={"ports": PORTS}), "metadata": metadata})
     assert (error.pointer, error.code) == (f"{REPLICA}/type", "InvalidName")
 
 
 def test_the_pod_must_not_be_too_large() -> None:
     manifest = a_manifest(replicaSpecs=command("x" * 50_000))
-    assert DIALECT.accept(manifest, Limits(max_rendered_pod_bytes=60_000), GIVEN).manifest
+    assert KIND.accept(manifest, Limits(max_rendered_pod_bytes=60_000), GIVEN).manifest
     (error,) = errors_of(manifest, Limits(max_rendered_pod_bytes=50_000))
     assert (error.pointer, error.code) == (f"{REPLICA}/template", "PodTooLarge")
 
@@ -327,6 +327,6 @@ def test_what_a_cluster_exports_is_accepted() -> None:
     manifest["metadata"] |= {"uid": "u", "resourceVersion": "1", "managedFields": [], "creationTimestamp": None}
     manifest["metadata"] |= {"clusterName": "", "initializers": None}  # of Kubernetes 1.16 and earlier
     manifest["status"] = {"phase": "Running"}
-    accepted = DIALECT.accept(manifest, Limits(), GIVEN).manifest
+    accepted = KIND.accept(manifest, Limits(), GIVEN).manifest
     assert accepted["metadata"] == {"name": "job"}
     assert "status" not in accepted

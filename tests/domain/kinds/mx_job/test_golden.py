@@ -10,7 +10,7 @@ import yaml
 from app.domain.errors import Conflict
 from app.domain.kinds.accelerators import accelerators_of
 from app.domain.kinds.job_kind import Given, Limits, Site
-from app.domain.kinds.mx_job import MxJobDialect
+from app.domain.kinds.mx_job import MxJobKind
 from app.domain.manifests.rendered import objects_of, pod_bytes
 from app.domain.plan import JobIdentity, JobPlan, Manifest
 from tests.support.golden import Golden
@@ -18,7 +18,7 @@ from tests.support.plans import GIVEN, reserved
 
 DATA = Path(__file__).parents[3] / "data" / "mx_job"
 CASES = sorted(path.name for path in DATA.iterdir())
-DIALECT = MxJobDialect()
+KIND = MxJobKind()
 # The first is of the ConfigMap that mxnet-operator ships with its Deployment.
 CONTROLLER_CONFIG = {
     "accelerators": {
@@ -47,7 +47,7 @@ def load(case: str) -> Manifest:
 
 
 def accepted(manifest: Manifest, given: Given = GIVEN) -> Manifest:
-    return DIALECT.accept(manifest, Limits(), given).manifest
+    return KIND.accept(manifest, Limits(), given).manifest
 
 
 def plan_of(manifest: Manifest, site: Site = SITE) -> JobPlan:
@@ -61,7 +61,7 @@ def plan_of(manifest: Manifest, site: Site = SITE) -> JobPlan:
         generation=1,
         installation="test-installation",
     )
-    return DIALECT.plan(DIALECT.read(stored), identity, resumed=False, site=site)
+    return KIND.plan(KIND.read(stored), identity, resumed=False, site=site)
 
 
 def pods(plan: JobPlan) -> dict[str, Manifest]:
@@ -79,7 +79,7 @@ def test_the_stored_manifest(case: str, golden: Golden) -> None:
     stored = accepted(load(case))
     golden(DATA / case / "accepted.yaml", stored)
     assert accepted(stored, Given(random=lambda: "other")) == stored
-    assert jsonschema_rs.validator_for(DIALECT.json_schema()).is_valid(stored)
+    assert jsonschema_rs.validator_for(KIND.json_schema()).is_valid(stored)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -115,7 +115,7 @@ def test_the_runtime_id_is_generated_once() -> None:
     stored = accepted(manifest)
     assert stored["spec"]["RuntimeId"] == "x7k2"
     assert accepted(manifest, Given(random=lambda: "zzzzz", stored=stored)) == stored
-    assert not DIALECT.changes(stored, stored)
+    assert not KIND.changes(stored, stored)
 
 
 @pytest.mark.parametrize(
@@ -127,23 +127,23 @@ def test_the_runtime_id_is_generated_once() -> None:
 )
 def test_the_spec_of_a_job_cannot_be_changed(change: dict[str, Any], pointer: str) -> None:
     stored = accepted(load("shipped_local"))
-    (error,) = DIALECT.changes(stored, {**stored, "spec": stored["spec"] | change})
+    (error,) = KIND.changes(stored, {**stored, "spec": stored["spec"] | change})
     assert (error.pointer, error.code) == (pointer, "Immutable")
 
 
 def test_labels_and_annotations_can_be_changed() -> None:
     stored = accepted(load("shipped_local"))
     new = {**stored, "metadata": stored["metadata"] | {"labels": {"a": "b"}, "annotations": {"c": "d"}}}
-    assert not DIALECT.changes(stored, new)
+    assert not KIND.changes(stored, new)
 
 
 def test_there_is_no_pause_and_no_scaling() -> None:
     stored = accepted(load("shipped_dist"))
-    assert DIALECT.scaling(DIALECT.read(stored)) is None
+    assert KIND.scaling(KIND.read(stored)) is None
     with pytest.raises(Conflict):
-        DIALECT.with_pause(DIALECT.read(stored), paused=True)
+        KIND.with_pause(KIND.read(stored), paused=True)
     with pytest.raises(Conflict):
-        DIALECT.resized(DIALECT.read(stored), {"worker": 4})
+        KIND.resized(KIND.read(stored), {"worker": 4})
 
 
 def test_the_scheduler_finds_its_own_address_under_its_service() -> None:

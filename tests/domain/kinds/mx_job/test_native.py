@@ -18,7 +18,7 @@ from app.domain.status.failures import summarize_failures
 from app.domain.status.observed import ObservedPod
 from app.domain.status.records import Attempt, JobStatus, Replica, Transition
 from app.domain.vocabulary import JobPhase, Outcome, Reason, ReplicaPhase
-from tests.domain.kinds.mx_job.test_golden import DATA, DIALECT, accepted, load, plan_of
+from tests.domain.kinds.mx_job.test_golden import DATA, KIND, accepted, load, plan_of
 from tests.support.cluster_model import ModelPod, World
 from tests.support.golden import Golden
 from tests.support.plans import T0, at
@@ -99,7 +99,7 @@ class Life(World):
         )
 
     def native(self) -> dict[str, Any]:
-        return DIALECT.native_status(DIALECT.read(MANIFEST), self.facts())
+        return KIND.native_status(KIND.read(MANIFEST), self.facts())
 
 
 Moment = tuple[str, Callable[[Life], object]]
@@ -159,7 +159,7 @@ def test_a_restart_of_jobgate_never_harms_a_finished_job() -> None:
     for _ in range(3):
         life.find_again()
         assert life.native() == done
-        assert life.native() == DIALECT.native_status(DIALECT.read(MANIFEST), life.facts())
+        assert life.native() == KIND.native_status(KIND.read(MANIFEST), life.facts())
 
 
 def test_a_restart_of_jobgate_never_harms_a_job_that_is_being_created() -> None:
@@ -249,7 +249,7 @@ def replica(
 def role_of(replica: Replica | None) -> dict[str, Any]:
     manifest = accepted(load("shipped_local"))
     facts = StatusFacts(status=JobStatus(), replicas=[replica] if replica else [], created_at=T0)
-    (role,) = DIALECT.native_status(DIALECT.read(manifest), facts)["replicaStatuses"]
+    (role,) = KIND.native_status(KIND.read(manifest), facts)["replicaStatuses"]
     found: dict[str, Any] = role
     return found
 
@@ -292,7 +292,7 @@ def test_state_of_a_role(phases: list[ReplicaPhase], state: str) -> None:
         for i, phase in enumerate(phases)
     ]
     facts = StatusFacts(status=JobStatus(), replicas=replicas, created_at=T0)
-    role = DIALECT.native_status(DIALECT.read(MANIFEST), facts)["replicaStatuses"][2]
+    role = KIND.native_status(KIND.read(MANIFEST), facts)["replicaStatuses"][2]
     assert role["state"] == state
     assert sum(role["ReplicasStates"].values()) == 3
 
@@ -312,14 +312,14 @@ def test_the_reason_lists_the_failures_that_ended_the_job(why: Reason, expected:
         phase=JobPhase.FAILED, reason=why, message="in jobgate's words", ended_by=summarize_failures(replicas)
     )
     facts = StatusFacts(status=status, replicas=replicas, created_at=T0)
-    assert DIALECT.native_status(DIALECT.read(MANIFEST), facts)["reason"] == expected
+    assert KIND.native_status(KIND.read(MANIFEST), facts)["reason"] == expected
 
 
 def conditions(*phases: JobPhase) -> list[str]:
     seconds = count()
     transitions = tuple(Transition(at=at(next(seconds)), phase=phase, reason="", message="") for phase in phases)
     facts = StatusFacts(status=JobStatus(transitions=transitions), replicas=(), created_at=T0)
-    return [shown["type"] for shown in DIALECT.native_status(DIALECT.read(MANIFEST), facts)["conditions"]]
+    return [shown["type"] for shown in KIND.native_status(KIND.read(MANIFEST), facts)["conditions"]]
 
 
 def test_ready_is_not_repeated() -> None:
@@ -344,7 +344,7 @@ def test_dead_members_are_listed_once_they_are_replaced() -> None:
         attempts=[("worker", 1, attempt) for attempt in ended],
         created_at=T0,
     )
-    assert DIALECT.native_status(DIALECT.read(MANIFEST), facts)["conditions"] == [
+    assert KIND.native_status(KIND.read(MANIFEST), facts)["conditions"] == [
         {
             "type": "RemovingDeadMember",
             "reason": "removing dead member example-dist-job-worker-x7k2-1",

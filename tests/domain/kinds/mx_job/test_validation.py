@@ -11,7 +11,7 @@ from app.domain.kinds.accelerators import accelerators_of
 from app.domain.kinds.job_kind import Accelerator, Limits
 from app.domain.manifests.rendered import objects_of
 from app.domain.plan import Manifest
-from tests.domain.kinds.mx_job.test_golden import DIALECT, plan_of
+from tests.domain.kinds.mx_job.test_golden import KIND, plan_of
 from tests.support.plans import GIVEN, reserved
 
 SPECS = "/spec/replicaSpecs"
@@ -39,7 +39,7 @@ def a_manifest(mode: Any, *replicas: Any, **spec: Any) -> Manifest:
 
 def errors_of(manifest: Manifest, **limits: Any) -> tuple[FieldError, ...]:
     with pytest.raises(InvalidManifest) as refused:
-        DIALECT.accept(manifest, Limits(**limits), GIVEN)
+        KIND.accept(manifest, Limits(**limits), GIVEN)
     return refused.value.errors
 
 
@@ -252,7 +252,7 @@ specs = st.fixed_dictionaries(
 
 def outcome(manifest: Manifest) -> tuple[Manifest | None, tuple[FieldError, ...]]:
     try:
-        return DIALECT.accept(manifest, Limits(max_replicas=20), GIVEN).manifest, ()
+        return KIND.accept(manifest, Limits(max_replicas=20), GIVEN).manifest, ()
     except InvalidManifest as refused:
         return None, refused.errors
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from app.domain.cache.reconcile.values import Complaint, JobRecord, RuntimeStatus, SetRecord
 from app.domain.cache.vocabulary import RemovalStage, SampleJobPhase, SetPhase
-from app.domain.kinds.base import PodlessKind
-from app.domain.kinds.sample_status import PodlessStatus, deleted_status, updated_status
+from app.domain.kinds.sample_kind import SampleKind
+from app.domain.kinds.sample_status import SampleStatus, deleted_status, updated_status
 from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.status.records import Condition
 from tests.domain.cache.reconcile.made import ALL, at_work, decide_set
@@ -36,9 +36,9 @@ job_records = st.builds(
 )
 
 
-def after(kind: PodlessKind, *records: Any) -> dict[str, tuple[str, str, str]]:
+def after(kind: SampleKind, *records: Any) -> dict[str, tuple[str, str, str]]:
     """Return status, reason and message of the conditions after these reconciles."""
-    status = PodlessStatus()
+    status = SampleStatus()
     for record in records:
         status = updated_status(kind, status, record, 1, T0)
     return {str(one.type): (one.status, one.reason, one.message) for one in status.conditions}
@@ -144,8 +144,8 @@ def test_a_failed_job_keeps_the_reason_of_its_failure_despite_a_later_problem() 
     assert after(SAMPLE_JOB, FAILED)["Failed"] == ("True", "Failed", "no space")
 
 
-def history(kind: PodlessKind, records: Sequence[Any]) -> list[tuple[Condition, ...]]:
-    status, found = PodlessStatus(), []
+def history(kind: SampleKind, records: Sequence[Any]) -> list[tuple[Condition, ...]]:
+    status, found = SampleStatus(), []
     for second, record in enumerate(records):
         status = updated_status(kind, status, record, 1, T0 + timedelta(seconds=second))
         found.append(status.conditions)
@@ -193,7 +193,7 @@ def test_a_job_that_is_deleted_has_ended(
     finished: int | None,
     expected: dict[str, tuple[str, str, str]],
 ) -> None:
-    status = PodlessStatus()
+    status = SampleStatus()
     for record in records:
         status = updated_status(SAMPLE_JOB, status, record, 1, T0)
     ended = deleted_status(status, 1, T0 + timedelta(seconds=9))

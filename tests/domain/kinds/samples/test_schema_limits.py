@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from app.domain.errors import InvalidManifest
-from app.domain.kinds.base import PodlessKind
+from app.domain.kinds.sample_kind import SampleKind
 from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.plan import Manifest
 from tests.domain.cache.made import LIMITS, a_job, a_set
@@ -21,7 +21,7 @@ class Limit(NamedTuple):
 
 
 # From the CRDs of PaddleCloud b4f3a91: every enum, minimum, minLength and minItems.
-UPSTREAM: Mapping[PodlessKind, set[str]] = {
+UPSTREAM: Mapping[SampleKind, set[str]] = {
     SAMPLE_SET: {
         "partitions minimum 1",
         "source.uri minLength 10",
@@ -41,7 +41,7 @@ UPSTREAM: Mapping[PodlessKind, set[str]] = {
 }
 
 
-def limits_of(kind: PodlessKind) -> list[Limit]:
+def limits_of(kind: SampleKind) -> list[Limit]:
     schema = kind.json_schema()
 
     def walk(at: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[Limit]:
@@ -67,7 +67,7 @@ def text(limit: Limit) -> str:
 
 
 @pytest.mark.parametrize("kind", UPSTREAM)
-def test_the_schema_has_upstreams_limits(kind: PodlessKind) -> None:
+def test_the_schema_has_upstreams_limits(kind: SampleKind) -> None:
     assert UPSTREAM[kind] <= {text(limit) for limit in limits_of(kind)}
 
 
@@ -91,7 +91,7 @@ def placed(manifest: Manifest, limit: Limit, value: Any) -> Manifest:
 
 
 @pytest.mark.parametrize(("kind", "limit"), LIMITS_OF, ids=lambda one: text(one) if isinstance(one, Limit) else None)
-def test_a_value_beyond_a_limit_is_refused(kind: PodlessKind, limit: Limit) -> None:
+def test_a_value_beyond_a_limit_is_refused(kind: SampleKind, limit: Limit) -> None:
     manifest = a_set() if kind is SAMPLE_SET else a_job("sync" if limit.path[0] == "syncOptions" else "warmup")
     pointer = "/".join(["/spec", *limit.path]).replace("levels/", "levels/0/")
     for value in beyond(limit):

@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from app.domain.errors import Conflict
-from app.domain.kinds import job_registry as registry
+from app.domain.kinds import registry
 from app.domain.kinds.envelope import postable
 from app.domain.kinds.job_kind import Limits, Scaling, Site
-from app.domain.kinds.training_job import TrainingJobDialect
+from app.domain.kinds.training_job import TrainingJobKind
 from app.domain.kinds.training_job.templates import command_of
 from app.domain.manifests.rendered import objects_of, pod_bytes
 from app.domain.plan import JobIdentity, JobPlan, Manifest, Rank
@@ -23,7 +23,7 @@ from tests.support.plans import GIVEN, reserved
 DATA = Path(__file__).parents[3] / "data" / "training_job"
 CASES = sorted(path.name for path in DATA.iterdir())
 SITE = Site(schedulers={"kube-batchd": "kube-batch-here", "volcano": "volcano-here"})
-DIALECT = TrainingJobDialect()
+KIND = TrainingJobKind()
 
 
 def load(case: str) -> Manifest:
@@ -32,7 +32,7 @@ def load(case: str) -> Manifest:
 
 
 def accepted(manifest: Manifest) -> Manifest:
-    return DIALECT.accept(manifest, Limits(), GIVEN).manifest
+    return KIND.accept(manifest, Limits(), GIVEN).manifest
 
 
 def identity(manifest: Manifest) -> JobIdentity:
@@ -49,7 +49,7 @@ def identity(manifest: Manifest) -> JobIdentity:
 
 def plan_of(manifest: Manifest, site: Site = SITE) -> JobPlan:
     stored = accepted(manifest)
-    return DIALECT.plan(DIALECT.read(stored), identity(stored), resumed=False, site=site)
+    return KIND.plan(KIND.read(stored), identity(stored), resumed=False, site=site)
 
 
 def changed(case: str, **spec: Any) -> Manifest:
@@ -162,9 +162,9 @@ def test_a_variable_of_the_user_replaces_one_of_the_kind() -> None:
 
 
 def test_counts_in_the_environment_do_not_follow_the_size() -> None:
-    resized = DIALECT.resized(DIALECT.read(accepted(load("example_job"))), {"trainer": 5}).manifest
+    resized = KIND.resized(KIND.read(accepted(load("example_job"))), {"trainer": 5}).manifest
     before, after = (
-        DIALECT.plan(DIALECT.read(stored), identity(stored), resumed=False, site=SITE)
+        KIND.plan(KIND.read(stored), identity(stored), resumed=False, site=SITE)
         for stored in (accepted(load("example_job")), resized)
     )
     assert len(after.replicas) == len(before.replicas) + 3
@@ -197,8 +197,8 @@ def test_a_masters_resources_are_fixed_and_its_envs_unused() -> None:
 
 def test_the_rules_cover_the_present_trainers() -> None:
     """Upstream counted failures against the trainers of the beginning (cloud issue 411)."""
-    stored = DIALECT.resized(DIALECT.read(accepted(load("example_job"))), {"trainer": 4}).manifest
-    plan = DIALECT.plan(DIALECT.read(stored), identity(stored), resumed=False, site=SITE)
+    stored = KIND.resized(KIND.read(accepted(load("example_job"))), {"trainer": 4}).manifest
+    plan = KIND.plan(KIND.read(stored), identity(stored), resumed=False, site=SITE)
     wanted = {Rank("trainer", rank) for rank in range(4)}
     assert [rule.ranks for rule in plan.rules if rule.name.startswith("trainers")] == [wanted, wanted]
 
@@ -260,23 +260,23 @@ def test_the_shorter_of_walltime_and_annotation_counts() -> None:
 
 @pytest.mark.parametrize(("sent", "size", "expected"), [((2, 6), 4, 4), ((5, 6), 4, 5), ((1, 3), 4, 3), ((2, 2), 4, 2)])
 def test_a_size_stays_within_the_bounds_of_an_edit(sent: tuple[int, int], size: int, expected: int) -> None:
-    stored = DIALECT.resized(DIALECT.read(accepted(load("example_job"))), {"trainer": size}).manifest
+    stored = KIND.resized(KIND.read(accepted(load("example_job"))), {"trainer": size}).manifest
     edited = load("example_job")
     edited["spec"]["trainer"] |= {"min-instance": sent[0], "max-instance": sent[1]}
-    new = DIALECT.accept(edited, Limits(), replace(GIVEN, stored=stored)).manifest
+    new = KIND.accept(edited, Limits(), replace(GIVEN, stored=stored)).manifest
     assert new["assigned"] == {"trainers": expected}
-    assert not DIALECT.changes(stored, new)
+    assert not KIND.changes(stored, new)
 
 
 def test_what_may_be_scaled() -> None:
     stored = accepted(load("example_job"))
-    assert DIALECT.scaling(DIALECT.read(stored)) == Scaling(
+    assert KIND.scaling(KIND.read(stored)) == Scaling(
         sizes={"trainer": 2}, bounds={"trainer": (2, 6)}, total=(2, 6), autoscaled="trainer"
     )
     fixed = accepted(load("kube_batch"))
-    assert DIALECT.scaling(DIALECT.read(fixed)) is None
+    assert KIND.scaling(KIND.read(fixed)) is None
     with pytest.raises(Conflict):
-        DIALECT.resized(DIALECT.read(fixed), {"trainer": 2})
+        KIND.resized(KIND.read(fixed), {"trainer": 2})
 
 
 def test_the_names_of_future_trainers_are_reserved() -> None:
@@ -287,9 +287,9 @@ def test_the_names_of_future_trainers_are_reserved() -> None:
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1"])
 def test_both_api_versions_are_accepted(version: str) -> None:
-    assert isinstance(registry.find(f"paddlepaddle.org/{version}", "TrainingJob"), TrainingJobDialect)
+    assert isinstance(registry.find(f"paddlepaddle.org/{version}", "TrainingJob"), TrainingJobKind)
 
 
 def test_what_may_not_be_changed() -> None:
     stored, new = accepted(load("example_job")), accepted(changed("example_job", passes=7))
-    assert [error.pointer for error in DIALECT.changes(stored, new)] == ["/spec/passes"]
+    assert [error.pointer for error in KIND.changes(stored, new)] == ["/spec/passes"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.domain.kinds.job_kind import Limits, Site, StatusFacts
-from app.domain.kinds.training_job import TrainingJobDialect
+from app.domain.kinds.training_job import TrainingJobKind
 from app.domain.plan import JobPlan, Manifest, Rank
 from app.domain.status.records import ScaleRecord
 from app.domain.vocabulary import JobPhase, ReplicaPhase
@@ -17,7 +17,7 @@ from tests.support.golden import Golden
 from tests.support.plans import GIVEN
 from tests.support.reconcile_checks import check_reconcile
 
-DIALECT = TrainingJobDialect()
+KIND = TrainingJobKind()
 TRAINERS = [Rank("trainer", rank) for rank in range(4)]
 PSERVER = Rank("pserver", 1)
 PASSES = 4  # more than one event leads to
@@ -26,7 +26,7 @@ PASSES = 4  # more than one event leads to
 def manifest_of(**spec: Any) -> Manifest:
     manifest = load("example_job")
     manifest["metadata"]["name"] = "job"
-    return DIALECT.accept({**manifest, "spec": {**manifest["spec"], **spec}}, Limits(), GIVEN).manifest
+    return KIND.accept({**manifest, "spec": {**manifest["spec"], **spec}}, Limits(), GIVEN).manifest
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Life:
 
     def _plan(self) -> JobPlan:
         who = replace(identity(self.manifest), generation=self.generation)
-        return DIALECT.plan(DIALECT.read(self.manifest), who, resumed=False, site=Site(pserver_restart_limit=3))
+        return KIND.plan(KIND.read(self.manifest), who, resumed=False, site=Site(pserver_restart_limit=3))
 
     def then(self, after: str) -> None:
         """The controller sees what has happened, and has done what follows from it within the minute."""
@@ -61,7 +61,7 @@ class Life:
             scale_records=sorted([*self.world.scaled, *recorded.scaling], key=lambda one: one.seq),
             created_at=recorded.created_at,
         )
-        self.steps.append({"after": after, "status": DIALECT.native_status(DIALECT.read(self.manifest), facts)})
+        self.steps.append({"after": after, "status": KIND.native_status(KIND.read(self.manifest), facts)})
 
     def pods(self, *keys: Rank) -> Iterator[ModelPod]:
         yield from [pod for pod in self.world.pods.values() if pod.key in keys]
@@ -86,7 +86,7 @@ class Life:
 
     def resize(self, size: int, after: str) -> None:
         before = self.manifest["assigned"]["trainers"]
-        self.manifest = DIALECT.resized(DIALECT.read(self.manifest), {"trainer": size}).manifest
+        self.manifest = KIND.resized(KIND.read(self.manifest), {"trainer": size}).manifest
         self.generation += 1
         self.world.plan = self._plan()
         recorded = self.world.recorded

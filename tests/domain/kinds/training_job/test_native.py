@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.domain.kinds.job_kind import Limits, Site, StatusFacts
-from app.domain.kinds.training_job import TrainingJobDialect
+from app.domain.kinds.training_job import TrainingJobKind
 from app.domain.plan import Manifest, Rank
 from app.domain.reconcile.rules import evaluate
 from app.domain.status.failures import summarize_failures
@@ -17,7 +17,7 @@ from tests.domain.kinds.training_job.test_golden import DATA, changed, identity,
 from tests.support.golden import Golden
 from tests.support.plans import GIVEN, T0, a_replica, an_attempt, at, by_rank, ended
 
-DIALECT = TrainingJobDialect()
+KIND = TrainingJobKind()
 GOLDEN = DATA.parent / "training_job_native"
 CREATING, PENDING, RUNNING = ReplicaPhase.CREATING, ReplicaPhase.PENDING, ReplicaPhase.RUNNING
 MASTER, P0, P1 = Rank("master", 0), Rank("pserver", 0), Rank("pserver", 1)
@@ -119,7 +119,7 @@ LIFE = {
 
 
 def accepted(manifest: Manifest) -> Manifest:
-    return DIALECT.accept(manifest, Limits(), GIVEN).manifest
+    return KIND.accept(manifest, Limits(), GIVEN).manifest
 
 
 def facts(step: Step) -> StatusFacts:
@@ -136,7 +136,7 @@ def facts(step: Step) -> StatusFacts:
 
 def native(step: Step, manifest: Manifest | None = None) -> dict[str, Any]:
     stored = accepted(manifest or load("example_job"))
-    return DIALECT.native_status(DIALECT.read({**stored, "assigned": {"trainers": step.trainers}}), facts(step))
+    return KIND.native_status(KIND.read({**stored, "assigned": {"trainers": step.trainers}}), facts(step))
 
 
 @pytest.mark.parametrize("step", LIFE)
@@ -271,7 +271,7 @@ def finish_of(*replicas: Replica, tolerant: bool) -> tuple[JobPhase, str] | None
     manifest = accepted(
         load("example_job") if tolerant else changed("example_job", **PLAIN | {"trainer": {"min-instance": 2}})
     )
-    plan = DIALECT.plan(DIALECT.read(manifest), identity(manifest), resumed=False, site=Site())
+    plan = KIND.plan(KIND.read(manifest), identity(manifest), resumed=False, site=Site())
     finish = evaluate(plan, by_rank(*replicas))
     return (finish.phase, finish.message.split()[0]) if finish else None
 

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from app.domain.errors import FieldError, InvalidManifest
 from app.domain.kinds.envelope import postable
 from app.domain.kinds.job_kind import Limits, Site
-from app.domain.kinds.training_job import TrainingJobDialect
+from app.domain.kinds.training_job import TrainingJobKind
 from app.domain.kinds.training_job.validation import NOT_FAULT_TOLERANT
 from app.domain.manifests.rendered import objects_of, reserved_names
 from app.domain.plan import Manifest
 from tests.domain.kinds.training_job.test_golden import identity
 from tests.support.plans import GIVEN
 
-DIALECT = TrainingJobDialect()
+KIND = TrainingJobKind()
 TOLERANT = {"fault_tolerant": True}
 NCCL2 = {"frame_work": {"name": "paddle", "type": "nccl2"}}
 TENSORFLOW = {"frame_work": {"name": "tensorflow", "type": "multi"}}
@@ -33,7 +33,7 @@ def a_manifest(job: str = "job", /, **spec: Any) -> Manifest:
 
 def errors_of(manifest: Manifest, limits: Limits | None = None) -> tuple[FieldError, ...]:
     with pytest.raises(InvalidManifest) as refused:
-        DIALECT.accept(manifest, limits or Limits(), GIVEN)
+        KIND.accept(manifest, limits or Limits(), GIVEN)
     return refused.value.errors
 
 
@@ -137,7 +137,7 @@ def test_upstreams_own_message_is_kept() -> None:
 def test_names_are_checked_for_the_largest_size(job: str, spec: Manifest, codes: list[str]) -> None:
     manifest = a_manifest(job, **spec)
     if not codes:
-        assert DIALECT.accept(manifest, Limits(), GIVEN).manifest
+        assert KIND.accept(manifest, Limits(), GIVEN).manifest
         return
     assert [(error.pointer, error.code) for error in errors_of(manifest)] == [
         ("/metadata/name", code) for code in codes
@@ -175,7 +175,7 @@ def test_too_large() -> None:
 
 @pytest.mark.parametrize("walltime", [90, "90"], ids=["number", "text"])
 def test_walltime_is_a_number_or_a_text(walltime: int | str) -> None:
-    stored = DIALECT.accept(a_manifest(annotations={"walltime": walltime}), Limits(), GIVEN).manifest
+    stored = KIND.accept(a_manifest(annotations={"walltime": walltime}), Limits(), GIVEN).manifest
     assert stored["spec"]["annotations"]["walltime"] == 90
 
 
@@ -191,7 +191,7 @@ def test_walltime_is_a_number_or_a_text(walltime: int | str) -> None:
     ],
 )
 def test_manifests_that_upstream_accepts_are_accepted(spec: Manifest) -> None:
-    stored = DIALECT.accept(a_manifest(**spec), Limits(), GIVEN).manifest
+    stored = KIND.accept(a_manifest(**spec), Limits(), GIVEN).manifest
     text = str(stored)
     assert "replicaSpec" not in text
     assert "index_succeed" not in text
@@ -216,12 +216,12 @@ ROLE_FIELDS = [
 def check(manifest: Manifest) -> None:
     limits = Limits(max_replicas=50)
     try:
-        stored = DIALECT.accept(manifest, limits, GIVEN).manifest
+        stored = KIND.accept(manifest, limits, GIVEN).manifest
     except InvalidManifest:
         return
-    assert DIALECT.accept(postable(stored), limits, GIVEN).manifest == stored
-    assert not DIALECT.changes(stored, stored)
-    plan = DIALECT.plan(DIALECT.read(stored), identity(stored), resumed=False, site=Site())
+    assert KIND.accept(postable(stored), limits, GIVEN).manifest == stored
+    assert not KIND.changes(stored, stored)
+    plan = KIND.plan(KIND.read(stored), identity(stored), resumed=False, site=Site())
     assert list(objects_of(plan))
     assert reserved_names(plan)
 

@@ -22,12 +22,12 @@ from app.domain.cache.reconcile.values import JobRecord, SetRecord
 from app.domain.cache.source_limits import SourceLimits
 from app.domain.cache.vocabulary import SampleJobPhase, SetPhase
 from app.domain.errors import Conflict, InvalidManifest, NotFound, PreconditionFailed, Unavailable
-from app.domain.kinds.base import PodlessKind
 from app.domain.kinds.posted_metadata import SUFFIX_LENGTH
+from app.domain.kinds.sample_kind import SampleKind
 from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.kinds.samples.specs.sample_set import API_VERSION
 from app.domain.listing import Criteria
-from app.services.editing.podless import PodlessEditor, PodlessReader, PodlessSubmitter
+from app.services.editing.samples import SampleEditor, SampleReader, SampleSubmitter
 from app.services.reading.objects import Address
 from app.services.submitting.objects import Created, SubmitRequest
 from app.services.submitting.request_keys import RequestKey
@@ -43,7 +43,7 @@ SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'samples'::regcla
 
 @dataclass
 class Service:
-    """The services of podless kinds. `hints` records each announcement to the controller."""
+    """The services of kinds without pods. `hints` records each announcement to the controller."""
 
     db: Database
     hints: list[str] = field(default_factory=list)
@@ -57,22 +57,22 @@ class Service:
             sources=SourceLimits(directories=("/data",)),
         )
 
-    def submitter(self, kind: PodlessKind = SAMPLE_SET) -> PodlessSubmitter:
-        return PodlessSubmitter(kind, self.db, SystemClock(), self._hint, self.limits, self.randomness)
+    def submitter(self, kind: SampleKind = SAMPLE_SET) -> SampleSubmitter:
+        return SampleSubmitter(kind, self.db, SystemClock(), self._hint, self.limits, self.randomness)
 
-    def editor(self, kind: PodlessKind = SAMPLE_SET) -> PodlessEditor:
-        return PodlessEditor(kind, self.db, SystemClock(), self._hint, self.limits)
+    def editor(self, kind: SampleKind = SAMPLE_SET) -> SampleEditor:
+        return SampleEditor(kind, self.db, SystemClock(), self._hint, self.limits)
 
-    def reader(self, kind: PodlessKind = SAMPLE_SET) -> PodlessReader:
-        return PodlessReader(kind, self.db)
+    def reader(self, kind: SampleKind = SAMPLE_SET) -> SampleReader:
+        return SampleReader(kind, self.db)
 
     def _hint(self) -> None:
         self.hints.append("hint")
 
-    async def submit(self, document: Any, key: RequestKey | None = None, kind: PodlessKind = SAMPLE_SET) -> Created:
+    async def submit(self, document: Any, key: RequestKey | None = None, kind: SampleKind = SAMPLE_SET) -> Created:
         return await self.submitter(kind).submit(document, REQUEST, key=key, render=name_of)
 
-    async def row(self, name: str = "imagenet", kind: PodlessKind = SAMPLE_SET) -> SampleRow:
+    async def row(self, name: str = "imagenet", kind: SampleKind = SAMPLE_SET) -> SampleRow:
         return await self.reader(kind).row(Address(namespace=TEAM, name=name))
 
     async def conclude(self, row: SampleRow, record: SetRecord | JobRecord) -> None:

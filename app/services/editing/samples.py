@@ -1,4 +1,4 @@
-"""Submission, edits and reads of podless kinds (SampleSet, SampleJob)."""
+"""Submission, edits and reads of kinds without pods."""
 
 import asyncio
 import random
@@ -21,13 +21,13 @@ from app.db.samples.rows import SampleRow, sample_events, storage_of
 from app.domain.access.actors import Actor
 from app.domain.cache.limits import CacheLimits
 from app.domain.errors import Conflict
-from app.domain.kinds.base import PodlessKind
 from app.domain.kinds.changes import is_respecified
+from app.domain.kinds.sample_kind import SampleKind
 from app.domain.plan import Manifest
 from app.domain.redaction import is_redacted
 from app.domain.reservations.name_ranges import NameKind, NameRange
 from app.services.editing.objects import Editor, EditRequest, Precondition
-from app.services.editing.podless_drafts import PodlessDraft, make_draft, make_next_draft
+from app.services.editing.sample_drafts import SampleDraft, make_draft, make_next_draft
 from app.services.limits.turns import Turns
 from app.services.reading.objects import Reader, ResourceEvent
 from app.services.submitting.objects import Hint, Prepared, SubmitRequest, Submitter
@@ -41,19 +41,19 @@ _MAX_TRANSACTIONS: Final = 2
 PreparedSample: TypeAlias = Prepared[New[SampleRow]]
 
 
-class PodlessSubmitter(Submitter[PreparedSample, New[SampleRow], SampleRow]):
-    """Submits objects of one podless kind. `limits` apply to each namespace."""
+class SampleSubmitter(Submitter[PreparedSample, New[SampleRow], SampleRow]):
+    """Submits objects of one kind without pods. `limits` apply to each namespace."""
 
     def __init__(
         self,
-        kind: PodlessKind,
+        kind: SampleKind,
         db: Database,
         clock: Clock,
         hint: Hint,
         limits: CacheLimits,
         randomness: random.Random,
     ) -> None:
-        super().__init__(kind.kind, clock, hint, randomness)
+        super().__init__(kind.name, clock, hint, randomness)
         self._kind = kind
         self._db = db
         self._limits = limits
@@ -70,7 +70,7 @@ class PodlessSubmitter(Submitter[PreparedSample, New[SampleRow], SampleRow]):
             uid=self.draw_uid(),
             namespace=request.namespace,
             name=draft.name,
-            kind=self._kind.kind,
+            kind=self._kind.name,
             api_version=draft.manifest["apiVersion"],
             labels=draft.labels,
             manifest=draft.manifest,
@@ -99,11 +99,11 @@ class PodlessSubmitter(Submitter[PreparedSample, New[SampleRow], SampleRow]):
             return await edits.submit(self._db, news)
 
 
-class PodlessEditor(Editor[SampleRow, SampleEdit]):
-    """Edits and deletes objects of one podless kind."""
+class SampleEditor(Editor[SampleRow, SampleEdit]):
+    """Edits and deletes objects of one kind without pods."""
 
-    def __init__(self, kind: PodlessKind, db: Database, clock: Clock, hint: Hint, limits: CacheLimits) -> None:
-        super().__init__(db, storage_of(kind), kind.kind, clock, hint)
+    def __init__(self, kind: SampleKind, db: Database, clock: Clock, hint: Hint, limits: CacheLimits) -> None:
+        super().__init__(db, storage_of(kind), kind.name, clock, hint)
         self._limits = limits
 
     @override
@@ -112,7 +112,7 @@ class PodlessEditor(Editor[SampleRow, SampleEdit]):
         row.of_kind.require_editable(row.record)
 
     @override
-    def revise(self, row: SampleRow, document: Manifest, *, administers: bool) -> PodlessDraft:
+    def revise(self, row: SampleRow, document: Manifest, *, administers: bool) -> SampleDraft:
         draft = make_next_draft(row, document, self._limits)
         if row.is_settled and is_redacted(draft.manifest):
             raise Conflict(f"values of the {row.kind} were redacted: edit it with its whole manifest", code="Redacted")
@@ -120,7 +120,7 @@ class PodlessEditor(Editor[SampleRow, SampleEdit]):
 
     @override
     def edit_of(
-        self, row: SampleRow, edited: PodlessDraft, posted: Manifest | None, request: EditRequest[SampleRow]
+        self, row: SampleRow, edited: SampleDraft, posted: Manifest | None, request: EditRequest[SampleRow]
     ) -> SampleEdit:
         return SampleEdit(
             manifest=edited.manifest,
@@ -153,11 +153,11 @@ class PodlessEditor(Editor[SampleRow, SampleEdit]):
         return row.gone_at is not None
 
 
-class PodlessReader(Reader[SampleRow]):
-    """Reads objects of one podless kind."""
+class SampleReader(Reader[SampleRow]):
+    """Reads objects of one kind without pods."""
 
-    def __init__(self, kind: PodlessKind, db: Database, lists: Turns | None = None) -> None:
-        super().__init__(db, storage_of(kind), kind.kind, lists)
+    def __init__(self, kind: SampleKind, db: Database, lists: Turns | None = None) -> None:
+        super().__init__(db, storage_of(kind), kind.name, lists)
 
     @override
     async def events(self, row: SampleRow, after: EventPlace | None, limit: int) -> list[ResourceEvent]:

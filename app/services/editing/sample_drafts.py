@@ -1,21 +1,21 @@
-"""Validates the documents of podless kinds (SampleSet, SampleJob) and completes them for storage. Pure functions."""
+"""Validates the documents of kinds without pods and completes them for storage. Pure functions."""
 
 from dataclasses import dataclass, replace
 
 from app.db.samples.rows import SampleRow
 from app.domain.cache.limits import CacheLimits
 from app.domain.errors import FieldError, InvalidManifest, shorten
-from app.domain.kinds.base import PodlessKind
 from app.domain.kinds.posted_metadata import Suffix, named, placed
 from app.domain.kinds.registry import refuse_wrong_route
+from app.domain.kinds.sample_kind import SampleKind
 from app.domain.plan import Manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodlessDraft:
+class SampleDraft:
     """A valid manifest with defaults. `generated` is True if the name was drawn, so that another one may be drawn."""
 
-    kind: PodlessKind
+    kind: SampleKind
     manifest: Manifest
     generated: bool = False
 
@@ -34,8 +34,8 @@ class PodlessDraft:
 
 
 def make_draft(
-    kind: PodlessKind, document: Manifest, namespace: str, limits: CacheLimits, suffix: Suffix
-) -> PodlessDraft:
+    kind: SampleKind, document: Manifest, namespace: str, limits: CacheLimits, suffix: Suffix
+) -> SampleDraft:
     """Return the document as a new object of the namespace, with defaults and a name.
 
     Raises:
@@ -47,10 +47,10 @@ def make_draft(
     manifest = kind.accept(placed(called, namespace), replace(limits, namespace=namespace))
     manifest["metadata"].pop("generateName", None)
     manifest["metadata"]["namespace"] = namespace
-    return PodlessDraft(kind=kind, manifest=manifest, generated=generated)
+    return SampleDraft(kind=kind, manifest=manifest, generated=generated)
 
 
-def make_next_draft(row: SampleRow, document: Manifest, limits: CacheLimits) -> PodlessDraft:
+def make_next_draft(row: SampleRow, document: Manifest, limits: CacheLimits) -> SampleDraft:
     """Return the document as the next version of the stored object.
 
     Raises:
@@ -66,15 +66,15 @@ def make_next_draft(row: SampleRow, document: Manifest, limits: CacheLimits) -> 
     return draft
 
 
-def _refuse_other_kinds(kind: PodlessKind, document: Manifest) -> None:
+def _refuse_other_kinds(kind: SampleKind, document: Manifest) -> None:
     """Raise InvalidManifest unless the document has the kind and one of its API versions."""
     errors = [
         _refusal(f"/{field}", document.get(field), accepted)
-        for field, accepted in (("apiVersion", kind.api_versions), ("kind", (kind.kind,)))
+        for field, accepted in (("apiVersion", kind.api_versions), ("kind", (kind.name,)))
         if document.get(field) not in accepted
     ]
     if errors:
-        raise InvalidManifest(f"the manifest is not of kind {kind.kind}", errors=errors)
+        raise InvalidManifest(f"the manifest is not of kind {kind.name}", errors=errors)
 
 
 def _refusal(pointer: str, value: object, accepted: tuple[str, ...]) -> FieldError:
