@@ -159,7 +159,9 @@ def test_decisions_have_all_sections_and_are_listed(path: Path) -> None:
     assert f"- [{title}](decisions/{path.name})" in read("docs/README.md")
 
 
-def test_the_map_has_every_page() -> None:
-    listed = {path for path, _, _ in (target.partition("#") for target in LINK.findall(read("docs/README.md")))}
+def test_the_map_has_every_page_and_the_decisions_in_order() -> None:
+    listed = [target.partition("#")[0] for target in LINK.findall(read("docs/README.md"))]
     docs = ROOT / "docs"
-    assert {str(path.relative_to(docs)) for path in docs.rglob("*.md")} - {"README.md"} <= listed
+    assert {str(path.relative_to(docs)) for path in docs.rglob("*.md")} - {"README.md"} <= set(listed)
+    decisions = [path for path in listed if path.startswith("decisions/")]
+    assert decisions == sorted(decisions)
