@@ -24,6 +24,7 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 NAMED_PATH = re.compile(
     r"`((?:app|cacheserver|devcluster|jobgate|tests|docs|deploy|examples|tools|migrations|openapi|bench|requirements)/[A-Za-z0-9_./-]+)`"
 )
+NAMED_PART = re.compile(r"`(\w+)` in `([a-z_]+/[a-z_/]+\.py)`")
 SECTIONS = ("**Context.**", "**Decision.**", "**Consequences.**", "**A change violates this when**", "**Enforced by**")
 # Variables that Settings do not read, but tests, the node agent, clients or programs in pods.
 OTHER_VARIABLES = {
@@ -64,6 +65,12 @@ def test_link_targets_exist(page: Path) -> None:
 def test_named_files_exist(page: Path) -> None:
     for name in NAMED_PATH.findall(page.read_text()):
         assert (ROOT / name).exists(), name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_named_parts_of_modules_exist(page: Path) -> None:
+    for name, path in NAMED_PART.findall(page.read_text()):
+        assert re.search(rf"\b{name}\b", read(path)), f"{name} in {path}"
 
 
 def rows(text: str, heading: str) -> Iterator[list[str]]:
