@@ -24,7 +24,7 @@ from app.services.submitting.objects import Hint
 
 # Raises PreconditionFailed unless the row is a version that the client accepts (If-Match).
 Precondition: TypeAlias = Check
-Restated: TypeAlias = Callable[[Manifest | None], Manifest | None]
+Restatement: TypeAlias = Callable[[Manifest | None], Manifest | None]
 """Returns the posted manifest after an edit from that before it. None stands for an unknown one."""
 _Edit = TypeVar("_Edit")
 
@@ -51,7 +51,7 @@ class EditRequest(Generic[Row]):
         message: the message in the history row.
         precondition: raises PreconditionFailed or Conflict if the row must not be edited.
         keeps_objects: whether the edit leaves the number of replicas and their names as they are.
-        restated: the change of the posted manifest; without it, that stays.
+        restate: the change of the posted manifest; without it, that stays.
         document: the document that the client sent, if any. Large documents are processed in a thread.
     """
 
@@ -63,7 +63,7 @@ class EditRequest(Generic[Row]):
     message: str = ""
     precondition: Callable[[Row], None]
     keeps_objects: bool = False
-    restated: Restated | None = None
+    restate: Restatement | None = None
     document: Any = None
 
 
@@ -98,7 +98,7 @@ class Editor(ABC, Generic[Row, _Edit]):
 
     @abstractmethod
     def edit_of(self, row: Row, edited: Any, posted: Manifest | None, request: EditRequest[Row]) -> _Edit:
-        """Return the arguments of `store`: `edited` from `change`, and `posted` from `restated` of the request."""
+        """Return the arguments of `store`: `edited` from `change`, and `posted` from `restate` of the request."""
 
     @abstractmethod
     async def store(self, row: Row, edit: _Edit) -> Row:
@@ -138,7 +138,7 @@ class Editor(ABC, Generic[Row, _Edit]):
                 change=change,
                 actor=actor,
                 precondition=precondition,
-                restated=lambda _: document,
+                restate=lambda _: document,
                 document=document,
             )
         )
@@ -166,7 +166,7 @@ class Editor(ABC, Generic[Row, _Edit]):
                 change=change,
                 actor=actor,
                 precondition=precondition,
-                restated=lambda posted: posted and merge_patch(posted, patch),
+                restate=lambda posted: posted and merge_patch(posted, patch),
                 document=patch,
             )
         )
@@ -202,7 +202,7 @@ class Editor(ABC, Generic[Row, _Edit]):
             request.precondition(row)
             self.require_editable(row)
             # If another edit is stored between the two reads, the version is not current, and `store` refuses.
-            posted = await resources.read_posted(self._db, self._where, row.uid) if request.restated else None
+            posted = await resources.read_posted(self._db, self._where, row.uid) if request.restate else None
             edit = await offloaded_if_large((row.manifest, request.document), self._compute, row, posted, request)
             # Nothing is stored, so version and ETag stay.
             if edit is None:
@@ -223,7 +223,7 @@ class Editor(ABC, Generic[Row, _Edit]):
         edited = request.change(row)
         if edited.manifest == row.manifest:
             return None
-        return self.edit_of(row, edited, request.restated(posted) if request.restated else None, request)
+        return self.edit_of(row, edited, request.restate(posted) if request.restate else None, request)
 
 
 def merge_patch(target: Any, patch: Any) -> Any:

@@ -3,7 +3,7 @@
 from app.base.clock import Clock
 
 
-class Pacer:
+class RateLimiter:
     """Spreads requests so that at most `rate` start in a second, after a burst of as many."""
 
     def __init__(self, clock: Clock, rate: float) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from app.base.clock import Clock
 from app.domain.access.renewals import BrokenSeal, Renewal, opened, sealed
 from app.domain.errors import Conflict, TooManyRequests, Unauthenticated, shorten
-from app.services.limits.rate_limiter import Pacer
+from app.services.limits.rate_limiter import RateLimiter
 from app.services.limits.turns import Overloaded, Turns
 from app.services.oidc.access import OidcAccess
 from app.services.oidc.exchange import Exchange, SignedIn
@@ -39,7 +39,7 @@ class _Lane:
 
     def __init__(self, work: str, clock: Clock) -> None:
         self._turns = Turns(work, at_once=1, max_waiting=_MAX_WAITING, max_seconds=_MAX_WAIT)
-        self._pacer = Pacer(clock, _PER_SECOND)
+        self._rate_limiter = RateLimiter(clock, _PER_SECOND)
         self._room = asyncio.Semaphore(_AT_ONCE)
 
     @asynccontextmanager
@@ -52,7 +52,7 @@ class _Lane:
         try:
             # The turn is that to start, so an exchange that waits takes no room from those in progress.
             async with self._turns.turn(key):
-                await asyncio.sleep(self._pacer.delay())
+                await asyncio.sleep(self._rate_limiter.delay())
                 await self._room.acquire()
         except Overloaded:
             raise TooManyRequests("too many sign-ins wait: send the request again", code="TooManySignIns") from None

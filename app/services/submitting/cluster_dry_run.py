@@ -1,6 +1,6 @@
 """Server-side dry runs: the cluster checks whether it would create the objects of jobs, and creates none of them.
 
-    jobs of a request ─▶ a free place ─▶ one replica of each task ─▶ limiter and pacer ─▶ API server
+    jobs of a request ─▶ a free place ─▶ one replica of each task ─▶ two limiters ─▶ API server
 
 A dry run neither waits long for the cluster nor fails with it: what the cluster has not checked in time is reported as
 not checked. A request that waits holds its body and may be one of many, so their number is limited instead of queued.
@@ -22,7 +22,7 @@ from app.domain.cluster_check import Answer, CheckedObject, ClusterCheck, Cluste
 from app.k8s.api import KubeApi
 from app.k8s.errors import KubeError, KubeStatusError
 from app.k8s.limiter import CreateLimiter
-from app.services.limits.rate_limiter import Pacer
+from app.services.limits.rate_limiter import RateLimiter
 from app.services.submitting.jobs import PreparedJob
 
 # Seconds for all objects of a request. A webhook may take 10 s by default, and then its creates mostly fail as well.
@@ -80,7 +80,7 @@ class ClusterDryRun(ClusterChecker):
     def __init__(self, api: KubeApi, clock: Clock, *, rate: float) -> None:
         self._api = api
         self._limiter = CreateLimiter(clock, first=_OBJECTS_AT_ONCE, most=_OBJECTS_AT_ONCE)
-        self._pacer = Pacer(clock, rate)
+        self._rate_limiter = RateLimiter(clock, rate)
         self._open: Counter[str] = Counter()  # checks in progress of each token
 
     @override
@@ -134,7 +134,7 @@ class ClusterDryRun(ClusterChecker):
         """Add the warnings about one object. Return its refusal, or None if the cluster would create it."""
         try:
             async with self._limiter:
-                await asyncio.sleep(self._pacer.delay())
+                await asyncio.sleep(self._rate_limiter.delay())
                 texts = await self._api.check_create(checked.manifest)
         except KubeStatusError as error:
             causes = tuple((cause.reason, cause.message, cause.field) for cause in error.causes)

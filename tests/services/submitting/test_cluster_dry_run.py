@@ -14,7 +14,7 @@ from app.domain.access.actors import Actor
 from app.domain.planning import Planner
 from app.k8s.api import KubeApi
 from app.k8s.session.transport import ClusterEndpoint
-from app.services.limits.rate_limiter import Pacer
+from app.services.limits.rate_limiter import RateLimiter
 from app.services.submitting import cluster_dry_run
 from app.services.submitting.cluster_dry_run import ClusterDryRun, NoCluster
 from app.services.submitting.jobs import JobSubmitter, PreparedJob
@@ -220,7 +220,7 @@ async def test_warnings_are_reported() -> None:
 def test_the_pacer_spreads_requests_after_a_burst_of_one_second() -> None:
     clock = ManualClock()
     clock.seconds = 100.0
-    pacer = Pacer(clock, rate=4)
-    assert [pacer.delay() for _ in range(6)] == [0, 0, 0, 0, 0.25, 0.5]
+    limiter = RateLimiter(clock, rate=4)
+    assert [limiter.delay() for _ in range(6)] == [0, 0, 0, 0, 0.25, 0.5]
     clock.seconds += 10
-    assert [pacer.delay() for _ in range(5)] == [0, 0, 0, 0, 0.25]
+    assert [limiter.delay() for _ in range(5)] == [0, 0, 0, 0, 0.25]
