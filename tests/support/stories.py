@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from app.domain.reconcile.lifecycle import is_loss
+from app.domain.status.ends import is_loss
 from app.domain.status.failures import cause_of
 from app.domain.status.observed import ClusterRefusal, RefusalVerdict
 from app.domain.vocabulary import BudgetScope, Evidence, JobPhase, PendingCode, Reason, ReplicaPhase

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from app.domain.errors import Problems, pointer_to, shorten
-from app.domain.kinds.spec.model import add_unknown_field
 from app.domain.plan import Manifest
+from app.domain.suggestions import add_unknown_field
 
 MAX_ITEMS: Final = 100
 LIST_KIND: Final = "List"

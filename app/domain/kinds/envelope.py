@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Final, TypedDict
 
 from app.domain.errors import Problems, pointer_to, shorten
-from app.domain.kinds.spec.model import add_unknown_field
 from app.domain.kubernetes import labels, names
 from app.domain.plan import Manifest
 from app.domain.policy.table import NAMES
+from app.domain.suggestions import add_unknown_field
 
 ASSIGNED: Final = "assigned"  # the field of an accepted manifest with the values that its kind assigned
 _TOP: Final = ("apiVersion", "kind", "metadata", "spec", "status")

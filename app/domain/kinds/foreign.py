@@ -5,7 +5,7 @@ from typing import Final
 
 from app.domain.errors import shorten
 from app.domain.kinds.base import Kind
-from app.domain.kinds.spec.model import nearest
+from app.domain.suggestions import nearest
 
 # API groups of other job systems. Their kinds run containers, which a GenericJob can run too.
 _JOB_GROUPS: Final = frozenset(

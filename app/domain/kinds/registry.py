@@ -13,9 +13,9 @@ from app.domain.kinds.job_kind import JobKind
 from app.domain.kinds.mx_job import MxJobKind
 from app.domain.kinds.sample_kind import SampleKind
 from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
-from app.domain.kinds.spec.model import nearest
 from app.domain.kinds.training_job import TrainingJobKind
 from app.domain.plan import Manifest
+from app.domain.suggestions import nearest
 
 _ALL: Final[tuple[JobKind[Any] | SampleKind, ...]] = (
     GenericJobKind(),

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from app.domain.kinds.sample_kind import SampleKind
-from app.domain.reconcile.conditions import merged
+from app.domain.status.conditions import merge_conditions
 from app.domain.status.records import Condition
 from app.domain.vocabulary import ConditionType
 
@@ -28,7 +28,7 @@ def updated_status(kind: SampleKind, before: SampleStatus, record: Any, generati
     Reasons and messages of conditions are those of the record: they say what is in the way now.
     """
     wanted = kind.conditions(record, {condition.type for condition in before.conditions})
-    conditions = merged(before.conditions, wanted, now, generation, followed=wanted)
+    conditions = merge_conditions(before.conditions, wanted, now, generation, followed=wanted)
     if not kind.ended or not record.phase:
         return SampleStatus(conditions=conditions)
     finished_at = (before.finished_at or now) if record.phase in kind.ended else None
@@ -40,9 +40,12 @@ def deleted_status(before: SampleStatus, generation: int, now: datetime) -> Samp
 
     No reconcile follows, so an object that has started ends with its deletion.
     """
-    wanted = {one.type: (one.status == str(True), one.reason, one.message) for one in before.conditions}
+    wanted = {
+        condition.type: (condition.status == str(True), condition.reason, condition.message)
+        for condition in before.conditions
+    }
     if ConditionType.RUNNING in wanted and wanted[ConditionType.RUNNING][0]:
         wanted[ConditionType.RUNNING] = (False, DELETED, "")
-    conditions = merged(before.conditions, wanted, now, generation)
+    conditions = merge_conditions(before.conditions, wanted, now, generation, followed=())
     finished_at = before.finished_at or (now if before.started_at else None)
     return replace(before, conditions=conditions, finished_at=finished_at)

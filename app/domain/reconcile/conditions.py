@@ -1,11 +1,11 @@
 """Computes the uniform conditions of a job. A kind shows them under the names of its kind."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from datetime import datetime
 
 from app.domain.plan import GangPlan, JobPlan, Rank
-from app.domain.reconcile.lifecycle import has_failed
+from app.domain.status.conditions import merge_conditions
+from app.domain.status.ends import has_failed
 from app.domain.status.records import Condition, JobStatus, Replica
 from app.domain.vocabulary import ConditionType, JobPhase
 
@@ -42,7 +42,7 @@ def job_conditions(
     elif plan.missing_scheduler is not None:
         message = f"this cluster has no scheduler {plan.missing_scheduler}: the default one places the replicas"
         wanted[ConditionType.SCHEDULER_UNAVAILABLE] = (True, "NoScheduler", message)
-    return merged(status.conditions, wanted, now, status.observed_generation)
+    return merge_conditions(status.conditions, wanted, now, status.observed_generation, followed=_FOLLOWED)
 
 
 def _scheduler_lacks(gang: GangPlan, *, gang_available: bool) -> tuple[str, str] | None:
@@ -55,37 +55,3 @@ def _scheduler_lacks(gang: GangPlan, *, gang_available: bool) -> tuple[str, str]
     if gang_available:
         return "NoScheduler", f"no scheduler is configured for {api}: the default one places each replica by itself"
     return "NoSuchApi", f"this cluster has no {api}: the default scheduler places each replica by itself"
-
-
-def merged(
-    before: Sequence[Condition],
-    wanted: Mapping[ConditionType, tuple[bool, str, str]],
-    now: datetime,
-    generation: int,
-    *,
-    followed: Collection[ConditionType] = _FOLLOWED,
-) -> tuple[Condition, ...]:
-    """Return the wanted conditions. A condition keeps its time, reason and message until its status changes.
-
-    Conditions of `followed` always get the wanted reason and message, since the obstacle that they describe can change
-    while their status stays.
-    """
-    known = {condition.type: condition for condition in before}
-    conditions: list[Condition] = []
-    for type_, (holds, reason, message) in wanted.items():
-        state = str(holds)
-        old = known.get(type_)
-        if old is not None and old.status == state:
-            conditions.append(replace(old, reason=reason, message=message) if type_ in followed else old)
-            continue
-        conditions.append(
-            Condition(
-                type=type_,
-                status=state,
-                reason=reason,
-                message=message,
-                last_transition_at=now,
-                observed_generation=generation,
-            )
-        )
-    return tuple(conditions)

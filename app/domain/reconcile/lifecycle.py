@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from app.domain.plan import RestartPlan, RetryableExits
 from app.domain.reconcile.timing import Timing
+from app.domain.status.ends import is_loss, was_stopped
 from app.domain.status.observed import ObservedPod
 from app.domain.status.records import Attempt, Recorded, Replica
 from app.domain.vocabulary import (
@@ -197,16 +198,6 @@ def settle(replica: Replica, plan: RestartPlan, budget: Budget, timing: Timing) 
     return replace(replica, settled=not (_wants_restart(replica.attempt, plan) and budget.grants(replica, plan)))
 
 
-def is_loss(attempt: Attempt) -> bool:
-    """Return whether the attempt failed or was disrupted, and jobgate had not stopped it."""
-    return attempt.outcome in (Outcome.FAILED, Outcome.DISRUPTED) and not was_stopped(attempt)
-
-
-def was_stopped(attempt: Attempt) -> bool:
-    """Return whether jobgate stopped the attempt, so that no rule and no limit counts its end."""
-    return attempt.outcome is Outcome.STOPPED or attempt.stopping is not None
-
-
 def _wants_restart(attempt: Attempt, plan: RestartPlan) -> bool:
     if plan.policy is RestartPolicy.ON_FAILURE:
         failed = attempt.outcome is not Outcome.SUCCEEDED
@@ -226,12 +217,3 @@ def _is_retryable(attempt: Attempt, exits: RetryableExits) -> bool:
     if container.reason == OUT_OF_MEMORY or container.exit_code == 0:
         return False
     return not container.message or container.exit_code >= exits.least_code
-
-
-def has_failed(replica: Replica) -> bool:
-    """Return whether the replica has failed for good: no restart is left."""
-    return replica.settled and replica.attempt.outcome in (Outcome.FAILED, Outcome.DISRUPTED)
-
-
-def has_succeeded(replica: Replica) -> bool:
-    return replica.settled and replica.attempt.outcome is Outcome.SUCCEEDED

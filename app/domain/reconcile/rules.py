@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.domain.plan import FinishRule, JobPlan, Rank
-from app.domain.reconcile.lifecycle import has_failed, has_succeeded
+from app.domain.status.ends import has_failed, has_succeeded
 from app.domain.status.failures import cause_of, earliest_failure, failure_of, summarize_failures
 from app.domain.status.records import NO_FAILURES, FailureSummary, Replica
 from app.domain.vocabulary import Evidence, JobPhase, Quantifier, Reason, RuleOutcome

@@ -17,8 +17,9 @@ from app.domain.reconcile.actions import (
     ReadEvents,
     ReleasePod,
 )
-from app.domain.reconcile.lifecycle import NO_POD, NODE_LOST_WARNING, is_loss, pod_of, was_stopped
+from app.domain.reconcile.lifecycle import NO_POD, NODE_LOST_WARNING, pod_of
 from app.domain.reconcile.timing import Timing
+from app.domain.status.ends import is_loss, was_stopped
 from app.domain.status.failures import cause_of, failure_of
 from app.domain.status.log_lines import MAX_LINES
 from app.domain.status.observed import ObservedJob, ObservedPod

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from app.domain.plan import Rank
-from app.domain.reconcile.lifecycle import has_failed, is_loss
+from app.domain.status.ends import has_failed, is_loss
 from app.domain.status.log_lines import MAX_LINES, last_line, one_line
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.pods.containers import exit_message, failed_init_container

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from app.domain.plan import Rank
-from app.domain.reconcile.lifecycle import has_failed, was_stopped
+from app.domain.status.ends import has_failed, was_stopped
 from app.domain.status.failures import cause_of, describe
 from app.domain.status.log_lines import one_line
 from app.domain.status.observed import ClusterRefusal, ObservedJob, ObservedPod, PendingReason, RefusalVerdict

@@ -19,7 +19,7 @@ from app.domain.errors import InvalidManifest
 from app.domain.kinds.sample_kind import SampleKind
 from app.domain.kinds.sample_status import SampleStatus
 from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
-from app.domain.reconcile.conditions import merged
+from app.domain.status.conditions import merge_conditions
 from app.services.editing.sample_drafts import make_draft
 from tests.domain.cache.made import a_job, a_set
 
@@ -56,7 +56,7 @@ def a_row(record: SetRecord | JobRecord, **changes: Any) -> SampleRow:
         "reason": record.complaint.reason if record.complaint else "",
         "message": record.complaint.message if record.complaint else "",
         "record": record,
-        "outcome": SampleStatus(conditions=merged((), kind.conditions(record, ()), NOW, 1)),
+        "outcome": SampleStatus(conditions=merge_conditions((), kind.conditions(record, ()), NOW, 1, followed=())),
         "observed_at": NOW,
         "cache_observed_at": None,
     }

@@ -1,12 +1,21 @@
+from pkgutil import iter_modules
+
 import jsonschema_rs
 import pytest
 import yaml
 
+from app.domain import kinds
 from app.domain.errors import InvalidManifest
-from app.domain.kinds.registry import find
+from app.domain.kinds.registry import find, registered
 from tests.domain.kinds.generic_job.test_golden import DATA
 
 VERSION = "batch.tensorstack.dev/v1beta1"
+
+
+def test_the_registry_has_the_kinds_of_every_package() -> None:
+    packages = {module.name for module in iter_modules(kinds.__path__) if module.ispkg} - {"spec"}
+    modules = [type(kind).__module__.removeprefix(f"{kinds.__name__}.") for kind in registered().values()]
+    assert {name.partition(".")[0] for name in modules} == packages
 
 
 def test_a_known_kind() -> None:

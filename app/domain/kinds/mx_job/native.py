@@ -9,7 +9,7 @@ from app.domain.kinds.mx_job.conditions import conditions
 from app.domain.kinds.mx_job.plan import replica_name
 from app.domain.kinds.mx_job.spec import MxJobSpec, MxReplicaSpec, MxRole
 from app.domain.plan import Rank
-from app.domain.reconcile.lifecycle import has_failed
+from app.domain.status.ends import has_failed
 from app.domain.status.failures import list_failures
 from app.domain.status.records import JobStatus, Replica
 from app.domain.vocabulary import JobPhase, Outcome, Reason, ReplicaPhase

@@ -6,7 +6,6 @@ Pydantic models declare the shape and the defaults of a spec and generate its JS
 
 import types
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Annotated, Any, Final, Self, TypeVar, Union, get_args, get_origin
 
 from pydantic import ConfigDict, ValidationError, model_validator
@@ -14,10 +13,9 @@ from pydantic.alias_generators import to_camel
 from typing_extensions import override
 
 from app.base.documented_model import DocumentedModel
-from app.domain.errors import Problems, pointer_to, shorten
+from app.domain.errors import Problems, pointer_to
+from app.domain.suggestions import add_unknown_field
 
-# A longer name is not a typing error, and comparing it takes long.
-_MAX_COMPARED: Final = 64
 _WRONG_TYPE: Final = {
     "int_type": "an integer",
     "float_type": "a number",
@@ -119,23 +117,6 @@ def _without(value: Any, locations: Sequence[tuple[str | int, ...]]) -> Any:
     items = enumerate(value) if isinstance(value, list) else value.items()
     kept = {key: _without(item, below[key]) if key in below else item for key, item in items if key not in here}
     return list(kept.values()) if isinstance(value, list) else kept
-
-
-def nearest(name: str, known: Sequence[str]) -> str | None:
-    """Return the known name that is most similar to a misspelt one; None if no name is similar."""
-    if len(name) > _MAX_COMPARED:
-        return None
-    folded = {candidate.lower(): candidate for candidate in known}
-    close = get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
-    return folded[close[0]] if close else None
-
-
-def add_unknown_field(problems: Problems, pointer: str, name: str, known: Sequence[str]) -> None:
-    """Report the field `name` as unknown, with the most similar known name. `pointer` leads to the field itself."""
-    # The comparison is slow, and an error beyond the limit is only counted.
-    meant = None if problems.full else nearest(name, known)
-    hint = f'; did you mean "{meant}"?' if meant else ""
-    problems.add(pointer, "UnknownField", f'unknown field "{shorten(name)}"{hint}', "one of " + ", ".join(known))
 
 
 def _add_error(model: type[SpecModel], error: Mapping[str, Any], base: str, problems: Problems) -> None:
