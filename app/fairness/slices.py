@@ -75,7 +75,7 @@ class Slices:
             self._is_continued, self._left = True, 0
             self._count()
             return
-        self._allowed = self._adapted(now - self._round_began)
+        self._allowed = self._adapt(now - self._round_began)
         self._is_continued, self._left, self._begun = False, self._allowed, 0
         while self._left and self._waiting:
             following = self._waiting.pop()
@@ -85,7 +85,7 @@ class Slices:
         if self._waiting:
             self._count()
 
-    def _adapted(self, seconds: float) -> int:
+    def _adapt(self, seconds: float) -> int:
         """Return how many slices may begin in the next round, after one that took this time."""
         if seconds > LONG_ROUND:
             return max(1, int(self._begun * LONG_ROUND / seconds))

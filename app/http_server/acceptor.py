@@ -175,7 +175,7 @@ class ConnectionAcceptor:
         if now < self._search_after:
             return False
         found = connection_to_displace(
-            (one.state(now) for one in self._connections if one.transport is not None), address
+            (connection.state(now) for connection in self._connections if connection.transport is not None), address
         )
         if found is None:
             self._search_after = now + _SEARCH_PAUSE
@@ -206,6 +206,6 @@ class ConnectionAcceptor:
         while True:
             await asyncio.sleep(pause)
             now = loop.time()
-            for connection in [one for one in self._connections if one.transport is not None]:
+            for connection in [each for each in self._connections if each.transport is not None]:
                 if finding := overdue(connection.state(now), limits):
                     connection.end_overdue(finding)

@@ -18,7 +18,7 @@ PIECE: Final = 64 * 1024
 Send: TypeAlias = Callable[[Any], Awaitable[None]]
 
 
-def admitted(app: Any, shares: FairShares, address: str, headers: Iterable[tuple[bytes, bytes]], client: Client) -> Any:
+def admit(app: Any, shares: FairShares, address: str, headers: Iterable[tuple[bytes, bytes]], client: Client) -> Any:
     """Return the ASGI application for one request. `client` is its connection."""
     credential = next((value for name, value in headers if name == b"authorization"), None)
     share = shares.share(address, credential, client)

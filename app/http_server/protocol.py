@@ -13,7 +13,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from app.fairness.share import FairShares
-from app.http_server.admission import admitted
+from app.http_server.admission import admit
 from app.http_server.error_answers import ErrorAnswer, RefusalReason
 from app.http_server.limits import ConnectionStage, ConnectionState, Overdue, SendWindow, ServerLimits
 from app.http_server.metrics import REFUSALS
@@ -301,7 +301,7 @@ class GuardedProtocol(HttpToolsProtocol):
             return
         if refusal := _refusal_of_head(self.parser.get_http_version(), self.headers):
             raise _Refused(ErrorAnswer(refusal))
-        self.app = admitted(self._application, self._shares, self.address, self.headers, self)
+        self.app = admit(self._application, self._shares, self.address, self.headers, self)
         super().on_headers_complete()
         self._reading, self._since, self._span = ConnectionStage.BODY, self.loop.time(), 0
         if self.pipeline:

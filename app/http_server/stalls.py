@@ -39,7 +39,7 @@ def log_stall(stall: Stall) -> None:
 
 
 @contextmanager
-def watched(limit: float, report: Callable[[Stall], None] = log_stall) -> Iterator[None]:
+def watch(limit: float, report: Callable[[Stall], None] = log_stall) -> Iterator[None]:
     """Report callbacks of this thread's event loop that take more than `limit` seconds of CPU time; 0 disables this."""
     if limit <= 0:
         yield

@@ -4,7 +4,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 
 from app.telemetry import tracing
-from app.telemetry.trace_context import TraceContext, continued
+from app.telemetry.trace_context import TraceContext, continue_trace
 from app.telemetry.tracing import Attributes
 
 
@@ -16,6 +16,6 @@ def reconcile_span(
     `about` has the attributes of the object.
     """
     if not has_effect:
-        return continued(trace)
+        return continue_trace(trace)
     attributes = {**about, "jobgate.reconcile.actions": actions}
     return tracing.span("reconcile", parent=trace, attributes=attributes, began_at=began_at)

@@ -85,7 +85,7 @@ async def run_role(
     """
     faultpoints.arm(os.environ)
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(tracing.exported(os.environ))
+        await stack.enter_async_context(tracing.export(os.environ))
         opened = await stack.enter_async_context(connections(settings))
         planner = _planner(settings, opened)
         controller = await _controller(stack, settings, opened, planner)
@@ -231,7 +231,7 @@ async def _serve_http(
     config = http_server.uvicorn_config(app, graceful_seconds=GRACEFUL_SHUTDOWN)
     limits = http_server.with_descriptors_for(settings.server_limits())
     async with metrics_served(for_metrics, metrics):
-        with stalls.watched(settings.max_stall):
+        with stalls.watch(settings.max_stall):
             await http_server.serve(
                 http_server.Server(config, listening, limits),
                 stop,

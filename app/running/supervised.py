@@ -132,7 +132,7 @@ class _Processes:
                 self._metrics.served(link.name, metrics.exposition),
                 bootstrap.metrics_served(self._for_metrics, metrics),
             ):
-                with stalls.watched(settings.max_stall):
+                with stalls.watch(settings.max_stall):
                     await http_server.serve_beside_others(
                         http_server.Server(config, self._listening, limits, share),
                         link.drain,

@@ -93,13 +93,13 @@ def _parse_state(text: str) -> str:
         if match is None or len(members) == _MAX_MEMBERS:
             return ""
         members.setdefault(match["key"], member)
-    return _bounded(list(members.values()))
+    return _join_bounded(list(members.values()))
 
 
-def _bounded(members: list[str]) -> str:
+def _join_bounded(members: list[str]) -> str:
     """Join the members. If the text is too long, drop large members first, then the last ones: the oldest."""
     while len(",".join(members)) > _MAX_STATE:
-        large = [place for place, member in enumerate(members) if len(member) > _LARGE_MEMBER]
+        large = [index for index, member in enumerate(members) if len(member) > _LARGE_MEMBER]
         del members[large[-1] if large else -1]
     return ",".join(members)
 
@@ -145,7 +145,7 @@ def set_current(trace: TraceContext | None) -> None:
 
 
 @contextmanager
-def continued(trace: TraceContext | None) -> Iterator[None]:
+def continue_trace(trace: TraceContext | None) -> Iterator[None]:
     """Make this the trace context during the block."""
     token = _current.set(trace)
     try:

@@ -16,7 +16,7 @@ from typing import Final, Protocol, TypeAlias
 import structlog
 
 from app.telemetry.log_fields import process_name
-from app.telemetry.trace_context import TraceContext, continued
+from app.telemetry.trace_context import TraceContext, continue_trace
 
 Attributes: TypeAlias = Mapping[str, str | int | float]
 
@@ -120,14 +120,14 @@ def span(
     """
     tracer = _Process.tracer
     if tracer is None:
-        with continued(parent):
+        with continue_trace(parent):
             yield _NoSpan(parent)
         return
     begun = tracer.start(
         SpanStart(name=name, kind=kind, parent=parent, links=links, attributes=attributes or {}, began_at=began_at)
     )
     try:
-        with continued(begun.trace):
+        with continue_trace(begun.trace):
             yield begun
     except BaseException as error:
         begun.fail(type(error).__qualname__)
@@ -151,7 +151,7 @@ def shared_span(name: str, traces: Sequence[TraceContext | None], attributes: At
 
 
 @asynccontextmanager
-async def exported(environment: Mapping[str, str]) -> AsyncIterator[None]:
+async def export(environment: Mapping[str, str]) -> AsyncIterator[None]:
     """Export the spans of the block as the variables OTEL_… require.
 
     Begin it after a fork: the exporter has a thread, which a fork would not copy.

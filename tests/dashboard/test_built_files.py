@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.api.pages.dashboard import built_files
+from app.api.pages.dashboard import read_built_files
 from tools import notices, offline_notices
 from tools.dashboard import BUILT, DASHBOARD, INSTALLED, ROOT, run_npm
 
@@ -24,7 +24,7 @@ def built() -> None:
 
 def test_the_first_view_is_small() -> None:
     """The page, and what it loads before it shows the table of jobs. Other views load their code when they open."""
-    files = built_files()
+    files = read_built_files()
     page = files["index.html"].body
     first = [path for path in re.findall(r'(?:src|href)="\./([^"]+)"', page.decode()) if path in files]
     assert any(path.endswith(".js") for path in first)
@@ -33,9 +33,9 @@ def test_the_first_view_is_small() -> None:
 
 
 def test_built_files_contain_no_inline_code_and_no_source_maps() -> None:
-    page = built_files()["index.html"].body.decode()
+    page = read_built_files()["index.html"].body.decode()
     assert not re.search(r"<script>|<script [^>]*>[^<]|<style|\son\w+=|style=", page)
-    assert not [path for path in built_files() if path.endswith(".map")]
+    assert not [path for path in read_built_files() if path.endswith(".map")]
 
 
 def test_built_files_create_no_html_and_no_style_elements_that_the_policy_forbids() -> None:
@@ -43,7 +43,7 @@ def test_built_files_create_no_html_and_no_style_elements_that_the_policy_forbid
     sinks = re.compile(
         r"\.(?:inner|outer)HTML=[^,;)}]{1,20}|insertAdjacentHTML|document\.write\(|head\.(?:pre|ap)pend\("
     )
-    code = "".join(file.body.decode() for path, file in built_files().items() if path.endswith(".js"))
+    code = "".join(file.body.decode() for path, file in read_built_files().items() if path.endswith(".js"))
     assert set(sinks.findall(code)) == {
         ".innerHTML=`<script><\\/script>`",  # React, for an element <script>, which the page does not have
         ".innerHTML=n",  # React, for dangerouslySetInnerHTML, which biome forbids
@@ -63,7 +63,7 @@ def test_every_bundled_package_has_its_notice(tmp_path: Path) -> None:
     files = {source for each in maps for source in each["sources"]}
     bundled = {found[1] for file in files if (found := re.search(r".*node_modules/((?:@[^/]+/)?[^/]+)/", file))}
     assert {"react", "react-dom", "lucide-react", "@codemirror/view"} <= bundled
-    text = built_files()[notices.NAME].body.decode()
+    text = read_built_files()[notices.NAME].body.decode()
     titles = set(re.findall(r"^-{80}\n(\S+) \S+ \(", text, re.MULTILINE))
     assert bundled | {*notices.BUILDERS} <= titles
     # Style sheets have no source maps.
@@ -72,13 +72,13 @@ def test_every_bundled_package_has_its_notice(tmp_path: Path) -> None:
         section = text.partition(f"\n{package.title}\n\n")[2].partition("\n" + "-" * 80)[0]
         assert re.search(r"permi(t|ssion)|licen[cs]e", section, re.IGNORECASE), package.name
     assert "Copyright (c) Meta Platforms" in text
-    assert built_files()[notices.NAME].media_type == "text/plain; charset=utf-8"
+    assert read_built_files()[notices.NAME].media_type == "text/plain; charset=utf-8"
 
 
 def test_the_notices_are_those_of_the_files_of_swagger_ui_and_redoc() -> None:
     """Only the source maps at npm name the packages inside of these files: tools/offline_notices.py reads them."""
     text = offline_notices.TARGET.read_text(encoding="utf-8")
-    assert text in built_files()[notices.NAME].body.decode()
+    assert text in read_built_files()[notices.NAME].body.decode()
     directory = offline_notices.offline_files()
     assert {path.name for path in directory.iterdir()} == {*offline_notices.FILES, "favicon.png"}
     for name in offline_notices.FILES:

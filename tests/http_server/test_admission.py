@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.fairness.share import FairShares, caller, hold, identify
-from app.http_server.admission import PIECE, admitted
+from app.http_server.admission import PIECE, admit
 
 TOKEN = [(b"authorization", b"Bearer t")]
 
@@ -26,7 +26,7 @@ async def served(app: Any, shares: FairShares, headers: list[tuple[bytes, bytes]
     async def send(message: Any) -> None:
         sent.append((message, shares.memory.budget.held))
 
-    run = admitted(app, shares, "192.0.2.1", headers or [], Client())
+    run = admit(app, shares, "192.0.2.1", headers or [], Client())
     async with asyncio.TaskGroup() as group:
         group.create_task(run({}, None, send))
     assert shares.memory.budget.held == 0

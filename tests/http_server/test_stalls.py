@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from app.http_server.stalls import Stall, watched
+from app.http_server.stalls import Stall, watch
 
 
 def burn(seconds: float) -> None:
@@ -14,7 +14,7 @@ def burn(seconds: float) -> None:
 
 async def test_a_blocking_callback_is_reported_with_its_stack() -> None:
     found: list[Stall] = []
-    with watched(0.1, found.append):
+    with watch(0.1, found.append):
         await asyncio.sleep(0)
         asyncio.get_running_loop().call_soon(burn, 0.3)
         await asyncio.sleep(0)
@@ -27,7 +27,7 @@ async def test_a_blocking_callback_is_reported_with_its_stack() -> None:
 
 async def test_waiting_is_not_reported() -> None:
     found: list[Stall] = []
-    with watched(0.1, found.append):
+    with watch(0.1, found.append):
         await asyncio.to_thread(burn, 0.3)
         asyncio.get_running_loop().call_soon(time.sleep, 0.3)  # like a busy machine: wall time without CPU time
         await asyncio.sleep(0)
@@ -38,9 +38,9 @@ async def test_waiting_is_not_reported() -> None:
 async def test_nothing_is_watched_without_a_limit_or_afterwards() -> None:
     found: list[Stall] = []
     untouched = asyncio.Handle._run
-    with watched(0, found.append):
+    with watch(0, found.append):
         assert asyncio.Handle._run is untouched
-    with watched(0.01, found.append):
+    with watch(0.01, found.append):
         assert asyncio.Handle._run is not untouched
     assert asyncio.Handle._run is untouched
     burn(0.1)

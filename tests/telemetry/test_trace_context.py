@@ -6,7 +6,7 @@ import pytest
 
 from app.base.offload import offloaded
 from app.telemetry import trace_context
-from app.telemetry.trace_context import TraceContext, continued, current, from_headers, parse, set_current
+from app.telemetry.trace_context import TraceContext, continue_trace, current, from_headers, parse, set_current
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 SPAN = "00f067aa0ba902b7"
@@ -141,11 +141,11 @@ def test_the_headers_of_a_request_are_read(headers: list[tuple[bytes, bytes]], f
 
 async def test_the_context_reaches_tasks_and_threads_and_ends_with_its_block() -> None:
     trace = TraceContext(TRACE, SPAN, 1)
-    with continued(trace):
+    with continue_trace(trace):
         async with asyncio.TaskGroup() as group:
             of_task = group.create_task(_current())
         assert (of_task.result(), await offloaded(current)) == (trace, trace)
-        with continued(None):
+        with continue_trace(None):
             assert current() is None
         assert current() is trace
     assert current() is None

@@ -11,7 +11,7 @@ import pytest
 
 from app.telemetry import tracing
 from app.telemetry.otlp import OccasionalLines
-from app.telemetry.trace_context import TraceContext, continued, current
+from app.telemetry.trace_context import TraceContext, continue_trace, current
 from tests.support.log_lines import Logged
 from tests.support.otlp import running_collector
 
@@ -54,7 +54,7 @@ def test_an_exporter_that_jobgate_lacks_is_named(environment: Mapping[str, str],
 
 
 async def test_without_an_endpoint_nothing_is_exported(logged: Logged) -> None:
-    async with tracing.exported({}):
+    async with tracing.export({}):
         assert not tracing.is_on()
     assert logged.events == []
 
@@ -67,7 +67,7 @@ async def test_without_the_extra_the_log_says_so(
     package: str, reason: str, logged: Logged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tracing, "_PACKAGES", (package,))
-    async with tracing.exported(ENDPOINT):
+    async with tracing.export(ENDPOINT):
         assert not tracing.is_on()
     (event,) = logged.events
     assert (event["event"], event["log_level"]) == ("tracing.not_exported", "warning")
@@ -75,7 +75,7 @@ async def test_without_the_extra_the_log_says_so(
 
 
 async def test_spans_are_exported_during_the_block_only() -> None:
-    async with tracing.exported(ENDPOINT):
+    async with tracing.export(ENDPOINT):
         assert tracing.is_on()
     assert not tracing.is_on()
 
@@ -110,7 +110,7 @@ async def test_a_span_has_an_id_of_its_own_and_keeps_the_decision_of_its_parent(
     unsampled = TraceContext(TRACE.trace_id, TRACE.span_id, 0)
     with running_collector() as collector:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
-        async with tracing.exported(os.environ):
+        async with tracing.export(os.environ):
             _spans_below(TRACE, unsampled)
     assert [span.name for span in collector.spans] == ["work", "root"]
 
@@ -122,7 +122,7 @@ def _spans_below(*parents: TraceContext) -> None:
             assert (span.trace.trace_id, span.trace.is_sampled) == (TRACE.trace_id, parent.is_sampled)
             assert span.trace.span_id != TRACE.span_id
     # Without a parent, it is a root, whatever the current context is.
-    with continued(TRACE), tracing.span("root", parent=None) as root:
+    with continue_trace(TRACE), tracing.span("root", parent=None) as root:
         assert root.trace is not None
         assert root.trace.trace_id != TRACE.trace_id
 

@@ -44,12 +44,12 @@ def body_tag(body: bytes) -> str:
     return f'"{hashlib.blake2b(body, digest_size=16).hexdigest()}"'
 
 
-def coded_tag(tag: str) -> str:
+def gzip_tag(tag: str) -> str:
     """Return the ETag of a representation in the form that is compressed with gzip."""
     return tag.removesuffix('"') + _CODED
 
 
-def unchanged(if_none_match: str | None, tag: str) -> bool:
+def matches_tag(if_none_match: str | None, tag: str) -> bool:
     """Return whether If-None-Match contains the tag. The comparison is weak: a prefix W/ makes no difference."""
     if if_none_match is None:
         return False

@@ -203,7 +203,7 @@ def _allowed_methods(request: Request) -> list[str]:
     return ["GET", "HEAD", *found[1:]] if "GET" in found else found
 
 
-def _accepted(item: Mapping[str, Any]) -> str | None:
+def _accepted_value(item: Mapping[str, Any]) -> str | None:
     kind = item["type"]
     if kind.startswith(("datetime_", "timezone_")):
         return TIMESTAMP_FORMAT
@@ -216,6 +216,6 @@ async def _on_validation_error(_: Request, error: Exception) -> Response:
     found = Problems()
     for item in error.errors():
         code = _PARAMETER_CODES.get(item["type"], "InvalidParameter")
-        found.add(pointer_to("", *item["loc"]), code, item["msg"], _accepted(item))
+        found.add(pointer_to("", *item["loc"]), code, item["msg"], _accepted_value(item))
     detail = "a parameter of the request is not valid"
     return problem(HTTPStatus.BAD_REQUEST, "InvalidParameter", detail, errors=found.errors)

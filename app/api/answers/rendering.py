@@ -50,15 +50,15 @@ def job_bytes(planner: Planner, job: JobRow, related: RelatedRows = _NO_RELATED_
         **identity(job),
         **as_submitted(job),
         retry_of=job.retry_of,
-        scaling={task: _encoded(view) for task, view in _scaling(kind.scaling(accepted)).items()},
+        scaling={task: _encode(view) for task, view in _scaling(kind.scaling(accepted)).items()},
         status=_status_struct(job.status),
         native_status=kind.native_status(accepted, _status_facts(job, related)),
-        conditions=[_encoded(condition_view(condition)) for condition in job.status.conditions],
+        conditions=[_encode(condition_view(condition)) for condition in job.status.conditions],
     )
     return msgspec.json.encode(view)
 
 
-def _encoded(view: View) -> msgspec.Raw:
+def _encode(view: View) -> msgspec.Raw:
     """Return a view as a part of an object that msgspec encodes."""
     return msgspec.Raw(json_bytes(view))
 
@@ -217,7 +217,7 @@ def _status_struct(status: JobStatus) -> Any:
         restarts_in_place=status.restarts_in_place,
         still_running=status.still_running,
         warnings=status.warnings,
-        first_failure=failure and _encoded(failure),
+        first_failure=failure and _encode(failure),
     )
 
 

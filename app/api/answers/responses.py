@@ -6,7 +6,7 @@ from typing import Final
 from fastapi import Response
 from pydantic import BaseModel
 
-from app.api.answers.conditional import unchanged
+from app.api.answers.conditional import matches_tag
 from app.services.reading.freshness import Freshness
 
 JSON: Final = "application/json"
@@ -22,7 +22,7 @@ def json_bytes(view: BaseModel) -> bytes:
 def polled_response(body: bytes, tag: str | None, freshness: Freshness, if_none_match: str | None = None) -> Response:
     """Return 200 with the body, or 304 without it if If-None-Match contains the tag. Both have the same headers."""
     headers = {} if tag is None else {"ETag": tag}
-    if tag is not None and unchanged(if_none_match, tag):
+    if tag is not None and matches_tag(if_none_match, tag):
         response = Response(status_code=304, headers=headers)
     else:
         response = Response(body, headers=headers, media_type=JSON)

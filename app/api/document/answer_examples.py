@@ -211,7 +211,7 @@ class _Composer:
         """Return a value for a field of the component `owner`."""
         if "$ref" in schema:
             return self._of_component(schema["$ref"].removeprefix(_PREFIX), owner, field)
-        if (known := self._known(owner, field)) is not _UNKNOWN and _fits(known, schema):
+        if (known := self._find_value(owner, field)) is not _UNKNOWN and _fits(known, schema):
             return known
         if (members := schema.get("anyOf", schema.get("oneOf"))) is not None:
             return self.value(members[0], owner, field)
@@ -238,7 +238,7 @@ class _Composer:
         known = self._values.get(f"{owner}.{field}", _UNKNOWN)
         return self.value(schema, name, "") if known is _UNKNOWN else known
 
-    def _known(self, owner: str, field: str) -> Any:
+    def _find_value(self, owner: str, field: str) -> Any:
         return self._values.get(f"{owner}.{field}", self._values.get(field, _UNKNOWN))
 
 

@@ -122,7 +122,7 @@ class DocumentedApp(FastAPI):
     @override
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
-            self.openapi_schema = _completed(super().openapi(), self._resources)
+            self.openapi_schema = _complete(super().openapi(), self._resources)
         return self.openapi_schema
 
     def document_bytes(self) -> bytes:
@@ -138,7 +138,7 @@ def text(app: FastAPI) -> str:
     return json.dumps(app.openapi(), indent=2, ensure_ascii=False) + "\n"
 
 
-def _completed(found: dict[str, Any], resources: Sequence[Resource]) -> dict[str, Any]:
+def _complete(found: dict[str, Any], resources: Sequence[Resource]) -> dict[str, Any]:
     found["info"]["description"] = (
         "Submit distributed training jobs in the formats of five systems to a Kubernetes cluster, and observe them."
     )

@@ -18,7 +18,7 @@ from typing import Final
 from starlette.datastructures import MutableHeaders
 from starlette.types import Message, Send
 
-from app.api.answers.conditional import coded_tag
+from app.api.answers.conditional import gzip_tag
 from app.base.caches import ENTRY_BYTES, BoundedCache
 from app.base.offload import offloaded
 
@@ -87,7 +87,7 @@ class CompressedAnswer:
             return
         tag = headers.get("etag")
         if start["status"] == 304 and tag is not None and knows_coded(tag, self._if_none_match):
-            headers["etag"] = coded_tag(tag)
+            headers["etag"] = gzip_tag(tag)
             start = {**start, "headers": headers.raw}
         await self._send(start)
 
@@ -100,7 +100,7 @@ class CompressedAnswer:
         if "Accept-Encoding" not in headers.get("vary", ""):
             headers.add_vary_header("Accept-Encoding")
         if tag is not None:
-            headers["etag"] = coded_tag(tag)
+            headers["etag"] = gzip_tag(tag)
         start["headers"] = headers.raw
         return coded
 
@@ -121,7 +121,7 @@ def _compressed(body: bytes) -> bytes:
 
 def knows_coded(tag: str, if_none_match: bytes) -> bool:
     """Return whether a 304 needs the tag of the compressed form: the 200 in its place would have it."""
-    return coded_tag(tag).encode("latin-1") in if_none_match
+    return gzip_tag(tag).encode("latin-1") in if_none_match
 
 
 def joined(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> bytes:

@@ -2,9 +2,9 @@
 
 from fastapi import Response
 
-from app.api.answers.conditional import unchanged
+from app.api.answers.conditional import matches_tag
 from app.api.answers.responses import polled_response
-from app.api.long_requests.responses import tracked_while_connected
+from app.api.long_requests.responses import track_while_connected
 from app.api.requests.dependencies import Caller
 from app.api.requests.parameters import PollOptions
 from app.api.shared.polls import Poll, PollResult
@@ -23,17 +23,17 @@ async def wait_for_change(caller: Caller, poll: Poll, options: PollOptions) -> P
     known = options.if_none_match
     if not options.wait or known is None:
         return await _read_once(caller, poll, known)
-    with caller.api.polls.joined(poll) as (shared, waiter):
+    with caller.api.polls.join(poll) as (shared, waiter):
         result = await shared.current(known)
-        if unchanged(known, result.tag):
+        if matches_tag(known, result.tag):
             # Only a request that really waits counts against the limits.
-            async with tracked_while_connected(caller, LongRequestKind.POLL, options.wait) as tracked:
-                while unchanged(known, result.tag):
+            async with track_while_connected(caller, LongRequestKind.POLL, options.wait) as tracked:
+                while matches_tag(known, result.tag):
                     await waiter.wait(options.wait)
                     result = await shared.after_wake(known)
             if tracked.end_reason in DENIED:
                 raise refusal(tracked.end_reason)
-        return result if unchanged(known, result.tag) else await shared.with_body(result)
+        return result if matches_tag(known, result.tag) else await shared.with_body(result)
 
 
 async def polled_list(caller: Caller, poll: Poll, options: PollOptions) -> Response:
@@ -56,5 +56,5 @@ async def _read_once(caller: Caller, poll: Poll, known: str | None) -> PollResul
     # Taken before the read: the result may be newer than the position, never older.
     position = caller.services.watcher.position
     snapshot = await poll.read()
-    body = None if unchanged(known, snapshot.tag) else await snapshot.render()
+    body = None if matches_tag(known, snapshot.tag) else await snapshot.render()
     return PollResult(snapshot.tag, position, body)

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def tracked_while_connected(
+async def track_while_connected(
     caller: Caller, kind: LongRequestKind, seconds: float | None = None
 ) -> AsyncIterator[LongRequest]:
     """Track a long-running request for at most `seconds`. It also ends when its client disconnects.
@@ -91,7 +91,7 @@ class LongResponse(Response, ABC):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         failure: DomainError | None = None
         self._is_head, self._send = is_head(scope), send
-        async with tracked_while_connected(self._caller, self._kind, self._seconds) as tracked:
+        async with track_while_connected(self._caller, self._kind, self._seconds) as tracked:
             self._tracked = tracked
             try:
                 await self._send_all(send)

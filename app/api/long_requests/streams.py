@@ -186,7 +186,7 @@ class EventStream(LongResponse):
         """
         self._skip_to(waiter.take_changed_after())
         while self._position != self._watcher.position:
-            batch = self._joined()
+            batch = self._take_batch()
             if batch is None:
                 return False
             if batch.body and not self.send_at_once(as_lines(batch.body) if self._is_lines else batch.body):
@@ -194,11 +194,11 @@ class EventStream(LongResponse):
             self._advance(batch)
         return self._read_state is None or self._is_settled is False
 
-    def _joined(self) -> Batch | None:
+    def _take_batch(self) -> Batch | None:
         """Return the next batch if that needs no wait; None if the task has to get it, or to reset the stream."""
         if not self._is_live or not self._watcher.remembers(self._position):
             return None
-        return self._caller.api.broadcast.joined(self._position, self._interest)
+        return self._caller.api.broadcast.find(self._position, self._interest)
 
     def _begin(self) -> bytes:
         if self._last_event_id is None:
@@ -234,11 +234,11 @@ class EventStream(LongResponse):
         """Return whether the feed has events of the one object that this process has not read yet."""
         assert self._interest.job_uid is not None
         further = partial(self._watcher.has_further, self._position, self._interest.job_uid)
-        return await _retried(further)
+        return await _retry_read(further)
 
     async def _read(self) -> ObjectState | None:
         assert self._read_state is not None
-        return await _retried(partial(self._read_state, self._caller.services))
+        return await _retry_read(partial(self._read_state, self._caller.services))
 
     def _skip_to(self, position: Position | None) -> None:
         """Advance to a position up to which the feed has no event for this stream.
@@ -246,7 +246,7 @@ class EventStream(LongResponse):
         Without this, a stream that rarely has an event would fall behind the events that are kept in memory.
         """
         if position is not None and self._is_live and position.epoch == self._position.epoch:
-            self._position = max(self._position, position, key=lambda place: place.seq)
+            self._position = max(self._position, position, key=lambda each: each.seq)
 
     def _reset(self) -> bytes:
         """Continue at the end of the feed, because events after the client's position are no longer available."""
@@ -286,10 +286,10 @@ class EventStream(LongResponse):
         if self._is_live and not self._watcher.remembers(self._position):
             return None
         # The stream continues from its position when PostgreSQL is available again.
-        return await _retried(partial(self._caller.api.broadcast.after, self._position, self._interest, self._load))
+        return await _retry_read(partial(self._caller.api.broadcast.after, self._position, self._interest, self._load))
 
 
-async def _retried(read: Callable[[], Awaitable[_T]]) -> _T:
+async def _retry_read(read: Callable[[], Awaitable[_T]]) -> _T:
     """Return the result of `read`, which is repeated until PostgreSQL answers."""
     for _ in rounds():
         try:

@@ -56,13 +56,13 @@ class BuiltFile:
 
 def dashboard_page() -> Response:
     """Return the page for browsers."""
-    page = built_files().get(_PAGE)
+    page = read_built_files().get(_PAGE)
     headers = PRIVATE | {"Content-Security-Policy": POLICY, "Referrer-Policy": "no-referrer", "Vary": "Accept"}
     return HTMLResponse(_NOT_BUILT if page is None else page.body, headers=headers)
 
 
 @cache
-def built_files() -> Mapping[str, BuiltFile]:
+def read_built_files() -> Mapping[str, BuiltFile]:
     """Return the built files by their paths relative to the page; empty if the dashboard was not built."""
     built = bundled("dashboard/built")
     if not built.joinpath(_PAGE).is_file():

@@ -17,7 +17,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse
 
 from app.api.answers.responses import JSON, PRIVATE
-from app.api.pages.dashboard import BuiltFile, built_files, dashboard_page
+from app.api.pages.dashboard import BuiltFile, dashboard_page, read_built_files
 from app.base.offload import offloaded
 
 DOCS_PATH: Final = "/docs"
@@ -71,7 +71,7 @@ def add_start_page(app: FastAPI, openapi_path: str, resources: Mapping[str, str]
         f"{DOCS_PATH}/start.js": _start,
     }
     endpoints |= {f"{DOCS_PATH}/{name}": _asset_of(name, media_type) for name, media_type in _ASSETS.items()}
-    endpoints |= {f"/{path}": _built_file_of(file) for path, file in built_files().items()}
+    endpoints |= {f"/{path}": _serve_file(file) for path, file in read_built_files().items()}
     for path, endpoint in endpoints.items():
         app.add_route(path, endpoint, methods=["GET"], include_in_schema=False)
 
@@ -97,7 +97,7 @@ def _index_of(app: FastAPI, openapi_path: str, resources: Mapping[str, str]) -> 
     return index
 
 
-def _built_file_of(file: BuiltFile) -> _Endpoint:
+def _serve_file(file: BuiltFile) -> _Endpoint:
     async def built_file(_: Request) -> Response:
         return Response(file.body, media_type=file.media_type, headers=file.headers)
 

@@ -78,7 +78,7 @@ class ManifestBody:
         if self.media_type == JSON:
             if _is_yaml_mapping(self.content):
                 raise _yaml_as_json()
-            return (await _decoded_json(self.content),)
+            return (await _decode_json_body(self.content),)
         is_short = len(self.content) <= _SHORT_YAML and not _may_repeat(self.content)
         return decode_yaml(self.content) if is_short else await offloaded(decode_yaml, self.content)
 
@@ -108,10 +108,10 @@ async def read_json(request: Request) -> JsonValue:
     """Decode the body as JSON, without regard to its Content-Type. Raises MalformedDocument."""
     body = await request.body()
     await _room_for_values(len(body))
-    return await _decoded_json(body)
+    return await _decode_json_body(body)
 
 
-async def _decoded_json(body: bytes) -> JsonValue:
+async def _decode_json_body(body: bytes) -> JsonValue:
     return decode_json(body) if len(body) <= _SHORT_JSON else await offloaded(decode_json, body)
 
 
@@ -152,10 +152,10 @@ async def read_options(request: Request, model: type[_Model]) -> _Model:
         _media_type(request, (JSON,))
     if not body:
         return model()
-    return await validated(_require_object(await read_json(request)), model)
+    return await validate_body(_require_object(await read_json(request)), model)
 
 
-async def validated(body: dict[str, Any], model: type[_Model]) -> _Model:
+async def validate_body(body: dict[str, Any], model: type[_Model]) -> _Model:
     """Return the decoded body as a value of `model`. A large body is validated in another thread.
 
     Raises:

@@ -115,7 +115,7 @@ class SequencePage:
     size: int
 
     @classmethod
-    def requested(
+    def of(
         cls, parts: Sequence[object], size: int | None, token: str | None, default: int = DEFAULT_PAGE
     ) -> "SequencePage":
         """Return the page that `pageSize` and `pageToken` request; `parts` distinguish the query from others.
@@ -139,7 +139,7 @@ class SequencePage:
 
         Args:
             found: at most `limit` items.
-            number_of: returns the number of an item. Without it, items are numbered by their place in the whole list.
+            number_of: returns the number of an item. Without it, items are numbered by their index in the whole list.
         """
         if len(found) <= self.size:
             return found, None

@@ -23,7 +23,7 @@ from app.domain.kubernetes.names import DNS_LABEL_MAX, DNS_LABEL_PATTERN
 NO_NUL: Final = r"^[^\x00]*$"  # PostgreSQL stores no NUL character in text
 
 
-def stated(**keywords: Any) -> dict[str, Any]:
+def json_schema(**keywords: Any) -> dict[str, Any]:
     """Return the argument that adds JSON schema keywords to a parameter in the OpenAPI document.
 
     They describe a check that the gateway makes itself, because its error is more precise than that of a pattern.
@@ -33,8 +33,8 @@ def stated(**keywords: Any) -> dict[str, Any]:
 
 _MAX_INT64: Final = 2**63 - 1  # the format of integers without other bounds in the OpenAPI document
 _IS_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_NAMESPACE: Final = stated(pattern=DNS_LABEL_PATTERN, maxLength=DNS_LABEL_MAX)
-_TAGS: Final = stated(pattern=TAGS_PATTERN)
+_NAMESPACE: Final = json_schema(pattern=DNS_LABEL_PATTERN, maxLength=DNS_LABEL_MAX)
+_TAGS: Final = json_schema(pattern=TAGS_PATTERN)
 
 Namespace = Annotated[str, Path(description="A namespace of the cluster.", max_length=DNS_LABEL_MAX, **_NAMESPACE)]
 Name = Annotated[
@@ -59,7 +59,7 @@ PageToken = Annotated[
     Query(
         alias="pageToken",
         description="The nextPageToken of the previous page.",
-        **stated(pattern="^[A-Za-z0-9_-]*$", maxLength=MAX_TOKEN),
+        **json_schema(pattern="^[A-Za-z0-9_-]*$", maxLength=MAX_TOKEN),
     ),
 ]
 TaskFilter = Annotated[str | None, Query(max_length=253, pattern=NO_NUL, description="Only the replicas of this task.")]

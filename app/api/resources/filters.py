@@ -11,7 +11,7 @@ from pydantic import Field
 
 from app.api.answers.errors import parameter_error
 from app.api.requests.dependencies import CallerDep
-from app.api.requests.parameters import NO_NUL, Timestamp, require_utc, stated
+from app.api.requests.parameters import NO_NUL, Timestamp, json_schema, require_utc
 from app.api.resources.resource import Resource
 from app.domain.access.actors import Actor, is_identity
 from app.domain.errors import InvalidManifest
@@ -27,7 +27,7 @@ async def _common_filters(  # noqa: PLR0913 - one argument for each query parame
     caller: CallerDep,
     *,
     kind: Annotated[
-        list[Annotated[str, Field(**stated(pattern=NO_NUL))]] | None,
+        list[Annotated[str, Field(**json_schema(pattern=NO_NUL))]] | None,
         Query(description="Only objects of these kinds.", max_length=20),
     ] = None,
     name: Annotated[str | None, Query(description="Only objects with this name.", **_TEXT)] = None,
@@ -35,14 +35,14 @@ async def _common_filters(  # noqa: PLR0913 - one argument for each query parame
     search: Annotated[str | None, Query(description="Only objects with names that contain this.", **_TEXT)] = None,
     uid: Annotated[
         list[UUID] | None,
-        Query(description="Only objects with these uids, deleted ones included.", **stated(maxItems=_MAX_UIDS)),
+        Query(description="Only objects with these uids, deleted ones included.", **json_schema(maxItems=_MAX_UIDS)),
     ] = None,
     label_selector: Annotated[
         str | None,
         Query(
             alias="labelSelector",
             description="A label selector as in kubectl, such as `team=vision,tier!=test`.",
-            **stated(pattern=SELECTOR_PATTERN, maxLength=MAX_SELECTOR_LENGTH),
+            **json_schema(pattern=SELECTOR_PATTERN, maxLength=MAX_SELECTOR_LENGTH),
         ),
     ] = None,
     created_by: Annotated[

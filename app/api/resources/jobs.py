@@ -95,9 +95,9 @@ class JobsResource(Resource):
         """Render the whole views of the jobs, and load the replicas of a bounded number of jobs at once."""
         views = api.job_views
         for portion in _portions(rows):
-            related = await api.services.reading.read_related([row for row in portion if views.cached(row) is None])
+            related = await api.services.reading.read_related([row for row in portion if views.find(row) is None])
             for row in portion:
-                rendered = views.cached(row)
+                rendered = views.find(row)
                 if rendered is None:
                     # The cache may have dropped a view that it had when `related` was loaded.
                     known = related.get(row.uid)

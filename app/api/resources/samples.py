@@ -169,23 +169,23 @@ def _fields(figures: Figures) -> dict[str, Any]:
 def _models(kind: SampleKind) -> Models:
     """Return the models of the answers about the kind: the common ones, with the phases and figures of the kind."""
     name = kind.name
-    figures, details = _typed(kind.figures), _typed(kind.details)
+    figures, details = _fields_of(kind.figures), _fields_of(kind.details)
     phase = (kind.phases, ...)
     own_kind = (Annotated[str, Field(json_schema_extra={"const": name})], ...)
     about = f"The status of a {name}."
-    state = _derived(f"{name}StateView", CommonStatusView, about, phase=phase, **figures)
+    state = _derive(f"{name}StateView", CommonStatusView, about, phase=phase, **figures)
     about = f"A {name} without its spec and native status. This is the cheapest representation to poll."
-    status = _derived(f"{name}StatusView", ResourceStatusView, about, kind=own_kind, status=(state, ...))
+    status = _derive(f"{name}StatusView", ResourceStatusView, about, kind=own_kind, status=(state, ...))
     about = inspect.cleandoc(type(kind).__doc__ or f"A {name}.")
-    view = _derived(f"{name}View", ResourceView, about, kind=own_kind, status=(state, ...), **details)
+    view = _derive(f"{name}View", ResourceView, about, kind=own_kind, status=(state, ...), **details)
     about = f"What a table of {name}s shows: an object without its manifest, conditions and native status."
-    summary = _derived(f"{name}SummaryView", ResourceSummaryView, about, kind=own_kind, status=(state, ...))
+    summary = _derive(f"{name}SummaryView", ResourceSummaryView, about, kind=own_kind, status=(state, ...))
     about = f"One entry of the history of a {name}. Its task, rank and attempt are null."
-    entry = _derived(f"{name}HistoryView", ResourceHistoryView, about, phase=phase)
+    entry = _derive(f"{name}HistoryView", ResourceHistoryView, about, phase=phase)
     about = f"A {name} that was stored, or the reason why it was not."
-    item = _derived(f"{name}BatchItemView", ResourceBatchItemView, about, object=(view | None, ...))
+    item = _derive(f"{name}BatchItemView", ResourceBatchItemView, about, object=(view | None, ...))
     about = f"The data of a server-sent event `{name.lower()}`."
-    event = _derived(f"{name}WatchEventView", ResourceWatchEventView, about, object=(status, ...))
+    event = _derive(f"{name}WatchEventView", ResourceWatchEventView, about, object=(status, ...))
     return Models(
         view=view,
         status=status,
@@ -200,32 +200,32 @@ def _models(kind: SampleKind) -> Models:
         counts=_counts(name, phase, own_kind),
         history=_page(f"{name}HistoryPage", f"A page of the history of a {name}, oldest first.", entry),
         dry_run_list=ResourceDryRunList,
-        batch=_derived(
+        batch=_derive(
             f"{name}BatchView", View, "The results of a batch, in the order of the request.", items=_list_of(item)
         ),
         watch=event,
     )
 
 
-def _typed(figures: type[Figures]) -> dict[str, Any]:
-    """Return the fields of figures, as `_derived` takes them."""
+def _fields_of(figures: type[Figures]) -> dict[str, Any]:
+    """Return the fields of figures, as `_derive` takes them."""
     return {key: (field.annotation, field) for key, field in figures.model_fields.items()}
 
 
 def _counts(name: str, phase: tuple[Any, Any], own_kind: tuple[Any, Any]) -> Any:
-    of_phase = _derived(f"{name}PhaseCountView", PhaseCountView, f"The number of {name}s in a phase.", phase=phase)
-    of_kind = _derived(f"{name}KindCountView", KindCountView, f"The number of {name}s.", kind=own_kind)
+    of_phase = _derive(f"{name}PhaseCountView", PhaseCountView, f"The number of {name}s in a phase.", phase=phase)
+    of_kind = _derive(f"{name}KindCountView", KindCountView, f"The number of {name}s.", kind=own_kind)
     about = f"The numbers of {name}s by phase and by kind."
-    return _derived(f"{name}CountsView", CountsView, about, phases=_list_of(of_phase), kinds=_list_of(of_kind))
+    return _derive(f"{name}CountsView", CountsView, about, phases=_list_of(of_phase), kinds=_list_of(of_kind))
 
 
-def _derived(name: str, base: Model, description: str, /, **fields: Any) -> Any:
+def _derive(name: str, base: Model, description: str, /, **fields: Any) -> Any:
     """Return a view with more fields. The description is that of its schema in the OpenAPI document."""
     return create_model(name, __base__=base, __doc__=description, **fields)
 
 
 def _page(name: str, description: str, item: Model, **fields: Any) -> Any:
-    return _derived(name, View, description, items=_list_of(item), next_page_token=(NextPageToken, ...), **fields)
+    return _derive(name, View, description, items=_list_of(item), next_page_token=(NextPageToken, ...), **fields)
 
 
 def _list_of(item: Model) -> tuple[Any, Any]:

@@ -34,7 +34,7 @@ def _response(view: AutoscalerPage | RehearsalView) -> Response:
 @router.get("/api/v1/autoscaler", response_model=None, responses={200: {"model": AutoscalerPage}})
 async def get_autoscaler(caller: CallerDep, page_size: PageSize = None, page_token: PageToken = None) -> Response:
     """List the autoscaler's last runs, newest first: its observations and its decisions about jobs that you may see."""
-    page = SequencePage.requested(["autoscaler"], page_size, page_token, default=_PAGE)
+    page = SequencePage.of(["autoscaler"], page_size, page_token, default=_PAGE)
     # Newest first: a page begins below the number of its token, and ids start from 1.
     runs = await caller.services.autoscaling.runs(before=page.start or None, limit=page.limit)
     shown, token = page.cut(runs, lambda run: run.id)

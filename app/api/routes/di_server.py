@@ -12,9 +12,9 @@ from pydantic import Field
 from app.api.answers.errors import parameter_error
 from app.api.answers.responses import JSON, NO_STORE
 from app.api.layers.envelope import envelope
-from app.api.requests.bodies import read_json, validated
+from app.api.requests.bodies import read_json, validate_body
 from app.api.requests.dependencies import api_of
-from app.api.requests.parameters import check_namespace, refuse_unknown_query, stated
+from app.api.requests.parameters import check_namespace, json_schema, refuse_unknown_query
 from app.api.routers import new_router
 from app.api.views.objects import View
 from app.db.jobs.rows import JobRow
@@ -120,7 +120,7 @@ router = new_router(TAG, prefix=f"{BASE}job/{{job_id}}", dependencies=[Depends(r
 async def _job(
     request: Request,
     job_id: Annotated[
-        str, Path(description="`<namespace>.<name>` of the DIJob.", max_length=127, **stated(pattern=_JOB_ID))
+        str, Path(description="`<namespace>.<name>` of the DIJob.", max_length=127, **json_schema(pattern=_JOB_ID))
     ],
 ) -> JobRow:
     """Return the job of the path, after a check that the request has its token.
@@ -213,7 +213,7 @@ def _response(message: str, data: object = None) -> Response:
 
 
 async def _read_replicas(request: Request) -> ReplicasRequest:
-    return await validated(await _read_object(request), ReplicasRequest)
+    return await validate_body(await _read_object(request), ReplicasRequest)
 
 
 async def _read_object(request: Request) -> dict[str, Any]:

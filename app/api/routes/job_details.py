@@ -40,7 +40,7 @@ def _add_replicas(router: APIRouter, path: str, target_of: TargetDependency, suf
     ) -> Response:
         """List the replicas of the job with all their attempts, ordered by task and rank."""
         uid = await target.uid()
-        page = SequencePage.requested([uid, task, phase], page_size, page_token)
+        page = SequencePage.of([uid, task, phase], page_size, page_token)
         wanted = ReplicaFilter(task=task, phases=phase or ())
         stories = await target.caller.services.reading.replicas(uid, wanted, start=page.start, limit=page.limit)
         shown, token = page.cut(stories)
@@ -56,7 +56,7 @@ def _add_scale_records(router: APIRouter, path: str, target_of: TargetDependency
     ) -> Response:
         """List all changes of the desired number of replicas, with their outcomes, oldest first."""
         uid = await target.uid()
-        page = SequencePage.requested([uid, "scale-records"], page_size, page_token)
+        page = SequencePage.of([uid, "scale-records"], page_size, page_token)
         records = await target.caller.services.reading.scale_records(uid, page.start, page.limit)
         shown, token = page.cut(records, lambda record: record.seq)
         return await view_response(
@@ -79,7 +79,7 @@ def _add_manifests(router: APIRouter, path: str, target_of: TargetDependency, su
         row: JobRow = await target.row()
         # An edit of the spec and a resume change the manifests, and thereby the places of objects in the list.
         parts = [row.uid, row.generation, row.status.resumes > 0, task]
-        page = SequencePage.requested(parts, page_size, page_token)
+        page = SequencePage.of(parts, page_size, page_token)
         services = target.caller.services
         found = await services.reading.manifests(row, start=page.start, size=page.size, task=task)
         token = page.token_after(page.start + len(found.items)) if found.more else None

@@ -174,7 +174,7 @@ def _tag(query: ListQuery, page: Page[Any]) -> str:
 
 def _next_token(query: ListQuery, page: Page[Any], shown: int) -> str | None:
     # A page that ended early by its size continues after the last object that it shows.
-    place = page.next if shown == len(page.rows) else page.rows[shown - 1]
-    if place is None:
+    last = page.next if shown == len(page.rows) else page.rows[shown - 1]
+    if last is None:
         return None
-    return paging.encode(paging.ObjectStart(query=query.digest, created_at=place.created_at, uid=place.uid))
+    return paging.encode(paging.ObjectStart(query=query.digest, created_at=last.created_at, uid=last.uid))

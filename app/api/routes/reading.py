@@ -9,7 +9,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Path, Request, Response
 from pydantic import BaseModel, TypeAdapter
 
-from app.api.answers.conditional import unchanged
+from app.api.answers.conditional import matches_tag
 from app.api.answers.rendering import event_view, history_fields
 from app.api.answers.responses import json_bytes, polled_response
 from app.api.long_requests.polls import wait_for_change
@@ -94,9 +94,9 @@ def object_paths(resource: Resource) -> list[tuple[str, TargetDependency, str]]:
 def router_of(resource: Resource) -> APIRouter:
     router = new_router(resource.name)
     for path, target_of, suffix in object_paths(resource):
-        _add_polled(router, resource, path, target_of, suffix)
+        _add_polls(router, resource, path, target_of, suffix)
         _add_records(router, resource, path, target_of, suffix)
-        _add_posted(router, resource, path, target_of, suffix)
+        _add_posted_manifest(router, resource, path, target_of, suffix)
     return router
 
 
@@ -105,7 +105,7 @@ def read_route(name: str, model: type[BaseModel], description: str | None = None
     return {"name": name, "description": description, "response_model": None, "responses": {200: {"model": model}}}
 
 
-def _add_polled(router: APIRouter, resource: Resource, path: str, target_of: TargetDependency, suffix: str) -> None:
+def _add_polls(router: APIRouter, resource: Resource, path: str, target_of: TargetDependency, suffix: str) -> None:
     noun, operation = resource.noun, f"get_{resource.operation_noun}"
 
     async def resolve(request: Request) -> Mapping[str, Any]:
@@ -141,7 +141,7 @@ async def poll(target: Target, representation: Representation, options: PollOpti
     rendered = await resource.read(caller.api, target.address, representation)
     caller.require_visible(rendered.namespace, resource.noun)
     body, tag = b"", rendered.tag
-    if not unchanged(options.if_none_match, tag):
+    if not matches_tag(options.if_none_match, tag):
         body = rendered.body
     elif options.wait:
         long_poll = Poll(
@@ -176,7 +176,7 @@ def _add_records(router: APIRouter, resource: Resource, path: str, target_of: Ta
         target: Annotated[Target, Depends(target_of)], page_size: PageSize = None, page_token: PageToken = None
     ) -> Response:
         uid = await target.uid()
-        page = SequencePage.requested([uid, "history"], page_size, page_token)
+        page = SequencePage.of([uid, "history"], page_size, page_token)
         rows = await resource.reading(target.caller.services).history(uid, page.start, page.limit)
         shown, token = page.cut(rows, lambda row: row.seq)
         return await view_response(target, model(items=[history_fields(row) for row in shown], next_page_token=token))
@@ -199,7 +199,9 @@ def _add_records(router: APIRouter, resource: Resource, path: str, target_of: Ta
         return await view_response(target, EventPage(items=items, next_page_token=token))
 
 
-def _add_posted(router: APIRouter, resource: Resource, path: str, target_of: TargetDependency, suffix: str) -> None:
+def _add_posted_manifest(
+    router: APIRouter, resource: Resource, path: str, target_of: TargetDependency, suffix: str
+) -> None:
     operation = f"get_{resource.operation_noun}_posted_manifest{suffix}"
     description = (
         f"Return the manifest of the {resource.noun} as it was posted: the document of the submission, or of the last "

@@ -114,12 +114,12 @@ def _selection(options: RedactionOptions) -> SecretSelection:
     chosen = SecretSelection(env=frozenset(options.env), fields=tuple(options.fields), texts=tuple(options.texts))
     errors = [
         FieldError(
-            pointer=f"/texts/{place}",
+            pointer=f"/texts/{index}",
             code="ReservedWord",
             detail="the text is part of a word of jobgate itself",
             accepted="a longer text, or the pointer to a field in `fields`",
         )
-        for place, text in enumerate(chosen.texts)
+        for index, text in enumerate(chosen.texts)
         if is_needed(text)
     ]
     if chosen == SecretSelection():

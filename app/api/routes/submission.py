@@ -107,10 +107,10 @@ async def _dry_run(resource: Resource, caller: Caller, namespace: str, mode: Dry
     await caller.require_dry_run(namespace)
     received = await receive_manifests(caller.request)
     async with caller.turn_to_submit():
-        return await _prepared(resource, caller, namespace, mode, await received.submission(), as_list=as_list)
+        return await _prepare(resource, caller, namespace, mode, await received.submission(), as_list=as_list)
 
 
-async def _prepared(
+async def _prepare(
     resource: Resource, caller: Caller, namespace: str, mode: DryRunMode, submitted: Submission, *, as_list: bool
 ) -> Response:
     submitter, services = resource.submitter(caller.services), caller.services
@@ -231,9 +231,9 @@ async def _submit_atomically(
 async def _keys_of_items(caller: Caller, key: str | None, documents: Sequence[Manifest]) -> list[RequestKey | None]:
     """Return the key of each item of a batch, so that each item has its own first answer."""
     keys = []
-    for place, document in enumerate(documents):
+    for index, document in enumerate(documents):
         of_all = await request_key(caller, key, document)
-        keys.append(of_all and replace(of_all, scope=f"{of_all.scope} {place}"))
+        keys.append(of_all and replace(of_all, scope=f"{of_all.scope} {index}"))
         await asyncio.sleep(0)  # the fingerprints of a hundred manifests take so long that other requests must run
     return keys
 

@@ -87,13 +87,13 @@ class Broadcast:
         watcher = self._services.watcher
         if position == watcher.position:
             return Batch(b"", position)
-        if (joined := self.joined(position, interest)) is not None:
+        if (joined := self.find(position, interest)) is not None:
             return joined
         async with self._recent if watcher.remembers(position) else self._old:
             # Another stream may have joined this batch while this one waited for the lock.
-            return self.joined(position, interest) or await self._join(position, interest, load)
+            return self.find(position, interest) or await self._join(position, interest, load)
 
-    def joined(self, position: Position, interest: Interest) -> Batch | None:
+    def find(self, position: Position, interest: Interest) -> Batch | None:
         """Return the next events if they have been joined for another stream."""
         return self._joined.get((interest, position))
 
@@ -123,13 +123,13 @@ class Broadcast:
         """Return the bytes of each event, empty if its object no longer exists."""
         rendered = {event.seq: self._rendered.get((epoch, event.seq)) for event in events}
         missing = [event for event in events if rendered[event.seq] is None]
-        loaded = {one.seq: one for one in await load(self._services, missing)} if missing else {}
+        loaded = {event.seq: event for event in await load(self._services, missing)} if missing else {}
         for number, event in enumerate(missing, 1):
             # An object that no longer exists changes no more.
             entry = _Rendered(b"", is_settled=True)
-            if (one := loaded.get(event.seq)) is not None:
-                piece = event_bytes(one.name, Position(epoch=epoch, seq=event.seq), json_bytes(one.data))
-                entry = _Rendered(piece, one.is_settled)
+            if (content := loaded.get(event.seq)) is not None:
+                piece = event_bytes(content.name, Position(epoch=epoch, seq=event.seq), json_bytes(content.data))
+                entry = _Rendered(piece, content.is_settled)
             rendered[event.seq] = entry
             self._rendered.put((epoch, event.seq), entry, len(entry.body) + ENTRY_BYTES)
             if number % _RENDERED_AT_ONCE == 0:

@@ -70,13 +70,13 @@ class JobViewCache:
         self._served.put(key, value=True)
         return rendered
 
-    def cached(self, row: JobRow) -> Rendered | None:
+    def find(self, row: JobRow) -> Rendered | None:
         """Return the whole view of the row's version if it is cached."""
         return self._rendered.get((Representation.WHOLE, row.uid, row.version))
 
     async def whole(self, row: JobRow, related: RelatedRows) -> Rendered:
         """Return the whole view of a row and its related. Large jobs are rendered in another thread."""
-        cached = self.cached(row)
+        cached = self.find(row)
         if cached is not None:
             return cached
         if len(related.replicas) + len(related.attempts) > LARGE_JOB or is_large(row.manifest):
@@ -87,7 +87,7 @@ class JobViewCache:
 
     async def whole_of(self, row: JobRow) -> Rendered:
         """Return the whole view of a row that was just read or written; reads its related if it is not cached."""
-        cached = self.cached(row)
+        cached = self.find(row)
         if cached is not None:
             return cached
         return await self.whole(*await self._services.reading.whole(row.uid))

@@ -14,7 +14,7 @@ from typing import Final
 
 from typing_extensions import override
 
-from app.api.answers.conditional import unchanged
+from app.api.answers.conditional import matches_tag
 from app.base.caches import ENTRY_BYTES, BoundedCache
 from app.base.clock import Clock
 from app.domain.listing import Criteria, Extent, ListItem, concerns
@@ -106,7 +106,7 @@ class SharedPoll(Follower):
     async def current(self, if_none_match: str) -> PollResult:
         """Return the last result if it is up to date and the caller has its tag; otherwise read."""
         last = self.last
-        if last is not None and not self.is_dirty and unchanged(if_none_match, last.tag):
+        if last is not None and not self.is_dirty and matches_tag(if_none_match, last.tag):
             return last
         return await self._read_shared(if_none_match)
 
@@ -149,7 +149,7 @@ class SharedPoll(Follower):
         try:
             snapshot = await self._poll.read()
             is_changed = before is not None and before.tag != snapshot.tag
-            is_needed = is_changed or not unchanged(if_none_match, snapshot.tag)
+            is_needed = is_changed or not matches_tag(if_none_match, snapshot.tag)
             body = await snapshot.render() if is_needed else None
         except BaseException:
             # The request may have been cancelled: another one must read in its place.
@@ -191,7 +191,7 @@ class SharedPolls:
         return self._objects if poll.criteria is None else self._lists
 
     @contextmanager
-    def joined(self, poll: Poll) -> Iterator[tuple[SharedPoll, Waiter]]:
+    def join(self, poll: Poll) -> Iterator[tuple[SharedPoll, Waiter]]:
         """Join the requests that wait with the same key."""
         shared, waiter = self._find(poll), Waiter()
         shared.waiters.add(waiter)

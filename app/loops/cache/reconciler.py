@@ -39,7 +39,7 @@ from app.loops.leadership.lease import Leadership
 from app.loops.metrics import ReconcileMetrics
 from app.loops.reconcile_span import reconcile_span
 from app.loops.workqueue import WorkQueue
-from app.telemetry.trace_context import continued, set_current
+from app.telemetry.trace_context import continue_trace, set_current
 
 log = structlog.get_logger(__name__)
 
@@ -169,7 +169,7 @@ class SampleReconciler:
             key = await self._queue.get()
             try:
                 # The trace of one object must not reach the next.
-                with continued(None):
+                with continue_trace(None):
                     outcome = await self._reconcile_once(key)
             finally:
                 self._queue.done(key)
@@ -214,7 +214,7 @@ class SampleReconciler:
         self._has_sets.set()
         decided_at = self._clock.now()
         # A set is read again and again as long as it lives, and these reads would fill its trace.
-        with continued(None):
+        with continue_trace(None):
             result = await reconcile_kind(row, uuid4().hex)
             # The reads may have gone to another cluster that replaced this one at its address. Do not record its state.
             await self._verify()

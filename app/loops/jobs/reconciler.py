@@ -39,7 +39,7 @@ from app.loops.leadership.identity import WrongCluster
 from app.loops.leadership.lease import Leadership
 from app.loops.metrics import ReconcileMetrics
 from app.loops.workqueue import WorkQueue
-from app.telemetry.trace_context import continued
+from app.telemetry.trace_context import continue_trace
 
 log = structlog.get_logger(__name__)
 
@@ -181,7 +181,7 @@ class Reconciler:
 
     async def _try_to_decide(self, job: StoredJob, *, gang_available: bool) -> Decided | None:
         """Return the decision, or None if the job is queued for later."""
-        with bound_contextvars(job=str(job.uid)), continued(job.trace):
+        with bound_contextvars(job=str(job.uid)), continue_trace(job.trace):
             try:
                 return await self._decide_with_anchor(job, gang_available=gang_available)
             except DatabaseUnavailable:

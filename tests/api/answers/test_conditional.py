@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.api.answers.conditional import TAGS_PATTERN, check_if_match, list_tag, unchanged, wait_seconds, whole_tag
+from app.api.answers.conditional import TAGS_PATTERN, check_if_match, list_tag, matches_tag, wait_seconds, whole_tag
 from app.api.answers.errors import InvalidParameter
 from app.db.installation import heartbeats, leases
 from app.domain.errors import PreconditionFailed
@@ -40,9 +40,9 @@ TAG = '"a-1"'
 def test_if_none_match_compares_weakly(header: str | None, *, expected: bool | None) -> None:
     if expected is None:
         with pytest.raises(InvalidParameter):
-            unchanged(header, TAG)
+            matches_tag(header, TAG)
     else:
-        assert unchanged(header, TAG) is expected
+        assert matches_tag(header, TAG) is expected
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_wait_seconds_of_the_prefer_header(headers: list[str], seconds: int) -> 
 
 @given(st.from_regex(TAGS_PATTERN, fullmatch=True))
 def test_texts_of_the_documented_pattern_are_entity_tags(header: str) -> None:
-    unchanged(header, TAG)
+    matches_tag(header, TAG)
     with contextlib.suppress(PreconditionFailed):
         check_if_match(header, TAG, "job")
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from app.api.answers.conditional import coded_tag, unchanged
+from app.api.answers.conditional import gzip_tag, matches_tag
 from app.api.layers.compression import accepts_gzip
 from app.api.settings import HttpSettings
 from tests.api.long_requests.test_watch import stream, take
@@ -35,10 +35,10 @@ def test_a_client_accepts_gzip(header: str, *, expected: bool) -> None:
 
 
 def test_the_tag_of_the_compressed_form_is_another_and_matches() -> None:
-    assert coded_tag('"ab-1-s"') == '"ab-1-s--gzip"'
-    assert unchanged('"x", W/"ab-1-s--gzip"', '"ab-1-s"')
-    assert not unchanged('"ab-1--gzip"', '"ab-1-s"')
-    assert not unchanged('"ab-1-s--gzip--gzip"', '"ab-1-s"')
+    assert gzip_tag('"ab-1-s"') == '"ab-1-s--gzip"'
+    assert matches_tag('"x", W/"ab-1-s--gzip"', '"ab-1-s"')
+    assert not matches_tag('"ab-1--gzip"', '"ab-1-s"')
+    assert not matches_tag('"ab-1-s--gzip--gzip"', '"ab-1-s"')
 
 
 async def large(of: Collection) -> str:
@@ -57,7 +57,7 @@ async def test_a_long_answer_is_compressed_and_its_tag_works(of: Collection) -> 
     assert coded.headers["content-encoding"] == "gzip"
     assert coded.json() == plain.json()
     assert int(coded.headers["content-length"]) < int(plain.headers["content-length"]) / 4
-    assert coded.headers["etag"] == coded_tag(plain.headers["etag"])
+    assert coded.headers["etag"] == gzip_tag(plain.headers["etag"])
     assert {"Accept-Encoding"} <= {name.strip() for name in plain.headers["vary"].split(",")}
     assert plain.headers["vary"] == coded.headers["vary"]
     for accepting in (PLAIN, GZIP):

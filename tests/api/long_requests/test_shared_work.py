@@ -204,7 +204,7 @@ async def test_tokens_take_turns_to_read_lists(gateway: Gateway) -> None:
 
         interest = Interest(resources=frozenset({"jobs"}))
         of_token = Poll(key=(token, number), token=token, interest=interest, read=one_read, criteria=Criteria())
-        with polls.joined(of_token) as (shared, _):
+        with polls.join(of_token) as (shared, _):
             await shared.current('"tag"')
 
     async with TaskGroup() as group:

@@ -39,11 +39,11 @@ async def test_without_its_files_the_dashboard_says_that_it_was_not_built(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(dashboard, "bundled", lambda name: tmp_path / name)
-    dashboard.built_files.cache_clear()
+    dashboard.read_built_files.cache_clear()
     try:
         page = bytes(dashboard.dashboard_page().body).decode()
     finally:
-        dashboard.built_files.cache_clear()
+        dashboard.read_built_files.cache_clear()
     assert "was not built" in page
     assert 'href="docs"' in page
 
@@ -57,11 +57,11 @@ async def test_files_with_a_digest_in_their_name_are_kept_by_browsers(
     (built / "icon.svg").write_text("<svg/>")
     (built / "assets" / "index-1a2b.js").write_text("script")
     monkeypatch.setattr(dashboard, "bundled", lambda name: tmp_path / name)
-    dashboard.built_files.cache_clear()
+    dashboard.read_built_files.cache_clear()
     try:
-        files = dict(dashboard.built_files())
+        files = dict(dashboard.read_built_files())
     finally:
-        dashboard.built_files.cache_clear()
+        dashboard.read_built_files.cache_clear()
     assert {path: file.media_type for path, file in files.items()} == {
         "index.html": "text/html",
         "icon.svg": "image/svg+xml",

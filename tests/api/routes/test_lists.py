@@ -121,14 +121,14 @@ async def test_a_view_that_the_cache_drops_while_a_list_is_rendered_is_rendered_
     """The list loads no replicas for a cached view, so it must load them if the cache drops the view meanwhile."""
     await gateway.submit("a")
     before = (await gateway.client.get(jobs_path())).json()
-    cached, calls = JobViewCache.cached, 0
+    find, calls = JobViewCache.find, 0
 
-    def cached_only_at_first(views: JobViewCache, row: JobRow) -> Rendered | None:
+    def find_only_at_first(views: JobViewCache, row: JobRow) -> Rendered | None:
         nonlocal calls
         calls += 1
-        return cached(views, row) if calls == 1 else None
+        return find(views, row) if calls == 1 else None
 
-    monkeypatch.setattr(JobViewCache, "cached", cached_only_at_first)
+    monkeypatch.setattr(JobViewCache, "find", find_only_at_first)
     assert (await gateway.client.get(jobs_path())).json() == before
     assert calls > 1
 

@@ -9,7 +9,7 @@ import pytest
 from app.db.jobs.group_commit import GroupCommit
 from app.db.postgres.engine import Database
 from app.telemetry import tracing
-from app.telemetry.trace_context import TraceContext, continued
+from app.telemetry.trace_context import TraceContext, continue_trace
 from app.telemetry.tracing import Attributes, SpanKind, SpanStart
 from tests.db.factories import new_job
 
@@ -64,7 +64,7 @@ async def committed(db: Database, traces: Sequence[Context]) -> None:
     commit = GroupCommit(db)
 
     async def submit(number: int, found: Context) -> None:
-        with continued(found):
+        with continue_trace(found):
             await commit.submit(new_job(f"job-{number}"))
 
     async with asyncio.TaskGroup() as group:

@@ -24,7 +24,7 @@ from app.db.postgres.settings import DatabaseTimeouts
 from app.domain.reservations.name_ranges import NameRange
 from app.domain.reservations.pod_limits import PodLimits
 from app.domain.vocabulary import JobPhase
-from app.http_server.stalls import Stall, watched
+from app.http_server.stalls import Stall, watch
 from tests.db.factories import NOW, later, move, names_held, new_job, stored, submitted
 from tests.support.metrics import value
 from tests.support.waiting import until
@@ -377,6 +377,6 @@ async def test_many_large_manifests_are_not_written_in_one_turn_of_the_loop(db: 
     manifest = {"kind": "GenericJob", "spec": {"args": ["x"] * 90_000}}
     jobs = [new_job(f"large-{number}", manifest=manifest) for number in range(50)]
     found: list[Stall] = []
-    with watched(0.06, found.append):
+    with watch(0.06, found.append):
         await submitted(db, *jobs)
     assert found == []
