@@ -23,7 +23,8 @@ from app.domain.access.actors import Actor
 from app.domain.decoding import decode_json
 from app.domain.manifests.rendered import pod_bytes
 from app.domain.planning import Planner
-from app.services.reading.objects import Address, JobReader
+from app.services.reading.jobs import JobReader
+from app.services.reading.objects import Address
 from app.services.submitting.jobs import JobSubmitter
 from app.services.submitting.objects import SubmitRequest
 from bench.bodies import encode, generic_job

@@ -20,7 +20,7 @@ from app.services.access import Access
 from app.services.editing.di_server import DiServer
 from app.services.editing.jobs import JobControl
 from app.services.editing.redaction import JobRedactor, SampleRedactor
-from app.services.editing.samples import SampleEditor, SampleReader, SampleSubmitter
+from app.services.editing.samples import SampleEditor
 from app.services.limits.long_requests import LongRequests
 from app.services.limits.settings import LongRequestLimits
 from app.services.limits.turns import Turns
@@ -28,13 +28,16 @@ from app.services.logs.containers import LogReader, Logs
 from app.services.logs.merged import MergedLogs
 from app.services.reading.autoscaling import Autoscaling
 from app.services.reading.freshness import FreshnessReader
-from app.services.reading.objects import JobReader, list_turns
+from app.services.reading.jobs import JobReader
+from app.services.reading.objects import list_turns
+from app.services.reading.samples import SampleReader
 from app.services.reading.system import ReadinessChecks, SystemReader
 from app.services.submitting.cluster_dry_run import ClusterChecker, NoCluster
 from app.services.submitting.cluster_match import ClusterMatch
 from app.services.submitting.cluster_namespaces import NamespaceCheck
 from app.services.submitting.jobs import JobSubmitter
 from app.services.submitting.objects import Hint
+from app.services.submitting.samples import SampleSubmitter
 from app.services.watching.watcher import FeedHint, Watcher
 
 if TYPE_CHECKING:

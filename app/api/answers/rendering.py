@@ -33,7 +33,8 @@ from app.domain.status.leftovers import shown_message
 from app.domain.status.log_choice import default_attempt, has_log
 from app.domain.status.records import Condition, JobStatus, ReplicaFailure
 from app.domain.vocabulary import COUNTERS
-from app.services.reading.objects import RelatedRows, ReplicaHistory, ResourceEvent
+from app.services.reading.jobs import RelatedRows, ReplicaHistory
+from app.services.reading.objects import ResourceEvent
 from app.services.submitting.jobs import PreparedJob
 
 _NO_RELATED_ROWS: Final = RelatedRows()

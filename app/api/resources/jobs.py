@@ -29,8 +29,9 @@ from app.fairness.share import next_slice
 from app.services.editing.jobs import JobControl
 from app.services.editing.redaction import JobRedactor
 from app.services.gateway import Services
+from app.services.reading.jobs import JobReader
 from app.services.reading.manifests import Sampler
-from app.services.reading.objects import Address, JobReader
+from app.services.reading.objects import Address
 from app.services.submitting.jobs import JobSubmitter, PreparedJob
 
 # Replicas that are loaded at once. A page of a hundred jobs may have a million.

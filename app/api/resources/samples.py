@@ -36,10 +36,12 @@ from app.domain.listing import Criteria
 from app.domain.plan import Manifest
 from app.fairness.share import next_slice
 from app.services.editing.redaction import SampleRedactor
-from app.services.editing.samples import PreparedSample, SampleEditor, SampleReader, SampleSubmitter
+from app.services.editing.samples import SampleEditor
 from app.services.gateway import Services
 from app.services.reading.manifests import Sampler
 from app.services.reading.objects import Address
+from app.services.reading.samples import SampleReader
+from app.services.submitting.samples import PreparedSample, SampleSubmitter
 
 
 class SampleResource(Resource):

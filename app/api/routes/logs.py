@@ -23,7 +23,7 @@ from app.domain.status.log_choice import default_attempt
 from app.services.limits.long_requests import EndReason, LongRequestKind
 from app.services.logs.containers import LogRequest, LogStream, attempt_of, container_of, no_log
 from app.services.logs.merged import MergedRequest
-from app.services.reading.objects import JobReader, ReplicaHistory
+from app.services.reading.jobs import JobReader, ReplicaHistory
 
 _MAX_INT32: Final = 2**31 - 1
 _CONTAINER: Final = (

@@ -17,7 +17,8 @@ from app.base.caches import ENTRY_BYTES, BoundedCache
 from app.base.offload import is_large, offloaded
 from app.db.jobs.rows import JobRow, JobSummary
 from app.services.gateway import Services
-from app.services.reading.objects import Address, RelatedRows
+from app.services.reading.jobs import RelatedRows
+from app.services.reading.objects import Address
 from app.services.submitting.jobs import LARGE_JOB
 
 CACHE_BYTES: Final = 64 * 1024 * 1024

@@ -1,102 +1,24 @@
-"""Submission, edits and reads of kinds without pods."""
+"""Edits and deletions of objects without pods."""
 
-import asyncio
-import random
-from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final, TypeAlias
 
 from typing_extensions import override
 
 from app.base.clock import Clock
-from app.base.offload import is_large, offloaded_if_large
-from app.db.jobs.evidence import EventPlace
-from app.db.objects.submission import Answer, NameTaken, New
 from app.db.postgres.engine import Database
-from app.db.samples import controller as sample_controller
 from app.db.samples import edits
-from app.db.samples.controller import MountingJob
 from app.db.samples.edits import SampleEdit
-from app.db.samples.rows import SampleRow, sample_events, storage_of
+from app.db.samples.rows import SampleRow, storage_of
 from app.domain.access.actors import Actor
 from app.domain.cache.limits import CacheLimits
-from app.domain.errors import Conflict
+from app.domain.errors import Conflict, InvalidManifest
 from app.domain.kinds.changes import is_respecified
 from app.domain.kinds.sample_kind import SampleKind
 from app.domain.plan import Manifest
 from app.domain.redaction import is_redacted
-from app.domain.reservations.name_ranges import NameKind, NameRange
 from app.services.editing.objects import Editor, EditRequest, Precondition
-from app.services.editing.sample_drafts import SampleDraft, make_draft, make_next_draft
-from app.services.limits.turns import Turns
-from app.services.reading.objects import Reader, ResourceEvent
-from app.services.submitting.objects import Hint, Prepared, SubmitRequest, Submitter
-from app.telemetry import trace_context
-
-# Transactions that submissions of one kind have open at once. A batch submits 100 objects together, and would otherwise
-# take every connection from all other requests.
-_MAX_TRANSACTIONS: Final = 2
-
-
-PreparedSample: TypeAlias = Prepared[New[SampleRow]]
-
-
-class SampleSubmitter(Submitter[PreparedSample, New[SampleRow], SampleRow]):
-    """Submits objects of one kind without pods. `limits` apply to each namespace."""
-
-    def __init__(
-        self,
-        kind: SampleKind,
-        db: Database,
-        clock: Clock,
-        hint: Hint,
-        limits: CacheLimits,
-        randomness: random.Random,
-    ) -> None:
-        super().__init__(kind.name, clock, hint, randomness)
-        self._kind = kind
-        self._db = db
-        self._limits = limits
-        self._transactions = asyncio.Semaphore(_MAX_TRANSACTIONS)
-
-    @override
-    async def prepare(self, document: Manifest, request: SubmitRequest) -> PreparedSample:
-        return await offloaded_if_large(document, self._prepare, document, request)
-
-    def _prepare(self, document: Manifest, request: SubmitRequest) -> PreparedSample:
-        draft = make_draft(self._kind, document, request.namespace, self._limits, self.suffix)
-        record = self._kind.record()
-        row = SampleRow(
-            uid=self.draw_uid(),
-            namespace=request.namespace,
-            name=draft.name,
-            kind=self._kind.name,
-            api_version=draft.manifest["apiVersion"],
-            labels=draft.labels,
-            manifest=draft.manifest,
-            set_name=draft.set_name,
-            created_at=self._clock.now(),
-            created_by=request.actor.name,
-            created_by_id=request.actor.id,
-            phase=record.phase,
-            record=record,
-            **trace_context.columns_of(trace_context.current()),
-        )
-        names = [NameRange(NameKind.JOB, draft.name)]
-        new = New(row=row, names=names, posted_manifest=request.posted or document)
-        return Prepared(new=new, generated=draft.generated, is_slow=is_large(draft.manifest))
-
-    @override
-    def remedy(self, taken: NameTaken) -> str:
-        """An object without pods keeps its name, even after its end, until it is deleted and nothing of it is left."""
-        if taken.leaving:
-            return "another name, or wait until nothing of that one is left"
-        return "another name, or delete that one"
-
-    @override
-    async def store(self, news: Sequence[New[SampleRow]]) -> Mapping[int, Answer]:
-        async with self._transactions:
-            return await edits.submit(self._db, news)
+from app.services.submitting.objects import Hint
+from app.services.submitting.sample_drafts import SampleDraft, make_draft
 
 
 class SampleEditor(Editor[SampleRow, SampleEdit]):
@@ -113,7 +35,7 @@ class SampleEditor(Editor[SampleRow, SampleEdit]):
 
     @override
     def revise(self, row: SampleRow, document: Manifest, *, administers: bool) -> SampleDraft:
-        draft = make_next_draft(row, document, self._limits)
+        draft = _make_next_draft(row, document, self._limits)
         if row.is_settled and is_redacted(draft.manifest):
             raise Conflict(f"values of the {row.kind} were redacted: edit it with its whole manifest", code="Redacted")
         return draft
@@ -153,29 +75,17 @@ class SampleEditor(Editor[SampleRow, SampleEdit]):
         return row.gone_at is not None
 
 
-class SampleReader(Reader[SampleRow]):
-    """Reads objects of one kind without pods."""
+def _make_next_draft(row: SampleRow, document: Manifest, limits: CacheLimits) -> SampleDraft:
+    """Return the document as the next version of the stored object.
 
-    def __init__(self, kind: SampleKind, db: Database, lists: Turns | None = None) -> None:
-        super().__init__(db, storage_of(kind), kind.name, lists)
-
-    @override
-    async def events(self, row: SampleRow, after: EventPlace | None, limit: int) -> list[ResourceEvent]:
-        """Return the events that the controller recorded, oldest first."""
-        seq = 0 if after is None else after.number
-        return [
-            ResourceEvent(
-                place=EventPlace(number=event.seq),
-                source="controller",
-                type=event.type,
-                reason=event.reason,
-                message=event.message,
-                first_seen_at=event.at,
-                last_seen_at=event.at,
-            )
-            for event in await sample_events(self._db, row.uid, after_seq=seq, limit=limit)
-        ]
-
-    async def mounting_jobs(self, row: SampleRow) -> list[MountingJob]:
-        """Return the jobs that mount the PersistentVolumeClaim of a SampleSet, which has the set's name."""
-        return await sample_controller.jobs_mounting(self._db, row.namespace, row.name)
+    Raises:
+        InvalidManifest: the document is not valid, or changes a field that is immutable, or immutable in this phase.
+    """
+    kind = row.of_kind
+    stored = kind.current(row.manifest)
+    # The name never changes. `str` draws an empty suffix.
+    draft = make_draft(kind, kind.current(document), row.namespace, kind.limits_of_edit(stored, limits), str)
+    errors = [*kind.changes(stored, draft.manifest), *kind.frozen(row.record, stored, draft.manifest)]
+    if errors:
+        raise InvalidManifest("the edit changes immutable fields", code="ImmutableField", errors=errors)
+    return draft

@@ -21,7 +21,7 @@ from app.domain.vocabulary import Evidence
 from app.k8s.api import KubeApi
 from app.k8s.errors import KubeBadRequest, KubeError, KubeNotFound, KubeServerError, KubeStatusError
 from app.k8s.logs import read_log
-from app.services.reading.objects import ReplicaHistory
+from app.services.reading.jobs import ReplicaHistory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

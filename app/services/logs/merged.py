@@ -29,7 +29,8 @@ from app.services.logs.containers import LogRequest, Logs, LogStream, container_
 from app.services.logs.lines import LineSplitter, TimedLine
 from app.services.logs.order import MergedLine
 from app.services.logs.progress import LogProgress
-from app.services.reading.objects import Address, JobReader, ReplicaHistory
+from app.services.reading.jobs import JobReader, ReplicaHistory
+from app.services.reading.objects import Address
 from app.services.watching.positions import Interest
 from app.services.watching.watcher import Watcher
 

@@ -25,7 +25,7 @@ from app.domain.planning import Planner
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, Condition, JobPendingReason, Replica, ReplicaFailure, ScaleRecord
 from app.domain.vocabulary import ConditionType, JobPhase, Outcome
-from app.services.reading.objects import ReplicaHistory
+from app.services.reading.jobs import ReplicaHistory
 from app.services.submitting.jobs import JobSubmitter
 from app.services.submitting.objects import SubmitRequest
 from tests.support.every_kind import example

@@ -20,7 +20,7 @@ from app.domain.kinds.sample_kind import SampleKind
 from app.domain.kinds.sample_status import SampleStatus
 from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.status.conditions import merge_conditions
-from app.services.editing.sample_drafts import make_draft
+from app.services.submitting.sample_drafts import make_draft
 from tests.domain.cache.made import a_job, a_set
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

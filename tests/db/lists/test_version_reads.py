@@ -12,7 +12,8 @@ from app.db.objects.resources import Stored
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseRefused
 from app.domain.planning import Planner
-from app.services.reading.objects import Address, JobReader
+from app.services.reading.jobs import JobReader
+from app.services.reading.objects import Address
 from tests.db.factories import NOW, new_job, submitted
 from tests.db.lists.rows import FILL_JOBS, FILL_SAMPLES
 from tests.db.samples.factories import SETS

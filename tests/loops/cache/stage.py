@@ -35,8 +35,9 @@ from app.loops.cache.reconciler import SampleReconciler
 from app.loops.cache.runtime_servers import NoAnswer, Reply, RuntimeServers
 from app.loops.settings import ControllerSettings, SampleSettings
 from app.loops.workqueue import WorkQueue
-from app.services.editing.samples import SampleEditor, SampleSubmitter
+from app.services.editing.samples import SampleEditor
 from app.services.submitting.objects import SubmitRequest
+from app.services.submitting.samples import SampleSubmitter
 from tests.loops.harness import SkippingClock
 from tests.support.kube import Cluster, KubeClient, connect
 from tests.support.waiting import until

@@ -12,8 +12,8 @@ from app.domain.cache.reconcile.progress import OperationProgress
 from app.domain.cache.reconcile.values import JobRecord
 from app.domain.kinds.samples.kinds import SAMPLE_JOB
 from app.loops.cache.reconciler import FRESH_SECONDS
-from app.services.editing.samples import SampleReader
 from app.services.reading.objects import Address
+from app.services.reading.samples import SampleReader
 from tests.loops.cache.stage import KEYS, Stage
 from tests.support.made_up_kind import a_seventh_kind
 

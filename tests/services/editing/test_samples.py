@@ -27,10 +27,12 @@ from app.domain.kinds.sample_kind import SampleKind
 from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.kinds.samples.specs.sample_set import API_VERSION
 from app.domain.listing import Criteria
-from app.services.editing.samples import SampleEditor, SampleReader, SampleSubmitter
+from app.services.editing.samples import SampleEditor
 from app.services.reading.objects import Address
+from app.services.reading.samples import SampleReader
 from app.services.submitting.objects import Created, SubmitRequest
 from app.services.submitting.request_keys import RequestKey
+from app.services.submitting.samples import SampleSubmitter
 from tests.support.waiting import until
 
 TEAM = "team"

@@ -18,7 +18,7 @@ from app.domain.vocabulary import Evidence
 from app.k8s.api import KubeApi
 from app.k8s.errors import KubeError, KubeForbidden, KubeServerError, Unreachable
 from app.services.logs.containers import ClusterLogs, LogReader, LogRequest, Logs
-from app.services.reading.objects import ReplicaHistory
+from app.services.reading.jobs import ReplicaHistory
 
 KEY = Rank("worker", 0)
 UID = UUID(int=7)

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 
-from app.db.samples.rows import SampleRow
 from app.domain.cache.limits import CacheLimits
 from app.domain.errors import FieldError, InvalidManifest, shorten
 from app.domain.kinds.posted_metadata import Suffix, named, placed
@@ -48,22 +47,6 @@ def make_draft(
     manifest["metadata"].pop("generateName", None)
     manifest["metadata"]["namespace"] = namespace
     return SampleDraft(kind=kind, manifest=manifest, generated=generated)
-
-
-def make_next_draft(row: SampleRow, document: Manifest, limits: CacheLimits) -> SampleDraft:
-    """Return the document as the next version of the stored object.
-
-    Raises:
-        InvalidManifest: the document is not valid, or changes a field that is immutable, or immutable in this phase.
-    """
-    kind = row.of_kind
-    stored = kind.current(row.manifest)
-    # The name never changes. `str` draws an empty suffix.
-    draft = make_draft(kind, kind.current(document), row.namespace, kind.limits_of_edit(stored, limits), str)
-    errors = [*kind.changes(stored, draft.manifest), *kind.frozen(row.record, stored, draft.manifest)]
-    if errors:
-        raise InvalidManifest("the edit changes immutable fields", code="ImmutableField", errors=errors)
-    return draft
 
 
 def _refuse_other_kinds(kind: SampleKind, document: Manifest) -> None:
