@@ -226,5 +226,5 @@ def test_only_one_module_writes_to_the_streams() -> None:
     """Any other would have to make text visible too."""
     writes = re.compile(r"typer\.(echo|secho)\(|\bprint\(|\bstd(out|err)\.write")
     folder = Path(inspect.getfile(printing)).parent
-    found = {path.name for path in folder.glob("*.py") if writes.search(path.read_text("utf-8"))}
+    found = {path.name for path in folder.rglob("*.py") if writes.search(path.read_text("utf-8"))}
     assert found == {"following.py"}  # its picture, which the test above covers
