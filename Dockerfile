@@ -36,8 +36,8 @@ RUN --mount=type=secret,id=npm,target=/etc/npmrc --mount=type=cache,target=/var/
     NPM_CONFIG_GLOBALCONFIG=/etc/npmrc NPM_CONFIG_CACHE=/var/cache/npm /opt/tools/bin/python -m tools.dashboard build
 COPY . .
 # The root of a container is read-only, so modules are compiled here. Their hashes, unlike their times, can be reproduced.
-RUN /opt/tools/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir /build/dist . \
-    && /opt/tools/bin/pip --python /opt/jobgate/bin/python install --quiet --no-index --no-deps /build/dist/jobgate-*.whl \
+RUN /opt/tools/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir /build/dist ./jobgate . \
+    && /opt/tools/bin/pip --python /opt/jobgate/bin/python install --quiet --no-index --no-deps /build/dist/*.whl \
     && /opt/jobgate/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/jobgate/lib
 
 FROM ${BASE_IMAGE}

@@ -14,12 +14,12 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
-$(VENV)/.installed: requirements/dev.txt pyproject.toml setup.py
+$(VENV)/.installed: requirements/dev.txt pyproject.toml jobgate/pyproject.toml setup.py
 	@$(PYTHON) -c 'import sys; sys.exit("jobgate needs Python 3.11 or newer; set PYTHON=") if sys.version_info < (3, 11) else None'
 	@echo "setting up $(VENV) (once)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable ./jobgate --editable .
 	@touch $@
 
 # The sources of the dashboard. Its page is built again when one of them changes.
@@ -94,7 +94,7 @@ bench: $(VENV)/.installed ## compare with a real kube-apiserver
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.txt
 	$(BIN)/python -m bench $(ARGS)
 
-dist: setup ## build the source distribution, and the wheel of the client from it, into dist
+dist: setup ## build the client and the server, each as a source distribution and as a wheel from it, into dist
 	$(BIN)/python -m tools.dist
 
 lock: $(VENV)/.installed ## update the lock files from pyproject.toml

@@ -1,10 +1,6 @@
-"""What the build cannot take from pyproject.toml: the dependencies, and the place of the bundled directories.
-
-docs/decisions/0028 explains both.
-"""
+"""What the build of jobgate-server cannot take from pyproject.toml: the place of the bundled directories."""
 
 import shutil
-import tomllib
 from pathlib import Path
 
 from setuptools import setup
@@ -33,16 +29,4 @@ class BuildWithBundled(build_py):
             shutil.copytree(ROOT / name, target, ignore=ignored, dirs_exist_ok=True)
 
 
-def dependencies() -> list[str]:
-    """Return those of the client, and in a checkout also those of the server and of the embedded parts.
-
-    A source distribution contains PKG-INFO, and a checkout does not. Published wheels are built from the source
-    distribution (`make dist`), so `pip install jobgate` installs the client alone.
-    """
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    is_published = (ROOT / "PKG-INFO").exists()
-    wanted = ["client"] if is_published else ["client", "server", "embedded"]
-    return [requirement for extra in wanted for requirement in extras[extra]]
-
-
-setup(install_requires=dependencies(), cmdclass={"build_py": BuildWithBundled})
+setup(cmdclass={"build_py": BuildWithBundled})

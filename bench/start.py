@@ -21,9 +21,9 @@ from bench.report import table
 
 _COMMANDS: Final = {
     "python -c pass": ("-c", "pass"),
-    "jobgate --help": ("-m", "app.command", "--help"),
-    "jobgate submit --help": ("-m", "app.command", "submit", "--help"),
-    "jobgate serve --help": ("-m", "app.command", "serve", "--help"),
+    "jobgate --help": ("-m", "jobgate", "--help"),
+    "jobgate submit --help": ("-m", "jobgate", "submit", "--help"),
+    "jobgate serve --help": ("-m", "jobgate", "serve", "--help"),
 }
 _HEAD: Final = ("start", "median s", "least s", "CPU s", "ratio to python", "goal s")
 _GOALS: Final = {"jobgate --help": "0.3", "jobgate serve, until ready": "1"}

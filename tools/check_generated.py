@@ -6,8 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from app.embedded_postgres.server import EmbeddedPostgres
 from app.running.application import create_app
 from jobgate.cli.command import app as client_commands
 from tools import client_types, grafana_dashboard, synchronous_client
-from tools.lock import GROUPS, requirements
+from tools.lock import GROUPS, Projects, load_projects, requirements
 
 ROOT = Path(__file__).parent.parent
 DEPENDENCY = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?==\S+", re.MULTILINE)
@@ -68,7 +67,7 @@ async def _drift() -> list[str]:
 
 
 def check_locks() -> Iterator[str]:
-    project = tomllib.loads(read("pyproject.toml"))
+    projects = load_projects()
     for lock in GROUPS:
         if not (ROOT / "requirements" / lock).exists():
             yield f"requirements/{lock} is missing: run `make lock`."
@@ -77,14 +76,16 @@ def check_locks() -> Iterator[str]:
         if found := INDEX.search(text):
             yield f"requirements/{lock} names an index: {found.group().strip()}."
         locked = {_plain(name) for name in DEPENDENCY.findall(text)}
-        for name in sorted(_declared(lock, project) - locked):
-            yield f"requirements/{lock} lacks {name}, which pyproject.toml names: run `make lock`."
+        for name in sorted(_declared(lock, projects) - locked):
+            yield f"requirements/{lock} lacks {name}, which a pyproject.toml names: run `make lock`."
         for line in _without_hash(text):
             yield f"requirements/{lock} has no hash for {line}: run `make lock`."
 
 
-def _declared(lock: str, project: Mapping[str, Any]) -> set[str]:
-    return {_plain(re.split(r"[\[<>=!~; ]", requirement, maxsplit=1)[0]) for requirement in requirements(lock, project)}
+def _declared(lock: str, projects: Projects) -> set[str]:
+    return {
+        _plain(re.split(r"[\[<>=!~; ]", requirement, maxsplit=1)[0]) for requirement in requirements(lock, projects)
+    }
 
 
 def _plain(name: str) -> str:

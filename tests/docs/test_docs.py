@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from app.command import SERVER_COMMANDS
 from app.domain.kubernetes import labels
 from app.domain.vocabulary import ConditionType, JobPhase, PendingCode, Reason, ReplicaPhase
 from app.settings import ENV_PREFIX, Settings
 from jobgate.client.config import VARIABLES
+from jobgate.server_commands import SERVER_COMMANDS
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(

@@ -63,7 +63,7 @@ def jobgate(*arguments: str, home: Path, **environment: str) -> "subprocess.Comp
 
 
 def _run(arguments: Sequence[str], environment: Mapping[str, str], output: Path, errors: Path) -> None:
-    from app.command import main
+    from jobgate.__main__ import main
 
     become_command(environment, output, errors)
     sys.argv = ["jobgate", *arguments]

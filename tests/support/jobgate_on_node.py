@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from app.command import main
+from jobgate.__main__ import main
 
 EVERYWHERE = "0.0.0.0"
 

@@ -1,0 +1,31 @@
+"""The commands of the server, which the distribution `jobgate-server` supplies by an entry point."""
+
+import sys
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import Final
+
+# The commands of jobgate-server with the first lines of their help, so that `jobgate --help` needs no import of it.
+SERVER_COMMANDS: Final = {
+    "serve": "Serve with an existing PostgreSQL and an existing cluster.",
+    "dev": "Serve with an embedded database and cluster, without tokens.",
+    "demo": "Run every example and print what happens.",
+    "migrate": "Migrate the database to the current schema.",
+    "token": "Manage bearer tokens. Postgres stores only their hashes.",
+    "uninstall": "Delete all objects of this installation from the cluster.",
+    "devcluster": "Run only the embedded cluster, or with `node` a node agent.",
+    "cache-runtime": "Run the server in the pods of a SampleSet, or a hook.",
+    "openapi": "Print the OpenAPI document.",
+}
+# A module `app` of another project may be installed, so the name of the server's module is taken from its distribution.
+_ENTRY_POINTS: Final = "jobgate.server"
+
+
+def server_command(command: str) -> Callable[[], None]:
+    """Return what runs the command. Exit with a message if the server is not installed."""
+    for found in entry_points(group=_ENTRY_POINTS):
+        command_of: Callable[[str], Callable[[], None]] = found.load()
+        return command_of(command)
+    sys.stderr.write(f"jobgate: the command {command} needs the server: install jobgate with the extra `server`, ")
+    sys.stderr.write("as jobgate[server]\n")
+    sys.exit(2)
