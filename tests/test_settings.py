@@ -6,7 +6,7 @@ import pytest
 
 from app.domain.cache.limits import CacheLimits
 from app.domain.policy import Level, PodPolicy
-from app.loops.settings import AutoscalerSettings
+from app.loops.controller_settings import AutoscalerSettings
 from app.settings import Settings
 
 

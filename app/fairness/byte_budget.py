@@ -30,14 +30,14 @@ class ByteBudget:
     def fits(self, count: int) -> bool:
         return self.held + count <= self.max_bytes
 
-    def add(self, holder: HeldBody, count: int) -> None:
+    def add(self, body: HeldBody, count: int) -> None:
         self.held += count
-        self._counted.setdefault(holder)
+        self._counted.setdefault(body)
 
-    def release(self, holder: HeldBody, count: int) -> None:
+    def release(self, body: HeldBody, count: int) -> None:
         """Stop counting bytes of a body that holds no others."""
         self.held -= count
-        self._counted.pop(holder, None)
+        self._counted.pop(body, None)
 
     def evict_slow(self, now: float, *, is_enough: Callable[[], bool]) -> None:
         """Evict slow bodies, the oldest first, until the free memory is enough."""

@@ -9,14 +9,14 @@ from collections.abc import Hashable
 from app.fairness.fair_queue import FairQueue
 
 
-class NoPlaceError(Exception):
+class NoSlotError(Exception):
     """Too many callers wait for a slot. This one has none."""
 
 
 class FairSlots:
     """`count` slots, for which at most `max_waiting` callers wait.
 
-    If more arrive, the newest wait of a key with the most waits ends with NoPlaceError.
+    If more arrive, the newest wait of a key with the most waits ends with NoSlotError.
     """
 
     def __init__(self, count: int, max_waiting: int) -> None:
@@ -32,7 +32,7 @@ class FairSlots:
         """Return when the caller with this key has a slot, which it must give back.
 
         Raises:
-            NoPlaceError: too many callers wait.
+            NoSlotError: too many callers wait.
         """
         if self._free:
             self._free -= 1
@@ -40,9 +40,9 @@ class FairSlots:
         own = asyncio.get_running_loop().create_future()
         dropped = self._waiting.push(key, own)
         if dropped is own:
-            raise NoPlaceError
+            raise NoSlotError
         if dropped is not None and not dropped.done():
-            dropped.set_exception(NoPlaceError())
+            dropped.set_exception(NoSlotError())
         try:
             await own
         except asyncio.CancelledError:

@@ -12,9 +12,9 @@ from app.domain.planning import Planner
 from app.domain.reconcile.timing import Timing
 from app.k8s.api import KubeApi
 from app.loops.cache.runtime_servers import RuntimeServers
+from app.loops.controller_settings import ControllerSettings, EvidenceSettings, SampleSettings
 from app.loops.leadership.identity import Identity
 from app.loops.leadership.lease import Leadership
-from app.loops.settings import ControllerSettings, EvidenceSettings, SampleSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,8 +31,8 @@ from app.loops.jobs.evidence.event_lists import EventLists
 from app.loops.jobs.evidence.pending_pods import EventReader
 from app.loops.jobs.measuring import ChangeLag
 from app.loops.jobs.mirror import Mirror
-from app.loops.jobs.pacing import Pacing
 from app.loops.jobs.plan_cache import PlanCache
+from app.loops.jobs.reconcile_intervals import ReconcileIntervals
 from app.loops.jobs.reconciler import Hooks, Reconciler
 from app.loops.leadership.cluster_contact import ClusterContact
 from app.loops.leadership.controller_state import ControllerState
@@ -79,7 +79,7 @@ class Term:
             doubt=self._identity.doubt,
             on_change=self._changed,
         )
-        self._pacing = Pacing(clock, self._mirror.count, least=settings.coalesce)
+        self._intervals = ReconcileIntervals(clock, self._mirror.count, least=settings.coalesce)
         self._lag = ChangeLag(clock)
         self._event_lists = EventLists(context.api, clock)
         self._event_reader = EventReader(self._event_lists, clock, self._queue.add_after)
@@ -155,7 +155,7 @@ class Term:
             plans,
             self._queue,
             hooks=Hooks(
-                begins=self._pacing.reconciled,
+                begins=self._intervals.note_reconcile,
                 observes=self._lag.observed,
                 stored=self._stored,
                 failed=self._first_pass.done,
@@ -256,7 +256,7 @@ class Term:
             self._changed_early.add(uid)
             return
         self._lag.changed(uid)
-        self._queue.add_after(uid, self._pacing.delay(uid))
+        self._queue.add_after(uid, self._intervals.delay(uid))
 
     def _enqueue(self, jobs: Sequence[LiveJob]) -> None:
         for job in jobs:
@@ -270,7 +270,7 @@ class Term:
     def _forget(self, uid: str) -> None:
         self._first_pass.done(uid)
         self._namespaces.pop(uid, None)
-        self._pacing.forget(uid)
+        self._intervals.forget(uid)
         self._lag.forget(uid)
 
     async def _enqueue_due(self) -> None:

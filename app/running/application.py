@@ -11,6 +11,7 @@ from fastapi.middleware.cors import CORSMiddleware
 from app.api.answers import errors
 from app.api.answers.responses import JSON
 from app.api.document.openapi import DocumentedApp, tags
+from app.api.http_settings import HttpSettings
 from app.api.layers.browsers import BrowserGuard
 from app.api.layers.compression import Compressor
 from app.api.layers.protection import ProtectionLayer
@@ -40,7 +41,6 @@ from app.api.routes import (
     system,
     watch,
 )
-from app.api.settings import HttpSettings
 from app.api.shared.broadcast import Broadcast
 from app.api.shared.job_views import JobViewCache
 from app.api.shared.polls import SharedPolls

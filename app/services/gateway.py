@@ -21,8 +21,8 @@ from app.services.editing.di_server import DiServer
 from app.services.editing.jobs import JobControl
 from app.services.editing.redaction import JobRedactor, SampleRedactor
 from app.services.editing.samples import SampleEditor
+from app.services.limits.long_request_limits import LongRequestLimits
 from app.services.limits.long_requests import LongRequests
-from app.services.limits.settings import LongRequestLimits
 from app.services.limits.turns import Turns
 from app.services.logs.containers import LogReader, Logs
 from app.services.logs.merged import MergedLogs

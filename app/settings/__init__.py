@@ -12,7 +12,7 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from app.base.configured_files import check_file
-from app.db.postgres.settings import DatabaseTimeouts
+from app.db.postgres.timeouts import DatabaseTimeouts
 from app.domain.access.grants import read_group_grants
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.cache.values import CACHE_MOUNT_PATH, DATA_MOUNT_PATH, CacheSite
@@ -23,7 +23,7 @@ from app.domain.kinds.job_kind import Accelerator, Limits, Site
 from app.domain.reconcile.timing import Timing
 from app.domain.reservations.pod_limits import PodLimits
 from app.k8s.session.limits import TransportLimits
-from app.loops.settings import AutoscalerSettings, ControllerSettings, EvidenceSettings, SampleSettings
+from app.loops.controller_settings import AutoscalerSettings, ControllerSettings, EvidenceSettings, SampleSettings
 from app.settings.database import DatabaseUrl
 from app.settings.sample_sets import SampleSetSettings
 from app.settings.serving import Names

@@ -6,7 +6,7 @@ from pydantic import Field, field_validator, model_validator
 
 from app.domain.access.claims import ClaimNames
 from app.domain.access.grants import read_group_grants
-from app.services.oidc.settings import OidcSettings, is_safe
+from app.services.oidc.issuer_settings import OidcSettings, is_safe
 from app.settings.serving import Names, ServingSettings
 
 

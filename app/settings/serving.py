@@ -7,11 +7,11 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Field, field_validator
 from pydantic_settings import NoDecode
 
-from app.api.settings import LOOPBACK_HOSTS, HttpSettings
+from app.api.http_settings import LOOPBACK_HOSTS, HttpSettings
 from app.base.cores import default_workers, usable_cores
 from app.http_server.forwarding import Network, TrustedProxies
 from app.http_server.limits import ServerLimits
-from app.services.limits.settings import LongRequestLimits
+from app.services.limits.long_request_limits import LongRequestLimits
 from app.settings.logs import LogSettings
 
 

@@ -33,6 +33,7 @@ from app.k8s.connection import connect as connect_api
 from app.k8s.watching.reflector import Pace
 from app.loops.cache.runtime_servers import PodProxyAccess, RuntimeServers
 from app.loops.context import ControllerContext
+from app.loops.controller_settings import ControllerSettings, EvidenceSettings, SampleSettings
 from app.loops.jobs.actions.actuator import Actuator
 from app.loops.jobs.actions.creator import Creator, Work
 from app.loops.jobs.actions.pods import PodActions
@@ -45,7 +46,6 @@ from app.loops.jobs.mirror import Mirror
 from app.loops.jobs.plan_cache import PlanCache
 from app.loops.jobs.reconciler import Hooks, Reconciler
 from app.loops.leadership.lease import Leadership
-from app.loops.settings import ControllerSettings, EvidenceSettings, SampleSettings
 from app.loops.workqueue import WorkQueue
 from tests.db.factories import new_job, stored, submitted
 from tests.loops.kubelet import Kubelet, a_kubelet

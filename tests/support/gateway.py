@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 import httpx2
 
-from app.api.settings import HttpSettings
+from app.api.http_settings import HttpSettings
 from app.base.clock import SystemClock
 from app.db.feed import entries
 from app.db.installation import leases, tokens
@@ -33,9 +33,9 @@ from app.http_server.sockets import bind, url_of
 from app.running.application import create_app
 from app.services.access import Access, OpenAccess
 from app.services.gateway import Services
-from app.services.limits.settings import LongRequestLimits
+from app.services.limits.long_request_limits import LongRequestLimits
 from app.services.logs.containers import LogReader
-from app.services.oidc.settings import OidcSettings
+from app.services.oidc.issuer_settings import OidcSettings
 from app.services.oidc.token_access import token_access
 from app.services.reading.system import Check
 from app.settings.development import dev_defaults

@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 
 from app.domain.access.grants import read_group_grants
-from app.services.oidc.settings import OidcSettings
+from app.services.oidc.issuer_settings import OidcSettings
 from tests.support.gateway import NAMESPACE, Gateway, running_gateway
 from tests.support.oidc_issuer import CLIENT, FakeIssuer, challenge_of, running_issuer
 from tests.support.waiting import until

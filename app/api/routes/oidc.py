@@ -19,7 +19,7 @@ from app.domain.kinds.spec.model import SpecModel
 from app.fairness.byte_budget import UNCOUNTED_BYTES
 from app.http_server.forwarding import site_of
 from app.services.oidc.exchange import Exchange
-from app.services.oidc.settings import OidcSettings
+from app.services.oidc.issuer_settings import OidcSettings
 
 if TYPE_CHECKING:
     from app.services.oidc.sign_in import SignIn

@@ -17,7 +17,7 @@ from typing_extensions import override
 from app.base.instruments import exposed
 from app.db.postgres import metrics
 from app.db.postgres.errors import translate_errors
-from app.db.postgres.settings import DatabaseTimeouts
+from app.db.postgres.timeouts import DatabaseTimeouts
 from app.fairness.fair_slots import FairSlots
 from app.fairness.share import caller
 

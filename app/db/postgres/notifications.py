@@ -16,7 +16,7 @@ import asyncpg
 from app.base.cancellation import rounds
 from app.db.postgres.engine import Database, driver_url, session_settings
 from app.db.postgres.errors import DatabaseUnavailable, translate_errors
-from app.db.postgres.settings import DatabaseTimeouts
+from app.db.postgres.timeouts import DatabaseTimeouts
 
 FEED = "feed"  # the publisher has numbered feed entries
 # A client has changed the intent of a job, or that of a SampleSet or SampleJob. The first channel once served both. Its

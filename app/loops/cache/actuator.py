@@ -50,8 +50,8 @@ from app.k8s.resources import NODE, STATEFUL_SET
 from app.loops import metrics
 from app.loops.cache.observation import KINDS, OptionsOrComplaint, SetObjects, Subject
 from app.loops.cache.runtime_servers import NoAnswer, RuntimeServer, RuntimeServers
+from app.loops.controller_settings import SampleSettings
 from app.loops.leadership.lease import Leadership
-from app.loops.settings import SampleSettings
 
 log = structlog.get_logger(__name__)
 

@@ -47,7 +47,7 @@ from app.k8s.resources import (
     KubeResource,
 )
 from app.loops.cache.runtime_servers import RuntimeServer
-from app.loops.settings import SampleSettings
+from app.loops.controller_settings import SampleSettings
 
 KINDS: Final[Mapping[SetPart, KubeResource]] = {
     SetPart.PV: PERSISTENT_VOLUME,

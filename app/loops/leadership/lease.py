@@ -22,7 +22,7 @@ from app.db.installation import leases
 from app.db.installation.leases import Holding, Lease
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseContended, DatabaseUnavailable, LeaseLost
-from app.db.postgres.settings import DatabaseTimeouts
+from app.db.postgres.timeouts import DatabaseTimeouts
 
 log = structlog.get_logger(__name__)
 

@@ -23,7 +23,7 @@ from app.domain.errors import DomainError, Forbidden, TooManyRequests, Unauthent
 from app.fairness.share import let_go
 from app.services import metrics
 from app.services.access import Access, Principal
-from app.services.limits.settings import LongRequestLimits
+from app.services.limits.long_request_limits import LongRequestLimits
 
 # Seconds. A recheck that takes longer, such as while no database connection is free, counts as failed.
 _RECHECK_TIMEOUT: Final = 2.0

@@ -15,7 +15,7 @@ from typing import Final
 
 from app.domain.errors import Unavailable
 from app.fairness.fair_memory import NoRoomError
-from app.fairness.fair_slots import FairSlots, NoPlaceError
+from app.fairness.fair_slots import FairSlots, NoSlotError
 from app.fairness.share import hold
 from app.services import metrics
 
@@ -70,7 +70,7 @@ class Turns:
         try:
             async with asyncio.timeout(self._max_seconds):
                 await self._slots.take(token)
-        except (NoPlaceError, TimeoutError):
+        except (NoSlotError, TimeoutError):
             raise self._refuse() from None
         try:
             yield

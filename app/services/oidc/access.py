@@ -15,7 +15,7 @@ from app.domain.access.grants import grants_of
 from app.domain.errors import Forbidden
 from app.services.access import Access, Principal, bearer
 from app.services.oidc.issuer import Issuer
-from app.services.oidc.settings import OidcSettings
+from app.services.oidc.issuer_settings import OidcSettings
 from app.services.oidc.verification import MAX_LENGTH, verify
 
 # An entry has about 1 KiB.

@@ -7,7 +7,7 @@ from typing import Any, Final
 import jwt
 
 from app.services.oidc.http import IssuerUnavailable
-from app.services.oidc.settings import is_safe
+from app.services.oidc.issuer_settings import is_safe
 
 # Only asymmetric algorithms: every reader of the public keys could sign with `none`, or with HMAC and a key as secret.
 _ALGORITHMS: Final[Mapping[str, frozenset[str]]] = {

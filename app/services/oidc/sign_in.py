@@ -20,7 +20,7 @@ from app.services.oidc.access import OidcAccess
 from app.services.oidc.exchange import Exchange, SignedIn
 from app.services.oidc.http import IssuerAnswer, IssuerUnavailable
 from app.services.oidc.issuer import Issuer
-from app.services.oidc.settings import OidcSettings
+from app.services.oidc.issuer_settings import OidcSettings
 from app.services.oidc.verification import MAX_LENGTH, verify
 
 # Exchanges of one lane that the issuer works on. Each takes 5 s at most, so a slow issuer holds few requests.

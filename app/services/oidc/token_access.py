@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from app.base.clock import Clock
 from app.db.postgres.engine import Database
 from app.services.access import Access, TokenAccess
-from app.services.oidc.settings import OidcSettings
+from app.services.oidc.issuer_settings import OidcSettings
 
 if TYPE_CHECKING:
     from app.services.oidc.sign_in import SignIn

@@ -8,7 +8,7 @@ import httpx2
 import jwt
 import pytest
 
-from app.api.settings import HttpSettings
+from app.api.http_settings import HttpSettings
 from app.http_server.forwarding import TrustedProxies
 from app.services.oidc import sign_in as sign_in_module
 from tests.support.gateway import Gateway

@@ -13,7 +13,7 @@ import pytest_asyncio
 from cryptography.hazmat.primitives import serialization
 
 from app.base.backoff import ExponentialBackoff
-from app.services.limits.settings import LongRequestLimits
+from app.services.limits.long_request_limits import LongRequestLimits
 from app.services.oidc import issuer as issuer_module
 from tests.support.gateway import NAMESPACE, jobs_path, manifest, until_open
 from tests.support.oidc_issuer import (

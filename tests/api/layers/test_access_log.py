@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 import structlog
 
-from app.api.settings import HttpSettings
+from app.api.http_settings import HttpSettings
 from app.http_server.forwarding import TrustedProxies
 from app.services.access import Principal
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest, running_gateway

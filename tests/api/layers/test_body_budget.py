@@ -12,10 +12,10 @@ import pytest
 import pytest_asyncio
 from starlette.types import Message, Receive, Scope, Send
 
+from app.api.http_settings import HttpSettings
 from app.api.layers import protection
 from app.api.layers.body_budget import BodyRefused, ExceededLimit, IncomingBody, body_memory
 from app.api.layers.protection import ProtectionLayer
-from app.api.settings import HttpSettings
 from app.fairness import byte_budget, fair_memory
 from app.fairness.byte_budget import UNCOUNTED_BYTES
 from app.fairness.fair_memory import FairMemory

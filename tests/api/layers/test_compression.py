@@ -7,8 +7,8 @@ import pytest
 import pytest_asyncio
 
 from app.api.answers.conditional import gzip_tag, matches_tag
+from app.api.http_settings import HttpSettings
 from app.api.layers.compression import accepts_gzip
-from app.api.settings import HttpSettings
 from tests.api.long_requests.test_watch import stream, take
 from tests.support.every_kind import PATCH, Collection
 from tests.support.gateway import Gateway, jobs_path, manifest, running_gateway

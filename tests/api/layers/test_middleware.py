@@ -5,7 +5,7 @@ import json
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from app.api.settings import HttpSettings
+from app.api.http_settings import HttpSettings
 from app.db.postgres.errors import DatabaseUnavailable
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, running_gateway
 from tests.support.openapi import committed_document, operations

@@ -21,7 +21,7 @@ from app.db.installation import tokens
 from app.domain.plan import Rank
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, Replica
-from app.services.limits.settings import LongRequestLimits
+from app.services.limits.long_request_limits import LongRequestLimits
 from app.services.logs.containers import LogReader, LogRequest
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest, running_gateway, until_followed, until_open
 from tests.support.openapi import committed_document

@@ -20,7 +20,7 @@ from app.domain.plan import Rank
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, Replica
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, ReplicaPhase
-from app.services.limits.settings import LongRequestLimits
+from app.services.limits.long_request_limits import LongRequestLimits
 from app.services.logs import merged as merged_logs
 from app.services.logs.channels import ArrivalOrder, LineChannel, TimeOrder
 from app.services.logs.containers import LogReader, LogRequest

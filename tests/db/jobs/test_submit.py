@@ -20,7 +20,7 @@ from app.db.objects.idempotency import IdempotencyKey, KeyConflict, KeyInFlight,
 from app.db.objects.submission import Answer, NameTaken, Submitted
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseContended, DatabaseUnavailable, NotStorable
-from app.db.postgres.settings import DatabaseTimeouts
+from app.db.postgres.timeouts import DatabaseTimeouts
 from app.domain.reservations.name_ranges import NameRange
 from app.domain.reservations.pod_limits import PodLimits
 from app.domain.vocabulary import JobPhase

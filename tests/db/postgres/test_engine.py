@@ -22,7 +22,7 @@ from app.db.postgres.errors import (
     NotStorable,
     translate_errors,
 )
-from app.db.postgres.settings import DatabaseTimeouts
+from app.db.postgres.timeouts import DatabaseTimeouts
 from app.embedded_postgres.server import EmbeddedPostgres
 from app.fairness.share import CURRENT, FairShares
 from tests.db.factories import NOW, new_job, submitted

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseUnavailable
-from app.db.postgres.settings import DatabaseTimeouts
+from app.db.postgres.timeouts import DatabaseTimeouts
 from app.embedded_postgres.server import EmbeddedPostgres
 from tests.support.freezing import frozen
 from tests.support.postgres import FORGETFUL

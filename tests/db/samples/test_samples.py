@@ -18,7 +18,7 @@ from app.db.postgres import codec
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseContended, NotStorable
 from app.db.postgres.queries import Cursor
-from app.db.postgres.settings import DatabaseTimeouts
+from app.db.postgres.timeouts import DatabaseTimeouts
 from app.db.samples import edits
 from app.db.samples.edits import SampleEdit
 from app.db.samples.rows import SampleRow, storage_of

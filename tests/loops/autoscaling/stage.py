@@ -22,7 +22,7 @@ from app.domain.vocabulary import JobPhase
 from app.k8s.codec import ListPage
 from app.k8s.resources import NODE
 from app.loops.autoscaling.autoscaler import Autoscaler
-from app.loops.settings import AutoscalerSettings, ControllerSettings
+from app.loops.controller_settings import AutoscalerSettings, ControllerSettings
 from tests.db import factories
 from tests.db.factories import NOW
 from tests.support.elastic import API_VERSION, KIND, ElasticKind, elastic_manifest

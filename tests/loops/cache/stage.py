@@ -33,7 +33,7 @@ from app.k8s.api import KubeApi, PodRequest
 from app.k8s.connection import connect as connect_api
 from app.loops.cache.reconciler import SampleReconciler
 from app.loops.cache.runtime_servers import NoAnswer, Reply, RuntimeServers
-from app.loops.settings import ControllerSettings, SampleSettings
+from app.loops.controller_settings import ControllerSettings, SampleSettings
 from app.loops.workqueue import WorkQueue
 from app.services.editing.samples import SampleEditor
 from app.services.submitting.objects import SubmitRequest

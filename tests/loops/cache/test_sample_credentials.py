@@ -14,7 +14,7 @@ from app.domain.kinds.samples.specs.sample_set import SampleSetSpec
 from app.domain.kubernetes.objects import Metadata, Object
 from app.k8s.errors import KubeForbidden, KubeNotFound
 from app.loops.cache.observation import ClusterReader, Subject
-from app.loops.settings import SampleSettings
+from app.loops.controller_settings import SampleSettings
 
 S3 = {"uri": "s3://b.example.com/train"}
 

@@ -14,8 +14,8 @@ from app.domain.access.actors import Actor
 from app.domain.access.credentials import Role
 from app.domain.access.grants import Grant
 from app.services.access import Access, Principal
+from app.services.limits.long_request_limits import LongRequestLimits
 from app.services.limits.long_requests import EndReason, LongRequest, LongRequestKind, LongRequests
-from app.services.limits.settings import LongRequestLimits
 
 NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
 LIMITS: Final = LongRequestLimits(unconfirmed=15.0)

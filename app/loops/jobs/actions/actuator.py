@@ -35,7 +35,7 @@ from app.loops.jobs.actions.pods import PodActions
 from app.loops.jobs.actions.remover import Remover
 from app.loops.jobs.evidence.attempts import EvidenceCapture, groups
 from app.loops.jobs.evidence.event_lists import PodEvents
-from app.loops.jobs.evidence.node_turns import NoTurn
+from app.loops.jobs.evidence.node_slots import NoSlot
 from app.loops.jobs.evidence.pending_pods import EventReader
 
 log = structlog.get_logger(__name__)
@@ -183,9 +183,9 @@ class Actuator:
                 failures = await self._evidence.capture(work.plan.identity, captures, work.expectations, events)
         except DatabaseUnavailable as error:
             failures = [error] * len(captures)
-        left = sum(isinstance(failure, NoTurn) for failure in failures)
+        left = sum(isinstance(failure, NoSlot) for failure in failures)
         for failure in failures:
-            if not isinstance(failure, NoTurn):
+            if not isinstance(failure, NoSlot):
                 log.warning("action.failed", action=name, error=str(failure))
         metrics.ACTIONS.labels(name, "failed").inc(len(failures) - left)
         metrics.ACTIONS.labels(name, "again").inc(left)

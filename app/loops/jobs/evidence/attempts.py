@@ -29,11 +29,11 @@ from app.k8s.api import KubeApi
 from app.k8s.errors import KubeBadRequest, KubeError, KubeNotFound, Unreachable
 from app.k8s.logs import read_log
 from app.loops import metrics
+from app.loops.controller_settings import EvidenceSettings
 from app.loops.jobs.evidence.event_lists import EventLists, PodEvents
-from app.loops.jobs.evidence.node_turns import NodeTurns
+from app.loops.jobs.evidence.node_slots import NodeSlots
 from app.loops.jobs.expectations import Expectations
 from app.loops.leadership.lease import Leadership
-from app.loops.settings import EvidenceSettings
 
 log = structlog.get_logger(__name__)
 
@@ -68,7 +68,7 @@ class EvidenceCapture:
         self._settings = settings
         self._event_lists = event_lists
         self._verify = verify
-        self._turns = NodeTurns()
+        self._node_slots = NodeSlots()
 
     async def events(self, job: JobIdentity, actions: Sequence[CaptureEvidence]) -> PodEvents:
         """Read the Events of the pods. The result lacks those that the cluster does not give."""
@@ -132,8 +132,8 @@ class EvidenceCapture:
         Raises:
             KubeError: the cluster did not give it, and the deadline has not passed: try again.
         """
-        async with self._turn(action):
-            # Not before the turn: the deadline is for the cluster, and other jobs must not use it up. Only in memory: a
+        async with self._slot(action):
+            # Not before the slot: the deadline is for the cluster, and other jobs must not use it up. Only in memory: a
             # new controller gives the capture its full time again, which loses nothing.
             since = expectations.capturing_since.setdefault(action.pod_uid, self._clock.monotonic())
             expired = self._clock.monotonic() - since >= self._settings.deadline
@@ -156,9 +156,9 @@ class EvidenceCapture:
             last_lines=_last_lines(action, logs),
         )
 
-    def _turn(self, action: CaptureEvidence) -> AbstractAsyncContextManager[None]:
-        """Return the turn of an attempt at its node. An attempt without logs needs none."""
-        return self._turns.turn(action.node or "") if action.containers else nullcontext()
+    def _slot(self, action: CaptureEvidence) -> AbstractAsyncContextManager[None]:
+        """Return the slot of an attempt at its node. An attempt without logs needs none."""
+        return self._node_slots.slot(action.node or "") if action.containers else nullcontext()
 
     async def _logs(self, job: JobIdentity, action: CaptureEvidence) -> tuple[dict[str, Log], dict[str, KubeError]]:
         logs: dict[str, Log] = {}

@@ -20,7 +20,7 @@ from app.k8s.errors import KubeError, Unreachable
 from app.k8s.session.transport import ClusterEndpoint
 from app.loops.jobs.actions.actuator import Performed
 from app.loops.jobs.actions.creator import Work
-from app.loops.jobs.evidence import node_turns
+from app.loops.jobs.evidence import node_slots
 from app.loops.jobs.evidence.attempts import EvidenceCapture
 from app.loops.jobs.evidence.event_lists import MAX_EVENTS, EventLists, PodEvents
 from app.loops.leadership.identity import WrongCluster
@@ -158,16 +158,16 @@ async def test_a_kubelet_that_does_not_answer_is_asked_again_until_the_deadline(
 async def test_the_time_in_which_a_node_gives_other_logs_does_not_count_for_the_deadline(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node_turns, "LONGEST_WAIT", 0.01)
-    turns = node_turns.NodeTurns()
-    monkeypatch.setattr(harness.evidence, "_turns", turns)
+    monkeypatch.setattr(node_slots, "LONGEST_WAIT", 0.01)
+    slots = node_slots.NodeSlots()
+    monkeypatch.setattr(harness.evidence, "_node_slots", slots)
     uid, work, action = await ended(harness)
     action = replace(action, node="node-1")
     async with AsyncExitStack() as others:
-        for _ in range(node_turns.AT_ONCE):
-            await others.enter_async_context(turns.turn("node-1"))
+        for _ in range(node_slots.AT_ONCE):
+            await others.enter_async_context(slots.slot("node-1"))
         for _ in range(2):
-            with pytest.raises(node_turns.NoTurn):
+            with pytest.raises(node_slots.NoSlot):
                 await captured(harness.evidence, work, action)
             harness.clock.skip(AFTER_DEADLINE)
         harness.kubelet.log_status = 500
@@ -179,12 +179,12 @@ async def test_the_time_in_which_a_node_gives_other_logs_does_not_count_for_the_
 async def test_a_capture_at_a_busy_node_is_left_without_a_back_off(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node_turns, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(node_slots, "LONGEST_WAIT", 0.01)
     uid, work, action = await ended(harness)
     work = replace(work, actions=[action])
     async with AsyncExitStack() as others:
-        for _ in range(node_turns.AT_ONCE):
-            await others.enter_async_context(harness.evidence._turns.turn(""))
+        for _ in range(node_slots.AT_ONCE):
+            await others.enter_async_context(harness.evidence._node_slots.slot(""))
         assert await harness.actuator.perform(work) is Performed.LEFT
         assert await state(harness, uid) == (Evidence.NONE, None)
     assert await harness.actuator.perform(work) is Performed.ALL

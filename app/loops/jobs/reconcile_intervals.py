@@ -20,7 +20,7 @@ def interval(replicas: int, least: float) -> float:
     return min(max(least, replicas * SECONDS_PER_REPLICA), LONGEST)
 
 
-class Pacing:
+class ReconcileIntervals:
     """Remembers when each job was reconciled. `pods_of` returns the number of pods of a job, and `least` is seconds."""
 
     def __init__(self, clock: Clock, pods_of: Callable[[str], int], *, least: float) -> None:
@@ -29,7 +29,7 @@ class Pacing:
         self._least = least
         self._reconciled: dict[str, float] = {}
 
-    def reconciled(self, uid: str) -> None:
+    def note_reconcile(self, uid: str) -> None:
         """Note that a reconcile of the job begins."""
         self._reconciled[uid] = self._clock.monotonic()
 

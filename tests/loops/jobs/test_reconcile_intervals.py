@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.loops.jobs.pacing import LONGEST, Pacing, interval
+from app.loops.jobs.reconcile_intervals import LONGEST, ReconcileIntervals, interval
 from tests.loops.harness import SkippingClock
 
 LEAST = 0.05
@@ -17,13 +17,13 @@ def test_the_interval_grows_with_the_job_and_is_bounded(replicas: int, seconds: 
 
 def test_only_changes_shortly_after_a_reconcile_wait() -> None:
     clock = SkippingClock()
-    pacing = Pacing(clock, {"large": 8000, "small": 1}.__getitem__, least=1000.0)
-    assert pacing.delay("large") == 0
-    pacing.reconciled("large")
-    assert 0 < pacing.delay("large") <= 1000
-    assert pacing.delay("small") == 0
+    intervals = ReconcileIntervals(clock, {"large": 8000, "small": 1}.__getitem__, least=1000.0)
+    assert intervals.delay("large") == 0
+    intervals.note_reconcile("large")
+    assert 0 < intervals.delay("large") <= 1000
+    assert intervals.delay("small") == 0
     clock.skip(1001)
-    assert pacing.delay("large") == 0
-    pacing.reconciled("large")
-    pacing.forget("large")
-    assert pacing.delay("large") == 0
+    assert intervals.delay("large") == 0
+    intervals.note_reconcile("large")
+    intervals.forget("large")
+    assert intervals.delay("large") == 0

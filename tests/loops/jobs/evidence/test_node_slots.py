@@ -5,21 +5,21 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from app.loops.jobs.evidence import node_turns
-from app.loops.jobs.evidence.node_turns import AT_ONCE, NodeTurns, NoTurn
+from app.loops.jobs.evidence import node_slots
+from app.loops.jobs.evidence.node_slots import AT_ONCE, NodeSlots, NoSlot
 
 
 async def test_a_block_waits_only_for_those_of_its_node() -> None:
-    turns = NodeTurns()
+    slots = NodeSlots()
     order: list[str] = []
 
     async def block(node: str) -> None:
-        async with turns.turn(node):
+        async with slots.slot(node):
             order.append(node)
 
     async with asyncio.TaskGroup() as group, AsyncExitStack() as held:
         for _ in range(AT_ONCE):
-            await held.enter_async_context(turns.turn("busy"))
+            await held.enter_async_context(slots.slot("busy"))
         waiting = group.create_task(block("busy"))
         await group.create_task(block("idle"))
         assert not waiting.done()
@@ -28,21 +28,21 @@ async def test_a_block_waits_only_for_those_of_its_node() -> None:
 
 
 async def test_a_block_whose_turn_does_not_come_fails_and_takes_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_turns, "LONGEST_WAIT", 0.0)
-    turns = NodeTurns()
+    monkeypatch.setattr(node_slots, "LONGEST_WAIT", 0.0)
+    slots = NodeSlots()
     async with AsyncExitStack() as held:
         for _ in range(AT_ONCE):
-            await held.enter_async_context(turns.turn("busy"))
-        with pytest.raises(NoTurn):
-            await held.enter_async_context(turns.turn("busy"))
+            await held.enter_async_context(slots.slot("busy"))
+        with pytest.raises(NoSlot):
+            await held.enter_async_context(slots.slot("busy"))
     async with AsyncExitStack() as held:
         for _ in range(AT_ONCE):
-            await held.enter_async_context(turns.turn("busy"))
+            await held.enter_async_context(slots.slot("busy"))
 
 
 async def test_nodes_without_a_block_take_no_memory() -> None:
-    turns = NodeTurns()
+    slots = NodeSlots()
     for number in range(100):
-        async with turns.turn(f"node-{number}"):
+        async with slots.slot(f"node-{number}"):
             pass
-    assert len(turns._slots) <= 1
+    assert len(slots._slots) <= 1

@@ -12,11 +12,11 @@ AT_ONCE: Final = 10
 LONGEST_WAIT: Final = 5.0  # seconds; the wait holds back the next decision on its job
 
 
-class NoTurn(KubeError):  # noqa: N818 - a node that is busy, not a fault
+class NoSlot(KubeError):  # noqa: N818 - a node that is busy, not a fault
     """Other logs of the node were read all the time. The next try may succeed."""
 
 
-class NodeTurns:
+class NodeSlots:
     """Lets AT_ONCE blocks for a node run at once.
 
     A node that many jobs ask for logs at the same time otherwise answers none of them in time, and is asked again.
@@ -27,18 +27,18 @@ class NodeTurns:
         self._slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     @asynccontextmanager
-    async def turn(self, node: str) -> AsyncIterator[None]:
+    async def slot(self, node: str) -> AsyncIterator[None]:
         """Run the block when fewer than AT_ONCE others run for this node.
 
         Raises:
-            NoTurn: this took longer than LONGEST_WAIT.
+            NoSlot: this took longer than LONGEST_WAIT.
         """
         slots = self._slots.setdefault(node, asyncio.Semaphore(AT_ONCE))
         try:
             async with asyncio.timeout(LONGEST_WAIT):
                 await slots.acquire()
         except TimeoutError:
-            raise NoTurn(f"{AT_ONCE} other logs of node {node} were read for {LONGEST_WAIT:g} s") from None
+            raise NoSlot(f"{AT_ONCE} other logs of node {node} were read for {LONGEST_WAIT:g} s") from None
         try:
             yield
         finally:
