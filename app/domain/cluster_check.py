@@ -112,19 +112,19 @@ def objects_to_check(plan: JobPlan, accepted: Accepted[Any]) -> Iterator[Checked
 
 def reason_not_checked(answer: Answer) -> str:
     """Return why the cluster has not checked the object; empty if the refusal concerns the object."""
-    return "" if _is_harmless(answer) else _NOT_CHECKED.get(_judged(answer)[1], "")
+    return "" if _is_harmless(answer) else _NOT_CHECKED.get(_judge(answer)[1], "")
 
 
 def concerns_namespace(answer: Answer) -> bool:
     """Return whether the cluster refuses every object of the job for the same reason."""
-    return _judged(answer)[1] in _OF_NAMESPACE
+    return _judge(answer)[1] in _OF_NAMESPACE
 
 
 def refusals(checked: CheckedObject, answer: Answer) -> list[ClusterFinding]:
     """Return the findings of a refusal: one for each field that it names, otherwise one for the whole object."""
     if _is_harmless(answer):
         return []
-    verdict, code = _judged(answer)
+    verdict, code = _judge(answer)
     effect = FindingEffect.FAILS if verdict is RefusalVerdict.FAIL else FindingEffect.WAITS
     namespace = checked.manifest["metadata"]["namespace"]
     whole = refusal_message(code, answer.status, answer.message, namespace)
@@ -147,7 +147,7 @@ def _finding(checked: CheckedObject, field: str, effect: FindingEffect, code: st
     )
 
 
-def _judged(answer: Answer) -> tuple[RefusalVerdict, str]:
+def _judge(answer: Answer) -> tuple[RefusalVerdict, str]:
     causes = [(reason, message) for reason, message, _ in answer.causes]
     return judge(answer.status, answer.reason, answer.message, causes, seen_before=False)
 

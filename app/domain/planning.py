@@ -19,7 +19,7 @@ from app.domain.kinds import registry
 from app.domain.kinds.base import JOBS
 from app.domain.kinds.envelope import allowed_controls
 from app.domain.kinds.job_kind import Accepted, Given, Limits, Site
-from app.domain.kinds.posted_metadata import Suffix, named, placed
+from app.domain.kinds.posted_metadata import Suffix, add_name, require_namespace
 from app.domain.kinds.registry import refuse_wrong_route
 from app.domain.kubernetes import labels
 from app.domain.manifests.rendered import pod_bytes
@@ -83,9 +83,9 @@ class Planner:
         """
         refuse_wrong_route(document, JOBS, namespace)
         kind = registry.find(document.get("apiVersion"), document.get("kind"))
-        called, generated = named(document, suffix)
+        called, generated = add_name(document, suffix)
         given = Given(random=suffix, stored=stored)
-        accepted = kind.accept(placed(called, namespace), self.limits, given)
+        accepted = kind.accept(require_namespace(called, namespace), self.limits, given)
         manifest = accepted.manifest
         # The stored manifest has its final name: a retry must not generate another one.
         manifest["metadata"].pop("generateName", None)

@@ -77,11 +77,11 @@ class Redaction:
 
     def document(self, value: Any) -> Any:
         """Return a manifest, or a view that contains one, without the selected values."""
-        return _changed(value, self.selection, "", self.text, is_manifest=True)
+        return _change(value, self.selection, "", self.text, is_manifest=True)
 
     def record(self, value: Any) -> Any:
         """Return another JSON value without the texts. Its keys are names of fields."""
-        return _changed(value, SecretSelection(), "", self.text, is_manifest=False) if self.texts else value
+        return _change(value, SecretSelection(), "", self.text, is_manifest=False) if self.texts else value
 
     def text(self, value: str) -> str:
         return self._pattern.sub(REDACTED, value) if self.texts else value
@@ -128,11 +128,11 @@ def _values(document: Any, selection: SecretSelection) -> list[str]:
     def selected(text: str) -> None:
         found.append(text)
 
-    _changed(document, selection, "", note, is_manifest=True, selected=selected)
+    _change(document, selection, "", note, is_manifest=True, selected=selected)
     return found
 
 
-def _changed(
+def _change(
     value: Any,
     selection: SecretSelection,
     pointer: str,
@@ -144,10 +144,10 @@ def _changed(
     """Return the JSON value with REDACTED in place of each selected text, which `selected` gets, and others changed."""
 
     def within(item: Any, step: str | int) -> Any:
-        return walk(item, f"{pointer}/{_escaped(step)}")
+        return walk(item, f"{pointer}/{_escape(step)}")
 
     def walk(item: Any, at: str) -> Any:
-        return _changed(item, selection, at, text, is_manifest=is_manifest, selected=selected)
+        return _change(item, selection, at, text, is_manifest=is_manifest, selected=selected)
 
     def removed(item: str) -> str:
         if item and item != REDACTED:
@@ -173,7 +173,7 @@ def _is_at(pointer: str, fields: Sequence[str]) -> bool:
     return any(pointer == field or pointer.startswith(f"{field}/") for field in fields)
 
 
-def _escaped(step: str | int) -> str:
+def _escape(step: str | int) -> str:
     return str(step).replace("~", "~0").replace("/", "~1")
 
 

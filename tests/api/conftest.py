@@ -3,7 +3,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from app.domain.kinds.registry import registered
+from app.domain.kinds.registry import all_kinds
 from tests.support.every_kind import Collection
 from tests.support.gateway import Gateway, running_gateway
 from tests.support.oidc_site import Site, ready_site
@@ -31,7 +31,7 @@ async def shared_gateway(postgres_server_url: str, database_template: str) -> As
         yield running
 
 
-@pytest.fixture(params=sorted(registered()))
+@pytest.fixture(params=sorted(all_kinds()))
 def kind(request: pytest.FixtureRequest) -> str:
     """Return the name of each registered kind in turn."""
     return str(request.param)

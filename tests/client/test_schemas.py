@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.kinds.registry import registered
+from app.domain.kinds.registry import all_kinds
 from jobgate.cli.rendering.schemas import FieldPathError, KindSchema, explanation
 from jobgate.client.types import Kind
 
@@ -111,7 +111,7 @@ def test_an_unknown_field_is_answered_with_the_known_ones(path: tuple[str, ...],
         explained(*path)
 
 
-@pytest.mark.parametrize("kind", registered().values(), ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", all_kinds().values(), ids=lambda kind: kind.name)
 def test_every_field_of_a_real_kind_has_a_type(kind: Any) -> None:
     of_kind = Kind(
         kind=kind.name,

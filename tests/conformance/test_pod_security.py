@@ -24,7 +24,7 @@ async def test_admission_agrees_with_the_policy(
         template = case.template()
         pod = {"apiVersion": "v1", "kind": "Pod", **template, "metadata": {**template["metadata"], "name": "one"}}
         answer = await api.post(f"/api/v1/namespaces/{namespace}/pods", pod, dryRun="All")
-        declared = DeclaredTemplate.written_at(template, "")
+        declared = DeclaredTemplate.at(template, "")
         policy = PodPolicy(level=level, user_namespaces=True)
         expected = [error.code for error in policy.violations([declared])]
         message = str(answer.body.get("message", ""))

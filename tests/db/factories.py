@@ -15,7 +15,7 @@ from app.db.objects.submission import Submitted
 from app.db.postgres.engine import Database
 from app.domain.plan import Rank
 from app.domain.reconcile.values import Decision
-from app.domain.reservations.name_ranges import NameKind, NameRange, merged
+from app.domain.reservations.name_ranges import NameKind, NameRange, merge_ranges
 from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica
 from app.domain.vocabulary import JobPhase
 
@@ -43,7 +43,7 @@ def new_job(name: str = "train", **changes: Any) -> NewJob:
     own = {field.name: changes.pop(field.name) for field in fields(NewJob) if field.name in changes}
     row = replace(row, **changes)
     pods = (NameRange("pod", f"{name}-worker-0"), NameRange("pod", f"{name}-worker-1"), NameRange("service", name))
-    names = merged((*own.pop("names", pods), NameRange(NameKind.JOB, row.name)))
+    names = merge_ranges((*own.pop("names", pods), NameRange(NameKind.JOB, row.name)))
     return NewJob(row=row, names=names, **own)
 
 

@@ -139,7 +139,7 @@ def test_a_shared_object_has_no_field() -> None:
 
 def test_a_pointer_escapes_its_steps() -> None:
     template = {"metadata": {"annotations": {"a/b": "c"}}, "spec": {}}
-    declared = DeclaredTemplate.written_at(template, "/spec/template")
+    declared = DeclaredTemplate.at(template, "/spec/template")
     pod = CheckedObject(manifest={"kind": "Pod", "metadata": {"name": "p"}}, template=declared)
     (finding,) = warnings(pod, ["metadata.annotations[a/b]: deprecated"])
     assert finding.pointer == "/spec/template/metadata/annotations/a~1b"

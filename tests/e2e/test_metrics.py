@@ -5,7 +5,7 @@ import re
 import pytest_asyncio
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.domain.kinds.registry import registered
+from app.domain.kinds.registry import all_kinds
 from tests.e2e.user import User, job
 from tests.support.metrics import defined_metrics, exposed_metrics
 from tests.support.promtool import promtool
@@ -82,7 +82,7 @@ async def test_the_job_is_in_the_metrics_of_its_kind(exposition: str) -> None:
     assert samples["jobgate_cluster_refusals_total", (("code", "ClusterDenied"),)] == 0
     assert samples["jobgate_loop_restarts_total", (("loop", "publisher"),)] == 0
     kinds = {dict(labels)["kind"] for name, labels in samples if name.startswith("jobgate_job")}
-    assert kinds <= registered().keys()
+    assert kinds <= all_kinds().keys()
 
 
 async def test_promtool_finds_no_fault_in_the_names(exposition: str) -> None:

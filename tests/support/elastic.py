@@ -85,7 +85,7 @@ class ElasticKind(JobKind[ElasticSpec]):
         )
 
     @override
-    def resized(self, accepted: Accepted[ElasticSpec], sizes: Mapping[str, int]) -> Accepted[ElasticSpec]:
+    def resize(self, accepted: Accepted[ElasticSpec], sizes: Mapping[str, int]) -> Accepted[ElasticSpec]:
         manifest = accepted.manifest
         return self.read({**manifest, "spec": {**manifest["spec"], "size": sizes["worker"]}})
 

@@ -8,7 +8,7 @@ from uuid import uuid4
 import yaml
 
 from app.domain.kinds.base import JOBS
-from app.domain.kinds.registry import SAMPLE_KINDS, registered
+from app.domain.kinds.registry import SAMPLE_KINDS, all_kinds
 from tests.support import samples
 from tests.support.gateway import Gateway
 
@@ -33,7 +33,7 @@ class Collection:
     def __init__(self, gateway: Gateway, kind: str, document: dict[str, Any] | None = None) -> None:
         self.gateway = gateway
         self.kind = kind
-        self.resource = registered()[kind].resource
+        self.resource = all_kinds()[kind].resource
         self.namespace = f"ns-{uuid4().hex[:12]}"
         self._document = document or example(kind)
 

@@ -69,7 +69,7 @@ class KindWorld(World):
             return
         for task, size in sizes.items():
             self.record_scale_request(task, scaling.sizes[task], size)
-        self._edit(self.kind.resized(self.kind.read(self.manifest), sizes).manifest)
+        self._edit(self.kind.resize(self.kind.read(self.manifest), sizes).manifest)
 
     @override
     def set_paused(self, *, paused: bool) -> None:

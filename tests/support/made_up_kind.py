@@ -58,7 +58,7 @@ class NoteKind(SampleKind):
         """A note has no rules beside its types."""
 
     @override
-    def shown(self, facts: Facts) -> NoteFigures:
+    def make_figures(self, facts: Facts) -> NoteFigures:
         return NoteFigures(words=len(facts.manifest["spec"]["text"].split()))
 
 

@@ -46,7 +46,7 @@ class ResizableJobKind(GenericJobKind):
         return Scaling(sizes=sizes, bounds=dict.fromkeys(sizes, (least, most)), total=(low, high))
 
     @override
-    def resized(self, accepted: Accepted[GenericJobSpec], sizes: Mapping[str, int]) -> Accepted[GenericJobSpec]:
+    def resize(self, accepted: Accepted[GenericJobSpec], sizes: Mapping[str, int]) -> Accepted[GenericJobSpec]:
         manifest = accepted.manifest
         tasks = [
             {**task, "replicas": sizes.get(task["type"], task["replicas"])} for task in manifest["spec"]["replicaSpecs"]

@@ -12,7 +12,7 @@ from app.api.requests.bodies import MERGE_PATCH, YAML_TYPES
 from app.api.resources.resource import Resource
 from app.domain.decoding.lists import LIST_KIND, MAX_ITEMS
 from app.domain.kinds.base import JOBS, Kind
-from app.domain.kinds.registry import JOB_KINDS, SAMPLE_KINDS, registered
+from app.domain.kinds.registry import JOB_KINDS, SAMPLE_KINDS, all_kinds
 
 Bodies: TypeAlias = Mapping[tuple[str, str], dict[str, Any]]  # by path and method
 Schema: TypeAlias = dict[str, Any]
@@ -36,7 +36,7 @@ def schemas(resources: Sequence[Resource]) -> dict[str, Schema]:
         ValueError: two different schemas have the same name.
     """
     found: dict[str, Schema] = {}
-    for kind in registered().values():
+    for kind in all_kinds().values():
         for name, schema in _schemas_of(kind):
             _adapt(schema)
             if found.setdefault(name, schema) != schema:

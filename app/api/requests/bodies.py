@@ -70,7 +70,7 @@ class ManifestBody:
         """
         documents = await self.documents()
         if len(documents) > 1:
-            return lists.checked(documents)
+            return lists.check_items(documents)
         document = _require_object(documents[0])
         return lists.items_of(document) if lists.is_list(document) else document
 

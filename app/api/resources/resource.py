@@ -20,7 +20,7 @@ from app.api.requests.dependencies import Api
 from app.api.shared.job_views import Rendered, Representation
 from app.db.objects.resources import StoredRow
 from app.domain.cluster_check import ClusterCheck
-from app.domain.kinds.registry import registered
+from app.domain.kinds.registry import all_kinds
 from app.domain.plan import Manifest
 from app.services.editing.objects import Editor
 from app.services.editing.redaction import Redactor
@@ -100,7 +100,7 @@ class Resource(ABC):
     @property
     def kinds(self) -> list[str]:
         """The kinds of its objects."""
-        return sorted(kind.name for kind in registered().values() if kind.resource == self.name)
+        return sorted(kind.name for kind in all_kinds().values() if kind.resource == self.name)
 
     @property
     def uid_path(self) -> str:

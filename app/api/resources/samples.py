@@ -126,7 +126,7 @@ class SampleResource(Resource):
 
     def view_of(self, row: SampleRow) -> BaseModel:
         """Return the whole view of an object."""
-        native, details = self.kind.native_status(row.record), _fields(self.kind.detailed(row.record))
+        native, details = self.kind.native_status(row.record), _fields(self.kind.make_details(row.record))
         return self.models.view(**self._status(row), **as_submitted(row), native_status=native, **details)
 
     def status_of(self, row: SampleRow) -> BaseModel:
@@ -154,7 +154,7 @@ class SampleResource(Resource):
             "finished_at": row.outcome.finished_at,
             "observed_at": row.observed_at,
             "warnings": _warnings(self.kind, row.manifest, row.record),
-            **_fields(self.kind.shown(facts)),
+            **_fields(self.kind.make_figures(facts)),
         }
 
 

@@ -79,7 +79,7 @@ def _add_dependents(router: APIRouter, path: str, target_of: TargetDependency, s
 
 
 def _job_of_set(job: SampleRow) -> JobOfSetView:
-    figures = SAMPLE_JOB.shown(Facts(manifest=job.manifest, record=job.record))
+    figures = SAMPLE_JOB.make_figures(Facts(manifest=job.manifest, record=job.record))
     return JobOfSetView(
         uid=job.uid,
         name=job.name,

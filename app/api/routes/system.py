@@ -14,7 +14,7 @@ from app.api.routers import new_router
 from app.api.views.objects import View
 from app.api.views.system import CallerView, SystemView, caller_view, system_view
 from app.domain.kinds.base import Kind
-from app.domain.kinds.registry import registered
+from app.domain.kinds.registry import all_kinds
 
 router = new_router("system")
 # These routes need no token, but refuse unknown parameters like all others, for example a misspelt `verbose`.
@@ -45,7 +45,7 @@ class KindList(View):
 @router.get("/api/v1/kinds", response_model=None, responses={200: {"model": KindList}}, dependencies=[Depends(caller)])
 async def list_kinds() -> Response:
     """List the accepted kinds with the JSON schemas of their manifests."""
-    return Response(_kinds(tuple(registered().values())), media_type=JSON, headers=PRIVATE)
+    return Response(_kinds(tuple(all_kinds().values())), media_type=JSON, headers=PRIVATE)
 
 
 @cache

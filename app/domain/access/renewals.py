@@ -26,12 +26,12 @@ class BrokenSeal(ValueError):  # noqa: N818 - the state of a token
     """The text has the form of a sealed refresh token, but this installation has not sealed it."""
 
 
-def sealed(key: bytes, user: str, token: str) -> str:
+def seal(key: bytes, user: str, token: str) -> str:
     """Return the refresh token with the id of its user and a seal under the key of the installation."""
     return f"{_PREFIX}.{user}.{_seal(key, user, token)}.{token}"
 
 
-def opened(key: bytes, text: str) -> Renewal:
+def unseal(key: bytes, text: str) -> Renewal:
     """Return the refresh token of a text. One without a seal is unchanged, and has no user.
 
     Raises:

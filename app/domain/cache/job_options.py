@@ -76,7 +76,7 @@ def sync_options(
     problems = Problems()
     check_sync(options, pointer_to(_SPEC, "syncOptions"), problems, site.sources)
     problems.raise_if_any("the options of the sync job are not valid")
-    source, destination = _aligned(source, options.destination, site.data_dir(identity.name))
+    source, destination = _align_ends(source, options.destination, site.data_dir(identity.name))
     flags = options.model_dump(by_alias=True, exclude_none=True, exclude={"source", "destination"})
     # JuiceFS would take keys in a file:// URI for a part of the path.
     kept = None if source.startswith("file://") else keys
@@ -90,7 +90,7 @@ def _permissions(sources: SourceLimits) -> dict[str, Any]:
     return {name: list(listed) for name, listed in permitted.items() if listed}
 
 
-def _aligned(source: str, relative: str, data_dir: str) -> tuple[str, str]:
+def _align_ends(source: str, relative: str, data_dir: str) -> tuple[str, str]:
     """Return source and destination URI, either both or none with a slash at the end.
 
     JuiceFS takes an end without a slash as a prefix of names. With the mount S as the destination, it would write the
@@ -167,12 +167,12 @@ def clear_options(identity: SetIdentity, job: SampleJobSpec, stateful_set: Mappi
         return JobOptions(type=JobType.CLEAR, values={"paths": [mount + _EVERYTHING for _, mount in mounts]})
     problems = Problems()
     base = pointer_to(_SPEC, "clearOptions", "paths")
-    translated = [_mounted(path, known, pointer_to(base, index), problems) for index, path in enumerate(paths)]
+    translated = [_translate_path(path, known, pointer_to(base, index), problems) for index, path in enumerate(paths)]
     problems.raise_if_any("the options of the clear job are not valid")
     return JobOptions(type=JobType.CLEAR, values={"paths": translated})
 
 
-def _mounted(path: str, known: Sequence[tuple[str, str]], pointer: str, problems: Problems) -> str:
+def _translate_path(path: str, known: Sequence[tuple[str, str]], pointer: str, problems: Problems) -> str:
     """Translate a path in one of the known directories into the path in the container where it is mounted."""
     accepted = "a path in one of " + ", ".join(directory for directory, _ in known)
     if wrong := wrong_path(path):

@@ -34,7 +34,7 @@ def node_label_of(namespace: str, set_name: str) -> str:
 
     Nodes have no namespace, so the key contains the namespace of the set.
     """
-    return f"{_PADDLE}{_bounded(f'{JUICEFS}-{namespace}.{set_name}', names.LABEL_NAME_MAX)}"
+    return f"{_PADDLE}{_limit_length(f'{JUICEFS}-{namespace}.{set_name}', names.LABEL_NAME_MAX)}"
 
 
 def runtime_name(set_name: str) -> str:
@@ -60,7 +60,7 @@ def volume_name(namespace: str, set_name: str) -> str:
     The name is unique in the cluster. A namespace has no dot, so the first dot ends the namespace; a shortened name has
     no dot at all.
     """
-    return _bounded(f"{namespace}.{set_name}", names.LABEL_VALUE_MAX)
+    return _limit_length(f"{namespace}.{set_name}", names.LABEL_VALUE_MAX)
 
 
 def directory_volume_names(directories: Sequence[str], reserved: Sequence[str] = ()) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ def pod_selector(identity: SetIdentity) -> Mapping[str, str]:
     return {label_of(identity.name): "true", "name": runtime_name(identity.name)}
 
 
-def _bounded(whole: str, limit: int) -> str:
+def _limit_length(whole: str, limit: int) -> str:
     """Return the text, or a prefix and a hash of it if it is longer than the limit."""
     if len(whole) <= limit:
         return whole

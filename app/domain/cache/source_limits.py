@@ -147,7 +147,7 @@ def wrong_address(
     itself or of a metadata service, which only the address itself can allow. `inside` has public addresses that are
     inside the network too.
     """
-    plain = _embedded(address)
+    plain = _embedded_address(address)
     networks = [network for entry in limits.hosts if (network := _network(entry)) is not None]
     if any(plain.version == network.version and plain in network for network in networks):
         return None
@@ -216,7 +216,7 @@ def literal_address(host: str) -> Address | None:
     return None
 
 
-def _embedded(address: Address) -> Address:
+def _embedded_address(address: Address) -> Address:
     """Return the IPv4 address that an IPv6 address stands for, or the address itself."""
     if isinstance(address, ipaddress.IPv4Address):
         return address

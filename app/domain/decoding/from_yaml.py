@@ -58,7 +58,7 @@ def decode_yaml(body: bytes, *, limits: DecodingLimits = DEFAULT_LIMITS) -> tupl
             loader.dispose()
     except yaml.YAMLError as error:
         if not problems:
-            refuse("MalformedYaml", *_described(error, text))
+            refuse("MalformedYaml", *_describe(error, text))
     if problems:
         refuse_all(problems)
     if not builder.documents:
@@ -83,7 +83,7 @@ class _Pieces:
         return piece
 
 
-def _described(error: yaml.YAMLError, text: str) -> tuple[str, str]:
+def _describe(error: yaml.YAMLError, text: str) -> tuple[str, str]:
     """Return what is wrong and what is accepted. For the common mistakes, this names the next step."""
     if lost_newlines(text):
         return "line 1: the body is a single line, so its newlines are lost", KEEP_NEWLINES

@@ -38,10 +38,10 @@ def items_of(document: Manifest) -> list[Manifest]:
         problems.add("/items", "TooManyItems", f"there are {len(items)} items", f"{MAX_ITEMS} or fewer")
     problems.raise_if_any("the List is not valid")
     assert isinstance(items, list), "checked above"
-    return checked(items)
+    return check_items(items)
 
 
-def checked(items: Sequence[Any]) -> list[Manifest]:
+def check_items(items: Sequence[Any]) -> list[Manifest]:
     """Return the items as manifests.
 
     Raises:

@@ -70,15 +70,15 @@ def with_accelerators(pod_spec: Manifest, container: str, configured: Mapping[st
         return pod_spec
     equipped = {
         **found,
-        **_joined(found, "volumeMounts", "mountPath", (item for one in given for item in one.mounts)),
-        **_joined(found, "env", "name", (item for one in given for item in one.env)),
+        **_extend(found, "volumeMounts", "mountPath", (item for one in given for item in one.mounts)),
+        **_extend(found, "env", "name", (item for one in given for item in one.env)),
     }
     containers = [equipped if i == index else other for i, other in enumerate(pod_spec["containers"])]
-    volumes = _joined(pod_spec, "volumes", "name", (item for one in given for item in one.volumes))
+    volumes = _extend(pod_spec, "volumes", "name", (item for one in given for item in one.volumes))
     return {**pod_spec, **volumes, "containers": containers}
 
 
-def _joined(owner: Manifest, field: str, key: str, more: Iterable[Manifest]) -> Manifest:
+def _extend(owner: Manifest, field: str, key: str, more: Iterable[Manifest]) -> Manifest:
     """Return the list `field` of the owner, extended by the entries with a new `key`, or {} if it stays empty."""
     items = list(owner.get(field) or [])
     taken = {item[key] for item in items}

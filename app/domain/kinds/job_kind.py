@@ -159,7 +159,7 @@ class JobKind(Kind, Generic[SpecT]):
         problems.raise_if_any(f"the {self.name} is not valid")
         assert spec is not None, "without a problem there is a spec"
         accepted = {**envelope, "spec": self.stored_spec(spec)}
-        assigned = self.assigned(spec, context)
+        assigned = self.assign(spec, context)
         return Accepted(kind=self, manifest=accepted | ({ASSIGNED: assigned} if assigned else {}), spec=spec)
 
     def read(self, manifest: Manifest) -> Accepted[SpecT]:
@@ -206,7 +206,7 @@ class JobKind(Kind, Generic[SpecT]):
         """Return the spec as it is stored, defaults included."""
         return spec.model_dump(by_alias=True, exclude_none=True)
 
-    def assigned(self, spec: SpecT, context: Context) -> Manifest:  # noqa: ARG002  for kinds that assign values
+    def assign(self, spec: SpecT, context: Context) -> Manifest:  # noqa: ARG002  for kinds that assign values
         """Return the value of the field `assigned` of the accepted manifest; empty if the kind assigns nothing."""
         return {}
 
@@ -222,7 +222,7 @@ class JobKind(Kind, Generic[SpecT]):
         """Return the tasks of this job that can be resized; None if there are none."""
         return None
 
-    def resized(self, accepted: Accepted[SpecT], sizes: Mapping[str, int]) -> Accepted[SpecT]:  # noqa: ARG002
+    def resize(self, accepted: Accepted[SpecT], sizes: Mapping[str, int]) -> Accepted[SpecT]:  # noqa: ARG002
         """Return the manifest with these sizes. The caller has checked them against the bounds of `scaling`.
 
         Raises:

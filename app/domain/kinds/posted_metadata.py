@@ -15,13 +15,13 @@ SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 Suffix: TypeAlias = Callable[[], str]
 
 
-def generated_name(base: str, suffix: Suffix, name_max: int = DNS_LABEL_MAX) -> str:
+def generate_name(base: str, suffix: Suffix, name_max: int = DNS_LABEL_MAX) -> str:
     """Return the base with a new suffix, within `name_max` characters."""
     # As in Kubernetes, a long base is cut so that the suffix always fits.
     return base[: name_max - SUFFIX_LENGTH] + suffix()
 
 
-def named(document: Manifest, suffix: Suffix, name_max: int = DNS_LABEL_MAX) -> tuple[Manifest, bool]:
+def add_name(document: Manifest, suffix: Suffix, name_max: int = DNS_LABEL_MAX) -> tuple[Manifest, bool]:
     """Return the document with a name, and whether the name was generated from its generateName."""
     metadata = document.get("metadata")
     if not isinstance(metadata, dict) or metadata.get("name") is not None:
@@ -29,10 +29,10 @@ def named(document: Manifest, suffix: Suffix, name_max: int = DNS_LABEL_MAX) -> 
     base = metadata.get("generateName")
     if not isinstance(base, str) or not base:
         return document, False
-    return {**document, "metadata": {**metadata, "name": generated_name(base, suffix, name_max)}}, True
+    return {**document, "metadata": {**metadata, "name": generate_name(base, suffix, name_max)}}, True
 
 
-def placed(document: Manifest, namespace: str) -> Manifest:
+def require_namespace(document: Manifest, namespace: str) -> Manifest:
     """Return the document if it names no namespace or that of the path.
 
     Raises:

@@ -34,7 +34,7 @@ SAMPLE_KINDS: Final[dict[str, SampleKind]] = {kind.name: kind for kind in _ALL i
 """The kinds without pods, by name. Each has its own resource in the API."""
 
 
-def registered() -> Mapping[str, Kind]:
+def all_kinds() -> Mapping[str, Kind]:
     """Return all kinds by name."""
     kinds: list[Kind] = [*JOB_KINDS.values(), *SAMPLE_KINDS.values()]
     return {kind.name: kind for kind in kinds}
@@ -58,7 +58,7 @@ def _resource_of(api_version: object, kind: object) -> str | None:
     # Almost every document names a version that is served, and looking it up is cheaper than listing all kinds.
     if isinstance(api_version, str) and (api_version, kind) in JOB_KINDS:
         return JOB_KINDS[api_version, kind].resource
-    found = registered().get(kind)
+    found = all_kinds().get(kind)
     return None if found is None else found.resource
 
 
@@ -82,10 +82,10 @@ def refuse_wrong_route(document: Manifest, resource: str, namespace: str) -> Non
 
 def _refuse_foreign(document: Manifest, resource: str) -> None:
     """Raise InvalidManifest if the document is of another system."""
-    step = next_step(document.get("apiVersion"), document.get("kind"), registered().values())
+    step = next_step(document.get("apiVersion"), document.get("kind"), all_kinds().values())
     if step is None:
         return
-    own = [kind for kind in registered().values() if kind.resource == resource]
+    own = [kind for kind in all_kinds().values() if kind.resource == resource]
     accepted = ", ".join(f"{kind.name} ({kind.api_versions[0]})" for kind in own)
     error = FieldError(pointer="/kind", code="UnknownKind", detail=step, accepted=accepted)
     raise InvalidManifest("the manifest is of another system", errors=[error])

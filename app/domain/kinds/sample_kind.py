@@ -104,11 +104,11 @@ class SampleKind(Kind):
         """Return errors for changes that the progress of the object forbids."""
         return ()
 
-    def shown(self, facts: Facts) -> Figures:  # noqa: ARG002  as above
+    def make_figures(self, facts: Facts) -> Figures:  # noqa: ARG002  as above
         """Return the part of the status that only this kind has."""
         return self.figures()
 
-    def detailed(self, record: Any) -> Figures:  # noqa: ARG002  as above
+    def make_details(self, record: Any) -> Figures:  # noqa: ARG002  as above
         """Return what only the whole object shows."""
         return self.details()
 

@@ -123,7 +123,7 @@ class _Parser:
         self._take()
         if self._peek() in {",", _END}:
             return ("",)
-        return (self._checked(self._take()),)
+        return (self._check(self._take()),)
 
     def _set(self) -> tuple[str, ...]:
         self._take()
@@ -131,7 +131,7 @@ class _Parser:
             raise self._unexpected(opening, "an opening parenthesis")
         values = set()
         while True:
-            values.add("" if self._peek() in {",", ")"} else self._checked(self._take()))
+            values.add("" if self._peek() in {",", ")"} else self._check(self._take()))
             match self._take():
                 case ",":
                     continue
@@ -147,7 +147,7 @@ class _Parser:
             raise _invalid(self._pointer, f"the key {shorten(token)}: {wrong}")
         return token
 
-    def _checked(self, token: str) -> str:
+    def _check(self, token: str) -> str:
         if token in _SYMBOLS:
             raise self._unexpected(token, "a label value")
         if wrong := names.label_value(token):

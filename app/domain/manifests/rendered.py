@@ -7,7 +7,7 @@ import msgspec
 from app.domain.manifests.config import anchor_manifest, hosts_manifest
 from app.domain.manifests.workload import gang_manifest, pod_manifest, service_manifest
 from app.domain.plan import JobPlan, Manifest, ReplicaPlan, TaskPlan
-from app.domain.reservations.name_ranges import NameKind, NameRange, merged, numbered, without
+from app.domain.reservations.name_ranges import NameKind, NameRange, merge_ranges, number_range, without
 
 
 def objects_of(
@@ -93,7 +93,7 @@ def reserved_names(plan: JobPlan) -> list[NameRange]:
         reserved += _names_of_task(task)
     if plan.hosts is not None:
         reserved.append(NameRange(NameKind.CONFIG_MAP, plan.hosts.name))
-    return merged(reserved)
+    return merge_ranges(reserved)
 
 
 def names_added(before: JobPlan, after: JobPlan) -> list[NameRange]:
@@ -109,4 +109,4 @@ def _names_of_task(task: TaskPlan) -> list[NameRange]:
     if not task.size:
         return []
     kinds = (NameKind.POD, NameKind.SERVICE) if task.own_services else (NameKind.POD,)
-    return [numbered(kind, task.pod_name(0), task.pod_name(task.size - 1), task.size) for kind in kinds]
+    return [number_range(kind, task.pod_name(0), task.pod_name(task.size - 1), task.size) for kind in kinds]

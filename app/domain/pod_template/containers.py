@@ -7,7 +7,7 @@ from app.domain.errors import Problems, pointer_to, shorten
 from app.domain.kubernetes import names
 from app.domain.pod_template.downward import check_resource, check_variable_field
 from app.domain.pod_template.formats import RELATIVE, relative_path
-from app.domain.pod_template.reading import Mapping, check_distinct, given, items, mapping, text
+from app.domain.pod_template.reading import Mapping, check_distinct, items, mapping, present_fields, text
 from app.domain.pod_template.resources import check_resources
 from app.domain.pod_template.volumes import Volumes, check_file_volume, check_use
 
@@ -46,14 +46,14 @@ def check_container(
     _check_claims(container, here, problems, facts.claims)
     _check_restarts(container, here, problems)
     if runs_to_completion:
-        for name in given(container, (*_PROBES, "lifecycle")):
+        for name in present_fields(container, (*_PROBES, "lifecycle")):
             detail = f"an init container has no {name}, unless its restartPolicy is Always"
             problems.add(pointer_to(here, name), "NotSupported", detail, "leave it out")
         return
-    for name in given(container, _PROBES):
+    for name in present_fields(container, _PROBES):
         _check_probe(name, mapping(container[name]), pointer_to(here, name), problems)
     lifecycle = mapping(container.get("lifecycle"))
-    for name in given(lifecycle, _HOOKS):
+    for name in present_fields(lifecycle, _HOOKS):
         hook, pointer = mapping(lifecycle[name]), pointer_to(here, "lifecycle", name)
         _check_handler(hook, pointer, problems, _HOOK_HANDLERS)
         seconds = mapping(hook.get("sleep")).get("seconds")
@@ -102,7 +102,7 @@ def _check_references(source: Mapping, here: str, problems: Problems, volumes: V
 
 
 def _check_one_of(owner: Mapping, pointer: str, problems: Problems, choices: tuple[str, ...]) -> bool:
-    found = given(owner, choices)
+    found = present_fields(owner, choices)
     if len(found) == 1:
         return True
     accepted = "one of: " + ", ".join(choices)
@@ -141,7 +141,7 @@ def _check_path(path: str, here: str, paths: set[str], problems: Problems) -> No
 
 
 def _check_sub_path(mount: Mapping, pointer: str, problems: Problems) -> None:
-    for name in given(mount, ("subPath", "subPathExpr")):
+    for name in present_fields(mount, ("subPath", "subPathExpr")):
         if relative_path(text(mount, name)):
             problems.add(pointer_to(pointer, name), "Invalid", f"{name} must stay inside the volume", RELATIVE)
     if text(mount, "subPath") and text(mount, "subPathExpr"):
@@ -225,7 +225,7 @@ def _check_handler(owner: Mapping, here: str, problems: Problems, choices: tuple
         return
     if owner.get("exec") is not None and not mapping(owner["exec"]).get("command"):
         problems.add(pointer_to(here, "exec", "command"), "Required", "there is no command to run", "a list of strings")
-    for kind in given(owner, ("httpGet", "tcpSocket")):
+    for kind in present_fields(owner, ("httpGet", "tcpSocket")):
         _check_target_port(mapping(owner[kind]).get("port"), pointer_to(here, kind, "port"), problems)
 
 

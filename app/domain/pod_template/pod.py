@@ -15,9 +15,9 @@ from app.domain.pod_template.reading import (
     Mapping,
     check_distinct,
     check_name,
-    given,
     items,
     mapping,
+    present_fields,
     text,
     texts,
 )
@@ -99,7 +99,7 @@ def _check_containers(pod: Mapping, pointer: str, problems: Problems, volumes: V
 def _check_claims(pod: Mapping, pointer: str, problems: Problems) -> None:
     check_distinct(pod, "resourceClaims", "name", pointer, problems)
     for claim, here in items(pod, "resourceClaims", pointer):
-        chosen = given(claim, ("resourceClaimName", "resourceClaimTemplateName"))
+        chosen = present_fields(claim, ("resourceClaimName", "resourceClaimTemplateName"))
         if len(chosen) != 1:
             detail = "a claim has exactly one of resourceClaimName and resourceClaimTemplateName"
             problems.add(here, "Invalid" if chosen else "Required", detail, "one of them")
@@ -161,7 +161,7 @@ def _check_dns(pod: Mapping, pointer: str, problems: Problems) -> None:
         here = pointer_to(pointer, "dnsConfig", "searches")
         problems.add(here, "TooLong", "the search domains are too long", f"at most {_SEARCHES_MAX} characters in all")
     # With every other policy, the node or the cluster has nameservers.
-    if text(pod, "dnsPolicy") != "None" or given(mapping(pod.get("dnsConfig")), ("nameservers",)):
+    if text(pod, "dnsPolicy") != "None" or present_fields(mapping(pod.get("dnsConfig")), ("nameservers",)):
         return
     here = pointer_to(pointer, "dnsConfig", "nameservers")
     problems.add(here, "Required", "the DNS policy None needs a nameserver", "one to three addresses")

@@ -40,7 +40,7 @@ def text(owner: Mapping, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def given(owner: Mapping, fields: tuple[str, ...]) -> list[str]:
+def present_fields(owner: Mapping, fields: tuple[str, ...]) -> list[str]:
     """Return which of these fields are set."""
     return [name for name in fields if owner.get(name) is not None]
 

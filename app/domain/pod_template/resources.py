@@ -48,7 +48,7 @@ def check_total(pod: Mapping, pointer: str, problems: Problems) -> None:
     limits, requests = mapping(whole.get("limits")), mapping(whole.get("requests"))
     if not limits and not requests:
         return
-    for name, total in _aggregated(pod).items():
+    for name, total in _sum_requests(pod).items():
         most = amount_of(requests.get(name, limits.get(name)))
         if most is not None and total > most:
             field = "requests" if name in requests else "limits"
@@ -68,18 +68,18 @@ def check_total(pod: Mapping, pointer: str, problems: Problems) -> None:
                     )
 
 
-def _aggregated(pod: Mapping) -> dict[str, Decimal]:
+def _sum_requests(pod: Mapping) -> dict[str, Decimal]:
     """Return the most that the containers request at a time. A request that is not given is the limit."""
     totals: dict[str, Decimal] = defaultdict(Decimal)
     for container, _ in items(pod, "containers", ""):
-        for name, amount in _requested(container).items():
+        for name, amount in _requests_of(container).items():
             totals[name] += amount
     # Init containers run one after another, before the others, except those that run on.
     beside: dict[str, Decimal] = defaultdict(Decimal)
     peaks: dict[str, Decimal] = defaultdict(Decimal)
     for container, _ in items(pod, "initContainers", ""):
         runs_on = container.get("restartPolicy") == "Always"
-        for name, amount in _requested(container).items():
+        for name, amount in _requests_of(container).items():
             if runs_on:
                 totals[name] += amount
                 beside[name] += amount
@@ -88,7 +88,7 @@ def _aggregated(pod: Mapping) -> dict[str, Decimal]:
     return {name: max(totals[name], peaks[name]) for name in totals.keys() | peaks.keys()}
 
 
-def _requested(container: Mapping) -> dict[str, Decimal]:
+def _requests_of(container: Mapping) -> dict[str, Decimal]:
     resources = mapping(container.get("resources"))
     declared = mapping(resources.get("limits")) | mapping(resources.get("requests"))
     return {name: amount for name, value in declared.items() if (amount := amount_of(value)) is not None}

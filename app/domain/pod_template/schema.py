@@ -57,19 +57,19 @@ def check_schema(template: JsonValue, pointer: str, problems: Problems) -> None:
     # Most templates are valid, and this test is much faster than the collection of errors.
     if _validator.is_valid(template):
         return
-    for error in _validator.iter_errors(_decoded(template, _resolved(_SCHEMA))):
+    for error in _validator.iter_errors(_decode(template, _resolve(_SCHEMA))):
         _report(error, pointer_to(pointer, *error.instance_path), problems)
         if problems.full:
             return
 
 
-def _decoded(value: JsonValue, schema: dict[str, Any]) -> JsonValue:
+def _decode(value: JsonValue, schema: dict[str, Any]) -> JsonValue:
     """Return the value as the API server decodes it: a null in an object is absent, and one in a list is zero."""
     if isinstance(value, dict):
-        return {key: _decoded(child, _below(schema, key)) for key, child in value.items() if child is not None}
+        return {key: _decode(child, _below(schema, key)) for key, child in value.items() if child is not None}
     if isinstance(value, list):
         item = _below(schema, 0)
-        return [_ZEROS.get(item.get("type", "")) if child is None else _decoded(child, item) for child in value]
+        return [_ZEROS.get(item.get("type", "")) if child is None else _decode(child, item) for child in value]
     return value
 
 
@@ -159,7 +159,7 @@ def _accepted_by(error: jsonschema_rs.ValidationError, name: str) -> str:
 
 def _schema_at(path: list[str | int]) -> dict[str, Any]:
     """Return the schema at the path of an instance; empty if the path is unknown."""
-    schema = _resolved(_SCHEMA)
+    schema = _resolve(_SCHEMA)
     for step in path:
         schema = _below(schema, step)
     return schema
@@ -172,10 +172,10 @@ def _below(schema: dict[str, Any], step: str | int) -> dict[str, Any]:
     else:
         # A map such as the labels has no properties, but a schema for all its values.
         following = schema.get("properties", {}).get(step, schema.get("additionalProperties"))
-    return _resolved(following) if isinstance(following, dict) else {}
+    return _resolve(following) if isinstance(following, dict) else {}
 
 
-def _resolved(schema: dict[str, Any]) -> dict[str, Any]:
+def _resolve(schema: dict[str, Any]) -> dict[str, Any]:
     if "$ref" not in schema:
         return schema
     name = schema["$ref"].removeprefix("#/$defs/")

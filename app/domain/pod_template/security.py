@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from app.domain.errors import Problems, pointer_to
-from app.domain.pod_template.reading import Mapping, check_distinct, given, items, mapping, text
+from app.domain.pod_template.reading import Mapping, check_distinct, items, mapping, present_fields, text
 
 _PROFILES: Final = (("seccompProfile", "seccomp"), ("appArmorProfile", "AppArmor"))
 _SYSCTLS_OF_NAMESPACES: Final = {
@@ -99,6 +99,6 @@ def _check_host_processes(pod: Mapping, contexts: list[tuple[Mapping, str]], poi
 
 
 def _refuse(owner: Mapping, fields: tuple[str, ...], here: str, system: str, problems: Problems) -> None:
-    for name in given(owner, fields):
+    for name in present_fields(owner, fields):
         detail = f"a pod of the operating system {system} has no {name}"
         problems.add(pointer_to(here, name), "NotSupported", detail, "leave it out")

@@ -7,7 +7,7 @@ from app.domain.kubernetes import names
 from app.domain.pod_template.downward import check_resource, check_volume_field
 from app.domain.pod_template.metadata import check_annotations, check_labels
 from app.domain.pod_template.placement import check_selector
-from app.domain.pod_template.reading import Mapping, check_name, given, items, mapping, text
+from app.domain.pod_template.reading import Mapping, check_name, items, mapping, present_fields, text
 from app.domain.pod_template.resources import amount_of, check_amount
 
 # Sources that name a Secret only if they need one, and then its name must not be empty.
@@ -58,7 +58,7 @@ def _check_paths(volume: Mapping, here: str, problems: Problems) -> None:
 
 def _check_downward(source: Mapping, here: str, problems: Problems) -> None:
     for item, pointer in items(source, "items", here):
-        chosen = given(item, ("fieldRef", "resourceFieldRef"))
+        chosen = present_fields(item, ("fieldRef", "resourceFieldRef"))
         if len(chosen) != 1:
             detail = "an item has exactly one of fieldRef and resourceFieldRef"
             problems.add(pointer, "Invalid" if chosen else "Required", detail, "one of: fieldRef, resourceFieldRef")
@@ -79,7 +79,7 @@ def _check_projections(projected: Mapping, here: str, problems: Problems) -> Non
             if path and path in paths:
                 problems.add(at, "Duplicate", "another file of the volume has this path", "a path of its own")
             paths.add(path)
-        if len(kinds := given(source, tuple(source))) > 1:
+        if len(kinds := present_fields(source, tuple(source))) > 1:
             listed = " and ".join(map(shorten, kinds[:5]))
             problems.add(pointer, "Invalid", f"{listed} exclude each other", "one source")
         _check_downward(mapping(source.get("downwardAPI")), pointer_to(pointer, "downwardAPI"), problems)
@@ -98,7 +98,7 @@ def _projected_paths(source: Mapping, here: str) -> Iterator[tuple[str, str]]:
 
 
 def _check_trust_bundle(bundle: Mapping, here: str, problems: Problems) -> None:
-    if len(chosen := given(bundle, ("name", "signerName"))) != 1:
+    if len(chosen := present_fields(bundle, ("name", "signerName"))) != 1:
         detail = "a trust bundle has exactly one of name and signerName"
         problems.add(here, "Invalid" if chosen else "Required", detail, "one of them")
     if bundle.get("labelSelector") is not None and bundle.get("signerName") is None:
@@ -175,7 +175,7 @@ def _check_claim(template: Mapping, here: str, problems: Problems) -> None:
     if template:
         _check_claimed_size(mapping(spec.get("resources")), pointer_to(pointer, "resources"), problems)
     check_selector(mapping(spec.get("selector")), pointer_to(pointer, "selector"), problems)
-    for name in given(spec, ("dataSource", "dataSourceRef")):
+    for name in present_fields(spec, ("dataSource", "dataSourceRef")):
         _check_data_source(mapping(spec[name]), pointer_to(pointer, name), problems)
 
 
@@ -209,7 +209,7 @@ def check_use(mount: Mapping, kind: str, here: str, volumes: Volumes, problems: 
             detail = f"the pod has no volume {shorten(name)}"
             problems.add(pointer_to(here, "name"), "NotFound", detail, accepted)
         return
-    if kind == "volumeDevices" and not given(volumes[name], ("persistentVolumeClaim", "ephemeral")):
+    if kind == "volumeDevices" and not present_fields(volumes[name], ("persistentVolumeClaim", "ephemeral")):
         detail = "a block device needs a volume of the source persistentVolumeClaim or ephemeral"
         problems.add(pointer_to(here, "name"), "Invalid", detail, "the name of such a volume")
 
@@ -220,5 +220,5 @@ def check_file_volume(reference: Mapping, here: str, volumes: Volumes, problems:
     pointer = pointer_to(here, "volumeName")
     if name not in volumes:
         problems.add(pointer, "NotFound", f"the pod has no volume {shorten(name)}", "a volume of the source emptyDir")
-    elif volumes[name].get("emptyDir") is None and len(given(volumes[name], tuple(volumes[name]))) > 1:
+    elif volumes[name].get("emptyDir") is None and len(present_fields(volumes[name], tuple(volumes[name]))) > 1:
         problems.add(pointer, "Invalid", "the volume is no emptyDir", "a volume of the source emptyDir")

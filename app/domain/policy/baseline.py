@@ -87,7 +87,7 @@ def added_capabilities(pod: PodTemplate, allowed: frozenset[str]) -> Iterator[Fi
         place = context.child("capabilities")
         for index, name in enumerate(_list(place.value.get("add"))):
             if name not in allowed:
-                detail = f"the capability {_shown(name)} must not be added"
+                detail = f"the capability {_show(name)} must not be added"
                 yield Finding(place.at("add", index), detail, _one_of(allowed))
 
 
@@ -128,7 +128,7 @@ def app_armor(pod: PodTemplate) -> Iterator[Finding]:
         yield from _wrong_type(profile, _APPARMOR_TYPES, "AppArmor profile", accepted)
     for key, value in pod.annotations.items():
         if key.startswith(_APPARMOR_ANNOTATION) and not _is_app_armor_profile(value):
-            detail = f"the AppArmor profile {_shown(value)} is not allowed"
+            detail = f"the AppArmor profile {_show(value)} is not allowed"
             yield Finding(pointer_to(ANNOTATIONS, key), detail, "runtime/default or localhost/<profile>")
 
 
@@ -136,7 +136,7 @@ def se_linux(pod: PodTemplate) -> Iterator[Finding]:
     for context in pod.contexts:
         options = context.child("seLinuxOptions")
         if text(options.value, "type") not in _SELINUX_TYPES:
-            detail = f"the SELinux type {_shown(options.value['type'])} is not allowed"
+            detail = f"the SELinux type {_show(options.value['type'])} is not allowed"
             yield Finding(options.at("type"), detail, _one_of(_SELINUX_TYPES - {""}))
         for field in ("user", "role"):
             if text(options.value, field):
@@ -170,7 +170,7 @@ def masked_proc(pod: PodTemplate) -> Iterator[Finding]:
 
 def _wrong_type(profile: TemplateObject, allowed: frozenset[str], what: str, accepted: str) -> Iterator[Finding]:
     if "type" in profile.value and profile.value["type"] not in allowed:
-        detail = f"the {what} {_shown(profile.value['type'])} is not allowed"
+        detail = f"the {what} {_show(profile.value['type'])} is not allowed"
         yield Finding(profile.at("type"), detail, accepted)
 
 
@@ -182,7 +182,7 @@ def _list(value: JsonValue) -> list[JsonValue]:
     return value if isinstance(value, list) else []
 
 
-def _shown(value: JsonValue) -> str:
+def _show(value: JsonValue) -> str:
     return shorten(value) if isinstance(value, str) else "that is given"
 
 

@@ -61,7 +61,7 @@ class AllowedKeys:
         return is_own or key in self.patterns or key.startswith(self._beginnings)
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         return "keys without a prefix and dots, " + ", ".join(sorted(self.patterns))
 
 
@@ -74,7 +74,7 @@ def annotations(further: Collection[str]) -> Check:
             pointer = pointer_to(ANNOTATIONS, key)
             if key not in allowed:
                 detail = f"nodes, networks or webhooks of the cluster may trust the annotation {shorten(key)}"
-                yield Finding(pointer, detail, _accepted(allowed, "JOBGATE_POD_POLICY_ANNOTATIONS"))
+                yield Finding(pointer, detail, _describe_accepted(allowed, "JOBGATE_POD_POLICY_ANNOTATIONS"))
             elif key == _NETWORKS and isinstance(value, str) and ("/" in value or "namespace" in value):
                 detail = "the network may belong to another namespace"
                 yield Finding(pointer, detail, "names of networks, without a namespace")
@@ -90,10 +90,10 @@ def labels(further: Collection[str]) -> Check:
         for key in pod.labels:
             if key not in allowed or (key in _TRUSTED_LABELS and key not in further):
                 detail = f"webhooks, meshes or network policies of the cluster may trust the label {shorten(key)}"
-                yield Finding(pointer_to(LABELS, key), detail, _accepted(allowed, "JOBGATE_POD_POLICY_LABELS"))
+                yield Finding(pointer_to(LABELS, key), detail, _describe_accepted(allowed, "JOBGATE_POD_POLICY_LABELS"))
 
     return check
 
 
-def _accepted(allowed: AllowedKeys, setting: str) -> str:
-    return f"{allowed.described}; an operator allows others with {setting}"
+def _describe_accepted(allowed: AllowedKeys, setting: str) -> str:
+    return f"{allowed.description}; an operator allows others with {setting}"

@@ -38,7 +38,7 @@ def _baseline(name: str, title: str, check: Check) -> Control:
     return Control(name=name, title=title, check=check, level=Level.BASELINE)
 
 
-def _restricted(name: str, title: str, check: Check, replaces: str = "") -> Control:
+def _restricted_control(name: str, title: str, check: Check, replaces: str = "") -> Control:
     return Control(name=name, title=title, check=check, level=Level.RESTRICTED, replaces=replaces)
 
 
@@ -57,13 +57,13 @@ CONTROLS: Final = _by_name(
     _baseline("ProcMount", "/proc Mount Type", baseline.proc_mount),
     _baseline("Seccomp", "Seccomp", baseline.seccomp),
     _baseline("Sysctls", "Sysctls", baseline.sysctls),
-    _restricted("ProcMountRestricted", "/proc Mount Type", baseline.masked_proc, replaces="ProcMount"),
-    _restricted("VolumeTypes", "Volume Types", restricted.volume_types, replaces="HostPathVolumes"),
-    _restricted("PrivilegeEscalation", "Privilege Escalation", restricted.privilege_escalation),
-    _restricted("RunAsNonRoot", "Running as Non-root", restricted.run_as_non_root),
-    _restricted("RunAsUser", "Running as Non-root user", restricted.run_as_user),
-    _restricted("SeccompRestricted", "Seccomp", restricted.seccomp, replaces="Seccomp"),
-    _restricted("CapabilitiesRestricted", "Capabilities", restricted.capabilities, replaces="Capabilities"),
+    _restricted_control("ProcMountRestricted", "/proc Mount Type", baseline.masked_proc, replaces="ProcMount"),
+    _restricted_control("VolumeTypes", "Volume Types", restricted.volume_types, replaces="HostPathVolumes"),
+    _restricted_control("PrivilegeEscalation", "Privilege Escalation", restricted.privilege_escalation),
+    _restricted_control("RunAsNonRoot", "Running as Non-root", restricted.run_as_non_root),
+    _restricted_control("RunAsUser", "Running as Non-root user", restricted.run_as_user),
+    _restricted_control("SeccompRestricted", "Seccomp", restricted.seccomp, replaces="Seccomp"),
+    _restricted_control("CapabilitiesRestricted", "Capabilities", restricted.capabilities, replaces="Capabilities"),
 )
 # Enforced at every level. The checks of these depend on settings, so PodPolicy adds them.
 SERVICE_ACCOUNT: Final = "ServiceAccount"

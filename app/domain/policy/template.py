@@ -90,6 +90,6 @@ class DeclaredTemplate:
     locate: Callable[[str], str]
 
     @classmethod
-    def written_at(cls, template: Manifest, base: str) -> "DeclaredTemplate":
+    def at(cls, template: Manifest, base: str) -> "DeclaredTemplate":
         """Return a template that the document contains unchanged at the pointer `base`."""
         return cls(template=template, locate=lambda pointer: base + pointer)

@@ -26,19 +26,19 @@ def finish(inputs: Inputs, members: Members) -> Finish | None:
     # A cancelled job ends only when every replica has left: its phase must not say Cancelled while processes run.
     if intent.cancel or intent.remove:
         left = not inputs.observed.altered and all(has_left(replica) for replica in members.all.values())
-        return _cancelled(intent) if left else None
+        return _cancellation(intent) if left else None
     # Refusals and deadlines come before the rules, since no rule can hold in a job whose pods cannot be created.
     refused = _refusal(inputs, replicas)
     if refused is not None:
         return Finish(phase=JobPhase.FAILED, reason=refused.code, message=refused.message)
-    expired = _expired(inputs, replicas)
+    expired = _deadline_end(inputs, replicas)
     # Debug mode suspends the rules, but deadlines still end the job.
     if expired is not None or inputs.plan.suspends_rules:
         return expired
     return evaluate(inputs.plan, replicas)
 
 
-def _cancelled(intent: Intent) -> Finish:
+def _cancellation(intent: Intent) -> Finish:
     by = f" by {intent.cancel_actor.name}" if intent.cancel_actor else ""
     why = f": {intent.cancel_reason}" if intent.cancel_reason else ""
     return Finish(phase=JobPhase.CANCELLED, reason=Reason.CANCELLED, message=f"cancelled{by}{why}")
@@ -60,7 +60,7 @@ def _only_grows(inputs: Inputs, replica: Replica | None) -> bool:
     return grows and inputs.recorded.status.started_at is not None
 
 
-def _expired(inputs: Inputs, replicas: Mapping[Rank, Replica]) -> Finish | None:
+def _deadline_end(inputs: Inputs, replicas: Mapping[Rank, Replica]) -> Finish | None:
     status = inputs.recorded.status
     deadline = active_deadline(inputs.plan, status)
     if deadline is not None and deadline <= inputs.now:
@@ -100,13 +100,15 @@ def _who_waits(status: JobStatus, replicas: Mapping[Rank, Replica]) -> str:
     reasons = [reason for reason in status.pending_reasons if not reason.started]
     if not reasons:
         waiting = [str(key) for key, replica in replicas.items() if is_waiting([replica])]
-        return f"{_named(waiting, len(waiting))}: no reason is known"
-    listed = [f"{_named(one.replicas, one.count)}: {one.code}: {one.message}" for one in reasons[:LISTED_REASONS]]
+        return f"{_list_replicas(waiting, len(waiting))}: no reason is known"
+    listed = [
+        f"{_list_replicas(one.replicas, one.count)}: {one.code}: {one.message}" for one in reasons[:LISTED_REASONS]
+    ]
     more = len(reasons) - LISTED_REASONS
     return "; ".join(listed + ([f"and {more} more reasons"] if more > 0 else []))
 
 
-def _named(replicas: Sequence[str], count: int) -> str:
+def _list_replicas(replicas: Sequence[str], count: int) -> str:
     return shorten_list(replicas, LISTED_REPLICAS, count)
 
 

@@ -50,7 +50,7 @@ def track(replica: Replica, pods: Sequence[ObservedPod], gone: frozenset[str]) -
         # gone.
         if attempt.pod_uid is None or attempt.pod_uid not in gone:
             return replica
-        return _with_news(replica, _vanished(attempt))
+        return _with_news(replica, _end_without_pod(attempt))
     return _with_news(replica, _mirror(attempt, pod))
 
 
@@ -70,7 +70,7 @@ def pod_of(attempt: Attempt, pods: Iterable[ObservedPod]) -> ObservedPod | None:
     return None
 
 
-def _vanished(attempt: Attempt) -> Attempt:
+def _end_without_pod(attempt: Attempt) -> Attempt:
     evidence = attempt.evidence is not Evidence.NONE
     reason, message = attempt.stopping or Reason.POD_VANISHED, attempt.message
     if message != NODE_LOST_WARNING:

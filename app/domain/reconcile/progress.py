@@ -13,7 +13,7 @@ from app.domain.reconcile.values import Inputs
 from app.domain.status.failures import crashed_replicas
 from app.domain.status.log_lines import one_line
 from app.domain.status.observed import ObservedJob, ObservedPod
-from app.domain.status.pods.terminating import kept_by
+from app.domain.status.pods.terminating import name_keepers
 from app.domain.status.records import Attempt, JobStatus, Replica, ScaleRecord, Transition
 from app.domain.status.rollup import SHOWN_REPLICAS, Situation, aggregate, pending_reasons, situation
 from app.domain.status.warnings import known_warnings
@@ -169,7 +169,7 @@ def _live_status(
     scaling = scaling_now(inputs, status, members, still_open(inputs.recorded.scaling, changes.scaled))
     crashed = crashed_replicas(replicas, changes.former, status.crashed)
     reasons = pending_reasons(replicas, pods, inputs.observed, now, crashed)
-    queued = _queued(status, inputs.observed, replicas)
+    queued = _wait_for_names(status, inputs.observed, replicas)
     now_is = queued or situation(status, counts, replicas, scaling, crashed, reasons)
     # Scaling is excluded: a running job that waits for further replicas must not fail by the pending deadline.
     waits = now_is.phase not in (JobPhase.RUNNING, JobPhase.UNKNOWN, JobPhase.SCALING)
@@ -201,7 +201,7 @@ def _waits_since(inputs: Inputs) -> datetime:
     return inputs.recorded.created_at if first else inputs.now
 
 
-def _queued(status: JobStatus, observed: ObservedJob, replicas: Mapping[Rank, Replica]) -> Situation | None:
+def _wait_for_names(status: JobStatus, observed: ObservedJob, replicas: Mapping[Rank, Replica]) -> Situation | None:
     """Return the phase Queued if objects of a finished job still have the names of this new job; otherwise None."""
     if status.started_at is not None or status.phase is JobPhase.RESUMING:
         return None
@@ -238,7 +238,7 @@ def _has_unseen_pod(replica: Replica) -> bool:
 
 def _still_terminating(keys: Sequence[Rank], pods: Mapping[Rank, list[ObservedPod]]) -> str:
     count = "1 pod is" if len(keys) == 1 else f"{len(keys)} pods are"
-    return f"{count} still terminating{kept_by(pod for key in keys for pod in pods.get(key, ()))}"
+    return f"{count} still terminating{name_keepers(pod for key in keys for pod in pods.get(key, ()))}"
 
 
 def _quiet_status(

@@ -59,7 +59,7 @@ def reconcile(inputs: Inputs) -> Decision:
     """Reconcile one job. The function is pure: the caller stores the decision and then executes its actions."""
     pods = _pods_by_rank(inputs.observed)
     budget = Budget(inputs.recorded)
-    members = _tracked(inputs, pods, budget)
+    members = _track_all(inputs, pods, budget)
     # The end is determined before the steps, so that no step starts a replica of a job that ends in this reconcile.
     end = finish(inputs, members)
     # The message of the end contains the last line of the log of its cause. Until that is read, the job keeps its phase
@@ -67,7 +67,7 @@ def reconcile(inputs: Inputs) -> Decision:
     waiting_for = end.cause if end is not None and end.awaits_evidence else None
     if waiting_for is not None:
         end = None
-    status = _ended(inputs, end) if end is not None else inputs.recorded.status
+    status = _end_status(inputs, end) if end is not None else inputs.recorded.status
     failure = _first_failure(inputs, members)
     if failure != status.first_failure:
         status = replace(status, first_failure=failure)
@@ -92,7 +92,7 @@ def _pods_by_rank(observed: ObservedJob) -> dict[Rank, list[ObservedPod]]:
     return grouped
 
 
-def _tracked(inputs: Inputs, pods: Mapping[Rank, list[ObservedPod]], budget: Budget) -> Members:
+def _track_all(inputs: Inputs, pods: Mapping[Rank, list[ObservedPod]], budget: Budget) -> Members:
     recorded, gone = inputs.recorded.replicas, inputs.observed.gone
     wanted: dict[Rank, Replica] = {}
     for key in inputs.plan.replicas:
@@ -110,7 +110,7 @@ def _first_failure(inputs: Inputs, members: Members) -> ReplicaFailure | None:
     return first_failure(before.first_failure, members.all, inputs.now, ended=before.phase.is_terminal)
 
 
-def _ended(inputs: Inputs, finish: Finish) -> JobStatus:
+def _end_status(inputs: Inputs, finish: Finish) -> JobStatus:
     return replace(
         inputs.recorded.status,
         phase=finish.phase,

@@ -87,7 +87,7 @@ def settled_records(inputs: Inputs, status: JobStatus, members: Members) -> tupl
     verdicts = (
         (record, _verdict(record, inputs.observed, status, members, newest)) for record in inputs.recorded.scaling
     )
-    return tuple(_closed(record, *verdict, inputs.now) for record, verdict in verdicts if verdict is not None)
+    return tuple(_close(record, *verdict, inputs.now) for record, verdict in verdicts if verdict is not None)
 
 
 def scaling_now(inputs: Inputs, status: JobStatus, members: Members, open_records: Sequence[ScaleRecord]) -> str | None:
@@ -113,7 +113,7 @@ def still_open(records: Iterable[ScaleRecord], settled: Iterable[ScaleRecord]) -
     return [record for record in records if record.seq not in closed]
 
 
-def _closed(record: ScaleRecord, outcome: ScaleOutcome, message: str, at: datetime) -> ScaleRecord:
+def _close(record: ScaleRecord, outcome: ScaleOutcome, message: str, at: datetime) -> ScaleRecord:
     return replace(record, outcome=outcome, message=message, settled_at=at)
 
 

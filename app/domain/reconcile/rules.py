@@ -35,17 +35,17 @@ def evaluate(plan: JobPlan, replicas: Mapping[Rank, Replica]) -> Finish | None:
     # The order of the plan decides: kinds list the rules that take precedence first.
     for rule in plan.rules:
         if _holds(rule, replicas):
-            return _fulfilled(rule, replicas)
+            return _fulfilment(rule, replicas)
     if plan.fails_when_success_is_impossible and _success_is_impossible(plan, replicas):
-        return _failed(Reason.SUCCESS_IMPOSSIBLE, "no success rule can be fulfilled any more", replicas.values())
+        return _failure(Reason.SUCCESS_IMPOSSIBLE, "no success rule can be fulfilled any more", replicas.values())
     # Without this end, a job whose rules name only some ranks would stay Running forever.
     if all(_has_ended(replica) for replica in replicas.values()):
         said = "every replica has ended and no success or failure rule is fulfilled"
-        return _failed(Reason.NO_RULE_FULFILLED, said, replicas.values())
+        return _failure(Reason.NO_RULE_FULFILLED, said, replicas.values())
     return None
 
 
-def _failed(reason: str, sentence: str, members: Iterable[Replica]) -> Finish:
+def _failure(reason: str, sentence: str, members: Iterable[Replica]) -> Finish:
     """Return the end of a failed job. Its message is the sentence and the earliest failure of these replicas."""
     summary, cause = summarize_failures(replicas := list(members)), earliest_failure(replicas)
     if cause is not None:
@@ -83,7 +83,7 @@ _VERBS: Final = {
 }
 
 
-def _fulfilled(rule: FinishRule, replicas: Mapping[Rank, Replica]) -> Finish:
+def _fulfilment(rule: FinishRule, replicas: Mapping[Rank, Replica]) -> Finish:
     verb = _VERBS[rule.outcome]
     ranks = ", ".join(str(key) for key in sorted(rule.ranks)[:5]) + (" …" if len(rule.ranks) > 5 else "")
     reached = f"{rule.quantifier} of {ranks} {verb}"
@@ -93,7 +93,7 @@ def _fulfilled(rule: FinishRule, replicas: Mapping[Rank, Replica]) -> Finish:
     if rule.outcome is RuleOutcome.SUCCESS:
         return Finish(phase=JobPhase.SUCCEEDED, reason=Reason.RULE_FULFILLED, message=sentence)
     members = [replica for key, replica in replicas.items() if key in rule.ranks]
-    return _failed(Reason.RULE_FULFILLED, sentence, members)
+    return _failure(Reason.RULE_FULFILLED, sentence, members)
 
 
 def _success_is_impossible(plan: JobPlan, replicas: Mapping[Rank, Replica]) -> bool:

@@ -54,7 +54,7 @@ class NameRange:
         first = max(mine.first, theirs.first)
         if mine.family != theirs.family or first > min(mine.last, theirs.last):
             return None
-        return _joined(mine.family.stem, first)
+        return _join(mine.family.stem, first)
 
 
 # The order of the dataclass, which its own comparison computes slowly.
@@ -73,7 +73,7 @@ class _Span(NamedTuple):
 
     @property
     def range(self) -> NameRange:
-        return NameRange(self.family.kind, _joined(self.family.stem, self.first), self.last - self.first + 1)
+        return NameRange(self.family.kind, _join(self.family.stem, self.first), self.last - self.first + 1)
 
 
 # A submission splits each of its names several times.
@@ -84,7 +84,7 @@ def split(name: str) -> tuple[str, int]:
     return (name, NO_NUMBER) if found is None else (found[1], int(found[2]))
 
 
-def numbered(kind: str, first: str, last: str, count: int) -> NameRange:
+def number_range(kind: str, first: str, last: str, count: int) -> NameRange:
     """Return the `count` names from `first` to `last`, which differ in their numbers.
 
     Raises:
@@ -96,7 +96,7 @@ def numbered(kind: str, first: str, last: str, count: int) -> NameRange:
     return NameRange(kind, first, count)
 
 
-def merged(names: Iterable[NameRange]) -> list[NameRange]:
+def merge_ranges(names: Iterable[NameRange]) -> list[NameRange]:
     """Return the same names in as few ranges as possible, sorted."""
     ranges = list(names)
     # Most jobs have one range in each family, so that no two can be joined.
@@ -116,9 +116,9 @@ def merged(names: Iterable[NameRange]) -> list[NameRange]:
 def without(wanted: Iterable[NameRange], owned: Iterable[NameRange]) -> list[NameRange]:
     """Return the wanted names that are not owned, in as few ranges as possible."""
     has: dict[_Family, list[_Span]] = defaultdict(list)
-    for span in sorted(_Span.of(one) for one in merged(owned)):
+    for span in sorted(_Span.of(one) for one in merge_ranges(owned)):
         has[span.family].append(span)
-    spans = (_Span.of(one) for one in merged(wanted))
+    spans = (_Span.of(one) for one in merge_ranges(wanted))
     return sorted(piece.range for span in spans for piece in _subtract(span, has[span.family]))
 
 
@@ -135,5 +135,5 @@ def _subtract(span: _Span, owned: Sequence[_Span]) -> Iterable[_Span]:
         yield span._replace(first=first)
 
 
-def _joined(stem: str, number: int) -> str:
+def _join(stem: str, number: int) -> str:
     return stem if number == NO_NUMBER else f"{stem}{number}"

@@ -75,7 +75,7 @@ def shape_of(accepted: Accepted[Any], plan: Callable[[Accepted[Any]], JobPlan]) 
     # Some kinds, such as DIJob, bound all tasks together. The other tasks keep their sizes in a dry run.
     least, most = max(least, scaling.total[0] - others), min(most, scaling.total[1] - others)
     # A plan renders no pod for a task without replicas, so such a task is planned with its least number of replicas.
-    with_replicas = accepted if size else accepted.kind.resized(accepted, {task: max(1, least)})
+    with_replicas = accepted if size else accepted.kind.resize(accepted, {task: max(1, least)})
     demand = demand_of(_template(plan(with_replicas), task).get("spec") or {})
     annotations = accepted.manifest["metadata"].get("annotations", {})
     return Shape(
@@ -130,8 +130,10 @@ def waiting(tasks: Iterable[TaskWaits], elastic: Mapping[str, str]) -> list[Wait
     by_job: dict[WaitingJob, list[TaskWaits]] = {}
     for task in tasks:
         by_job.setdefault(task.job, []).append(task)
-    return [job for job, found in by_job.items() if any(item.wholly for item in _needed(found, elastic.get(job.uid)))]
+    return [
+        job for job, found in by_job.items() if any(item.wholly for item in _missing_tasks(found, elastic.get(job.uid)))
+    ]
 
 
-def _needed(tasks: list[TaskWaits], elastic: str | None) -> list[TaskWaits]:
+def _missing_tasks(tasks: list[TaskWaits], elastic: str | None) -> list[TaskWaits]:
     return [item for item in tasks if item.task != elastic] or tasks

@@ -40,14 +40,14 @@ def dry_run(inventory: Inventory, jobs: Sequence[ScalableJob], *, pending: bool,
     If nothing is `pending`, only running jobs are resized. CPU and memory are used up to `max_load` of the total, GPUs
     completely.
     """
-    excused = {job.uid: held for job in jobs if (held := _excused(job, pending=pending))}
+    excused = {job.uid: held for job in jobs if (held := _excuse(job, pending=pending))}
     run = _DryRun(inventory, [job for job in jobs if job.uid not in excused], max_load)
     run.search()
-    decisions = [_left_alone(job, excused[job.uid]) if job.uid in excused else run.decision(job) for job in jobs]
+    decisions = [_leave(job, excused[job.uid]) if job.uid in excused else run.decision(job) for job in jobs]
     return DryRunResult(decisions=tuple(decisions), inventory=run.inventory_after())
 
 
-def _excused(job: ScalableJob, *, pending: bool) -> _Held | None:
+def _excuse(job: ScalableJob, *, pending: bool) -> _Held | None:
     if job.excuse is not None:
         return _Held(job.excuse.verdict, job.excuse.message)
     if job.least >= job.most:
@@ -57,7 +57,7 @@ def _excused(job: ScalableJob, *, pending: bool) -> _Held | None:
     return None
 
 
-def _left_alone(job: ScalableJob, held: _Held) -> ScalingDecision:
+def _leave(job: ScalableJob, held: _Held) -> ScalingDecision:
     return _decision(job, job.size, held.verdict, f"stays at {job.size}: {held.message}")
 
 

@@ -35,7 +35,7 @@ class Census:
         self, nodes: Iterable[Node], *, label_keys: Collection[str] = (), namespaces: Sequence[str] = ()
     ) -> None:
         self._nodes = {node.metadata.name: node for node in nodes}
-        self._closed = {name: _closed(node) for name, node in self._nodes.items()}
+        self._why_closed = {name: _why_closed(node) for name, node in self._nodes.items()}
         self._label_keys = label_keys
         self._namespaces = namespaces
         self._bound = dict.fromkeys(self._nodes, ResourceAmount())
@@ -56,7 +56,7 @@ class Census:
             elif not name:
                 self._unbound += 1
             going = pod.metadata.deletion_timestamp is not None
-            if not going and (not name or self._closed.get(name) == ""):
+            if not going and (not name or self._why_closed.get(name) == ""):
                 self._requested += request
                 marks = pod.metadata.labels
                 job = marks.get(labels.JOB_UID, "")
@@ -71,7 +71,7 @@ class Census:
         """
         total, requested = ResourceAmount(), self._requested
         for name, node in self._nodes.items():
-            if not self._closed[name]:
+            if not self._why_closed[name]:
                 total += allocatable_of(node.status.allocatable)
         for job in jobs:
             lacking = job.size - self._of_task[job.namespace, job.uid, job.task]
@@ -94,12 +94,12 @@ class Census:
             name=name,
             free=allocatable_of(allocatable) - self._bound[name],
             slots=(MANY_SLOTS if slots is None else slots) - self._pods[name],
-            closed=self._closed[name],
+            closed=self._why_closed[name],
             labels={key: value for key, value in node.metadata.labels.items() if key in self._label_keys},
         )
 
 
-def _closed(node: Node) -> str:
+def _why_closed(node: Node) -> str:
     """Return why the node takes no further pods; empty if it does."""
     if not node.ready:
         return "it is not ready"

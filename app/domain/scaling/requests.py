@@ -124,11 +124,11 @@ def _sum(amounts: Iterable[ResourceAmount]) -> ResourceAmount:
 
 
 def _value(quantity: str | float | None, unit: int, *, up: bool) -> int:
-    return 0 if quantity is None else _parsed(str(quantity), unit, up)
+    return 0 if quantity is None else _parse(str(quantity), unit, up)
 
 
 @lru_cache(maxsize=4096)  # a cluster's pods share few distinct quantities
-def _parsed(text: str, unit: int, up: bool) -> int:  # noqa: FBT001  part of the cache's key
+def _parse(text: str, unit: int, up: bool) -> int:  # noqa: FBT001  part of the cache's key
     try:
         amount = parse_quantity(text) * unit
     except InvalidManifest:

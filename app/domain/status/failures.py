@@ -32,7 +32,7 @@ def failure_of(key: Rank, attempt: Attempt, *, lines: int = 1) -> ReplicaFailure
         outcome=attempt.outcome or Outcome.FAILED,
         exit_code=attempt.exit_code,
         reason=one_line(attempt.reason, _MAX_REASON) if attempt.reason else None,
-        message=_reported(attempt),
+        message=_last_report(attempt),
         node=attempt.node,
         signal=_signal(attempt, failed),
         container=failed.name if failed is not None else None,
@@ -49,7 +49,7 @@ def _signal(attempt: Attempt, failed: ObservedContainer | None) -> int | None:
     return next((one.signal for one in ended if one.exit_code and one.exit_code == attempt.exit_code), None)
 
 
-def _reported(attempt: Attempt) -> str:
+def _last_report(attempt: Attempt) -> str:
     """Return the last line of what the cluster reported; empty if it reported no more than the exit code."""
     message = (attempt.message or "").strip()
     return "" if message in map(exit_message, attempt.containers) else last_line(message)

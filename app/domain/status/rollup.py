@@ -240,7 +240,7 @@ def _why(
         at = replica.retry_at.isoformat(timespec="seconds")
         return _back_off(failure, f"attempt {replica.attempt.number} starts at {at}")
     refusal = observed.job_refusal or observed.refusals.get(replica.key)
-    return _refused(refusal) if refusal is not None else None
+    return _refusal_reason(refusal) if refusal is not None else None
 
 
 def _back_off(failure: ReplicaFailure | None, next_attempt: str) -> PendingReason:
@@ -248,7 +248,7 @@ def _back_off(failure: ReplicaFailure | None, next_attempt: str) -> PendingReaso
     return PendingReason(code=PendingCode.BACK_OFF, message="; ".join([*failed, next_attempt]))
 
 
-def _refused(refusal: ClusterRefusal) -> PendingReason:
+def _refusal_reason(refusal: ClusterRefusal) -> PendingReason:
     """Return a refusal as a pending reason. A running job that cannot grow has it until it is scaled down again."""
     if refusal.verdict is RefusalVerdict.FAIL:
         return PendingReason(code=PendingCode.REFUSED, message=refusal.message, since=refusal.since)

@@ -198,7 +198,7 @@ class Autoscaler:
         if not found or found[0].intent_version != row.intent_version:
             raise PreconditionFailed("the job was edited after it was read")
         before = self._read(row, found[0].manifest)
-        after = before.kind.resized(before, {decision.task: decision.to_replicas})
+        after = before.kind.resize(before, {decision.task: decision.to_replicas})
         change = ScaleChange(
             task=decision.task,
             from_replicas=decision.from_replicas,

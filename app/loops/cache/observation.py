@@ -27,7 +27,7 @@ from app.domain.cache.vocabulary import Found, JobType, SetPart
 from app.domain.errors import DomainError
 from app.domain.kinds.samples.specs.sample_job import SampleJobSpec
 from app.domain.kinds.samples.specs.sample_set import SampleSetSpec
-from app.domain.kinds.samples.specs.secret_refs import SecretRef, resolved
+from app.domain.kinds.samples.specs.secret_refs import SecretRef, resolve_ref
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Object, Pod
 from app.k8s.api import KubeApi
@@ -258,7 +258,7 @@ class ClusterReader:
         """
         if ref is None:
             return Complaint(reason=NO_SECRET, message="spec.secretRef should not be empty")
-        namespace, name = resolved(ref, fallback, home)
+        namespace, name = resolve_ref(ref, fallback, home)
         if not name:
             return Complaint(reason=NO_SECRET, message="spec.secretRef.name is not set")
         if namespace != home and namespace not in self._settings.secret_namespaces:

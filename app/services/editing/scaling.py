@@ -83,7 +83,7 @@ def resize(stored: Accepted[Any], scaling: Scaling, sizes: Mapping[str, int]) ->
     """Return the manifest with these sizes, or the same object if it has them already."""
     if all(scaling.sizes[task] == size for task, size in sizes.items()):
         return stored
-    return stored.kind.resized(stored, sizes)
+    return stored.kind.resize(stored, sizes)
 
 
 def growth(planner: Planner, uid: str, before: Accepted[Any], after: Accepted[Any], reason: str) -> Growth:

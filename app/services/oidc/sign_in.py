@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from app.base.clock import Clock
-from app.domain.access.renewals import BrokenSeal, Renewal, opened, sealed
+from app.domain.access.renewals import BrokenSeal, Renewal, seal, unseal
 from app.domain.errors import Conflict, TooManyRequests, Unauthenticated, shorten
 from app.services.limits.rate_limiter import RateLimiter
 from app.services.limits.turns import Overloaded, Turns
@@ -85,7 +85,7 @@ class SignIn:
     async def renew(self, refresh_token: str, site: str) -> SignedIn:
         """Return the token for a refresh token, as `exchange`."""
         try:
-            renewal = opened(self._key, refresh_token)
+            renewal = unseal(self._key, refresh_token)
         except BrokenSeal as error:
             raise Unauthenticated(f"{error}: sign in again", code="SignInRefused") from None
         return await self.exchange(Exchange.of_refresh_token(renewal.token), site, renewal)
@@ -112,7 +112,7 @@ class SignIn:
         refresh_token = _text(answer.body, "refresh_token") or (renewal.token if renewal and known is None else None)
         return SignedIn(
             token=token,
-            refresh_token=sealed(self._key, principal.id, refresh_token) if refresh_token else None,
+            refresh_token=seal(self._key, principal.id, refresh_token) if refresh_token else None,
             expires_at=principal.expires_at,
         )
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from app.domain.cache.limits import CacheLimits
 from app.domain.errors import FieldError, InvalidManifest, shorten
-from app.domain.kinds.posted_metadata import Suffix, named, placed
+from app.domain.kinds.posted_metadata import Suffix, add_name, require_namespace
 from app.domain.kinds.registry import refuse_wrong_route
 from app.domain.kinds.sample_kind import SampleKind
 from app.domain.plan import Manifest
@@ -42,8 +42,8 @@ def make_draft(
     """
     refuse_wrong_route(document, kind.resource, namespace)
     _refuse_other_kinds(kind, document)
-    called, generated = named(document, suffix, kind.name_max)
-    manifest = kind.accept(placed(called, namespace), replace(limits, namespace=namespace))
+    called, generated = add_name(document, suffix, kind.name_max)
+    manifest = kind.accept(require_namespace(called, namespace), replace(limits, namespace=namespace))
     manifest["metadata"].pop("generateName", None)
     manifest["metadata"]["namespace"] = namespace
     return SampleDraft(kind=kind, manifest=manifest, generated=generated)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from app.domain.kinds import registry
-from app.domain.kinds.registry import registered
+from app.domain.kinds.registry import all_kinds
 from tests.support.gateway import Gateway, jobs_path
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -20,7 +20,7 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 # Manifests with an older spelling, or with "" for a default. The gateway accepts them, and stores what the schema says.
 OLDER_SPELLING = {"generic_job/old_spelling", "mx_job/everything"}
 KINDS = sorted({kind.name for kind in registry.JOB_KINDS.values()})
-EVERY_KIND = sorted(registered())
+EVERY_KIND = sorted(all_kinds())
 
 
 @cache

@@ -16,7 +16,7 @@ from app.api.document import field_descriptions, openapi
 from app.api.resources.resource import Resource
 from app.db.feed import changes
 from app.domain.kinds.base import JOBS
-from app.domain.kinds.registry import JOB_KINDS, registered
+from app.domain.kinds.registry import JOB_KINDS, all_kinds
 from app.running.application import create_app, resources
 from tests.support.openapi import schemas as schemas_of
 from tests.support.problem_codes import codes_in_source
@@ -138,7 +138,7 @@ def test_manifests_are_discriminated_by_kind(document: dict[str, Any]) -> None:
     jobs = schemas["JobManifest"]["discriminator"]["mapping"]
     assert set(jobs) == {kind.name for kind in JOB_KINDS.values()}
     assert set(schemas["JobSubmission"]["discriminator"]["mapping"]) == {*jobs, "List"}
-    for kind in registered().values():
+    for kind in all_kinds().values():
         manifest = schemas[f"{kind.name}Manifest"]
         assert manifest["properties"]["kind"]["enum"] == [kind.name]
         assert "kind" in manifest["required"]

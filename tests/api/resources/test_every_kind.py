@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.domain.kinds.base import JOBS
-from app.domain.kinds.registry import registered
+from app.domain.kinds.registry import all_kinds
 from app.running.application import create_app
 from tests.api.long_requests.test_watch import stream, take
 from tests.support.every_kind import Collection
@@ -28,7 +28,7 @@ OUTCOME = {"phase", "reason", "message", "observedGeneration", "startedAt", "fin
 async def test_the_kind_is_listed(kind: str, shared_gateway: Gateway) -> None:
     items = (await shared_gateway.client.get("/api/v1/kinds")).json()["items"]
     (item,) = [item for item in items if item["kind"] == kind]
-    registered_kind = registered()[kind]
+    registered_kind = all_kinds()[kind]
     assert item["resource"] == registered_kind.resource
     assert item["apiVersions"] == list(registered_kind.api_versions)
     assert {"/metadata/labels", "/metadata/annotations"} <= set(item["mutableFields"])
@@ -166,8 +166,8 @@ async def test_a_long_poll_without_a_change_ends_with_304(shared_gateway: Gatewa
         answer = await of.get("one", "status", **{"If-None-Match": tag, "Prefer": "wait=1"})
         return int(answer.status_code)
 
-    answers = await asyncio.gather(*(poll(Collection(shared_gateway, kind)) for kind in registered()))
-    assert answers == [304] * len(registered())
+    answers = await asyncio.gather(*(poll(Collection(shared_gateway, kind)) for kind in all_kinds()))
+    assert answers == [304] * len(all_kinds())
 
 
 async def test_a_record_stays_readable_after_its_deletion(of: Collection) -> None:
@@ -221,7 +221,7 @@ async def test_a_page_token_belongs_to_its_resource(of: Collection) -> None:
     for name in ("a", "b"):
         await of.submit(name)
     token = (await of.get(query="?pageSize=1")).json()["nextPageToken"]
-    for resource in {one.resource for one in registered().values()} - {of.resource}:
+    for resource in {one.resource for one in all_kinds().values()} - {of.resource}:
         url = f"/api/v1/namespaces/{of.namespace}/{resource}?pageToken={token}"
         answer = await of.gateway.client.get(url)
         assert (answer.status_code, answer.json().get("code")) == (400, "InvalidPageToken"), resource

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.db.installation import heartbeats
-from app.domain.kinds.registry import registered
+from app.domain.kinds.registry import all_kinds
 from app.services.reading import freshness
 from tests.support.every_kind import Collection, list_of
 from tests.support.gateway import Gateway
@@ -28,7 +28,7 @@ async def report(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> Callable[
     return store
 
 
-@pytest.mark.parametrize("kind", sorted(registered()))
+@pytest.mark.parametrize("kind", sorted(all_kinds()))
 async def test_new_objects_are_refused_and_known_ones_are_served(
     gateway: Gateway, report: Callable[[str], Any], kind: str
 ) -> None:

@@ -14,7 +14,7 @@ from app.domain.cache.vocabulary import JobType
 from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
 from app.domain.kinds.samples.specs.sample_job import SampleJobSpec
 from app.domain.kinds.samples.specs.sample_set import SampleSetSpec
-from app.domain.kinds.samples.specs.secret_refs import resolved
+from app.domain.kinds.samples.specs.secret_refs import resolve_ref
 from app.domain.plan import Manifest
 from tests.domain.cache.made import SITE
 
@@ -74,7 +74,7 @@ def a_pv(spec: SampleSetSpec) -> Manifest:
 def test_a_set_is_accepted_and_can_be_made(manifest: Manifest) -> None:
     spec = set_spec(manifest)
     assert spec.source
-    place = resolved(spec.source.secret_ref or spec.secret_ref, spec.secret_ref, NAMESPACE)  # type: ignore[arg-type]
+    place = resolve_ref(spec.source.secret_ref or spec.secret_ref, spec.secret_ref, NAMESPACE)  # type: ignore[arg-type]
     assert place == (NAMESPACE, "none" if spec.source.secret_ref else "imagenet")
     made = runtime_stateful_set(IDENTITY, spec, a_pv(spec), SITE)
     assert made["spec"]["replicas"] == 1

@@ -12,7 +12,7 @@ from app.domain.cache.source_limits import SourceLimits
 from app.domain.errors import InvalidManifest
 from app.domain.kinds.samples.kinds import SAMPLE_JOB
 from app.domain.kinds.samples.specs.sample_set import SampleSetSpec
-from app.domain.kinds.samples.specs.secret_refs import SecretRef, resolved
+from app.domain.kinds.samples.specs.secret_refs import SecretRef, resolve_ref
 from app.domain.plan import Manifest
 from tests.domain.cache.made import IDENTITY, LIMITS, SITE, SOURCES, a_job, a_runtime, a_secret, job_spec, set_spec
 from tests.support.json_values import UNHURRIED
@@ -148,11 +148,11 @@ def test_a_sync_with_half_of_the_keys_is_refused(key: str) -> None:
     ],
 )
 def test_a_sets_sync_takes_name_and_namespace_of_its_secret_one_by_one(ref: Any, expected: tuple[str, str]) -> None:
-    assert resolved(SecretRef(**ref), SecretRef(name="sets", namespace="here"), "team") == expected
+    assert resolve_ref(SecretRef(**ref), SecretRef(name="sets", namespace="here"), "team") == expected
 
 
 def test_a_secret_ref_defaults_to_the_namespace_of_the_manifest() -> None:
-    assert resolved(SecretRef(name="a"), None, "team") == ("team", "a")
+    assert resolve_ref(SecretRef(name="a"), None, "team") == ("team", "a")
 
 
 def test_options_have_the_same_digest_until_they_or_their_keys_change() -> None:

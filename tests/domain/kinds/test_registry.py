@@ -6,7 +6,7 @@ import yaml
 
 from app.domain import kinds
 from app.domain.errors import InvalidManifest
-from app.domain.kinds.registry import find, registered
+from app.domain.kinds.registry import all_kinds, find
 from tests.domain.kinds.generic_job.test_golden import DATA
 
 VERSION = "batch.tensorstack.dev/v1beta1"
@@ -14,7 +14,7 @@ VERSION = "batch.tensorstack.dev/v1beta1"
 
 def test_the_registry_has_the_kinds_of_every_package() -> None:
     packages = {module.name for module in iter_modules(kinds.__path__) if module.ispkg} - {"spec"}
-    modules = [type(kind).__module__.removeprefix(f"{kinds.__name__}.") for kind in registered().values()]
+    modules = [type(kind).__module__.removeprefix(f"{kinds.__name__}.") for kind in all_kinds().values()]
     assert {name.partition(".")[0] for name in modules} == packages
 
 

@@ -16,7 +16,7 @@ AT = "/spec/replicaSpecs/3/template"
 
 
 def declared(template: dict[str, Any]) -> list[DeclaredTemplate]:
-    return [DeclaredTemplate.written_at(template, AT)]
+    return [DeclaredTemplate.at(template, AT)]
 
 
 def violated(template: dict[str, Any], **policy: Any) -> list[tuple[str, str]]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.domain.reservations.name_ranges import NO_NUMBER, NameRange, merged, numbered, split, without
+from app.domain.reservations.name_ranges import NO_NUMBER, NameRange, merge_ranges, number_range, split, without
 
 
 @pytest.mark.parametrize(
@@ -57,10 +57,10 @@ def test_ranges_share_a_name_when_the_sets_of_their_names_intersect(
 @settings(deadline=None)
 @given(ranges)
 def test_merged_ranges_have_the_same_names_without_duplicates(some: list[NameRange]) -> None:
-    result = merged(some)
+    result = merge_ranges(some)
     assert names_of(result) == names_of(some)
     assert sum(one.count for one in result) == len(names_of(some))
-    assert merged(result) == result
+    assert merge_ranges(result) == result
     assert len(result) <= len(some)
 
 
@@ -74,10 +74,10 @@ def test_without_is_the_difference_of_the_sets(wanted: list[NameRange], owned: l
 
 def test_neighbours_become_one_range() -> None:
     pieces = [NameRange("pod", f"a-{n}") for n in (10, 8, 9, 2)]
-    assert merged(pieces) == [NameRange("pod", "a-2"), NameRange("pod", "a-8", 3)]
+    assert merge_ranges(pieces) == [NameRange("pod", "a-2"), NameRange("pod", "a-8", 3)]
 
 
 @pytest.mark.parametrize(("first", "last"), [("a-0", "b-1"), ("a-0", "a-2"), ("a", "a"), ("a-1", "a-0")])
 def test_names_without_consecutive_numbers_are_refused(first: str, last: str) -> None:
     with pytest.raises(ValueError, match="consecutive numbers"):
-        numbered("pod", first, last, 2)
+        number_range("pod", first, last, 2)

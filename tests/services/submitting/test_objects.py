@@ -19,7 +19,7 @@ from app.db.objects.submission import Answer, NameTaken, Submitted
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict, InvalidManifest
 from app.domain.kinds.job_kind import Limits
-from app.domain.kinds.posted_metadata import SUFFIX_ALPHABET, SUFFIX_LENGTH, generated_name
+from app.domain.kinds.posted_metadata import SUFFIX_ALPHABET, SUFFIX_LENGTH, generate_name
 from app.domain.planning import Planner
 from app.domain.reservations.name_ranges import NameRange
 from app.domain.vocabulary import ReplicaPhase
@@ -147,7 +147,7 @@ async def test_objects_that_no_cluster_accepts_are_never_stored() -> None:
 
 @given(st.text(min_size=1, max_size=300))
 def test_generated_names_fit(base: str) -> None:
-    name = generated_name(base, lambda: "x" * SUFFIX_LENGTH)
+    name = generate_name(base, lambda: "x" * SUFFIX_LENGTH)
     assert len(name) <= 63
     assert name.endswith("x" * SUFFIX_LENGTH)
     assert base.startswith(name[:-SUFFIX_LENGTH])

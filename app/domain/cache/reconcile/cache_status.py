@@ -122,7 +122,7 @@ def aggregate(reports: Sequence[ServerReport | None]) -> CacheSummary | None:
     cached = sum(node.cached for node in nodes.values())
     status = _with_units(total, cached, list(nodes.values()))
     files = next((report.total_files for report in answered if report.total_files.strip("0")), "0")
-    status = replace(status, total_files=_grouped(files), error_message="; ".join(dict.fromkeys(errors)))
+    status = replace(status, total_files=_group_digits(files), error_message="; ".join(dict.fromkeys(errors)))
     return CacheSummary(status=status, total_bytes=total, cached_bytes=cached)
 
 
@@ -135,17 +135,17 @@ def node_caches(pods: Sequence[RuntimePod], reports: Mapping[int, ServerReport |
     for pod in pods:
         now = NodeCache(node=pod.node, server=pod.name, cached_bytes=None)
         if pod.index in reports:
-            now = _reported(now, reports[pod.index])
-        if pod.node not in found or _cached(now) > _cached(found[pod.node]):
+            now = _add_report(now, reports[pod.index])
+        if pod.node not in found or _known_bytes(now) > _known_bytes(found[pod.node]):
             found[pod.node] = now
     return tuple(found.values())
 
 
-def _cached(cache: NodeCache) -> int:
+def _known_bytes(cache: NodeCache) -> int:
     return -1 if cache.cached_bytes is None else cache.cached_bytes
 
 
-def _reported(unknown: NodeCache, report: ServerReport | None) -> NodeCache:
+def _add_report(unknown: NodeCache, report: ServerReport | None) -> NodeCache:
     if report is None:
         return replace(unknown, message=_SILENT)
     errors = [report.error_message] if report.error_message else []
@@ -172,7 +172,7 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
 
 
-def _grouped(count: str) -> str:
+def _group_digits(count: str) -> str:
     return f"{int(count):,}" if _is_number(count) else shorten(count)
 
 

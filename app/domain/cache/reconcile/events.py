@@ -9,7 +9,7 @@ def job_word(kind: str) -> str:
     return f"{JobType(kind).value.capitalize()}Job"
 
 
-def created(part: SetPart) -> SampleEvent:
+def creation_event(part: SetPart) -> SampleEvent:
     return SampleEvent(
         type=SampleEventType.NORMAL, reason=f"Create{part}Successfully", message=f"the {part} has been created"
     )
@@ -21,7 +21,7 @@ def done(kind: str) -> SampleEvent:
     )
 
 
-def failed(kind: str, message: str) -> SampleEvent:
+def failure_event(kind: str, message: str) -> SampleEvent:
     text = message or f"the {kind} job has failed"
     return SampleEvent(type=SampleEventType.WARNING, reason=f"ErrorDo{job_word(kind)}", message=text)
 
@@ -35,7 +35,7 @@ def not_created(part: SetPart, message: str) -> Complaint:
     return Complaint(reason=f"ErrorCreate{part}", message=message)
 
 
-def complained(before: Complaint | None, now: Complaint | None) -> tuple[SampleEvent, ...]:
+def complaint_events(before: Complaint | None, now: Complaint | None) -> tuple[SampleEvent, ...]:
     """Return the event for a complaint if it differs from the previous one."""
     if now is None or now == before:
         return ()

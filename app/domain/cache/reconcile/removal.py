@@ -8,7 +8,7 @@ Every reconcile starts with the first of these that still exists. An object that
 from dataclasses import replace
 from typing import Final
 
-from app.domain.cache.reconcile.events import complained
+from app.domain.cache.reconcile.events import complaint_events
 from app.domain.cache.reconcile.values import CacheAction, Complaint, Delete, LabelNode, SetDecision, SetInputs
 from app.domain.cache.vocabulary import Found, RemovalStage, SetPart, SetPhase
 
@@ -46,7 +46,7 @@ def remove(inputs: SetInputs) -> SetDecision:
     return SetDecision(
         record=replace(before, stage=stage, complaint=complaint, delays=waited, runtime=inputs.observed.runtime),
         actions=actions,
-        events=complained(inputs.record.complaint, complaint),
+        events=complaint_events(inputs.record.complaint, complaint),
         wake_after=None if stage is RemovalStage.GONE else pause,
         gone=stage is RemovalStage.GONE,
     )
@@ -66,7 +66,7 @@ def renew(inputs: SetInputs) -> SetDecision:
     )
     if not record.synced:
         record = replace(record, sync_job="", digest="")
-    events = complained(inputs.record.complaint, complaint)
+    events = complaint_events(inputs.record.complaint, complaint)
     return SetDecision(record=record, actions=actions, events=events, wake_after=_PAUSE)
 
 

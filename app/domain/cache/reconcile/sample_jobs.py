@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from app.domain.cache.reconcile.events import complained, done, failed, job_word
+from app.domain.cache.reconcile.events import complaint_events, done, failure_event, job_word
 from app.domain.cache.reconcile.progress import overall
 from app.domain.cache.reconcile.values import (
     CacheAction,
@@ -29,7 +29,7 @@ def reconcile_job(inputs: JobInputs) -> JobDecision:
         case SampleJobPhase.NONE:
             return _start(inputs)
         case SampleJobPhase.FAILED:
-            return _failed(inputs)
+            return _retry_if_changed(inputs)
         case SampleJobPhase.SUCCEEDED:
             return JobDecision(record=inputs.record)
     return _follow(inputs)
@@ -116,11 +116,11 @@ def _current_answers(inputs: JobInputs) -> list[ServerAnswer]:
 
 def _fail(inputs: JobInputs, message: str, pause: float | None = _PAUSE) -> JobDecision:
     record = replace(inputs.record, phase=SampleJobPhase.FAILED, message=message, complaint=None)
-    event = failed(inputs.spec.type, message)
+    event = failure_event(inputs.spec.type, message)
     return JobDecision(record=record, events=(event,), wake_after=pause, refreshes_set=True)
 
 
-def _failed(inputs: JobInputs) -> JobDecision:
+def _retry_if_changed(inputs: JobInputs) -> JobDecision:
     """Start again if the options differ from those that failed. The set must be the one that the job was posted to."""
     observed = inputs.observed
     if observed.set_uid != inputs.record.set_uid:
@@ -138,6 +138,6 @@ def _set_name(inputs: JobInputs) -> str:
 def _stay(inputs: JobInputs, complaint: Complaint | None, pause: float | None = _PAUSE) -> JobDecision:
     return JobDecision(
         record=replace(inputs.record, complaint=complaint),
-        events=complained(inputs.record.complaint, complaint),
+        events=complaint_events(inputs.record.complaint, complaint),
         wake_after=pause,
     )

@@ -12,7 +12,14 @@ from typing import Final
 
 from app.base.backoff import ExponentialBackoff
 from app.domain.cache.reconcile.cache_status import node_caches
-from app.domain.cache.reconcile.events import already_exists, complained, created, done, failed, not_created
+from app.domain.cache.reconcile.events import (
+    already_exists,
+    complaint_events,
+    creation_event,
+    done,
+    failure_event,
+    not_created,
+)
 from app.domain.cache.reconcile.progress import overall
 from app.domain.cache.reconcile.removal import remove, renew
 from app.domain.cache.reconcile.values import (
@@ -45,7 +52,7 @@ _MOUNT: Final = 10.0
 _PARTIAL: Final = 10.0
 _READY: Final = ExponentialBackoff(first=5.0, longest=30.0)  # a file system may show new files late
 _READY_IN_USE: Final = 60.0
-_SYNC_FAILURE: Final = failed(JobType.SYNC, "").reason
+_SYNC_FAILURE: Final = failure_event(JobType.SYNC, "").reason
 
 
 def reconcile_set(inputs: SetInputs) -> SetDecision:
@@ -82,7 +89,7 @@ def _with_observed(inputs: SetInputs) -> tuple[SetRecord, tuple[SampleEvent, ...
         warnings=known_warnings(record.warnings, observed.warnings),
         sync_progress=overall([sync.progress]) if sync and sync.status is ServerJobState.RUNNING else None,
     )
-    return record, tuple(created(part) for part in new)
+    return record, tuple(creation_event(part) for part in new)
 
 
 def _objects(inputs: SetInputs) -> tuple[Complaint | None, list[SetPart]]:
@@ -155,7 +162,10 @@ def _syncing(inputs: SetInputs) -> SetDecision:
         after = replace(ended, sync_job="", digest="") if _is_outdated(inputs) else replace(ended, synced=True)
         return replace(_go(replace(inputs, record=after), SetPhase.MOUNT), events=(done(JobType.SYNC),))
     if status is ServerJobState.FAIL:
-        decision, event = _go(inputs, SetPhase.SYNC_FAILED), failed(JobType.SYNC, answer.message if answer else "")
+        decision, event = (
+            _go(inputs, SetPhase.SYNC_FAILED),
+            failure_event(JobType.SYNC, answer.message if answer else ""),
+        )
         failure = replace(decision.record, complaint=Complaint(reason=event.reason, message=event.message))
         return replace(decision, record=failure, events=(event,))
     # A restarted pod has lost the options.
@@ -232,7 +242,7 @@ def _stay(inputs: SetInputs, complaint: Complaint | None, pause: float | None, *
     return SetDecision(
         record=replace(inputs.record, complaint=complaint),
         actions=actions,
-        events=complained(inputs.record.complaint, complaint),
+        events=complaint_events(inputs.record.complaint, complaint),
         wake_after=pause,
     )
 

@@ -18,7 +18,7 @@ from app.domain.kinds.di_job.native import native_status
 from app.domain.kinds.di_job.plan import plan_job
 from app.domain.kinds.di_job.spec import DIJobSpec
 from app.domain.kinds.di_job.templates import current_templates
-from app.domain.kinds.di_job.validation import TASKS, declared_template, named, refuse_first_form, validate
+from app.domain.kinds.di_job.validation import TASKS, add_names, declared_template, refuse_first_form, validate
 from app.domain.kinds.envelope import ASSIGNED, postable
 from app.domain.kinds.job_kind import Accepted, Context, Given, JobKind, Scaling, Site, StatusFacts
 from app.domain.kinds.spec.checks import Place
@@ -55,7 +55,7 @@ class DIJobKind(JobKind[DIJobSpec]):
 
     @override
     def complete(self, spec: DIJobSpec, given: Given) -> DIJobSpec:
-        return named(spec)
+        return add_names(spec)
 
     @override
     def check(self, spec: DIJobSpec, context: Context, problems: Problems) -> None:
@@ -86,7 +86,7 @@ class DIJobKind(JobKind[DIJobSpec]):
         return {**spec.model_dump(by_alias=True, exclude_none=True), "backoffLimit": spec.backoff_limit}
 
     @override
-    def assigned(self, spec: DIJobSpec, context: Context) -> Manifest:
+    def assign(self, spec: DIJobSpec, context: Context) -> Manifest:
         """Return the global ranks of all replicas and the largest number of replicas. Replicas keep stored ranks."""
         before = ranks(context.given.stored) if context.given.stored else {}
         wanted = {task.name: task.replicas for task in spec.tasks}
@@ -126,7 +126,7 @@ class DIJobKind(JobKind[DIJobSpec]):
         )
 
     @override
-    def resized(self, accepted: Accepted[DIJobSpec], sizes: Mapping[str, int]) -> Accepted[DIJobSpec]:
+    def resize(self, accepted: Accepted[DIJobSpec], sizes: Mapping[str, int]) -> Accepted[DIJobSpec]:
         manifest = accepted.manifest
         tasks = [{**task, "replicas": sizes.get(task["name"], task["replicas"])} for task in manifest["spec"]["tasks"]]
         ranked = layout({task["name"]: task["replicas"] for task in tasks}, ranks(manifest))

@@ -39,9 +39,9 @@ def refuse_first_form(spec: Any, problems: Problems) -> None:
         problems.raise_if_any("the DIJob has the form of an earlier version")
 
 
-def named(spec: DIJobSpec) -> DIJobSpec:
+def add_names(spec: DIJobSpec) -> DIJobSpec:
     """Return the spec with a name for each typed task that has none: its type."""
-    return spec.model_copy(update={"tasks": [_named(task) for task in spec.tasks]})
+    return spec.model_copy(update={"tasks": [_add_name(task) for task in spec.tasks]})
 
 
 def validate(spec: DIJobSpec, job: str, limits: Limits, problems: Problems) -> None:
@@ -68,7 +68,7 @@ def validate(spec: DIJobSpec, job: str, limits: Limits, problems: Problems) -> N
         _check_room(spec, job, limits, problems)
 
 
-def _named(task: TaskSpec) -> TaskSpec:
+def _add_name(task: TaskSpec) -> TaskSpec:
     return task.model_copy(update={"name": task.type}) if not task.name and task.type != NO_TYPE else task
 
 
@@ -137,7 +137,7 @@ def _check_templates(spec: DIJobSpec, limits: Limits, problems: Problems) -> Non
             problems.add(declared.locate(""), "PodTooLarge", f"its pods would have {size} bytes", accepted)
 
 
-def _merged(spec: DIJobSpec, task: TaskSpec) -> Manifest:
+def _merge(spec: DIJobSpec, task: TaskSpec) -> Manifest:
     """Return the template with the job's volumes, or unchanged if its shape is wrong."""
     own = task.template.get("spec")
     if not spec.volumes or not isinstance(own, dict) or not isinstance(own.get("volumes") or [], list):
@@ -157,4 +157,4 @@ def declared_template(spec: DIJobSpec, task: TaskSpec, index: int) -> DeclaredTe
         home = next((p for p in ours if pointer == p or pointer.startswith(p + "/")), None)
         return at + pointer if home is None else ours[home] + pointer[len(home) :]
 
-    return DeclaredTemplate(template=_merged(spec, task), locate=locate)
+    return DeclaredTemplate(template=_merge(spec, task), locate=locate)

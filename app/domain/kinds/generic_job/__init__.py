@@ -88,7 +88,7 @@ class GenericJobKind(JobKind[GenericJobSpec]):
         def locate(index: int, pointer: str) -> str:
             # For an error only: most templates have none.
             spelling = current_spelling(posted_spec, "/spec", Problems())
-            return spelling.written_at(f"/spec/replicaSpecs/{index}/template{pointer}")
+            return spelling.posted_pointer(f"/spec/replicaSpecs/{index}/template{pointer}")
 
         return [
             DeclaredTemplate(template=replica["template"], locate=partial(locate, index))
@@ -104,7 +104,7 @@ class GenericJobKind(JobKind[GenericJobSpec]):
             # By default the policy is OnFailure too, but only its author can expect restarts of it.
             if restart.get("policy") == "OnFailure" and restart.get("limit") is None:
                 yield warning(
-                    spelling.written_at(pointer_to("/spec/replicaSpecs", index, "restartPolicy")),
+                    spelling.posted_pointer(pointer_to("/spec/replicaSpecs", index, "restartPolicy")),
                     "the policy OnFailure without a limit restarts nothing: as in upstream, the limit is 0 by default; "
                     "set limit to the number of restarts",
                 )

@@ -52,7 +52,7 @@ def native_status(spec: GenericJobSpec, job: str, facts: StatusFacts) -> dict[st
     replicas = {replica.key: replica for replica in facts.replicas}
     recorded = {condition.type: condition for condition in facts.status.conditions}
     submitted = _time(facts.created_at)
-    most = _listed_in_a_task(spec)
+    most = _list_limit(spec)
     return {
         "tasks": [_task(job, item.type, item.replicas, replicas, most) for item in spec.replica_specs],
         "phase": native_phase(facts.status),
@@ -72,7 +72,7 @@ def native_phase(status: JobStatus) -> str:
     return _PHASES[status.phase]
 
 
-def _listed_in_a_task(spec: GenericJobSpec) -> int:
+def _list_limit(spec: GenericJobSpec) -> int:
     """Return the most replicas of a task that are listed. A large job lists as many of each task, but at least one."""
     total = sum(item.replicas for item in spec.replica_specs)
     return total if total <= LISTED_REPLICAS else max(1, LISTED_REPLICAS // len(spec.replica_specs))

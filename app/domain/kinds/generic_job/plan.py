@@ -65,11 +65,13 @@ def plan_job(spec: GenericJobSpec, manifest: Manifest, identity: JobIdentity, *,
 
 def template_in_mode(spec: GenericJobSpec, replica: ReplicaSpec, *, resumed: bool) -> Manifest:
     """Return the pod template of a type in the present run mode. restartPolicy is Never: jobgate restarts replicas."""
-    pod_spec = _debugged(spec, replica) or (_resumed(spec, replica) if resumed else None) or replica.template["spec"]
+    pod_spec = (
+        _debug_spec(spec, replica) or (_resume_spec(spec, replica) if resumed else None) or replica.template["spec"]
+    )
     return {**replica.template, "spec": {**pod_spec, "restartPolicy": "Never"}}
 
 
-def _debugged(spec: GenericJobSpec, replica: ReplicaSpec) -> Manifest | None:
+def _debug_spec(spec: GenericJobSpec, replica: ReplicaSpec) -> Manifest | None:
     """Return the pod spec of debug mode, or None.
 
     The command is idle, so args and the probes that need it are dropped.
@@ -92,7 +94,7 @@ def _debugged(spec: GenericJobSpec, replica: ReplicaSpec) -> Manifest | None:
     return _without_init(pod_spec, skip=chosen is not None and chosen.skip_init_container) | {"containers": containers}
 
 
-def _resumed(spec: GenericJobSpec, replica: ReplicaSpec) -> Manifest | None:
+def _resume_spec(spec: GenericJobSpec, replica: ReplicaSpec) -> Manifest | None:
     chosen = next((item for item in spec.run_mode.pause.resume_specs if item.type == replica.type), None)
     if chosen is None:
         return None
@@ -122,7 +124,7 @@ def _tasks(spec: GenericJobSpec, job: str, *, resumed: bool, site: Site) -> tupl
     first = 0
     for replica in spec.replica_specs:
         template = template_in_mode(spec, replica, resumed=resumed)
-        common = _scheduled(template["spec"], queueing, site)
+        common = _set_scheduler(template["spec"], queueing, site)
         is_varied = has_references(common)
         if is_varied:
             common = with_variables(common, scope, replica.type, None)
@@ -241,7 +243,7 @@ def _rule(field: str, outcome: RuleOutcome, index: int, rule: Mapping[str, Seque
     return FinishRule(name=f"{field}[{index}]", outcome=outcome, quantifier=Quantifier.ALL, ranks=ranks)
 
 
-def _scheduled(pod_spec: Manifest, queueing: T9kScheduler | None, site: Site) -> Manifest:
+def _set_scheduler(pod_spec: Manifest, queueing: T9kScheduler | None, site: Site) -> Manifest:
     """Return the pod spec with this cluster's name of the requested scheduler; without one, its default scheduler."""
     if not queueing:
         return with_own_scheduler(pod_spec, site)

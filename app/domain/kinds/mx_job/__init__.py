@@ -62,7 +62,7 @@ class MxJobKind(JobKind[MxJobSpec]):
     @override
     def pod_templates(self, posted: Manifest, accepted: Accepted[MxJobSpec]) -> Sequence[DeclaredTemplate]:
         return [
-            DeclaredTemplate.written_at(replica["template"], f"/spec/replicaSpecs/{index}/template")
+            DeclaredTemplate.at(replica["template"], f"/spec/replicaSpecs/{index}/template")
             for index, replica in enumerate(accepted.manifest["spec"]["replicaSpecs"])
         ]
 

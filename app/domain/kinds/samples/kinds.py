@@ -116,11 +116,11 @@ class SampleSetKind(_CacheKind):
         return frozen_changes(record, before, after)
 
     @override
-    def shown(self, facts: Facts) -> SampleSetFigures:
+    def make_figures(self, facts: Facts) -> SampleSetFigures:
         return set_figures(facts)
 
     @override
-    def detailed(self, record: Any) -> SampleSetDetails:
+    def make_details(self, record: Any) -> SampleSetDetails:
         return set_details(record)
 
     @override
@@ -175,7 +175,7 @@ class SampleJobKind(_CacheKind):
         require_editable(record)
 
     @override
-    def shown(self, facts: Facts) -> SampleJobFigures:
+    def make_figures(self, facts: Facts) -> SampleJobFigures:
         return job_figures(facts)
 
     @override

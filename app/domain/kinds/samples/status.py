@@ -97,12 +97,12 @@ def set_figures(facts: Facts) -> SampleSetFigures:
     return SampleSetFigures(
         cache=cache,
         runtime=SampleRuntime(ready=record.runtime.ready_replicas, wanted=facts.manifest["spec"]["partitions"]),
-        sync=_shown(record.sync_progress),
+        sync=_show(record.sync_progress),
         removal=RemovalStage.GONE if facts.gone else record.stage if facts.deleted else None,
     )
 
 
-def _shown(progress: OperationProgress | None) -> SampleProgress | None:
+def _show(progress: OperationProgress | None) -> SampleProgress | None:
     if progress is None:
         return None
     return SampleProgress(
@@ -129,7 +129,7 @@ def job_figures(facts: Facts) -> SampleJobFigures:
         type=JobType(spec["type"]),
         sample_set=spec["sampleSetRef"]["name"],
         job_name=record.job or None,
-        progress=_shown(record.progress),
+        progress=_show(record.progress),
     )
 
 

@@ -12,7 +12,7 @@ Place: TypeAlias = tuple[str | int, ...]
 _Spec = TypeVar("_Spec", bound=SpecModel)
 
 
-def _unchanged(spec: _Spec) -> _Spec:
+def _keep(spec: _Spec) -> _Spec:
     return spec
 
 
@@ -31,7 +31,7 @@ class SpecChecks(Generic[_Spec]):
 
     check: Callable[[_Spec, Problems], None]
     is_consequence: Callable[[FieldError, Sequence[Place]], bool]
-    complete: Callable[[_Spec], _Spec] = _unchanged
+    complete: Callable[[_Spec], _Spec] = _keep
     check_unreadable: Callable[[Any, Problems], None] = _no_checks
 
 

@@ -18,9 +18,9 @@ class Spelling:
 
     def original(self, error: FieldError) -> FieldError:
         """Return the error with the pointer to the field that the user wrote."""
-        return replace(error, pointer=self.written_at(error.pointer))
+        return replace(error, pointer=self.posted_pointer(error.pointer))
 
-    def written_at(self, pointer: str) -> str:
+    def posted_pointer(self, pointer: str) -> str:
         """Return the pointer into the posted document for a pointer into the current spelling."""
         # The longest pointer is the most precise one: it includes the changes of the fields around it.
         for current in sorted(self.moved, key=len, reverse=True):

@@ -58,7 +58,7 @@ class TrainingJobKind(JobKind[TrainingJobSpec]):
         return error.code in _CONSEQUENCES and any(not _COUNTS.isdisjoint(place) for place in left_out)
 
     @override
-    def assigned(self, spec: TrainingJobSpec, context: Context) -> Manifest:
+    def assign(self, spec: TrainingJobSpec, context: Context) -> Manifest:
         """Return the number of trainers: min-instance for a new job, otherwise the present one within the bounds."""
         least, most = spec.trainer.min_instance, spec.trainer.max_instance
         stored = context.given.stored
@@ -94,7 +94,7 @@ class TrainingJobKind(JobKind[TrainingJobSpec]):
         )
 
     @override
-    def resized(self, accepted: Accepted[TrainingJobSpec], sizes: Mapping[str, int]) -> Accepted[TrainingJobSpec]:
+    def resize(self, accepted: Accepted[TrainingJobSpec], sizes: Mapping[str, int]) -> Accepted[TrainingJobSpec]:
         if self.scaling(accepted) is None:
             raise Conflict("this job has no room between min-instance and max-instance", code="ScaleNotSupported")
         manifest = accepted.manifest

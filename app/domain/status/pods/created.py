@@ -14,7 +14,7 @@ from app.domain.status.observed import RefusalVerdict
 from app.domain.status.pods.main_container import main_container
 from app.domain.status.pods.observation import foreign_finalizers
 from app.domain.status.pods.ownership import controller_of, is_owned, names_anchor
-from app.domain.status.pods.terminating import kept_by_finalizers
+from app.domain.status.pods.terminating import name_finalizers
 from app.domain.vocabulary import PendingCode, Reason
 
 
@@ -41,7 +41,7 @@ def require_own(manifest: Manifest, found: Metadata, anchors: Collection[str]) -
     is_proved = is_owned(found, wanted[labels.JOB_UID], anchors) if has_owner else found.uid in anchors
     if not is_proved:
         _require_former(manifest, found)
-    what, kept = f"{manifest['kind']} {found.name}", _kept_by(found)
+    what, kept = f"{manifest['kind']} {found.name}", _name_keepers(found)
     # Before the check of the owner: an object that is being deleted makes way, whoever controls it.
     if found.deletion_timestamp is not None:
         raise UnusableObject(
@@ -81,12 +81,12 @@ def _require_former(manifest: Manifest, found: Metadata) -> None:
         raise UnusableObject(
             RefusalVerdict.WAIT,
             PendingCode.PREVIOUS_OBJECTS,
-            f"{what} of a former job with this name is not gone yet{_kept_by(found)}",
+            f"{what} of a former job with this name is not gone yet{_name_keepers(found)}",
         )
 
 
-def _kept_by(found: Metadata) -> str:
-    return kept_by_finalizers(foreign_finalizers(found)) if found.deletion_timestamp is not None else ""
+def _name_keepers(found: Metadata) -> str:
+    return name_finalizers(foreign_finalizers(found)) if found.deletion_timestamp is not None else ""
 
 
 def altered_message(manifest: Manifest, created: Pod | Object) -> str:
@@ -108,7 +108,7 @@ def _changes(manifest: Manifest, created: Pod | Object) -> Iterator[str]:
     for key, value in wanted["labels"].items():
         # Other labels are for users and tools: jobgate does not read them back.
         if key.startswith(labels.PREFIX) and found.labels.get(key) != value:
-            yield f"metadata.labels[{key}] is {_quoted(found.labels.get(key))} instead of {_quoted(value)}"
+            yield f"metadata.labels[{key}] is {_quote(found.labels.get(key))} instead of {_quote(value)}"
     for owner in wanted.get("ownerReferences", ()):
         actual = controller_of(found)
         if actual is None or (actual.kind, actual.name, actual.uid) != (owner["kind"], owner["name"], owner["uid"]):
@@ -121,7 +121,7 @@ def _changes(manifest: Manifest, created: Pod | Object) -> Iterator[str]:
         policy = manifest["spec"].get("restartPolicy")
         # A restart in place would hide the end of an attempt.
         if policy is not None and created.spec.restart_policy != policy:
-            yield f"spec.restartPolicy is {_quoted(created.spec.restart_policy)} instead of {_quoted(policy)}"
+            yield f"spec.restartPolicy is {_quote(created.spec.restart_policy)} instead of {_quote(policy)}"
         yield from _changes_of_main_container(manifest, created)
 
 
@@ -135,8 +135,8 @@ def _changes_of_main_container(manifest: Manifest, created: Pod) -> Iterator[str
     own = {container["name"] for container in manifest["spec"]["containers"]}
     if actual != wanted and not (wanted is None and actual in own):
         annotation = f"metadata.annotations[{labels.MAIN_CONTAINER}]"
-        yield f"the main container ({annotation}) is {_quoted(actual)} instead of {_quoted(wanted)}"
+        yield f"the main container ({annotation}) is {_quote(actual)} instead of {_quote(wanted)}"
 
 
-def _quoted(value: str | None) -> str:
+def _quote(value: str | None) -> str:
     return "missing" if value is None else f'"{value}"'

@@ -82,10 +82,12 @@ def diagnose_started(pod: Pod) -> PendingReason | None:
     `restartPolicyRules` or in a pod that restarts its containers. It also does while some of its containers have ended
     for good and others still run.
     """
-    return _fault((*init_statuses(pod), *main_statuses(pod)), pod.metadata.creation_timestamp) or _outlived(pod)
+    return _fault((*init_statuses(pod), *main_statuses(pod)), pod.metadata.creation_timestamp) or _diagnose_outlived(
+        pod
+    )
 
 
-def _outlived(pod: Pod) -> PendingReason | None:
+def _diagnose_outlived(pod: Pod) -> PendingReason | None:
     """Return that a container has ended, and others still run: the default container, or one that failed.
 
     A container beside it that has succeeded is done with its part, such as a set-up.

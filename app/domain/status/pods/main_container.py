@@ -52,7 +52,7 @@ def main_container(pod: Pod) -> str | None:
     return named if any(container.name == named for container in pod.spec.containers) else None
 
 
-def ended_for_good(pod: Pod, status: ContainerStatus) -> bool:
+def has_ended_for_good(pod: Pod, status: ContainerStatus) -> bool:
     """Return whether a container that is no init container has ended, and the kubelet does not restart it in place."""
     end = status.state.terminated
     if end is None or pod.metadata.deletion_timestamp is not None:
@@ -71,10 +71,12 @@ def _applies(rule: RestartRule, code: int) -> bool:
 def ended_main(pod: Pod) -> ContainerStatus | None:
     """Return the status of the main container if it has ended for good; None if it has not, or if none is named."""
     name = main_container(pod)
-    return next((one for one in pod.status.container_statuses if one.name == name and ended_for_good(pod, one)), None)
+    return next(
+        (one for one in pod.status.container_statuses if one.name == name and has_ended_for_good(pod, one)), None
+    )
 
 
 def still_running(pod: Pod) -> list[str]:
     """Return the containers, in the order of the spec, that are neither init containers nor ended for good."""
-    ended = {status.name for status in pod.status.container_statuses if ended_for_good(pod, status)}
+    ended = {status.name for status in pod.status.container_statuses if has_ended_for_good(pod, status)}
     return [container.name for container in pod.spec.containers if container.name not in ended]

@@ -15,17 +15,17 @@ def name_terminating(pods: Sequence[ObservedPod]) -> PendingReason:
     """Return why the next attempt of a replica waits for these pods of former attempts."""
     return PendingReason(
         code=PendingCode.NAME_TERMINATING,
-        message=f"the pod of the previous attempt is still terminating{kept_by(pods)}",
+        message=f"the pod of the previous attempt is still terminating{name_keepers(pods)}",
         since=min((pod.deleted_at for pod in pods if pod.deleted_at is not None), default=None),
     )
 
 
-def kept_by(pods: Iterable[ObservedPod]) -> str:
+def name_keepers(pods: Iterable[ObservedPod]) -> str:
     """Return the finalizers of other clients that keep ended pods, as the end of a sentence; empty without any."""
-    return kept_by_finalizers(sorted({one for pod in pods if pod.deleting and pod.ended for one in pod.kept_by}))
+    return name_finalizers(sorted({one for pod in pods if pod.deleting and pod.ended for one in pod.kept_by}))
 
 
-def kept_by_finalizers(finalizers: Sequence[str]) -> str:
+def name_finalizers(finalizers: Sequence[str]) -> str:
     """Return finalizers that are not jobgate's as the end of a sentence; empty without any."""
     if not finalizers:
         return ""

@@ -123,8 +123,8 @@ def test_the_rank_of_a_pod_is_its_place_among_the_nodes(case: str) -> None:
 
 def test_a_free_global_rank_is_empty_in_the_list_of_nodes() -> None:
     stored = accept(load("seed"))
-    grown = KIND.resized(KIND.read(stored), {"learner": 2}).manifest
-    shrunk = KIND.resized(KIND.read(grown), {"collector": 1}).manifest
+    grown = KIND.resize(KIND.read(stored), {"learner": 2}).manifest
+    shrunk = KIND.resize(KIND.read(grown), {"collector": 1}).manifest
     nodes = environment(plan_of(shrunk), "learner", 1)
     assert nodes["DI_RANK"] == "4"
     assert [bool(node) for node in nodes["DI_NODES"].split(",")] == [True, True, True, False, True]

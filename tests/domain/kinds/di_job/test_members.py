@@ -62,9 +62,9 @@ def test_new_replicas_get_the_lowest_free_global_ranks(wanted: dict[str, int], c
 def test_a_global_rank_stays_free_until_a_new_replica_gets_it() -> None:
     stored = accept(load("seed"))
     assert stored["assigned"]["ranks"] == {"learner": [0], "evaluator": [1], "collector": [2, 3]}
-    shrunk = KIND.resized(KIND.resized(KIND.read(stored), {"learner": 2}), {"collector": 1}).manifest
+    shrunk = KIND.resize(KIND.resize(KIND.read(stored), {"learner": 2}), {"collector": 1}).manifest
     assert shrunk["assigned"]["ranks"] == {"learner": [0, 4], "evaluator": [1], "collector": [2]}
-    grown = KIND.resized(KIND.read(shrunk), {"evaluator": 2}).manifest
+    grown = KIND.resize(KIND.read(shrunk), {"evaluator": 2}).manifest
     assert grown["assigned"]["ranks"] == {"learner": [0, 4], "evaluator": [1, 3], "collector": [2]}
 
 
@@ -72,7 +72,7 @@ def test_a_global_rank_stays_free_until_a_new_replica_gets_it() -> None:
 def test_an_edit_of_the_manifest_and_a_request_for_a_size_come_to_the_same(changes: list[tuple[str, int]]) -> None:
     stored = accept(load("normal"))
     for task, size in changes:
-        resized = KIND.resized(KIND.read(stored), {task: size}).manifest
+        resized = KIND.resize(KIND.read(stored), {task: size}).manifest
         posted = load("normal")
         for item in posted["spec"]["tasks"]:
             item["replicas"] = sizes(resized)[item["name"]]
@@ -126,8 +126,8 @@ def at(task: str, rank: int, ip: str | None = "10.0.0.1", *, leaving: bool = Fal
 
 
 def test_addresses_stand_at_the_global_ranks() -> None:
-    stored = KIND.resized(KIND.read(accept(load("everything"))), {"learner": 2}).manifest
-    stored = KIND.resized(KIND.read(stored), {"big-league": 1}).manifest
+    stored = KIND.resize(KIND.read(accept(load("everything"))), {"learner": 2}).manifest
+    stored = KIND.resize(KIND.read(stored), {"big-league": 1}).manifest
     assert stored["assigned"]["ranks"] == {"learner": [0, 4], "big-league": [1], "judge": [3]}
     replicas = [
         at("learner", 0, "10.0.0.9"),

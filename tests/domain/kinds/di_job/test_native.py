@@ -80,7 +80,7 @@ class Life:
 
     def resize(self, task: str, size: int) -> None:
         before = self.manifest["assigned"]["ranks"]
-        self.manifest = KIND.resized(KIND.read(self.manifest), {task: size}).manifest
+        self.manifest = KIND.resize(KIND.read(self.manifest), {task: size}).manifest
         self.generation += 1
         self.world.plan = self._plan()
         recorded = self.world.recorded

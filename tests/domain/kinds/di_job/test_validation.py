@@ -238,7 +238,7 @@ def test_the_largest_job_can_still_be_started(most: int | None) -> None:
     spec = {} if most is None else {"maxReplicas": most}
     accepted = accept(a_manifest(a_task("worker"), a_task("other"), job="j" * 20, **spec))
     total = KIND.scaling(KIND.read(accepted)).total[1]
-    grown = KIND.resized(KIND.read(accepted), {"worker": total - 1}).manifest
+    grown = KIND.resize(KIND.read(accepted), {"worker": total - 1}).manifest
     anywhere = replace(identity(grown), namespace="n" * 63)
     plan = KIND.plan(KIND.read(grown), anywhere, resumed=False, site=Site())
     assert len("DI_NODES=" + environment(plan, "worker", 0)["DI_NODES"]) < 128 * 1024

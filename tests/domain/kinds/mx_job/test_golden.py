@@ -143,7 +143,7 @@ def test_there_is_no_pause_and_no_scaling() -> None:
     with pytest.raises(Conflict):
         KIND.with_pause(KIND.read(stored), paused=True)
     with pytest.raises(Conflict):
-        KIND.resized(KIND.read(stored), {"worker": 4})
+        KIND.resize(KIND.read(stored), {"worker": 4})
 
 
 def test_the_scheduler_finds_its_own_address_under_its_service() -> None:

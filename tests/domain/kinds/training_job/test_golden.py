@@ -162,7 +162,7 @@ def test_a_variable_of_the_user_replaces_one_of_the_kind() -> None:
 
 
 def test_counts_in_the_environment_do_not_follow_the_size() -> None:
-    resized = KIND.resized(KIND.read(accepted(load("example_job"))), {"trainer": 5}).manifest
+    resized = KIND.resize(KIND.read(accepted(load("example_job"))), {"trainer": 5}).manifest
     before, after = (
         KIND.plan(KIND.read(stored), identity(stored), resumed=False, site=SITE)
         for stored in (accepted(load("example_job")), resized)
@@ -197,7 +197,7 @@ def test_a_masters_resources_are_fixed_and_its_envs_unused() -> None:
 
 def test_the_rules_cover_the_present_trainers() -> None:
     """Upstream counted failures against the trainers of the beginning (cloud issue 411)."""
-    stored = KIND.resized(KIND.read(accepted(load("example_job"))), {"trainer": 4}).manifest
+    stored = KIND.resize(KIND.read(accepted(load("example_job"))), {"trainer": 4}).manifest
     plan = KIND.plan(KIND.read(stored), identity(stored), resumed=False, site=SITE)
     wanted = {Rank("trainer", rank) for rank in range(4)}
     assert [rule.ranks for rule in plan.rules if rule.name.startswith("trainers")] == [wanted, wanted]
@@ -260,7 +260,7 @@ def test_the_shorter_of_walltime_and_annotation_counts() -> None:
 
 @pytest.mark.parametrize(("sent", "size", "expected"), [((2, 6), 4, 4), ((5, 6), 4, 5), ((1, 3), 4, 3), ((2, 2), 4, 2)])
 def test_a_size_stays_within_the_bounds_of_an_edit(sent: tuple[int, int], size: int, expected: int) -> None:
-    stored = KIND.resized(KIND.read(accepted(load("example_job"))), {"trainer": size}).manifest
+    stored = KIND.resize(KIND.read(accepted(load("example_job"))), {"trainer": size}).manifest
     edited = load("example_job")
     edited["spec"]["trainer"] |= {"min-instance": sent[0], "max-instance": sent[1]}
     new = KIND.accept(edited, Limits(), replace(GIVEN, stored=stored)).manifest
@@ -276,7 +276,7 @@ def test_what_may_be_scaled() -> None:
     fixed = accepted(load("kube_batch"))
     assert KIND.scaling(KIND.read(fixed)) is None
     with pytest.raises(Conflict):
-        KIND.resized(KIND.read(fixed), {"trainer": 2})
+        KIND.resize(KIND.read(fixed), {"trainer": 2})
 
 
 def test_the_names_of_future_trainers_are_reserved() -> None:

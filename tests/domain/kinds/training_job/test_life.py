@@ -86,7 +86,7 @@ class Life:
 
     def resize(self, size: int, after: str) -> None:
         before = self.manifest["assigned"]["trainers"]
-        self.manifest = KIND.resized(KIND.read(self.manifest), {"trainer": size}).manifest
+        self.manifest = KIND.resize(KIND.read(self.manifest), {"trainer": size}).manifest
         self.generation += 1
         self.world.plan = self._plan()
         recorded = self.world.recorded

@@ -21,17 +21,17 @@ _MEANINGS: Final[Mapping[str, Mapping[str, str | None]]] = {
 
 def without_empty_values(manifest: Manifest) -> Manifest:
     """Return a manifest of any shape with each of these empty values replaced."""
-    return {**manifest, "spec": _replaced(manifest["spec"], "spec")} if "spec" in manifest else manifest
+    return {**manifest, "spec": _replace(manifest["spec"], "spec")} if "spec" in manifest else manifest
 
 
-def _replaced(value: Any, name: str) -> Any:
+def _replace(value: Any, name: str) -> Any:
     if isinstance(value, list):
-        return [_replaced(item, name) for item in value] if name == "levels" else value
+        return [_replace(item, name) for item in value] if name == "levels" else value
     if not isinstance(value, dict):
         return value
     meanings = _MEANINGS.get(name, {})
     found = {key: meanings[key] if key in meanings and _is_empty(item) else item for key, item in value.items()}
-    return {key: _replaced(item, key) if key in _MEANINGS else item for key, item in found.items() if item is not None}
+    return {key: _replace(item, key) if key in _MEANINGS else item for key, item in found.items() if item is not None}
 
 
 def _is_empty(value: Any) -> bool:

@@ -40,7 +40,7 @@ def check_secret_ref(
         problems.add(pointer_to(pointer, "namespace"), "SecretNamespace", detail, accepted)
 
 
-def resolved(ref: SecretRef, fallback: SecretRef | None, namespace: str) -> tuple[str, str]:
+def resolve_ref(ref: SecretRef, fallback: SecretRef | None, namespace: str) -> tuple[str, str]:
     """Return (namespace, name) of the Secret, with missing fields from the fallback, then from the manifest."""
     other = fallback or SecretRef()
     return ref.namespace or other.namespace or namespace, ref.name or other.name
