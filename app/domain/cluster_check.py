@@ -106,7 +106,7 @@ def objects_to_check(plan: JobPlan, accepted: Accepted[Any]) -> Iterator[Checked
     for manifest in sample_objects(plan, 0):
         template = None
         if manifest["kind"] == "Pod":
-            template = next((one for one in places if _names(one.template) == _names(manifest)), None)
+            template = next((declared for declared in places if _names(declared.template) == _names(manifest)), None)
         yield CheckedObject(manifest=manifest, template=template)
 
 

@@ -192,7 +192,7 @@ class _Builder:
 
     def _alias(self, event: yaml.AliasEvent) -> None:
         name = event.anchor or ""
-        if any(one.anchor == name for one in self._open):
+        if any(level.anchor == name for level in self._open):
             self._refuse(event, "InvalidAlias", f"the anchor {name} contains itself", "a value without itself")
             refuse_all(self.problems)
         if name not in self._anchors:

@@ -48,11 +48,11 @@ def check_items(items: Sequence[Any]) -> list[Manifest]:
         InvalidManifest: items are no objects, or are Lists; the error names them all.
     """
     problems, manifests = Problems(), []
-    for place, item in enumerate(items):
+    for index, item in enumerate(items):
         if not isinstance(item, Mapping):
-            problems.add(f"/items/{place}", "InvalidType", "the manifest is not an object", "an object")
+            problems.add(f"/items/{index}", "InvalidType", "the manifest is not an object", "an object")
         elif item.get("kind") == LIST_KIND:
-            problems.add(f"/items/{place}/kind", "NestedList", "a List cannot contain another List", "a manifest")
+            problems.add(f"/items/{index}/kind", "NestedList", "a List cannot contain another List", "a manifest")
         else:
             manifests.append(dict(item))
     problems.raise_if_any("the manifests cannot be read")

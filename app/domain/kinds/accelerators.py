@@ -70,11 +70,11 @@ def with_accelerators(pod_spec: Manifest, container: str, configured: Mapping[st
         return pod_spec
     equipped = {
         **found,
-        **_extend(found, "volumeMounts", "mountPath", (item for one in given for item in one.mounts)),
-        **_extend(found, "env", "name", (item for one in given for item in one.env)),
+        **_extend(found, "volumeMounts", "mountPath", (item for accelerator in given for item in accelerator.mounts)),
+        **_extend(found, "env", "name", (item for accelerator in given for item in accelerator.env)),
     }
     containers = [equipped if i == index else other for i, other in enumerate(pod_spec["containers"])]
-    volumes = _extend(pod_spec, "volumes", "name", (item for one in given for item in one.volumes))
+    volumes = _extend(pod_spec, "volumes", "name", (item for accelerator in given for item in accelerator.volumes))
     return {**pod_spec, **volumes, "containers": containers}
 
 

@@ -13,11 +13,11 @@ _KEPT = "Never"
 
 def ignored_restart_policies(templates: Iterable[DeclaredTemplate]) -> Iterator[JobWarning]:
     """Yield a warning for each template that states a restart policy of the pod, which jobgate replaces by Never."""
-    for one in templates:
-        policy = mapping(one.template.get("spec")).get("restartPolicy")
+    for declared in templates:
+        policy = mapping(declared.template.get("spec")).get("restartPolicy")
         if policy not in (None, _KEPT):
             yield warning(
-                one.locate("/spec/restartPolicy"),
+                declared.locate("/spec/restartPolicy"),
                 f"the restartPolicy {policy} of the pod template has no effect: jobgate restarts replicas itself, with "
                 "new pods whose restartPolicy is Never",
             )

@@ -22,16 +22,16 @@ def objects_of(
         shared = _shared_objects(plan, anchor_uid)
         yield from shared[start:]
         start = max(start - len(shared), 0)
-    for one in plan.tasks:
-        if task not in (None, one.name):
+    for planned in plan.tasks:
+        if task not in (None, planned.name):
             continue
-        each = 2 if one.own_services else 1
+        each = 2 if planned.own_services else 1
         # The objects before `start` are counted and not rendered, so a late page costs no more than the first.
         first, left_out = divmod(start, each)
-        for rank in range(first, one.size):
-            yield from _objects_of_replica(plan, one.render(rank), anchor_uid)[left_out:]
+        for rank in range(first, planned.size):
+            yield from _objects_of_replica(plan, planned.render(rank), anchor_uid)[left_out:]
             left_out = 0
-        start = max(start - one.size * each, 0)
+        start = max(start - planned.size * each, 0)
 
 
 def count_objects(plan: JobPlan) -> int:
@@ -48,10 +48,10 @@ def sample_objects(plan: JobPlan, most: int) -> Iterator[Manifest]:
     yield from shared
     tasks = [task for task in plan.tasks if task.size]
     left = max(most - len(shared), 0)
-    for place, task in enumerate(tasks):
+    for index, task in enumerate(tasks):
         each = 2 if task.own_services else 1
         # Each task gets an equal share of what the tasks before it have left.
-        shown = min(max(left // (len(tasks) - place) // each, 1), task.size)
+        shown = min(max(left // (len(tasks) - index) // each, 1), task.size)
         for rank in range(shown):
             yield from _objects_of_replica(plan, task.render(rank), None)
         left = max(left - shown * each, 0)

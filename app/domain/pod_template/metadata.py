@@ -47,7 +47,7 @@ def check_main_container(template: Mapping, pointer: str, problems: Problems) ->
 
 def container_names(template: Mapping) -> list[str]:
     """Return the names of the containers of a pod template, without init containers."""
-    return [text(one, "name") for one, _ in items(mapping(template.get("spec")), "containers", "")]
+    return [text(container, "name") for container, _ in items(mapping(template.get("spec")), "containers", "")]
 
 
 def check_labels(declared: JsonValue, pointer: str, problems: Problems) -> None:

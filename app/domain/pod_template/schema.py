@@ -28,7 +28,7 @@ _SCHEMA: dict[str, Any] = json.loads(
     files("app.domain").joinpath("data", "pod_template.schema.json").read_text(encoding="utf-8")
 )
 _validator = jsonschema_rs.Draft4Validator(
-    _SCHEMA, formats={name: partial(_has_format, one) for name, one in FORMATS.items()}, validate_formats=True
+    _SCHEMA, formats={name: partial(_has_format, check) for name, check in FORMATS.items()}, validate_formats=True
 )
 
 _TYPE_NAMES = {

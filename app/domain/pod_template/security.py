@@ -82,7 +82,7 @@ def _check_privileges(context: Mapping, here: str, problems: Problems) -> None:
 
 def _check_host_processes(pod: Mapping, contexts: list[tuple[Mapping, str]], pointer: str, problems: Problems) -> None:
     """A host process container of Windows runs in the network of its node, and only with others of its kind."""
-    (whole, _), *others = [(mapping(one.get("windowsOptions")).get("hostProcess"), at) for one, at in contexts]
+    (whole, _), *others = [(mapping(context.get("windowsOptions")).get("hostProcess"), at) for context, at in contexts]
     for own, at in others:
         if None not in (own, whole) and own is not whole:
             detail = "the value must be that of the pod"

@@ -48,7 +48,7 @@ def _refusal(inputs: Inputs, replicas: Mapping[Rank, Replica]) -> ClusterRefusal
     """Return a refusal that ends the job, or None. A refusal of further replicas does not end a running job."""
     observed = inputs.observed
     refusals = [observed.job_refusal] if observed.job_refusal else []
-    refusals += [one for key, one in observed.refusals.items() if not _only_grows(inputs, replicas.get(key))]
+    refusals += [refusal for key, refusal in observed.refusals.items() if not _only_grows(inputs, replicas.get(key))]
     return next((refusal for refusal in refusals if refusal.verdict is RefusalVerdict.FAIL), None)
 
 
@@ -102,7 +102,8 @@ def _who_waits(status: JobStatus, replicas: Mapping[Rank, Replica]) -> str:
         waiting = [str(key) for key, replica in replicas.items() if is_waiting([replica])]
         return f"{_list_replicas(waiting, len(waiting))}: no reason is known"
     listed = [
-        f"{_list_replicas(one.replicas, one.count)}: {one.code}: {one.message}" for one in reasons[:LISTED_REASONS]
+        f"{_list_replicas(reason.replicas, reason.count)}: {reason.code}: {reason.message}"
+        for reason in reasons[:LISTED_REASONS]
     ]
     more = len(reasons) - LISTED_REASONS
     return "; ".join(listed + ([f"and {more} more reasons"] if more > 0 else []))

@@ -182,7 +182,7 @@ def _is_restarting(recorded: Recorded) -> bool:
     if status.reason == Reason.RESTARTING:
         return not status.is_restored
     # The reason of a resize or a resume hides that a failed replica waits for its next pod.
-    failed = (recorded.replicas.get(one.key) for one in status.crashed if one.outcome is Outcome.FAILED)
+    failed = (recorded.replicas.get(failure.key) for failure in status.crashed if failure.outcome is Outcome.FAILED)
     return any(replica is not None and replica.lacks_pod for replica in failed)
 
 
@@ -210,7 +210,7 @@ def _is_retryable(attempt: Attempt, exits: RetryableExits) -> bool:
 
     A container that never started did not fail: the obstacle may pass.
     """
-    container = next((one for one in attempt.containers if one.name == exits.container and not one.init), None)
+    container = next((item for item in attempt.containers if item.name == exits.container and not item.init), None)
     if container is None or container.exit_code is None:
         return True
     # The same container would run out of memory again, and one that succeeded did not cause the end of the pod.

@@ -133,7 +133,7 @@ def _transitions(inputs: Inputs, status: JobStatus) -> tuple[Transition, ...]:
     known = (*before.transitions, now)
     older, newest = known[:-NEWEST_TRANSITIONS], known[-NEWEST_TRANSITIONS:]
     last = {transition.phase: transition for transition in known}
-    return (*(one for one in older if last[one.phase] is one), *newest)
+    return (*(transition for transition in older if last[transition.phase] is transition), *newest)
 
 
 def _live_status(
@@ -151,7 +151,7 @@ def _live_status(
         return replace(
             status,
             reason=Reason.CANCELLING,
-            message=_still_terminating([key for key, one in members.all.items() if _is_going(one, pods)], pods),
+            message=_still_terminating([key for key, replica in members.all.items() if _is_going(replica, pods)], pods),
             pending_reasons=(),
             pending_since=None,
         )
@@ -266,7 +266,9 @@ def _still_running(directive: Directive, replicas: Mapping[Rank, Replica]) -> in
     if directive.stop is not None:
         return 0
     attempts = (replica.attempt for replica in replicas.values())
-    return sum(one.outcome is None and one.pod_uid is not None and one.stopping is None for one in attempts)
+    return sum(
+        attempt.outcome is None and attempt.pod_uid is not None and attempt.stopping is None for attempt in attempts
+    )
 
 
 def _is_marked(inputs: Inputs) -> bool:

@@ -269,7 +269,7 @@ def _actions(
     The capture of the evidence that the end of the job waits for, that of `cause`, comes first.
     Creates that the cluster has refused before come last and do not count as remaining, since they have a back-off.
     """
-    altered = [DiscardObject(altered=one) for one in inputs.observed.altered]
+    altered = [DiscardObject(altered=item) for item in inputs.observed.altered]
     steps_actions = (action for step in steps.values() for action in step.actions)
     wanted: list[Action] = [*altered, *_foreign_pods(inputs), *steps_actions]
     refused = [action for action in wanted if _is_refused(inputs.observed, action)]

@@ -97,7 +97,8 @@ def scaling_now(inputs: Inputs, status: JobStatus, members: Members, open_record
     requests = [f"{record.task} from {record.from_replicas} to {record.to_replicas}" for record in open_records]
     elastic = inputs.plan.elastic
     joining = sum(
-        key.task in elastic and _has_yet_to_start(one) and is_newcomer(one) for key, one in members.wanted.items()
+        key.task in elastic and _has_yet_to_start(replica) and is_newcomer(replica)
+        for key, replica in members.wanted.items()
     )
     leaving = len(members.still_running())
     parts = [*requests, *([f"{joining} to start"] if joining else []), *([f"{leaving} leaving"] if leaving else [])]
@@ -170,5 +171,7 @@ def _is_there(replica: Replica) -> bool:
 def _refusal(task: str, observed: ObservedJob, members: Members) -> str | None:
     refusals = [refusal for key, refusal in observed.refusals.items() if key.task == task and key in members.wanted]
     refusals += [observed.job_refusal] if observed.job_refusal else []
-    final = (one for one in refusals if one.verdict is not RefusalVerdict.WAIT and one.code not in PASSING)
+    final = (
+        refusal for refusal in refusals if refusal.verdict is not RefusalVerdict.WAIT and refusal.code not in PASSING
+    )
     return next((f"{refusal.code}: {refusal.message}" for refusal in final), None)

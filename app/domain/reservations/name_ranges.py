@@ -96,11 +96,11 @@ def number_range(kind: str, first: str, last: str, count: int) -> NameRange:
     return NameRange(kind, first, count)
 
 
-def merge_ranges(names: Iterable[NameRange]) -> list[NameRange]:
+def merge_ranges(unmerged: Iterable[NameRange]) -> list[NameRange]:
     """Return the same names in as few ranges as possible, sorted."""
-    ranges = list(names)
+    ranges = list(unmerged)
     # Most jobs have one range in each family, so that no two can be joined.
-    if len({(one.kind, split(one.name)[0]) for one in ranges}) == len(ranges):
+    if len({(names.kind, split(names.name)[0]) for names in ranges}) == len(ranges):
         return sorted(ranges, key=_IN_ORDER)
     spans: list[_Span] = []
     for span in sorted(map(_Span.of, ranges)):
@@ -116,9 +116,9 @@ def merge_ranges(names: Iterable[NameRange]) -> list[NameRange]:
 def without(wanted: Iterable[NameRange], owned: Iterable[NameRange]) -> list[NameRange]:
     """Return the wanted names that are not owned, in as few ranges as possible."""
     has: dict[_Family, list[_Span]] = defaultdict(list)
-    for span in sorted(_Span.of(one) for one in merge_ranges(owned)):
+    for span in sorted(map(_Span.of, merge_ranges(owned))):
         has[span.family].append(span)
-    spans = (_Span.of(one) for one in merge_ranges(wanted))
+    spans = map(_Span.of, merge_ranges(wanted))
     return sorted(piece.range for span in spans for piece in _subtract(span, has[span.family]))
 
 

@@ -46,7 +46,10 @@ def failure_of(key: Rank, attempt: Attempt, *, lines: int = 1) -> ReplicaFailure
 def _signal(attempt: Attempt, failed: ObservedContainer | None) -> int | None:
     """Return the signal that ended the container that failed. Attempts of older versions do not name that one."""
     ended = [failed] if failed is not None else attempt.containers
-    return next((one.signal for one in ended if one.exit_code and one.exit_code == attempt.exit_code), None)
+    return next(
+        (container.signal for container in ended if container.exit_code and container.exit_code == attempt.exit_code),
+        None,
+    )
 
 
 def _last_report(attempt: Attempt) -> str:
@@ -105,8 +108,10 @@ def first_failure(
     before has no new first failure. The lines of the log of the known one are added when they are stored.
     """
     if known is None:
-        new = [one for one in replicas.values() if one.unreported and not one.leaving]
-        first = min((one for one in new if _has_crashed(one) or has_failed(one)), key=_ended_at, default=None)
+        new = [replica for replica in replicas.values() if replica.unreported and not replica.leaving]
+        first = min(
+            (replica for replica in new if _has_crashed(replica) or has_failed(replica)), key=_ended_at, default=None
+        )
         return None if first is None or ended else _whole_failure(first, now)
     replica = replicas.get(known.key)
     if replica is None or replica.attempt.number != known.attempt:

@@ -33,7 +33,7 @@ def last_lines(log: bytes, count: int = MAX_LINES) -> tuple[str, ...]:
 
 def whole_characters(end: bytes) -> bytes:
     """Return the end of a UTF-8 text that was cut anywhere, without the rest of the character at the cut."""
-    rest = next((place for place, byte in enumerate(end[:_MAX_REST]) if byte not in _CONTINUATION), 0)
+    rest = next((index for index, byte in enumerate(end[:_MAX_REST]) if byte not in _CONTINUATION), 0)
     return end[rest:]
 
 

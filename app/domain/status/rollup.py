@@ -154,7 +154,7 @@ def _faults(faults: Sequence[JobPendingReason]) -> str:
     """Return how many started replicas have a fault, and the most frequent one, as the end of a sentence."""
     if not faults:
         return ""
-    return f"; {sum(one.count for one in faults)} with a fault: {faults[0].code}: {faults[0].message}"
+    return f"; {sum(fault.count for fault in faults)} with a fault: {faults[0].code}: {faults[0].message}"
 
 
 def _crash_list(crashed: Mapping[Rank, ReplicaFailure]) -> str:

@@ -12,6 +12,6 @@ def known_warnings(known: Sequence[JobWarning], of_cluster: Sequence[JobWarning]
 
     After a restart of the controller, the cluster repeats its warnings about further objects.
     """
-    own = [one for one in known if one.source is WarningSource.JOBGATE]
-    others = dict.fromkeys((*(one for one in known if one.source is WarningSource.CLUSTER), *of_cluster))
+    own = [warning for warning in known if warning.source is WarningSource.JOBGATE]
+    others = dict.fromkeys((*(warning for warning in known if warning.source is WarningSource.CLUSTER), *of_cluster))
     return (*own, *list(others)[:MOST_WARNINGS])

@@ -110,7 +110,7 @@ def _template(spec: MxJobSpec, replica: MxReplicaSpec, job: str, site: Site) -> 
     pod_spec = with_accelerators(with_own_scheduler(template["spec"], site), MXNET, site.accelerators)
     if spec.job_mode == Mode.DIST:
         variables = _variables(spec, MxRole(replica.mx_replica_type), job)
-        pod_spec = {**pod_spec, "containers": [_with_env(one, variables) for one in pod_spec["containers"]]}
+        pod_spec = {**pod_spec, "containers": [_with_env(container, variables) for container in pod_spec["containers"]]}
     return {**template, "spec": {**pod_spec, "restartPolicy": "Never"}}
 
 

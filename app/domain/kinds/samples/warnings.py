@@ -14,9 +14,9 @@ _SPEC = "/spec"
 
 def set_warnings(spec: SampleSetSpec) -> Iterator[JobWarning]:
     """Yield a warning for each level of the cache that is skipped."""
-    for place, level in enumerate(spec.levels):
+    for index, level in enumerate(spec.levels):
         if not level.path:
-            pointer = pointer_to(_SPEC, "cache", "levels", place)
+            pointer = pointer_to(_SPEC, "cache", "levels", index)
             yield _warning(pointer, "the level has no effect: a level without a path names no directory")
 
 

@@ -37,7 +37,7 @@ def native_status(spec: TrainingJobSpec, trainers: int, job: str, facts: StatusF
     return {
         "phase": native_phase(facts.status),
         "reason": _reason(spec, job, facts),
-        "scale_records": {"ScaleRecords": [_scale(one) for one in facts.scale_records]},
+        "scale_records": {"ScaleRecords": [_scale(record) for record in facts.scale_records]},
         "replica_statuses": [
             _role(role, [replicas.get(Rank(role, rank)) for rank in range(count)], tolerant=spec.fault_tolerant)
             for role, count in sizes(spec, trainers).items()
@@ -84,7 +84,10 @@ def _failure(spec: TrainingJobSpec, job: str, facts: StatusFacts) -> str:
     else:
         sentence = f"{'all ' if spec.fault_tolerant else ''}trainer instances have failed"
     ended_by = facts.status.ended_by
-    shown = [with_details(f"{pod_name(job, *one.key)} on {one.node or 'no node'}", one) for one in ended_by.first]
+    shown = [
+        with_details(f"{pod_name(job, *failure.key)} on {failure.node or 'no node'}", failure)
+        for failure in ended_by.first
+    ]
     failures = ", ".join([*shown, *omitted_failures(ended_by)])
     if not failures:
         return sentence
@@ -137,7 +140,7 @@ def _state(replica: Replica | None) -> str:
 
 def _is_released(facts: StatusFacts) -> bool:
     """Return whether the job has ended and no pod of it uses resources any more, including pods that leave."""
-    over = all(one.attempt.outcome is not None or one.attempt.pod_uid is None for one in facts.replicas)
+    over = all(replica.attempt.outcome is not None or replica.attempt.pod_uid is None for replica in facts.replicas)
     return facts.status.phase.is_terminal and over
 
 

@@ -36,8 +36,8 @@ def main_statuses(pod: Pod) -> Sequence[ContainerStatus]:
 def _in_order(specs: Sequence[Container], statuses: Sequence[ContainerStatus]) -> Sequence[ContainerStatus]:
     if len(statuses) < 2:
         return statuses
-    places = {container.name: place for place, container in enumerate(specs)}
-    return sorted(statuses, key=lambda status: places.get(status.name, len(places)))
+    indexes = {container.name: index for index, container in enumerate(specs)}
+    return sorted(statuses, key=lambda status: indexes.get(status.name, len(indexes)))
 
 
 def observed_containers(pod: Pod) -> tuple[ObservedContainer, ...]:
@@ -75,7 +75,7 @@ def first_to_fail(own: Iterable[ObservedContainer]) -> ObservedContainer | None:
     and then the order of the spec counts. A container without a time, which the kubelet could not find, comes last.
     """
     failed = [container for container in own if container.state == "terminated" and container.exit_code]
-    return min(failed, key=lambda one: (one.finished_at or _NEVER, not one.default), default=None)
+    return min(failed, key=lambda container: (container.finished_at or _NEVER, not container.default), default=None)
 
 
 def has_started(status: ContainerStatus) -> bool:
@@ -91,8 +91,10 @@ def failed_init_container(containers: Sequence[ObservedContainer]) -> ObservedCo
     """
     if any(container.has_run for container in containers if not container.init):
         return None
-    failed = [one for one in containers if one.init and one.exit_code and one.state != "running"]
-    return min(failed, key=lambda one: (not one.culprit, one.finished_at or _NEVER), default=None)
+    failed = [
+        container for container in containers if container.init and container.exit_code and container.state != "running"
+    ]
+    return min(failed, key=lambda container: (not container.culprit, container.finished_at or _NEVER), default=None)
 
 
 def choose_container(containers: Sequence[ObservedContainer], requested: str | None) -> ObservedContainer | None:

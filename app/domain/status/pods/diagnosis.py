@@ -93,15 +93,17 @@ def _diagnose_outlived(pod: Pod) -> PendingReason | None:
     A container beside it that has succeeded is done with its part, such as a set-up.
     """
     running, shown = still_running(pod), default_container(pod)
-    ended = [one for one in main_statuses(pod) if one.name not in running and one.state.terminated is not None]
-    told = [one for one in ended if one.name == shown or exit_code(one)]
+    ended = [
+        status for status in main_statuses(pod) if status.name not in running and status.state.terminated is not None
+    ]
+    told = [status for status in ended if status.name == shown or exit_code(status)]
     if not running or not told or pod.metadata.deletion_timestamp is not None:
         return None
-    one = min(told, key=lambda status: status.name != shown)
-    at = ended_at(one)
+    named = min(told, key=lambda status: status.name != shown)
+    at = ended_at(named)
     when = f" at {at.isoformat(timespec='seconds')}" if at is not None else ""
     others = f"{', '.join(running)} still {'runs' if len(running) == 1 else 'run'}"
-    message = f"{one.name} exited with {exit_code(one)}{when}; {others}"
+    message = f"{named.name} exited with {exit_code(named)}{when}; {others}"
     return PendingReason(code=PendingCode.CONTAINER_ENDED, message=message, since=at)
 
 

@@ -71,9 +71,8 @@ def _applies(rule: RestartRule, code: int) -> bool:
 def ended_main(pod: Pod) -> ContainerStatus | None:
     """Return the status of the main container if it has ended for good; None if it has not, or if none is named."""
     name = main_container(pod)
-    return next(
-        (one for one in pod.status.container_statuses if one.name == name and has_ended_for_good(pod, one)), None
-    )
+    named = (status for status in pod.status.container_statuses if status.name == name)
+    return next((status for status in named if has_ended_for_good(pod, status)), None)
 
 
 def still_running(pod: Pod) -> list[str]:

@@ -54,7 +54,9 @@ def observe_pod(pod: Pod, *, lost_nodes: Collection[str]) -> ObservedPod:
         own = [container for container in containers if container.name not in aside]
     ended = has_ended or lingering
     failed = first_to_fail(own)
-    containers = tuple(replace(one, culprit=True) if one is failed else one for one in containers)
+    containers = tuple(
+        replace(container, culprit=True) if container is failed else container for container in containers
+    )
     reason, message = _why(pod, phase, own)
     return ObservedPod(
         name=metadata.name,
@@ -94,7 +96,7 @@ def _pending(pod: Pod, phase: ReplicaPhase) -> PendingReason | None:
 
 def foreign_finalizers(metadata: Metadata) -> tuple[str, ...]:
     """Return the finalizers that are not jobgate's."""
-    return tuple(one for one in metadata.finalizers if one != labels.EVIDENCE_FINALIZER)
+    return tuple(finalizer for finalizer in metadata.finalizers if finalizer != labels.EVIDENCE_FINALIZER)
 
 
 def _phase(pod: Pod, lost_nodes: Collection[str]) -> ReplicaPhase:

@@ -22,7 +22,9 @@ def name_terminating(pods: Sequence[ObservedPod]) -> PendingReason:
 
 def name_keepers(pods: Iterable[ObservedPod]) -> str:
     """Return the finalizers of other clients that keep ended pods, as the end of a sentence; empty without any."""
-    return name_finalizers(sorted({one for pod in pods if pod.deleting and pod.ended for one in pod.kept_by}))
+    return name_finalizers(
+        sorted({finalizer for pod in pods if pod.deleting and pod.ended for finalizer in pod.kept_by})
+    )
 
 
 def name_finalizers(finalizers: Sequence[str]) -> str:
