@@ -41,16 +41,16 @@ test: setup ## run all tests, with the embedded database and cluster
 	$(BIN)/pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 fuzz: $(VENV)/.installed ## run property tests with random examples for ten minutes; ARGS="--seconds=60 tests/domain"
-	@$(BIN)/python -m tools.fuzz $(ARGS)
+	@$(BIN)/python -m tools.suites.fuzz $(ARGS)
 
 test-cluster: setup ## run the conformance and end-to-end suites on a real control plane
-	$(BIN)/python -m tools.test_cluster $(ARGS)
+	$(BIN)/python -m tools.suites.test_cluster $(ARGS)
 
 test-image: $(VENV)/.installed ## build the container image, and test it on a real control plane; docs/testing.md says what it needs
-	$(BIN)/python -m tools.test_image $(ARGS)
+	$(BIN)/python -m tools.suites.test_image $(ARGS)
 
 test-openapi: $(VENV)/.installed ## compare the answers of a gateway with the OpenAPI document, by requests of Schemathesis
-	@$(BIN)/python -m tools.test_openapi $(ARGS)
+	@$(BIN)/python -m tools.suites.test_openapi $(ARGS)
 
 sdks: $(VENV)/.installed ## generate clients in four languages, compile them and run a scenario with each
 	@$(BIN)/python -m tools.sdks $(ARGS)
@@ -73,7 +73,7 @@ check-imports:
 	$(BIN)/lint-imports
 
 check-generated:
-	$(BIN)/python -m tools.check_generated
+	$(BIN)/python -m tools.generators.check_generated
 
 check-dashboard:
 	@$(BIN)/python -m tools.dashboard check
@@ -84,11 +84,11 @@ format: $(VENV)/.installed ## format all files as `make check` requires
 
 openapi: $(VENV)/.installed ## regenerate openapi/openapi.json and the generated parts of the client
 	$(BIN)/jobgate openapi > openapi/openapi.json.new && mv openapi/openapi.json.new openapi/openapi.json
-	$(BIN)/python -m tools.client_types
-	$(BIN)/python -m tools.synchronous_client
+	$(BIN)/python -m tools.generators.client_types
+	$(BIN)/python -m tools.generators.synchronous_client
 
 grafana: $(VENV)/.installed ## regenerate deploy/monitoring/grafana-dashboard.json
-	$(BIN)/python -m tools.grafana_dashboard
+	$(BIN)/python -m tools.generators.grafana_dashboard
 
 bench: $(VENV)/.installed ## compare with a real kube-apiserver
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.txt

@@ -31,10 +31,11 @@ from pathlib import Path
 from typing import Final
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench import cache, follow, large, memory, neighbours, poll, recovery, scale, stages, start, stored, submit
-from bench.client import LoadClient, MeasurementFailed, NoCompiler
-from bench.gateway import durability
-from bench.kubernetes import SCRIPT, ControlPlane, Unavailable, control_plane
+from bench import cache, large, memory, recovery, scale, stages, start
+from bench.changes import follow, neighbours, poll, stored, submit
+from bench.measuring.client import LoadClient, MeasurementFailed, NoCompiler
+from bench.measuring.gateway import durability
+from bench.measuring.kubernetes import SCRIPT, ControlPlane, Unavailable, control_plane
 from bench.run import Bench
 from bench.soak import command as soak
 from bench.throughput import body_size

@@ -27,8 +27,8 @@ from app.services.reading.jobs import JobReader
 from app.services.reading.objects import Address
 from app.services.submitting.jobs import JobSubmitter
 from app.services.submitting.objects import SubmitRequest
-from bench.bodies import encode, generic_job
-from bench.client import Measured
+from bench.measuring.bodies import encode, generic_job
+from bench.measuring.client import Measured
 
 _ROUNDS = 300  # calls of each stage, to average out noise
 _BATCH = 16  # as many jobs or lookups as share a transaction or a statement with 16 clients

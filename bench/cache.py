@@ -21,8 +21,8 @@ from statistics import median
 import httpx2
 from typing_extensions import override
 
-from bench.processes import cpu_seconds
-from bench.report import table
+from bench.measuring.processes import cpu_seconds
+from bench.measuring.report import table
 from cacheserver.engine.binary import juicefs_path
 from tests.support.cache_server import TOKEN, CacheServer, cache_server
 from tests.support.juicefs import Volume, formatted, mounted, needs_fuse

@@ -15,11 +15,11 @@ from typing import Any, Final
 
 import httpx2
 
-from bench.bodies import encode, generic_job
-from bench.checkouts import Connection
-from bench.client import LoadClient, MeasurementFailed, Target
-from bench.kubernetes import ControlPlane
-from bench.report import Lag
+from bench.changes.checkouts import Connection
+from bench.measuring.bodies import encode, generic_job
+from bench.measuring.client import LoadClient, MeasurementFailed, Target
+from bench.measuring.kubernetes import ControlPlane
+from bench.measuring.report import Lag
 
 NAMESPACE = "bench-lag"
 # Each job has one transition at a time, so many jobs of a few replicas allow a high rate.

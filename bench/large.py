@@ -21,11 +21,11 @@ from typing import Any, Protocol
 import httpx2
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench.client import MeasurementFailed, Target
-from bench.gateway import gateway, new_database, new_token
-from bench.kubernetes import CONTROLLERS, SCRIPT, ControlPlane, Unavailable, control_plane, node_agent
-from bench.processes import cpu_seconds, tree
-from bench.report import table
+from bench.measuring.client import MeasurementFailed, Target
+from bench.measuring.gateway import gateway, new_database, new_token
+from bench.measuring.kubernetes import CONTROLLERS, SCRIPT, ControlPlane, Unavailable, control_plane, node_agent
+from bench.measuring.processes import cpu_seconds, tree
+from bench.measuring.report import table
 
 HERE = Path(__file__).parents[1]
 NAMESPACE = "bench-large"

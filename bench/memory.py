@@ -18,8 +18,8 @@ from typing import Any, Final
 import httpx2
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench.client import MeasurementFailed, Target
-from bench.gateway import gateway, new_database, new_token
+from bench.measuring.client import MeasurementFailed, Target
+from bench.measuring.gateway import gateway, new_database, new_token
 from tests.support.cluster import running_embedded_cluster
 
 JOBS: Final = 10

@@ -22,13 +22,13 @@ import asyncpg
 import httpx2
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench.bodies import NUMBER, encode, generic_job
-from bench.client import LoadClient, MeasurementFailed, Target
-from bench.gateway import gateway, new_database, new_token
-from bench.kubernetes import SCRIPT, ControlPlane, Unavailable, control_plane
 from bench.lag import running_status
+from bench.measuring.bodies import NUMBER, encode, generic_job
+from bench.measuring.client import LoadClient, MeasurementFailed, Target
+from bench.measuring.gateway import gateway, new_database, new_token
+from bench.measuring.kubernetes import SCRIPT, ControlPlane, Unavailable, control_plane
+from bench.measuring.processes import cpu_seconds, tree
 from bench.memory import peak_mib
-from bench.processes import cpu_seconds, tree
 
 NAMESPACE: Final = "bench-recovery"
 _REPLICAS: Final = 5

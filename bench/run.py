@@ -10,11 +10,12 @@ import httpx2
 from app.db.postgres.engine import Database
 from app.embedded_postgres.server import EmbeddedPostgres
 from app.services.reading.objects import Address
-from bench import breakdown, lag, report, throughput
-from bench.client import LoadClient, MeasurementFailed, Target
-from bench.gateway import gateway, new_database, new_token
-from bench.kubernetes import CONTROLLERS, ControlPlane, Unavailable
-from bench.report import Pairs
+from bench import breakdown, lag, throughput
+from bench.measuring import report
+from bench.measuring.client import LoadClient, MeasurementFailed, Target
+from bench.measuring.gateway import gateway, new_database, new_token
+from bench.measuring.kubernetes import CONTROLLERS, ControlPlane, Unavailable
+from bench.measuring.report import Pairs
 from bench.throughput import Effort
 
 _SUBMIT_GOAL = 2.0

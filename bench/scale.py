@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from bench.client import MeasurementFailed
+from bench.measuring.client import MeasurementFailed
 
 _ROWS: Final = {
     "submit, poll and lag beside kube-apiserver": "--deadline 1500 --pods 50000 --rates 150 500",

@@ -31,7 +31,7 @@ from app.domain.decoding import decode_json, decode_yaml
 from app.domain.planning import Planner
 from app.services.submitting.jobs import JobSubmitter
 from app.services.submitting.objects import SubmitRequest
-from bench.bodies import NUMBER, encode, generic_job
+from bench.measuring.bodies import NUMBER, encode, generic_job
 
 _ROUNDS: Final = 20
 _CALLS: Final = 25  # of each stage in a round

@@ -15,9 +15,9 @@ from statistics import median
 from typing import Final
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench.client import MeasurementFailed
-from bench.gateway import gateway, new_database
-from bench.report import table
+from bench.measuring.client import MeasurementFailed
+from bench.measuring.gateway import gateway, new_database
+from bench.measuring.report import table
 
 _COMMANDS: Final = {
     "python -c pass": ("-c", "pass"),

@@ -6,10 +6,10 @@ from typing import TypeAlias
 
 import httpx2
 
-from bench.bodies import NUMBER, REPLICAS, batch_job, encode, equal_bodies, generic_job, pod
-from bench.client import LoadClient, Measured, Target
-from bench.kubernetes import ControlPlane
-from bench.report import Pairs
+from bench.measuring.bodies import NUMBER, REPLICAS, batch_job, encode, equal_bodies, generic_job, pod
+from bench.measuring.client import LoadClient, Measured, Target
+from bench.measuring.kubernetes import ControlPlane
+from bench.measuring.report import Pairs
 
 SUBMITTED = "bench-submit"
 POLLED = "bench-poll"

@@ -18,7 +18,7 @@ WHOLE = frozenset(
 )
 # What is used in another way than by its name, with the reason.
 EXCEPTIONS: dict[str, str] = {
-    "app/db/postgres/migrations.py:drift": "tools/check_generated.py asks",
+    "app/db/postgres/migrations.py:drift": "tools/generators/check_generated.py asks",
     "app/http_server/acceptor.py:wait_closed": "uvicorn calls it",
 }
 

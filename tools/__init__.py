@@ -1,1 +1,1 @@
-"""Tools for the repository itself: lock files, generated files, the suites on a real cluster."""
+"""Tools for the repository itself: generated files, the suites on a real cluster, lock files, what is published."""

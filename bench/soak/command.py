@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench.client import MeasurementFailed, NoCompiler
-from bench.kubernetes import SCRIPT, Unavailable, control_plane, node_agent
+from bench.measuring.client import MeasurementFailed, NoCompiler
+from bench.measuring.kubernetes import SCRIPT, Unavailable, control_plane, node_agent
 from bench.soak import judgement, report
 from bench.soak.load import SoakRates, compile_load
 from bench.soak.run import SoakPlan, SoakResult, Surroundings, soak

@@ -10,9 +10,9 @@ from typing import Final
 
 from app.base.cores import default_workers, usable_cores
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench.client import Target
-from bench.gateway import gateway
-from bench.processes import is_stopped, tree
+from bench.measuring.client import Target
+from bench.measuring.gateway import gateway
+from bench.measuring.processes import is_stopped, tree
 from bench.soak.processes import CONTROLLER, WORKER, of_gateway
 from tests.support.waiting import until
 

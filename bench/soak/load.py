@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.bodies import NUMBER, encode
-from bench.client import MeasurementFailed, Target, compiled, write_requests
+from bench.measuring.bodies import NUMBER, encode
+from bench.measuring.client import MeasurementFailed, Target, compiled, write_requests
 
 SOURCE = Path(__file__).with_name("soak.c")
 _DRAIN_SECONDS = 900.0  # a request is repeated for 300 s, and then all live jobs are deleted

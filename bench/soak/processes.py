@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench.processes import tree
+from bench.measuring.processes import tree
 
 SUPERVISOR: Final = "supervisor"
 WORKER: Final = "worker"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from bench.report import table
+from bench.measuring.report import table
 from bench.soak.judgement import ALLOWANCES, MEMORY_FACTOR, Course, RoleCourse
 from bench.soak.load import Answers, LoadFigures
 from bench.soak.run import SoakResult

@@ -14,7 +14,7 @@ import asyncpg
 
 from app.embedded_postgres.server import EmbeddedPostgres
 from app.loops.maintenance.sweeper import FEED_ROWS_KEPT
-from bench.gateway import new_database, new_token
+from bench.measuring.gateway import new_database, new_token
 from bench.soak import tables
 from bench.soak.attempts import differences, stored_rows, without_pod
 from bench.soak.gateway import SoakGateway, Victim

@@ -11,7 +11,7 @@
  * Each second prints the numbers of accepted and deleted jobs and of answered polls. When standard input ends, polls and
  * submissions stop, and the remaining jobs are deleted. The last line is a JSON object with what was counted.
  */
-#include "../http.h"
+#include "../measuring/http.h"
 #include <poll.h>
 
 #define PATIENCE 300.0  /* seconds for which a request is repeated: a gateway that is killed often is away for long */

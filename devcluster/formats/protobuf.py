@@ -1,7 +1,7 @@
 """Decodes the protobuf encoding of Kubernetes, which client-go sends for built-in types, to JSON objects. Pure.
 
-The table in protobuf.json, written by tools/protobuf_fields.py, has the fields of each type by number. The decoder
-drops a zero value if the JSON encoding of Go would omit the field, because protobuf messages contain it always.
+The table in protobuf.json, written by tools/generators/protobuf_fields.py, has the fields of each type by number. The
+decoder drops a zero value if the JSON encoding of Go would omit the field, because protobuf messages contain it always.
 """
 
 import json

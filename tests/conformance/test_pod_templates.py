@@ -32,7 +32,7 @@ from tests.support.plans import GIVEN
 from tests.support.pod_template_places import DEFINITIONS, PLACES, Template, other_values
 from tests.support.pod_templates import changed_templates, whole_templates
 from tests.support.properties import examples
-from tools.pod_template_schema import schema_of
+from tools.generators.pod_template_schema import schema_of
 
 pytestmark = pytest.mark.conformance
 

@@ -11,7 +11,7 @@ import pytest
 
 from app.embedded_postgres.server import EmbeddedPostgres
 from app.loops.maintenance.sweeper import FEED_ROWS_KEPT
-from bench.client import NoCompiler
+from bench.measuring.client import NoCompiler
 from bench.soak import judgement
 from bench.soak.gateway import Victim
 from bench.soak.load import SoakRates, compile_load

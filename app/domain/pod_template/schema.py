@@ -1,7 +1,7 @@
 """Validates a PodTemplateSpec with the closed schema of Kubernetes, and words the errors for users.
 
-tools/pod_template_schema.py generates the schema from the OpenAPI document of an API server. Nulls are rare, so they
-are replaced only if a template is not valid with them.
+tools/generators/pod_template_schema.py generates the schema from the OpenAPI document of an API server. Nulls are
+rare, so they are replaced only if a template is not valid with them.
 """
 
 import difflib

@@ -15,7 +15,7 @@ from app.db.installation import tokens
 from app.db.postgres import migrations
 from app.db.postgres.engine import Database
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench.client import MeasurementFailed, Target
+from bench.measuring.client import MeasurementFailed, Target
 
 _READY = "jobgate is ready at http://127.0.0.1:"
 _START_SECONDS = 150.0  # on a busy machine, importing the program takes long

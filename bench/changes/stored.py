@@ -20,10 +20,10 @@ import asyncpg
 
 from app.embedded_postgres.server import EmbeddedPostgres
 from bench import throughput
-from bench.checkouts import HERE, Connection, Side, prepared
-from bench.client import LoadClient, Measured, MeasurementFailed
+from bench.changes.checkouts import HERE, Connection, Side, prepared
+from bench.measuring.client import LoadClient, Measured, MeasurementFailed
+from bench.measuring.report import percentile, table
 from bench.memory import peak_mib
-from bench.report import percentile, table
 from bench.throughput import in_turn
 
 _LISTS: Final = {

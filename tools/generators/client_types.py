@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tools.formatting import formatted
+from tools.generators.formatting import formatted
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "openapi" / "openapi.json"
 TARGET = ROOT / "jobgate" / "client" / "types.py"
 # The answers of the routes that the client uses. Pages, batches and watch events are generic types of `wire.py`.

@@ -13,10 +13,10 @@ from typing import Any
 
 import aiohttp
 
-from bench.client import Target
-from bench.processes import free_ports
+from bench.measuring.client import Target
+from bench.measuring.processes import free_ports
 
-SCRIPT = Path(__file__).parent.parent.parent / "shared" / "k8s" / "controlplane"
+SCRIPT = Path(__file__).parents[3] / "shared" / "k8s" / "controlplane"
 PARTS = ("etcd", "apiserver")
 CONTROLLERS = ("kcm", "scheduler")
 _TOKEN = "admin-token"

@@ -28,10 +28,10 @@ from typing_extensions import override
 from app.db.feed import entries
 from app.db.postgres.engine import Database
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench.checkouts import HERE, NAMESPACE, Connection, Side, compared, prepared
-from bench.client import MeasurementFailed, Target
+from bench.changes.checkouts import HERE, NAMESPACE, Connection, Side, compared, prepared
+from bench.measuring.client import MeasurementFailed, Target
+from bench.measuring.processes import cpu_seconds
 from bench.memory import peak_mib
-from bench.processes import cpu_seconds
 
 # The first read of a filtered list scans all jobs. More of them at once would only wait for each other.
 _FIRST_READS = asyncio.Semaphore(4)
@@ -183,7 +183,17 @@ async def followers(target: Target, kind: str, count: int) -> AsyncIterator[dict
         yield counts
         return
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bench.follow", "--child", "x", kind, str(count), str(target.port), target.token),
+        *(
+            sys.executable,
+            "-m",
+            "bench.changes.follow",
+            "--child",
+            "x",
+            kind,
+            str(count),
+            str(target.port),
+            target.token,
+        ),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         cwd=HERE,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from bench.client import Measured
+from bench.measuring.client import Measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

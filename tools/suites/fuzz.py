@@ -5,7 +5,7 @@
     make fuzz ARGS="--seed=7 tests/domain/test_x.py"    only the round of that seed, to repeat a failure
 
 Properties that compare jobgate with an API server need a control plane: that of JOBGATE_TEST_KUBECONFIG, or a new one
-as in tools/test_cluster.py. Without one, they are skipped.
+as in tools/suites/test_cluster.py. Without one, they are skipped.
 
 Each round draws a new seed and prints it. The first failure ends the run with status 1 and prints the command that
 repeats it. The time limit stops the current round; tests that have passed until then count as passed.
@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tools.test_cluster import KUBECONFIG, ROOT, NotRunnable, control_plane
+from tools.suites.test_cluster import KUBECONFIG, ROOT, NotRunnable, control_plane
 
 STOPPING_SECONDS = 30.0
 COMPARED = Path("tests/conformance/test_pod_templates.py")  # the properties that need a control plane

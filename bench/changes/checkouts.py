@@ -13,10 +13,10 @@ from typing import Any
 import asyncpg
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench.client import MeasurementFailed, Target
-from bench.gateway import gateway, new_token
+from bench.measuring.client import MeasurementFailed, Target
+from bench.measuring.gateway import gateway, new_token
 
-HERE = Path(__file__).parents[1]
+HERE = Path(__file__).parents[2]
 NAMESPACE = "bench"
 # All clients of a benchmark have one address and one token.
 _MANY_CLIENTS = dict.fromkeys(

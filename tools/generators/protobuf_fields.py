@@ -1,7 +1,7 @@
 """Generates the table with which the embedded cluster decodes protobuf from the Go source of the Kubernetes API types.
 
     go mod download -json k8s.io/api@v0.36.0 k8s.io/apimachinery@v0.36.0      # prints the directories
-    python -m tools.protobuf_fields API_DIR APIMACHINERY_DIR > devcluster/formats/protobuf.json
+    python -m tools.generators.protobuf_fields API_DIR APIMACHINERY_DIR > devcluster/formats/protobuf.json
 
 Each type maps field numbers to `name type`. `*` before the type marks a Go pointer: its zero value was set explicitly,
 while the zero value of another field means that it was not set. The name `=` stands for an embedded Go struct, whose

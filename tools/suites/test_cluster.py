@@ -32,7 +32,7 @@ from tests.deploy import chart, rights
 from tests.support.kube import Cluster, connect
 from tests.support.nodes import GIVEN_NODE, running_node
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 CONTROL_PLANE = ROOT.parent / "shared" / "k8s" / "controlplane"
 KUBECONFIG = "JOBGATE_TEST_KUBECONFIG"
 GATEWAY_KUBECONFIG = "JOBGATE_TEST_GATEWAY_KUBECONFIG"

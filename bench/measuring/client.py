@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.processes import cpu_seconds
+from bench.measuring.processes import cpu_seconds
 
 COMPILERS = ("cc", "gcc", "clang")  # in the order of preference
 _LATE_SECONDS = 60.0  # that a paced run may take longer than its rate says

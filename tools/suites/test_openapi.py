@@ -15,7 +15,7 @@ import sys
 import venv
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 LOCK = ROOT / "requirements" / "schemathesis.txt"
 DIRECTORY = ROOT / "build" / "schemathesis"
 PROGRAM = "JOBGATE_TEST_SCHEMATHESIS"  # for tests/openapi

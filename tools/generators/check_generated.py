@@ -18,10 +18,10 @@ from app.db.postgres import migrations
 from app.embedded_postgres.server import EmbeddedPostgres
 from app.running.application import create_app
 from jobgate.cli.command import app as client_commands
-from tools import client_types, grafana_dashboard, synchronous_client
+from tools.generators import client_types, grafana_dashboard, synchronous_client
 from tools.lock import GROUPS, Projects, load_projects, requirements
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DEPENDENCY = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?==\S+", re.MULTILINE)
 INDEX = re.compile(r"^\s*(?:-i|--(?:extra-)?index-url|--find-links|-f|--trusted-host)\b|https?://", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s#]+)[^)]*\)")

@@ -1,6 +1,6 @@
 """`bench large` counts requests from the metrics of kube-apiserver."""
 
-from bench.kubernetes import counted_requests
+from bench.measuring.kubernetes import counted_requests
 
 METRICS = """\
 # TYPE apiserver_request_total counter

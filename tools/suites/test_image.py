@@ -20,7 +20,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tools.dashboard import NodeError, NotInstallableError, npm_option
-from tools.test_cluster import KUBECONFIG, ROOT, ControlPlane, NotRunnable, control_plane
+from tools.suites.test_cluster import KUBECONFIG, ROOT, ControlPlane, NotRunnable, control_plane
 
 TOOLS = ("buildah", "podman", "runc", "mmdebstrap")
 IMAGE = "JOBGATE_TEST_IMAGE"  # for tests/image

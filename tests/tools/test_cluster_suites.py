@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.test_cluster import FREEZES, ROOT, SUITES, selected_suites
+from tools.suites.test_cluster import FREEZES, ROOT, SUITES, selected_suites
 
 
 def paths(*arguments: str) -> list[tuple[str, ...]]:

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.formatting import formatted
+from tools.generators.formatting import formatted
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "jobgate" / "client" / "asynchronous"
 TARGET = ROOT / "jobgate" / "client" / "synchronous"
 MODULES = ("client.py", "objects.py")

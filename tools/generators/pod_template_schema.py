@@ -1,6 +1,7 @@
 """Generates the strict JSON schema of a PodTemplateSpec from the OpenAPI document of a Kubernetes API server.
 
-    kubectl get --raw /openapi/v2 | python tools/pod_template_schema.py > app/domain/data/pod_template.schema.json
+    SCHEMA=app/domain/data/pod_template.schema.json
+    kubectl get --raw /openapi/v2 | python tools/generators/pod_template_schema.py > $SCHEMA
 
 The published definitions are documentation: they allow unknown fields and omit what the server checks in code. This
 program forbids unknown fields, types quantities and integers as the server reads them, and adds the bounds that the

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-TARGET: Final = Path(__file__).parent.parent / "deploy" / "monitoring" / "grafana-dashboard.json"
+TARGET: Final = Path(__file__).parents[2] / "deploy" / "monitoring" / "grafana-dashboard.json"
 WIDTH: Final = 24  # columns of a Grafana dashboard
 HEIGHT: Final = 8
 SMALL: Final = 4

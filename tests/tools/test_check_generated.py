@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.check_generated import ROOT, tracked
+from tools.generators.check_generated import ROOT, tracked
 from tools.lock import GROUPS, LOCKS
 
 

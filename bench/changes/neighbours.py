@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Final
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench.checkouts import Connection
-from bench.client import LoadClient, MeasurementFailed, NoCompiler, Target
-from bench.gateway import gateway, new_database, new_token
+from bench.changes.checkouts import Connection
+from bench.measuring.client import LoadClient, MeasurementFailed, NoCompiler, Target
+from bench.measuring.gateway import gateway, new_database, new_token
 from tests.support.gateway import NAMESPACE, manifest, running_gateway
 from tests.support.log_cluster import log_cluster, store_running_job
 
@@ -114,7 +114,7 @@ async def _drain(target: Target, path: str, clients: int, seconds: float) -> flo
     arguments = (str(target.port), path, str(clients), str(seconds))
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bench.drain", *arguments), stdin=pipe, stdout=pipe
+        *(sys.executable, "-m", "bench.measuring.drain", *arguments), stdin=pipe, stdout=pipe
     )
     output, _ = await process.communicate(f"{target.token}\n".encode())
     if process.returncode:

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SORTED = ("check", "--quiet", "--fix", "--select", "I")
 FORMATTED = ("format", "--quiet")
 

@@ -1,4 +1,6 @@
-"""Reads long answers and drops them: `python -m bench.drain PORT PATH CONNECTIONS SECONDS`, with the token on stdin.
+"""Reads long answers and drops them.
+
+    python -m bench.measuring.drain PORT PATH CONNECTIONS SECONDS < TOKEN
 
 Each connection repeats the request until the time is over. The result is the number of MiB that arrived.
 """

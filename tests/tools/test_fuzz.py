@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-import tools.fuzz
+import tools.suites.fuzz
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PROPERTIES = "tests/domain/access/test_credentials.py"
 
 
 def fuzz(*arguments: str) -> tuple[int, str]:
-    command = [sys.executable, "-m", "tools.fuzz", "--jobs=1", *arguments]
+    command = [sys.executable, "-m", "tools.suites.fuzz", "--jobs=1", *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     return done.returncode, done.stdout + done.stderr
 
@@ -34,7 +34,7 @@ def test_a_round_without_a_property_test_is_a_failure() -> None:
 
 
 def test_a_failure_prints_the_command_that_repeats_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert tools.fuzz._verdict(7, ["tests/domain", "tests/db"], 1) == 1
+    assert tools.suites.fuzz._verdict(7, ["tests/domain", "tests/db"], 1) == 1
     assert capsys.readouterr().out == 'to repeat: make fuzz ARGS="--seed=7 tests/domain tests/db"\n'
 
 

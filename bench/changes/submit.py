@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench.checkouts import Side, compared, prepared
-from bench.client import LoadClient, Measured
+from bench.changes.checkouts import Side, compared, prepared
+from bench.measuring.client import LoadClient, Measured
 from bench.throughput import in_turn, submissions
 
 _MICROSECONDS = 1e6

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from bench.client import MeasurementFailed
-from bench.processes import tree
+from bench.measuring.client import MeasurementFailed
+from bench.measuring.processes import tree
 from bench.soak.gateway import kill_tree
 from bench.soak.load import Answers, SoakLoad, SoakRates, figures
 from bench.soak.run import SoakPlan, task_group

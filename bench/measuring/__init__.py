@@ -1,0 +1,1 @@
+"""What measurements share: bodies, the load client, processes and tables."""
