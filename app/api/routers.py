@@ -47,12 +47,9 @@ class FirstRoutes:
         self._app = app
         self._routes = sorted(routes, key=lambda route: -len(route.path))
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         route = self._find(scope) if scope["type"] == "http" else None
-        if route is None:
-            await self._app(scope, receive, send)
-        else:
-            await route.answer(scope, receive, send)
+        return (self._app if route is None else route.answer)(scope, receive, send)
 
     def _find(self, scope: Scope) -> ResolvedRoute | None:
         """Return the route of the request, and add it and the parameters of its path to the scope."""

@@ -49,7 +49,7 @@ class Share:
 
     def identify(self, caller: str) -> None:
         """Count further work for the caller. Bytes that are held already stay with the key before."""
-        if self._digest is None or not caller:  # an open gateway knows no callers
+        if self._digest is None or not caller or caller == self.answer.key:  # an open gateway knows no callers
             return
         self._shares.remember(self._digest, caller)
         if not self.answer.held:

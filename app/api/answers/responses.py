@@ -12,6 +12,7 @@ from app.services.reading.freshness import Freshness
 JSON: Final = "application/json"
 PRIVATE: Final = {"Cache-Control": "private, no-cache"}
 NO_STORE: Final = {"Cache-Control": "no-store"}
+_JSON: Final = (b"content-type", JSON.encode())
 
 
 def json_bytes(view: BaseModel) -> bytes:
@@ -21,13 +22,21 @@ def json_bytes(view: BaseModel) -> bytes:
 
 def polled_response(body: bytes, tag: str | None, freshness: Freshness, if_none_match: str | None = None) -> Response:
     """Return 200 with the body, or 304 without it if If-None-Match contains the tag. Both have the same headers."""
-    headers = {} if tag is None else {"ETag": tag}
-    if tag is not None and matches_tag(if_none_match, tag):
-        response = Response(status_code=304, headers=headers)
-    else:
-        response = Response(body, headers=headers, media_type=JSON)
-    response.raw_headers[:0] = polled_headers(freshness)
-    return response
+    fields = list(polled_headers(freshness))
+    if tag is not None:
+        fields.append((b"etag", tag.encode()))
+        if matches_tag(if_none_match, tag):
+            return _EncodedResponse(304, fields, b"")
+    fields += ((b"content-length", b"%d" % len(body)), _JSON)
+    return _EncodedResponse(200, fields, body)
+
+
+class _EncodedResponse(Response):
+    """A response whose header fields are encoded already."""
+
+    def __init__(self, status: int, fields: list[tuple[bytes, bytes]], body: bytes) -> None:
+        self.status_code, self.raw_headers, self.body = status, fields, body
+        self.background = None
 
 
 # All answers between two heartbeats of the controller have the same headers.

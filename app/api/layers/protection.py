@@ -1,5 +1,6 @@
 """Protects the process and its users: against web pages of other origins, and against bodies that take its memory."""
 
+from collections.abc import Awaitable
 from functools import partial
 from http import HTTPStatus
 from typing import Final
@@ -54,20 +55,17 @@ class ProtectionLayer:
         self._max_bytes = max_bytes
         self._memory = body_memory(max_bytes_at_once, max_bytes)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+            return self._app(scope, receive, send)
         if self._guard is not None and (refusal := self._guard.refusal(scope)) is not None:
-            await refusal(scope, receive, send)
-            return
+            return refusal(scope, receive, send)
         declared = _declared(scope)
-        if declared is not None and declared > self._max_bytes:
-            await self._refuse(BodyRefused(ExceededLimit.ONE_BODY, is_read=False), scope, receive, send)
-        elif declared is not None and declared <= UNCOUNTED_BYTES:
-            await self._app(scope, receive, send)  # the server ends the body at its declared length
-        else:
-            await self._count(scope, receive, send, declared)
+        if declared is None or UNCOUNTED_BYTES < declared <= self._max_bytes:
+            return self._count(scope, receive, send, declared)
+        if declared > self._max_bytes:
+            return self._refuse(BodyRefused(ExceededLimit.ONE_BODY, is_read=False), scope, receive, send)
+        return self._app(scope, receive, send)  # the server ends the body at its declared length
 
     async def _count(self, scope: Scope, receive: Receive, send: Send, declared: int | None) -> None:
         """Run the application, and refuse the body if it exceeds a limit."""

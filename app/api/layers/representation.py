@@ -1,5 +1,6 @@
 """How an answer is represented: without its body for HEAD, and compressed for clients that accept that."""
 
+from collections.abc import Awaitable
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -29,14 +30,14 @@ class RepresentationLayer:
         self._app = app
         self._compressor = compressor
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] == "http":
             if is_head(scope):
                 send = _without_body(send)
             accepted = joined(scope["headers"], b"accept-encoding")
             if accepted and self._compressor is not None and accepts_gzip(accepted):
                 send = CompressedAnswer(self._compressor, joined(scope["headers"], b"if-none-match"), send)
-        await self._app(scope, receive, send)
+        return self._app(scope, receive, send)
 
 
 def _without_body(send: Send) -> Send:

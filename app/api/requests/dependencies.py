@@ -103,7 +103,8 @@ class Caller:
 
         Requests by uid use this check after they read the object. The error does not reveal that the object exists.
         """
-        if namespace not in self.visible:
+        own = self.principal.namespaces
+        if namespace not in self.services.namespaces or not (own is None or namespace in own):
             raise no_such(what)
 
     @property

@@ -128,7 +128,8 @@ async def _poll_options(
 def poll_options(request: Request) -> PollOptions:
     """Return how the client of this request polls."""
     headers = request.headers
-    return PollOptions(headers.get("if-none-match"), wait_seconds(headers.getlist("prefer")))
+    known = headers.get("if-none-match")
+    return PollOptions(known, 0 if known is None else wait_seconds(headers.getlist("prefer")))
 
 
 PollDep = Annotated[PollOptions, Depends(_poll_options)]

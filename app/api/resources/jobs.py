@@ -1,6 +1,6 @@
 """The resource `jobs`: the jobs of all kinds whose manifests become pods."""
 
-from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Collection, Iterator, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -84,8 +84,8 @@ class JobsResource(Resource):
         return job_bytes(services.planner, row)
 
     @override
-    async def read(self, api: Api, address: Address, representation: Representation) -> Rendered:
-        return await api.job_views.read(address, representation)
+    def read(self, api: Api, address: Address, representation: Representation) -> Awaitable[Rendered]:
+        return api.job_views.read(address, representation)
 
     @override
     async def render(self, api: Api, row: JobRow) -> Rendered:

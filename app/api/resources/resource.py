@@ -6,7 +6,7 @@ Resource ─▶ routes: submit, batch, replace, patch, delete, list, count, get,
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from enum import StrEnum
@@ -132,7 +132,7 @@ class Resource(ABC):
         """Return the whole view of a new object, for the answer to its submission."""
 
     @abstractmethod
-    async def read(self, api: Api, address: Address, representation: Representation) -> Rendered:
+    def read(self, api: Api, address: Address, representation: Representation) -> Awaitable[Rendered]:
         """Return the current representation of the object at the address. Raises NotFound."""
 
     @abstractmethod

@@ -2,9 +2,8 @@
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from app.base.clock import Clock
 from app.db.installation import heartbeats
@@ -21,8 +20,7 @@ _RUNNING: Final = "Running"
 _EARLIEST_CONTACT: Final = datetime(1970, 1, 2, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Freshness:
+class Freshness(NamedTuple):
     """`observed_at` is the time of the controller's last contact with the cluster, or None if there was none."""
 
     observed_at: datetime | None

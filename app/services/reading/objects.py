@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 from app.db.jobs.evidence import EventPlace
@@ -38,8 +38,7 @@ _PAGE_BYTES: Final = 24 * 1024 * 1024
 _ITEM_BYTES: Final = 4 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
+class Address(NamedTuple):
     """Identifies an object by its uid, or by namespace and name.
 
     A name means the object that has it, or else the newest one that had it.
