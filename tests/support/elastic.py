@@ -49,7 +49,7 @@ class ElasticSpec(SpecModel):
 
 
 class ElasticKind(JobKind[ElasticSpec]):
-    kind = KIND
+    name = KIND
     api_versions = (API_VERSION,)
     mutable_fields = ()
     spec_model = ElasticSpec
