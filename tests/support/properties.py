@@ -6,6 +6,11 @@ example database is kept; an example that fails becomes a case of its test.
 """
 
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import engine
+
+# hypothesis makes a failing example smaller for up to 300 s, after which pytest ends the test without a report, and has
+# no setting for this bound. With 15 s, a property that fails reports within half a minute.
+engine.MAX_SHRINKING_SECONDS = 15
 
 # A deadline or a health check measures the machine, which may be busy.
 # On a busy machine an example may take any time.
