@@ -9,7 +9,7 @@ CHECKS := check-format check-lint check-types check-imports check-generated chec
 # Without cached bytecode, every worker compiles all tests, and every process that a test starts compiles the product.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo dev test fuzz test-cluster test-image test-openapi check format bench sdks dist lock openapi grafana clean $(CHECKS)
+.PHONY: help setup demo dev test fuzz mutate test-cluster test-image test-openapi check format bench sdks dist lock openapi grafana clean $(CHECKS)
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -42,6 +42,9 @@ test: setup ## run all tests, with the embedded database and cluster
 
 fuzz: $(VENV)/.installed ## run property tests with random examples for ten minutes; ARGS="--seconds=60 tests/domain"
 	@$(BIN)/python -m tools.suites.fuzz $(ARGS)
+
+mutate: $(VENV)/.installed ## change app/domain in one place at a time, and count the changes that its tests notice
+	@$(BIN)/python -m tools.mutation $(ARGS)
 
 test-cluster: setup ## run the conformance and end-to-end suites on a real control plane
 	$(BIN)/python -m tools.suites.test_cluster $(ARGS)

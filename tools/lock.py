@@ -26,6 +26,7 @@ GROUPS = {
     "bench.txt": ("bench",),
     "sdks.txt": ("sdks",),
     "schemathesis.txt": ("schemathesis",),
+    "mutation.txt": ("mutation",),
 }
 # These also pin the build backend, because the project is installed without build isolation.
 WITH_BUILD_BACKEND = ("dev.txt", "image.txt")
@@ -38,6 +39,7 @@ CONSTRAINTS = {
     "otel.txt": "dev.txt",
     "image.txt": "dev.txt",
     "bench.txt": "dev.txt",
+    "mutation.txt": "dev.txt",
 }
 
 

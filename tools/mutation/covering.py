@@ -1,0 +1,75 @@
+"""Which tests of the domain run which lines of it."""
+
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from coverage import CoverageData
+
+TESTS = Path("tests/domain")
+CONFIGURATION = "[run]\nsource = app/domain\ndynamic_context = test_function\nparallel = true\ndata_file = {data}\n"
+# The tests of the domain use none of the other plugins, whose imports take most of the time that a process starts.
+OPTIONS = (
+    *("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:rerunfailures", "--noconftest"),
+    *("-p", "tests.support.properties", "-p", "tests.support.golden"),
+)
+NEAREST = 3  # test modules that a mutant meets first: together they kill most mutants
+
+
+@dataclass(frozen=True)
+class Coverage:
+    # Of each line of a module the tests that run it, as `path::function`. Lines that run at import have none.
+    tests: dict[Path, dict[int, frozenset[str]]]
+
+    def stages(self, module: Path, lines: Sequence[int]) -> list[list[str]]:
+        """Return the tests that a mutant meets first, and the others. Without covering tests, they are all tests."""
+        of_module = self.tests.get(module, {})
+        covering = {test for line in lines for test in of_module.get(line, ())}
+        order = Counter(_path(test) for tests in of_module.values() for test in tests)
+        if not covering:
+            nearest = [path for path, _ in order.most_common(NEAREST)]
+            return [nearest, [TESTS.as_posix()]] if nearest else [[TESTS.as_posix()]]
+        nearest = sorted({_path(test) for test in covering}, key=lambda path: -order[path])[:NEAREST]
+        first = sorted((test for test in covering if _path(test) in nearest), key=lambda t: nearest.index(_path(t)))
+        return [stage for stage in (first, sorted(covering.difference(first))) if stage]
+
+
+def _path(test: str) -> str:
+    return test.partition("::")[0]
+
+
+def measure(tree: Path) -> Coverage:
+    """Run the tests of the domain in `tree`, in as many processes as it takes two cores."""
+    data, configuration = tree / ".mutation-coverage", tree / ".mutation-coveragerc"
+    configuration.write_text(CONFIGURATION.format(data=data))
+    modules = sorted(path.relative_to(tree).as_posix() for path in (tree / TESTS).rglob("test_*.py"))
+    command = [sys.executable, "-m", "coverage", "run", f"--rcfile={configuration}", "-m", "pytest", *OPTIONS]
+
+    def run(part: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*command, *part], cwd=tree, check=False, capture_output=True, text=True)
+
+    with ThreadPoolExecutor() as pool:
+        for ran in pool.map(run, (modules[::2], modules[1::2])):
+            if ran.returncode:
+                sys.exit(f"make mutate: the tests of the domain fail without a mutation:\n{ran.stdout[-4000:]}")
+    tests: dict[Path, dict[int, frozenset[str]]] = defaultdict(dict)
+    for part in tree.glob(f"{data.name}.*"):
+        _add(tests, CoverageData(str(part)), tree)
+    return Coverage(tests)
+
+
+def _add(tests: dict[Path, dict[int, frozenset[str]]], data: CoverageData, tree: Path) -> None:
+    data.read()
+    for name in data.measured_files():
+        of_module = tests[Path(name).relative_to(tree)]
+        for line, contexts in data.contexts_by_lineno(name).items():
+            of_module[line] = of_module.get(line, frozenset()) | {_test(context) for context in contexts if context}
+
+
+def _test(context: str) -> str:
+    module, _, function = context.rpartition(".")
+    return f"{module.replace('.', '/')}.py::{function}"

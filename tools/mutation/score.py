@@ -1,0 +1,132 @@
+"""Runs the sample and prints the score. The interpreter of build/mutation runs this program: see __main__.py."""
+
+import argparse
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from cosmic_ray.mutating import use_mutation
+
+from tools.apart import ROOT
+from tools.mutation import covering, mutants
+from tools.mutation.mutants import Change, Mutant
+
+EQUIVALENT = Path(__file__).parent / "equivalent.toml"
+GOAL = 0.95
+EVERY = 12  # about 600 mutants, which take two cores ten minutes
+# A mutant may loop for ever, or allocate for ever. Without a mutation, no test takes more than two seconds.
+TEST_SECONDS = 20
+RUN = (
+    "import resource, sys, pytest; resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30)); "
+    "sys.exit(pytest.main(sys.argv[1:]))"
+)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make mutate")
+    parser.add_argument("--every", type=int, default=EVERY, help="test one of so many mutants of each module")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes that run tests")
+    parser.add_argument("paths", nargs="*", default=["app/domain"], help="modules or packages to mutate")
+    given = parser.parse_args()
+    os.chdir(ROOT)
+    everything = {path: mutants.all_mutants(path) for path in sorted(_modules(given.paths))}
+    sampled = [mutant for found in everything.values() for mutant in mutants.sample(found, given.every)]
+    print(f"{len(sampled)} of {sum(map(len, everything.values()))} mutants in {len(everything)} modules", flush=True)
+    changes = {mutant: mutants.change(mutant) for mutant in sampled}
+    equivalent = _equivalent_mutants()
+    tested = [mutant for mutant in sampled if changes[mutant] not in equivalent]
+    with tempfile.TemporaryDirectory(prefix="jobgate-mutation-") as directory:
+        survivors = _survivors(tested, Path(directory).resolve(), given.jobs)
+    for mutant in survivors:
+        _print_survivor(mutant, changes[mutant])
+    return _verdict(len(sampled), len(tested), len(survivors))
+
+
+def _modules(paths: list[str]) -> Iterator[Path]:
+    for path in map(Path, paths):
+        yield from path.rglob("*.py") if path.is_dir() else [path]
+
+
+def _equivalent_mutants() -> set[Change]:
+    """Return the mutants of equivalent.toml. Leave the program if one of their lines no longer exists."""
+    source = {line.strip() for path in Path("app/domain").rglob("*.py") for line in path.read_text().splitlines()}
+    listed = set()
+    for entry in tomllib.loads(EQUIVALENT.read_text()).get("equivalent", []):
+        if entry["line"] not in source:
+            sys.exit(f"make mutate: app/domain has no line `{entry['line']}`: correct {EQUIVALENT.name}")
+        listed.add(Change(entry["function"], entry["line"], entry["mutant"]))
+    return listed
+
+
+def _survivors(tested: list[Mutant], directory: Path, jobs: int) -> list[Mutant]:
+    trees: queue.Queue[Path] = queue.Queue()
+    first = directory / "0"
+    _copy_checkout(first)
+    coverage = covering.measure(first)  # also writes the bytecode, which the other trees get too
+    for number in range(1, jobs):
+        shutil.copytree(first, directory / str(number))
+    for number in range(jobs):
+        trees.put(directory / str(number))
+    done = 0
+
+    def survives(mutant: Mutant) -> bool:
+        nonlocal done
+        tree = trees.get()
+        try:
+            return all(_passes(mutant, tree, stage) for stage in coverage.stages(mutant.module, mutant.lines))
+        finally:
+            trees.put(tree)
+            done += 1
+            print(f"\r{done}/{len(tested)}", end="", file=sys.stderr, flush=True)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        results = list(pool.map(survives, tested))
+    print(file=sys.stderr)
+    return [mutant for mutant, result in zip(tested, results, strict=True) if result]
+
+
+def _copy_checkout(tree: Path) -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    for name in filter(Path.is_file, map(Path, listed.stdout.split("\0"))):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(name, tree / name)
+
+
+def _passes(mutant: Mutant, tree: Path, tests: list[str]) -> bool:
+    """Tell whether the tests pass with the mutant. A mutant that cannot be imported fails them."""
+    arguments = tree / ".mutation-tests"
+    arguments.write_text("\n".join(tests))
+    command = [sys.executable, "-c", RUN, *covering.OPTIONS, "-x", "-o", f"timeout={TEST_SECONDS}", f"@{arguments}"]
+    with use_mutation(tree / mutant.module, mutant.operation(), mutant.occurrence):
+        # Bytecode that is written in the second of a mutation would be valid for the next one.
+        environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
+        ran = subprocess.run(command, cwd=tree, env=environment, check=False, capture_output=True)
+    return ran.returncode == 0
+
+
+def _print_survivor(mutant: Mutant, change: Change) -> None:
+    print(f"survived: {mutant.module}:{mutant.lines.start} ({mutant.operator})")
+    print(f"  function = {change.function!r}\n  line = {change.line!r}\n  mutant = {change.mutant!r}")
+
+
+def _verdict(sampled: int, tested: int, survived: int) -> int:
+    score = 1 - survived / tested if tested else 1.0
+    print(f"{sampled} mutants: {tested - survived} killed, {survived} survived, {sampled - tested} equivalent")
+    print(f"score: {score:.1%} (goal: {GOAL:.0%})")
+    return int(score < GOAL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
