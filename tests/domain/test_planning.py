@@ -5,7 +5,10 @@ from uuid import uuid4
 
 import pytest
 
+from app.domain.errors import InvalidManifest
 from app.domain.kinds.generic_job import GenericJobKind
+from app.domain.kinds.job_kind import Limits
+from app.domain.manifests.rendered import pod_bytes
 from app.domain.manifests.workload import pod_manifest
 from app.domain.plan import Manifest
 from app.domain.planning import Draft, Planner
@@ -95,3 +98,19 @@ def test_another_generation_and_another_job_have_specs_of_their_own() -> None:
     planner.read(stored, uid, 1)
     assert planner.read(edited, uid, 2).spec.replica_specs[0].replicas == 7
     assert planner.read(edited, uuid4(), 1).spec.replica_specs[0].replicas == 7
+
+
+@pytest.mark.parametrize(
+    ("of_pod", "of_job", "codes"),
+    [(0, 0, []), (-1, 0, ["TooLarge"]), (0, -1, ["JobTooLarge"]), (-1, -1, ["TooLarge", "JobTooLarge"])],
+)
+def test_the_objects_of_a_job_are_within_the_limits(of_pod: int, of_job: int, codes: list[str]) -> None:
+    accepted = drafted(Planner(installation="i"), manifest("train", replicas=3)).accepted
+    size = pod_bytes(Planner(installation="i").checked_plan(accepted, "u"))["worker"]
+    limits = Limits(max_rendered_pod_bytes=size + of_pod, max_job_bytes=3 * size + of_job)
+    found = []
+    try:
+        Planner(installation="i", limits=limits).checked_plan(accepted, "u")
+    except InvalidManifest as refused:
+        found = [error.code for error in refused.errors]
+    assert found == codes

@@ -1,6 +1,6 @@
 """`make mutate`: runs the tests of the domain on a fixed sample of its mutants, and prints the score.
 
-    --every=N      the sample is one of N mutants of each module (12 by default; 1 tests all)
+    --every=N      the sample is one of N mutants of each module (20 by default; 1 tests all)
     paths          modules or packages to mutate instead of app/domain
 
 Each mutant runs only the tests that cover its line, and those of the test modules that cover most of its module first.

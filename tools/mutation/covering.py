@@ -26,16 +26,16 @@ class Coverage:
     tests: dict[Path, dict[int, frozenset[str]]]
 
     def stages(self, module: Path, lines: Sequence[int]) -> list[list[str]]:
-        """Return the tests that a mutant meets first, and the others. Without covering tests, they are all tests."""
+        """Return the tests that a mutant meets first, and the others.
+
+        Lines that run at import, and lines that no test runs, meet all test modules that cover a part of the module.
+        """
         of_module = self.tests.get(module, {})
-        covering = {test for line in lines for test in of_module.get(line, ())}
-        order = Counter(_path(test) for tests in of_module.values() for test in tests)
-        if not covering:
-            nearest = [path for path, _ in order.most_common(NEAREST)]
-            return [nearest, [TESTS.as_posix()]] if nearest else [[TESTS.as_posix()]]
-        nearest = sorted({_path(test) for test in covering}, key=lambda path: -order[path])[:NEAREST]
-        first = sorted((test for test in covering if _path(test) in nearest), key=lambda t: nearest.index(_path(t)))
-        return [stage for stage in (first, sorted(covering.difference(first))) if stage]
+        covered = Counter(_path(test) for tests in of_module.values() for test in tests)
+        nearest = [path for path, _ in covered.most_common(NEAREST)]
+        tests = {test for line in lines for test in of_module.get(line, ())} or set(covered) or {TESTS.as_posix()}
+        first = {test for test in tests if _path(test) in nearest}
+        return [sorted(stage) for stage in (first, tests - first) if stage]
 
 
 def _path(test: str) -> str:

@@ -20,9 +20,10 @@ from tools.mutation.mutants import Change, Mutant
 
 EQUIVALENT = Path(__file__).parent / "equivalent.toml"
 GOAL = 0.95
-EVERY = 12  # about 600 mutants, which take two cores ten minutes
+EVERY = 20  # about 450 mutants, which take two cores ten minutes
 # A mutant may loop for ever, or allocate for ever. Without a mutation, no test takes more than two seconds.
 TEST_SECONDS = 20
+REPORTED = 50  # mutants after which the program prints how far it is
 RUN = (
     "import resource, sys, pytest; resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30)); "
     "sys.exit(pytest.main(sys.argv[1:]))"
@@ -44,9 +45,11 @@ def main() -> int:
     tested = [mutant for mutant in sampled if changes[mutant] not in equivalent]
     with tempfile.TemporaryDirectory(prefix="jobgate-mutation-") as directory:
         survivors = _survivors(tested, Path(directory).resolve(), given.jobs)
-    for mutant in survivors:
-        _print_survivor(mutant, changes[mutant])
-    return _verdict(len(sampled), len(tested), len(survivors))
+        number = 0
+        for mutant in survivors:
+            _print_survivor(mutant, changes[mutant])
+            number += 1
+    return _verdict(len(sampled), len(tested), number)
 
 
 def _modules(paths: list[str]) -> Iterator[Path]:
@@ -65,31 +68,29 @@ def _equivalent_mutants() -> set[Change]:
     return listed
 
 
-def _survivors(tested: list[Mutant], directory: Path, jobs: int) -> list[Mutant]:
-    trees: queue.Queue[Path] = queue.Queue()
-    first = directory / "0"
+def _survivors(tested: list[Mutant], directory: Path, jobs: int) -> Iterator[Mutant]:
+    first, *others = (directory / str(number) for number in range(jobs))
     _copy_checkout(first)
     coverage = covering.measure(first)  # also writes the bytecode, which the other trees get too
-    for number in range(1, jobs):
-        shutil.copytree(first, directory / str(number))
-    for number in range(jobs):
-        trees.put(directory / str(number))
-    done = 0
+    for tree in others:
+        shutil.copytree(first, tree)
+    trees: queue.Queue[Path] = queue.Queue()
+    for tree in (first, *others):
+        trees.put(tree)
 
     def survives(mutant: Mutant) -> bool:
-        nonlocal done
         tree = trees.get()
         try:
             return all(_passes(mutant, tree, stage) for stage in coverage.stages(mutant.module, mutant.lines))
         finally:
             trees.put(tree)
-            done += 1
-            print(f"\r{done}/{len(tested)}", end="", file=sys.stderr, flush=True)
 
     with ThreadPoolExecutor(jobs) as pool:
-        results = list(pool.map(survives, tested))
-    print(file=sys.stderr)
-    return [mutant for mutant, result in zip(tested, results, strict=True) if result]
+        for number, (mutant, result) in enumerate(zip(tested, pool.map(survives, tested), strict=True), start=1):
+            if result:
+                yield mutant
+            if number % REPORTED == 0:
+                print(f"tested: {number} of {len(tested)}", flush=True)
 
 
 def _copy_checkout(tree: Path) -> None:
@@ -118,7 +119,7 @@ def _passes(mutant: Mutant, tree: Path, tests: list[str]) -> bool:
 
 def _print_survivor(mutant: Mutant, change: Change) -> None:
     print(f"survived: {mutant.module}:{mutant.lines.start} ({mutant.operator})")
-    print(f"  function = {change.function!r}\n  line = {change.line!r}\n  mutant = {change.mutant!r}")
+    print(f"  function = {change.function!r}\n  line = {change.line!r}\n  mutant = {change.mutant!r}", flush=True)
 
 
 def _verdict(sampled: int, tested: int, survived: int) -> int:

@@ -6,7 +6,7 @@ import yaml
 
 from app.domain import kinds
 from app.domain.errors import InvalidManifest
-from app.domain.kinds.registry import all_kinds, find
+from app.domain.kinds.registry import all_kinds, find, refuse_wrong_route
 from tests.domain.kinds.generic_job.test_golden import DATA
 
 VERSION = "batch.tensorstack.dev/v1beta1"
@@ -86,3 +86,49 @@ def test_the_schema_accepts_what_is_stored() -> None:
         assert [error.message for error in validator.iter_errors(accepted)] == []
     broken = {"apiVersion": VERSION, "kind": "GenericJob", "metadata": {}, "spec": {"replicaSpecs": [{"typ": "a"}]}}
     assert not validator.is_valid(broken)
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "detail"),
+    [
+        ("batch/v1", "Job", "a GenericJob runs any container: see docs/kinds/generic-job.md"),
+        ("jobset.x-k8s.io/v1alpha2", "JobSet", "a GenericJob runs any container: see docs/kinds/generic-job.md"),
+        ("v1", "Pod", "a GenericJob runs any container: see docs/kinds/generic-job.md"),
+        ("kubeflow.org/v1", "MXJob", "MxJob is for the same framework: see docs/kinds/mx-job.md"),
+        ("kubeflow.org/v1", "PaddleJob", "TrainingJob is for the same framework: see docs/kinds/training-job.md"),
+        ("v1", "ConfigMap", "apply it with kubectl, and post the job alone"),
+        ("batch/v1", "CronTab", "apply it with kubectl, and post the job alone"),
+    ],
+)
+def test_a_manifest_of_another_system_is_answered_with_the_next_step(api_version: str, kind: str, detail: str) -> None:
+    with pytest.raises(InvalidManifest) as refused:
+        refuse_wrong_route({"apiVersion": api_version, "kind": kind}, "jobs", "team")
+    (error,) = refused.value.errors
+    assert (error.pointer, error.code) == ("/kind", "UnknownKind")
+    assert error.detail.endswith(detail)
+    assert "GenericJob" in (error.accepted or "")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"apiVersion": VERSION, "kind": "GenericJob"},
+        {"apiVersion": VERSION, "kind": "Deployment"},  # the kinds of its group refuse it
+        {"apiVersion": "batch/v1", "kind": "GenericJb"},  # misspelt
+        {"apiVersion": 1, "kind": "Job"},
+        {"apiVersion": "batch/v1", "kind": ["Job"]},
+        {},
+    ],
+)
+def test_other_documents_are_left_to_their_route(document: dict[str, object]) -> None:
+    refuse_wrong_route(document, "jobs", "team")
+
+
+@pytest.mark.parametrize(
+    ("kind", "resource", "route"), [("SampleSet", "jobs", "samplesets"), ("MxJob", "samplesets", "jobs")]
+)
+def test_a_kind_is_posted_to_its_resource(kind: str, resource: str, route: str) -> None:
+    with pytest.raises(InvalidManifest) as refused:
+        refuse_wrong_route({"kind": kind}, resource, "team")
+    (error,) = refused.value.errors
+    assert (error.code, error.accepted) == ("WrongRoute", f"POST /api/v1/namespaces/team/{route}")

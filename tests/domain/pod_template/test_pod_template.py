@@ -223,6 +223,8 @@ REFUSED = [
     (volume(downwardAPI={"items": [{"path": "/a", "fieldRef": {"fieldPath": "metadata.name"}}]}),
      "/spec/volumes/0/downwardAPI/items/0/path", "Invalid"),
     (volume(quobyte={"registry": "", "volume": "v"}), "/spec/volumes/0/quobyte/registry", "Required"),
+    (volume(quobyte={"registry": "a:1", "volume": "v", "tenant": "t" * 66}),
+     "/spec/volumes/0/quobyte/tenant", "Invalid"),
     (pod(container(envFrom=[{"configMapRef": {}}])), f"{C0}/envFrom/0/configMapRef/name", "Required"),
     (pod(container(envFrom=[{"secretRef": {"name": ""}}])), f"{C0}/envFrom/0/secretRef/name", "Required"),
     (env(valueFrom={"configMapKeyRef": {"key": "k"}}), f"{C0}/env/0/valueFrom/configMapKeyRef/name", "Required"),
@@ -251,6 +253,12 @@ REFUSED = [
     ({"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "u"}]}, **pod()},
      "/metadata/ownerReferences", "NotSupported"),
 ]  # fmt: skip
+
+
+def test_a_mount_of_no_volume_is_answered_with_the_first_ten_volumes() -> None:
+    volumes = [{"name": f"v{number:02}", "emptyDir": {}} for number in range(11)]
+    (error,) = errors_of(pod(container(volumeMounts=[{"name": "x", "mountPath": "/x"}]), volumes=volumes))
+    assert error.accepted == "one of: " + ", ".join(f"v{number:02}" for number in range(10))
 
 
 @pytest.mark.parametrize(("template", "pointer", "code"), REFUSED)

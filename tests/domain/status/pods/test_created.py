@@ -13,6 +13,15 @@ from app.domain.kubernetes.objects import Pod
 from app.domain.status.pods.created import altered_message
 
 
+def test_only_labels_of_jobgate_must_stay() -> None:
+    sent, created = pod(None, "train"), pod(None, "train")
+    sent["metadata"]["labels"] = {labels.JOB_UID: "u", "team": "a", "gone": "b"}
+    created["metadata"]["labels"] = {labels.JOB_UID: "u", "team": "altered"}
+    assert not altered_message(sent, msgspec.convert(created, Pod))
+    created["metadata"]["labels"][labels.JOB_UID] = "other"
+    assert f'{labels.JOB_UID}] is "other" instead of "u"' in altered_message(sent, msgspec.convert(created, Pod))
+
+
 def pod(main: str | None, *containers: str) -> dict[str, Any]:
     annotations = {"example.com/note": "kept"} if main is None else {labels.MAIN_CONTAINER: main}
     metadata = {"name": "train-worker-0", "labels": {}, "annotations": annotations}

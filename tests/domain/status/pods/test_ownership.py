@@ -142,3 +142,9 @@ def test_without_the_anchors_uid_only_what_may_be_the_jobs_is_undecided(one: Pod
 def test_no_anchor_owns_nothing() -> None:
     assert selected(pod(), anchors=()) == Selection()
     assert not is_owned(pod(owned=None).metadata, UID, {""})
+
+
+def test_an_owner_that_does_not_say_that_it_is_the_controller_is_none() -> None:
+    told = {"apiVersion": "v1", "kind": "ConfigMap", "name": labels.anchor_name(UID), "uid": ANCHOR}
+    found = [msgspec.convert({"ownerReferences": [owner]}, Metadata) for owner in (told, told | {"controller": True})]
+    assert [is_owned(metadata, UID, (ANCHOR,)) for metadata in found] == [False, True]
