@@ -17,6 +17,7 @@ from app.db.installation import leases, tokens
 from app.db.jobs import controller
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseUnavailable
+from app.db.postgres.timeouts import DatabaseTimeouts
 from app.domain.access.credentials import credential_of
 from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.cache.limits import CacheLimits
@@ -139,8 +140,9 @@ async def running_gateway(
     server_limits: ServerLimits | None = None,
     policy: PodPolicy | None = None,
     oidc: OidcSettings | None = None,
+    timeouts: DatabaseTimeouts | None = None,
 ) -> AsyncIterator[Gateway]:
-    db = await Database.open(database_url, pool_size=8)
+    db = await Database.open(database_url, pool_size=8, timeouts=timeouts)
     clock = SystemClock()
     access: Access = OpenAccess()
     sign_in = None

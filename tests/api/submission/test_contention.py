@@ -1,20 +1,30 @@
 """A lock of another transaction is a passing state: a write succeeds, or is answered 503 and can be repeated."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, NamedTuple
 
 import pytest
+import pytest_asyncio
 
+from app.db.postgres.timeouts import DatabaseTimeouts
 from app.domain.vocabulary import JobPhase
 from app.models.base import metadata
 from tests.db.factories import NOW
 from tests.support import samples
 from tests.support.every_kind import example, list_of
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
+from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest, running_gateway
 
 SECONDS = 300.0  # requests wait for connections behind others, each of which waits for the lock
+# Each write waits for the lock until its timeout, which is 5 s by default.
+IMPATIENT = DatabaseTimeouts(lock=0.3)
 LABELS = {"metadata": {"labels": {"a": "b"}}}
+
+
+@pytest_asyncio.fixture
+async def gateway(database_url: str) -> AsyncIterator[Gateway]:
+    async with running_gateway(database_url, timeouts=IMPATIENT) as running:
+        yield running
 
 
 class Write(NamedTuple):
