@@ -19,7 +19,7 @@ from app.domain.reconcile.lifecycle import NODE_LOST_WARNING
 from app.domain.reconcile.reconcile import PODS_PER_RECONCILE
 from app.domain.reconcile.timing import Timing
 from app.domain.status.log_lines import MAX_LINES
-from app.domain.status.observed import ClusterRefusal, ObservedContainer, ObservedPod, PendingReason, RefusalVerdict
+from app.domain.status.observed import ClusterRefusal, ObservedContainer, PendingReason, RefusalVerdict
 from app.domain.status.records import Recorded, Replica
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, PendingCode, Reason, ReplicaPhase, StopReason
 from tests.support.cluster_model import World
@@ -177,24 +177,6 @@ def test_a_pod_that_the_mirror_lacks_is_confirmed_gone_and_then_replaced() -> No
     assert second.again
     third = decide(ONE, next_record(RUNNING, second))
     assert actions_of(third, CreatePod) == [CreatePod(key=W0, attempt=2)]
-
-
-@pytest.mark.parametrize(
-    ("pod", "read"),
-    [
-        (a_pod(followed=False), True),
-        (a_pod(phase=P.FAILED, exit_code=3, followed=False), True),  # it is held, and released later
-        (a_pod(phase=P.FAILED, exit_code=3, followed=False, held=False), False),
-        (a_pod(phase=P.FAILED, exit_code=3, followed=False, held=False, deletion_deadline=at(30)), True),
-        (a_pod(), False),
-    ],
-)
-def test_a_pod_that_the_watch_does_not_deliver_is_read_until_it_can_change_nothing(
-    pod: ObservedPod, *, read: bool
-) -> None:
-    decision = decide(ONE, RUNNING, pod)
-    assert actions_of(decision, ConfirmGone) == ([ConfirmGone(name=NAME, uid=pod_uid(W0))] if read else [])
-    assert (decision.wake_at == at(10)) == read
 
 
 def test_a_pod_that_vanishes_before_its_evidence_is_stored_is_replaced_in_one_reconcile() -> None:
