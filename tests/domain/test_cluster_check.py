@@ -130,6 +130,13 @@ def test_a_warning_names_its_field_if_it_begins_with_one() -> None:
     assert (second.pointer, second.detail) == (TEMPLATE, texts[1])
 
 
+@pytest.mark.parametrize("text", ["spec.containers[0]", "containers[0]: deprecated", "spec: [0]: deprecated"])
+def test_a_warning_without_a_field_is_about_the_template(text: str) -> None:
+    (finding,) = warnings(a_pod(), [text])
+    assert finding.pointer in (TEMPLATE, f"{TEMPLATE}/spec")
+    assert (finding.pointer == TEMPLATE) == (not text.startswith("spec: "))
+
+
 def test_a_shared_object_has_no_field() -> None:
     metadata = {"name": "train", "namespace": "team-a"}
     service = CheckedObject(manifest={"kind": "Service", "metadata": metadata}, template=None)

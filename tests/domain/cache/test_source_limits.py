@@ -87,7 +87,9 @@ def test_an_address_is_allowed_if_it_is_one_of_the_internet(
     assert wrong is not None or address.is_global
 
 
-CONSENT = SourceLimits(hosts=("minio.storage.svc", "*.corp.example", "10.20.0.0/16", "fd12::/64", "nameservice1"))
+CONSENT = SourceLimits(
+    hosts=("minio.storage.svc", "*.corp.example", "*.corp.internal", "10.20.0.0/16", "fd12::/64", "nameservice1")
+)
 
 
 @pytest.mark.parametrize(
@@ -100,6 +102,8 @@ CONSENT = SourceLimits(hosts=("minio.storage.svc", "*.corp.example", "10.20.0.0/
         ("minio://other.storage.svc/b", False),
         ("webdav://files.corp.example/x", True),
         ("webdav://corp.example/x", True),
+        ("webdav://files.corp.internal/x", True),
+        ("webdav://corp.internal/x", False),
         ("webdav://files.corp.example.internal/x", False),
         ("minio://10.20.3.4:9000/b", True),
         ("minio://10.21.3.4:9000/b", False),
@@ -122,6 +126,8 @@ def test_an_operator_allows_hosts_and_networks(uri: str, *, allowed: bool) -> No
         # A name cannot allow them: whoever owns the zone chooses its addresses.
         ("169.254.169.254", True, False),
         ("127.0.0.1", True, False),
+        ("::1", True, False),
+        ("::", True, False),
         ("::ffff:169.254.169.254", True, False),
         ("fd00:ec2::254", True, False),
         ("168.63.129.16", True, False),
@@ -202,6 +208,7 @@ def test_a_volume_on_the_node_is_refused(data: dict[str, str], key: str) -> None
     with pytest.raises(InvalidManifest, match=f"its {key} is on the node") as refused:
         check_secret(a_secret(**data), INTERNET_ONLY)
     assert "pw" not in refused.value.message
+    assert refused.value.message.endswith(f"are: {', '.join(INTERNET_ONLY.directories) or 'none'}")
 
 
 @pytest.mark.parametrize(

@@ -186,3 +186,9 @@ def test_a_template_that_is_not_rendered_is_named(text: str, *, is_named: bool) 
 def test_expressions_in_quotes_and_in_blocks_are_text() -> None:
     (document,) = decode_yaml(b"args: ['{{ name }}']\nscript: |\n  {% if x %}\n  echo {{ y }}\n")
     assert document == {"args": ["{{ name }}"], "script": "{% if x %}\necho {{ y }}\n"}
+
+
+def test_an_error_names_its_line() -> None:
+    with pytest.raises(MalformedDocument) as refused:
+        decode_yaml(b"a: 1\nb: &x 2\nc: *x\na: 3\n")
+    assert [error.detail for error in refused.value.errors] == ["line 4: the key is given more than once"]
