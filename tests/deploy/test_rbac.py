@@ -90,16 +90,19 @@ def test_dry_runs_need_the_right_to_create_the_objects_of_jobs() -> None:
 
 
 def test_nothing_is_granted_by_a_wildcard() -> None:
-    for document in documents(RBAC) + documents(NAMESPACED) + documents(SAMPLE_SETS) + documents(DRY_RUN):
-        for rule in document.get("rules", ()):
-            assert "*" not in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
+    found = documents(RBAC) + documents(NAMESPACED) + documents(SAMPLE_SETS) + documents(DRY_RUN)
+    rules = [rule for document in found for rule in document.get("rules", ())]
+    assert rules
+    assert [rule for rule in rules if "*" in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]] == []
 
 
 def test_bindings_name_what_is_there() -> None:
     found = documents(RBAC) + documents(NAMESPACED) + documents(SAMPLE_SETS) + documents(DRY_RUN)
     accounts = {(d["metadata"]["name"], d["metadata"]["namespace"]) for d in found if d["kind"] == "ServiceAccount"}
     roles = {(d["kind"], d["metadata"]["name"]) for d in found if d["kind"].endswith("Role")}
-    for binding in (d for d in found if d["kind"].endswith("RoleBinding")):
+    bindings = [d for d in found if d["kind"].endswith("RoleBinding")]
+    assert bindings
+    for binding in bindings:
         assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) in roles
         for subject in binding["subjects"]:
             if subject["kind"] == "ServiceAccount":
