@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.domain.errors import InvalidManifest
-from app.domain.kinds.posted_metadata import named, placed
+from app.domain.kinds.posted_metadata import add_name, require_namespace
 
 
 @pytest.mark.parametrize(
@@ -23,18 +23,18 @@ from app.domain.kinds.posted_metadata import named, placed
 )
 def test_a_name_is_generated_only_from_a_base_without_a_name(metadata: Any, name: str | None) -> None:
     document = {"metadata": metadata}
-    after, generated = named(document, lambda: "bcdfg")
+    after, generated = add_name(document, lambda: "bcdfg")
     assert (after, generated) == (({"metadata": {**metadata, "name": name}}, True) if name else (document, False))
 
 
 @pytest.mark.parametrize("metadata", [{}, {"namespace": "team"}, {"namespace": 7}, "no mapping", None])
 def test_a_document_may_name_the_namespace_of_its_path(metadata: Any) -> None:
-    assert placed({"metadata": metadata}, "team") == {"metadata": metadata}
+    assert require_namespace({"metadata": metadata}, "team") == {"metadata": metadata}
 
 
 def test_a_document_of_another_namespace_is_refused() -> None:
     with pytest.raises(InvalidManifest) as refused:
-        placed({"metadata": {"namespace": "other"}}, "team")
+        require_namespace({"metadata": {"namespace": "other"}}, "team")
     assert [(error.pointer, error.code) for error in refused.value.errors] == [
         ("/metadata/namespace", "NamespaceMismatch")
     ]
