@@ -73,7 +73,7 @@ class IncomingBody:
         """
         if self._declared is not None:
             await self._hold(self._declared)
-        message = await self._received_from(receive)
+        message = await self._receive_from(receive)
         self._is_incomplete = message.get("more_body", False)
         self._received += len(message.get("body", b""))
         if self._received > self._max_bytes:
@@ -99,7 +99,7 @@ class IncomingBody:
     def _needs_room(self) -> bool:
         return not (self.held or self._released)
 
-    async def _received_from(self, receive: Receive) -> Message:
+    async def _receive_from(self, receive: Receive) -> Message:
         evicted = BodyRefused(ExceededLimit.ALL_BODIES, is_read=False)
         try:
             async with asyncio.timeout(None) as waiting:

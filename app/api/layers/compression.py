@@ -48,12 +48,12 @@ class Compressor:
             and headers.get("content-type", "").encode("latin-1").startswith(_TEXT)
         )
 
-    async def coded(self, body: bytes, *, keeps: bool) -> bytes:
+    async def compress(self, body: bytes, *, keeps: bool) -> bytes:
         """Return the compressed body. `keeps` says that it is likely to be sent again."""
         found = self._cache.get(body) if keeps else None
         if found is not None:
             return found
-        coded = _compressed(body) if len(body) <= _SHORT else await offloaded(_compressed, body)
+        coded = _compress_body(body) if len(body) <= _SHORT else await offloaded(_compress_body, body)
         if keeps:
             self._cache.put(body, coded, len(body) + ENTRY_BYTES)
         return coded
@@ -94,7 +94,7 @@ class CompressedAnswer:
     async def _compress(self, start: Message, body: bytes) -> bytes:
         headers = MutableHeaders(raw=list(start["headers"]))
         tag = headers.get("etag")
-        coded = await self._compressor.coded(body, keeps=tag is not None)
+        coded = await self._compressor.compress(body, keeps=tag is not None)
         headers["content-encoding"] = "gzip"
         headers["content-length"] = str(len(coded))
         if "Accept-Encoding" not in headers.get("vary", ""):
@@ -114,7 +114,7 @@ def accepts_gzip(accept_encoding: bytes) -> bool:
     return False
 
 
-def _compressed(body: bytes) -> bytes:
+def _compress_body(body: bytes) -> bytes:
     # Without the time, equal bodies have equal compressed forms, as a strong ETag requires.
     return gzip.compress(body, _LEVEL, mtime=0)
 
@@ -124,6 +124,6 @@ def knows_coded(tag: str, if_none_match: bytes) -> bool:
     return gzip_tag(tag).encode("latin-1") in if_none_match
 
 
-def joined(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> bytes:
+def field_value(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> bytes:
     """Return the value of a header field that may be repeated; empty without the field."""
     return b", ".join([value for name, value in headers if name == wanted])

@@ -22,7 +22,7 @@ def _expects_continue(scope: Scope) -> bool:
     return any(name == b"expect" for name, _ in scope["headers"])
 
 
-def _declared(scope: Scope) -> int | None:
+def _declared_length(scope: Scope) -> int | None:
     """Return the length of the body, which is 0 for a request without one, or None if the head does not say it."""
     declared: int | None = 0
     for name, value in scope["headers"]:
@@ -60,7 +60,7 @@ class ProtectionLayer:
             return self._app(scope, receive, send)
         if self._guard is not None and (refusal := self._guard.refusal(scope)) is not None:
             return refusal(scope, receive, send)
-        declared = _declared(scope)
+        declared = _declared_length(scope)
         if declared is None or UNCOUNTED_BYTES < declared <= self._max_bytes:
             return self._count(scope, receive, send, declared)
         if declared > self._max_bytes:

@@ -5,12 +5,12 @@ from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.layers.compression import CompressedAnswer, Compressor, accepts_gzip, joined
+from app.api.layers.compression import CompressedAnswer, Compressor, accepts_gzip, field_value
 
 _IS_HEAD: Final = "jobgate.is_head"  # the key in the scope of a request that the application handles as GET
 
 
-def handled_as_get(scope: Scope) -> Scope:
+def treat_as_get(scope: Scope) -> Scope:
     """Return the scope with the method GET in place of HEAD, which works like GET on every route.
 
     The server keeps the original scope, since it checks the length of the body that it sends.
@@ -34,9 +34,9 @@ class RepresentationLayer:
         if scope["type"] == "http":
             if is_head(scope):
                 send = _without_body(send)
-            accepted = joined(scope["headers"], b"accept-encoding")
+            accepted = field_value(scope["headers"], b"accept-encoding")
             if accepted and self._compressor is not None and accepts_gzip(accepted):
-                send = CompressedAnswer(self._compressor, joined(scope["headers"], b"if-none-match"), send)
+                send = CompressedAnswer(self._compressor, field_value(scope["headers"], b"if-none-match"), send)
         return self._app(scope, receive, send)
 
 

@@ -16,7 +16,7 @@ from app.api.answers.errors import internal_problem, shutdown_problem
 from app.api.layers import request_log
 from app.api.layers.answer import OutgoingAnswer
 from app.api.layers.envelope import EnvelopeOfErrors
-from app.api.layers.representation import handled_as_get
+from app.api.layers.representation import treat_as_get
 from app.api.metrics import HttpMetrics
 from app.http_server.forwarding import TrustedProxies
 from app.telemetry import log_fields, trace_context, tracing
@@ -57,7 +57,7 @@ class RequestLayer:
             return
         began = time.perf_counter()
         method: str = scope["method"]
-        scope = handled_as_get(self._with_client(scope))
+        scope = treat_as_get(self._with_client(scope))
         request_id = _request_id(scope["headers"])
         log_fields.set_request(RequestFields(request_id.decode()))
         trace_context.set_current(trace_context.from_headers(scope["headers"]))
