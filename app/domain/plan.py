@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from typing_extensions import override
 
 from app.domain.reservations.name_ranges import NameRange
-from app.domain.vocabulary import BudgetScope, CleanUpPolicy, Quantifier, RestartPolicy, RuleOutcome, WarningSource
+from app.domain.vocabulary import CleanUpPolicy, Quantifier, RestartPolicy, RestartScope, RuleOutcome, WarningSource
 
 Manifest: TypeAlias = dict[str, Any]
 
@@ -107,7 +107,7 @@ class RestartPlan:
 
     policy: RestartPolicy
     limit: int | None
-    scope: BudgetScope = BudgetScope.REPLICA
+    scope: RestartScope = RestartScope.REPLICA
     retryable: RetryableExits | None = None
 
 

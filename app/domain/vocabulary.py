@@ -70,7 +70,7 @@ class Outcome(LegacySpelling):
 
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
-    DISRUPTED = "Disrupted"  # the cluster ended the pod: not charged to the restart budget
+    DISRUPTED = "Disrupted"  # the cluster ended the pod: not counted by restart limits
     STOPPED = "Stopped"  # jobgate stopped the pod: pause, cancel, scale down or clean-up; fires no rule
 
 
@@ -114,7 +114,7 @@ class RestartPolicy(StrEnum):
     ALWAYS = "Always"
 
 
-class BudgetScope(StrEnum):
+class RestartScope(StrEnum):
     """What a restart limit counts: the restarts of each replica, or those of the job.
 
     Replicas that fail while the job restarts belong to that restart.

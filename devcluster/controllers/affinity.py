@@ -30,20 +30,20 @@ def closed_nodes(pod: Object, nodes: Iterable[Record], placed: Iterable[tuple[Ob
     return closed | {name: OWN for name, found in by_name.items() if _is_in_any(own, found)}
 
 
-def _domains(terms: list[Object], holder: Object, other: Object, node: Mapping[str, str]) -> set[tuple[str, str]]:
-    """Return the topology domains of the node in which the terms of `holder` forbid `holder` and `other` together.
+def _domains(terms: list[Object], pod: Object, other: Object, node: Mapping[str, str]) -> set[tuple[str, str]]:
+    """Return the topology domains of the node in which the terms of `pod` forbid `pod` and `other` together.
 
     A domain is the key and the value of a node label.
     """
     return {
         (term["topologyKey"], node[term["topologyKey"]])
         for term in terms
-        if term.get("topologyKey") in node and _applies_to(term, holder, other)
+        if term.get("topologyKey") in node and _applies_to(term, pod, other)
     }
 
 
-def _applies_to(term: Object, holder: Object, other: Object) -> bool:
-    spaces = term.get("namespaces") or [meta(holder).get("namespace")]
+def _applies_to(term: Object, pod: Object, other: Object) -> bool:
+    spaces = term.get("namespaces") or [meta(pod).get("namespace")]
     # Another selector would need the labels of namespaces, which this scheduler does not read.
     everywhere = term.get("namespaceSelector") == {}
     named = everywhere or meta(other).get("namespace") in spaces

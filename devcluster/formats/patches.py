@@ -152,27 +152,27 @@ def _read(target: Any, path: str) -> Any:
 
 def _remove(target: Any, path: str) -> None:
     *parents, last = _parts(path)
-    holder = _descend(target, parents)
-    _descend(holder, [last])
-    if isinstance(holder, list):
-        del holder[int(last)]
+    container = _descend(target, parents)
+    _descend(container, [last])
+    if isinstance(container, list):
+        del container[int(last)]
     else:
-        del holder[last]
+        del container[last]
 
 
 def _write(target: Any, path: str, value: Any, *, replace: bool) -> Any:
     if not path:
         return value
     *parents, last = _parts(path)
-    holder = _descend(target, parents)
+    container = _descend(target, parents)
     if replace:
-        _descend(holder, [last])
-    if not isinstance(holder, list):
-        holder[last] = value
+        _descend(container, [last])
+    if not isinstance(container, list):
+        container[last] = value
     elif last == "-":
-        holder.append(value)
+        container.append(value)
     elif replace:
-        holder[int(last)] = value
+        container[int(last)] = value
     else:
-        holder.insert(int(last), value)
+        container.insert(int(last), value)
     return target

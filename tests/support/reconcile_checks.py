@@ -22,7 +22,7 @@ def check_reconcile(world: World, inputs: Inputs, decision: Decision) -> None:
     _keeps_recorded_ends(world, decision)
     _says_everything_once(world, decision)
     _keeps_pods_for_evidence(world, inputs, decision)
-    _stays_in_budget(world, inputs, decision)
+    _stays_in_limits(world, inputs, decision)
     _leaves_remaining_replicas_alone(inputs, decision)
     assert len(actions_of(decision, CreatePod, DeletePod, ReleasePod)) <= PODS_PER_RECONCILE
 
@@ -130,7 +130,7 @@ def _number(inputs: Inputs, key: Rank) -> int:
     return inputs.recorded.replicas[key].attempt.number
 
 
-def _stays_in_budget(world: World, inputs: Inputs, decision: Decision) -> None:
+def _stays_in_limits(world: World, inputs: Inputs, decision: Decision) -> None:
     resumes = decision.status.resumes
     for key, replica in decision.replicas.items():
         if replica.leaving:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from app.domain.status.ends import is_loss
 from app.domain.status.failures import cause_of
 from app.domain.status.observed import ClusterRefusal, RefusalVerdict
-from app.domain.vocabulary import BudgetScope, Evidence, JobPhase, PendingCode, Reason, ReplicaPhase
+from app.domain.vocabulary import Evidence, JobPhase, PendingCode, Reason, ReplicaPhase, RestartScope
 from tests.support.cluster_faults import Faults
 from tests.support.cluster_model import NODES, ModelPod, World
 
@@ -210,14 +210,14 @@ def phases_until_running(world: World) -> JobPhase:
 
 
 def check_world(world: World) -> None:
-    """Check the whole story: one pod for each attempt, no budget exceeded, every scale request settled once."""
+    """Check the whole story: one pod for each attempt, no restart limit exceeded, every scale request settled once."""
     settled = [record.seq for record in world.scaled]
     assert len(settled) == len(set(settled))
     if world.recorded.status.phase.is_terminal:
         assert len(settled) == world.requested
     assert all(len(uids) <= 1 for uids in world.uids.values()), world.uids
     for task in world.plan.tasks:
-        if task.restart.scope is BudgetScope.JOB and task.restart.limit is not None:
+        if task.restart.scope is RestartScope.JOB and task.restart.limit is not None:
             assert world.recorded.status.restarts <= task.restart.limit
     _check_failures(world)
 

@@ -62,15 +62,15 @@ PUBLISHER_LOCK: Final = 4_401_973_265_120_067
 
 # The lock ends with the transaction, so a publisher that dies does not keep it. A setting of the transaction tells the
 # next statement whether the lock was free, so that the lock shares the round trip of BEGIN.
-_BEGIN_TURN: Final = (
-    f"BEGIN; SELECT set_config('jobgate.turn', pg_try_advisory_xact_lock({PUBLISHER_LOCK})::text, true)"
+_BEGIN_LOCKED: Final = (
+    f"BEGIN; SELECT set_config('jobgate.is_publisher', pg_try_advisory_xact_lock({PUBLISHER_LOCK})::text, true)"
 )
-_HAS_TURN: Final = "current_setting('jobgate.turn')::boolean"
+_IS_PUBLISHER: Final = "current_setting('jobgate.is_publisher')::boolean"
 # `batch` is materialized, so that all parts of the statement refer to the same rows. The order of insertion is kept.
 _NUMBER: Final = f"""
 WITH batch AS MATERIALIZED (
     SELECT id, row_number() OVER (ORDER BY id) AS number
-    FROM (SELECT id FROM job_events WHERE seq IS NULL AND {_HAS_TURN} ORDER BY id LIMIT $1) AS waiting
+    FROM (SELECT id FROM job_events WHERE seq IS NULL AND {_IS_PUBLISHER} ORDER BY id LIMIT $1) AS waiting
 ), head AS (
     UPDATE feed SET last = last + (SELECT count(*) FROM batch) WHERE EXISTS (SELECT FROM batch)
     RETURNING last - (SELECT count(*) FROM batch) AS before
@@ -78,7 +78,7 @@ WITH batch AS MATERIALIZED (
     UPDATE job_events AS e SET seq = head.before + batch.number FROM batch, head
     WHERE e.id = batch.id AND e.id = ANY(ARRAY(SELECT id FROM batch))
 )
-SELECT CASE WHEN {_HAS_TURN} THEN (SELECT count(*) FROM batch) END
+SELECT CASE WHEN {_IS_PUBLISHER} THEN (SELECT count(*) FROM batch) END
 """  # noqa: S608  constants
 _BOUNDS = "SELECT epoch, first, last FROM feed"
 # Two subqueries, because each has a partial index: the unnumbered entries, and those after a position.
@@ -118,7 +118,7 @@ async def publish(db: Database, limit: int = 1000) -> int | None:
 
     Return None if another publisher holds the lock. It may miss the newest entries, so the caller retries soon.
     """
-    async with db.begin(_BEGIN_TURN) as connection:
+    async with db.begin(_BEGIN_LOCKED) as connection:
         # A second statement, whose snapshot contains everything that the previous publisher committed.
         numbered: int | None = await connection.fetchval(_NUMBER, limit)
     return numbered

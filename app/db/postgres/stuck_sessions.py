@@ -3,7 +3,7 @@
 The driver prepares a statement in one message and runs it in the next. A process that freezes between the two keeps
 its transaction open: PostgreSQL waits for the second message, during which `statement_timeout` cannot fire, and
 `idle_in_transaction_session_timeout` does not apply, because the session counts as active. Its locks (a job's row, the
-lease, the publisher's turn) would block every other process for as long as the client is frozen.
+lease, the publisher's lock) would block every other process for as long as the client is frozen.
 """
 
 import asyncio

@@ -18,12 +18,12 @@ from app.domain.status.ends import is_loss, was_stopped
 from app.domain.status.observed import ObservedPod
 from app.domain.status.records import Attempt, Recorded, Replica
 from app.domain.vocabulary import (
-    BudgetScope,
     Evidence,
     Outcome,
     Reason,
     ReplicaPhase,
     RestartPolicy,
+    RestartScope,
 )
 
 OUT_OF_MEMORY = "OOMKilled"  # the reason that the kubelet reports
@@ -134,7 +134,7 @@ def _outcome(attempt: Attempt, pod: ObservedPod) -> Outcome:
     return Outcome.FAILED
 
 
-class Budget:
+class RestartLimits:
     """The restart limits of a job in one reconcile.
 
     If the limit is one of the whole job, replicas that fail while the job restarts belong to that restart. `charged`
@@ -156,7 +156,7 @@ class Budget:
         if self._was_granted(replica):
             return True
         # The replicas of a failed job end one after another, and their ends must not be charged as several restarts.
-        of_job = plan.scope is BudgetScope.JOB
+        of_job = plan.scope is RestartScope.JOB
         if of_job and self._restarting and replica.restarts < self._job_restarts:
             return True
         spent = self._job_restarts if of_job else replica.restarts
@@ -186,8 +186,8 @@ def _is_restarting(recorded: Recorded) -> bool:
     return any(replica is not None and replica.lacks_pod for replica in failed)
 
 
-def settle(replica: Replica, plan: RestartPlan, budget: Budget, timing: Timing) -> Replica:
-    """Determine whether an ended attempt is the last of its replica; if not, charge a restart to the budget."""
+def settle(replica: Replica, plan: RestartPlan, limits: RestartLimits, timing: Timing) -> Replica:
+    """Determine whether an ended attempt is the last of its replica; if not, charge a restart to the limits."""
     if replica.settled or replica.attempt.outcome is None:
         return replica
     if was_stopped(replica.attempt):
@@ -195,7 +195,7 @@ def settle(replica: Replica, plan: RestartPlan, budget: Budget, timing: Timing) 
     if replica.attempt.outcome is Outcome.DISRUPTED:
         # Disruptions cost no restart. The limit ends a replica that is disrupted again and again.
         return replace(replica, settled=replica.disruptions >= timing.disruption_limit)
-    return replace(replica, settled=not (_wants_restart(replica.attempt, plan) and budget.grants(replica, plan)))
+    return replace(replica, settled=not (_wants_restart(replica.attempt, plan) and limits.grants(replica, plan)))
 
 
 def _wants_restart(attempt: Attempt, plan: RestartPlan) -> bool:

@@ -34,7 +34,7 @@ NEWEST_TRANSITIONS = 10
 class Changes:
     """The results of a reconcile besides the replicas.
 
-    `scaled` are the scale records with a new outcome. `restarted` says that a restart was charged to the budget.
+    `scaled` are the scale records with a new outcome. `restarted` says that a restart was charged to the limits.
     `former` are the ended attempts that this reconcile has replaced. `is_ending` says that the end of the job waits for
     the evidence of its cause.
     """

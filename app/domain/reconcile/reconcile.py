@@ -24,7 +24,7 @@ from app.domain.reconcile.actions import (
 )
 from app.domain.reconcile.endings import active_deadline, finish, is_removing, pending_deadline, removal_due
 from app.domain.reconcile.in_place import restart_entries
-from app.domain.reconcile.lifecycle import Budget, settle, track
+from app.domain.reconcile.lifecycle import RestartLimits, settle, track
 from app.domain.reconcile.progress import Changes, is_at_rest, is_resuming, next_status
 from app.domain.reconcile.resizing import Members, as_leaving, as_wanted, settled_records
 from app.domain.reconcile.rules import Finish
@@ -58,8 +58,8 @@ ENDS_BY_RULE = frozenset({Reason.RULE_FULFILLED, Reason.SUCCESS_IMPOSSIBLE, Reas
 def reconcile(inputs: Inputs) -> Decision:
     """Reconcile one job. The function is pure: the caller stores the decision and then executes its actions."""
     pods = _pods_by_rank(inputs.observed)
-    budget = Budget(inputs.recorded)
-    members = _track_all(inputs, pods, budget)
+    limits = RestartLimits(inputs.recorded)
+    members = _track_all(inputs, pods, limits)
     # The end is determined before the steps, so that no step starts a replica of a job that ends in this reconcile.
     end = finish(inputs, members)
     # The message of the end contains the last line of the log of its cause. Until that is read, the job keeps its phase
@@ -80,7 +80,7 @@ def reconcile(inputs: Inputs) -> Decision:
     scaled = settled_records(inputs, status, after)
     # A restart replaces the ended attempt, but the status still has to count and to list it.
     former = {key: step.former for key, step in steps.items() if step.former is not None}
-    changes = Changes(scaled=scaled, restarted=budget.charged, former=former, is_ending=waiting_for is not None)
+    changes = Changes(scaled=scaled, restarted=limits.charged, former=former, is_ending=waiting_for is not None)
     status = next_status(inputs, status, directive, after, pods, changes)
     return _decision(inputs, status, steps, after, scaled, waiting_for.key if waiting_for is not None else None)
 
@@ -92,13 +92,13 @@ def _pods_by_rank(observed: ObservedJob) -> dict[Rank, list[ObservedPod]]:
     return grouped
 
 
-def _track_all(inputs: Inputs, pods: Mapping[Rank, list[ObservedPod]], budget: Budget) -> Members:
+def _track_all(inputs: Inputs, pods: Mapping[Rank, list[ObservedPod]], limits: RestartLimits) -> Members:
     recorded, gone = inputs.recorded.replicas, inputs.observed.gone
     wanted: dict[Rank, Replica] = {}
     for key in inputs.plan.replicas:
         before = recorded.get(key) or Replica(key=key, attempt=Attempt(number=1))
         replica = track(as_wanted(before), pods.get(key, []), gone)
-        wanted[key] = settle(replica, inputs.plan.restarts[key.task], budget, inputs.timing)
+        wanted[key] = settle(replica, inputs.plan.restarts[key.task], limits, inputs.timing)
     leaving = {
         key: as_leaving(track(before, pods.get(key, []), gone)) for key, before in recorded.items() if key not in wanted
     }

@@ -14,8 +14,8 @@ from typing import Final, TypeAlias
 from app.base.cancellation import rounds
 from app.services.watching.positions import Position
 
-# Waiters woken in one turn of the event loop. A request that runs needs about 100 microseconds, so a turn takes at most
-# 2 ms.
+# Waiters woken in one iteration of the event loop. A request that runs needs about 100 microseconds, so an iteration
+# takes at most 2 ms.
 _WOKEN_AT_ONCE: Final = 20
 
 # Does what the request would do after it is woken. Returns False if the request itself has to run. Raises no error.

@@ -1,4 +1,4 @@
-"""One replica's life: what its pod's end means, what budgets allow, and that a recorded end stays."""
+"""One replica's life: what its pod's end means, what restart limits allow, and that a recorded end stays."""
 
 from dataclasses import fields, replace
 from datetime import datetime
@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 
 from app.domain.plan import RetryableExits
-from app.domain.reconcile.lifecycle import NO_POD, NODE_LOST_WARNING, Budget, settle, track
+from app.domain.reconcile.lifecycle import NO_POD, NODE_LOST_WARNING, RestartLimits, settle, track
 from app.domain.reconcile.timing import Timing
 from app.domain.status.failures import failure_of
 from app.domain.status.observed import ObservedContainer, ObservedPod
 from app.domain.status.records import Attempt, JobStatus, Replica, Transition
 from app.domain.vocabulary import (
-    BudgetScope,
     Evidence,
     JobPhase,
     Outcome,
     Reason,
     ReplicaPhase,
     RestartPolicy,
+    RestartScope,
     StopReason,
 )
 from tests.support.plans import (
@@ -181,28 +181,28 @@ def test_disruptions_have_a_limit_of_their_own(disruptions: int, *, settled: boo
     assert settle(replica, plan, before(replica), Timing(disruption_limit=3)).settled is settled
 
 
-def before(*replicas: Replica, status: JobStatus | None = None) -> Budget:
-    """The budget of a pass that finds these replicas ended, which ran when they were last recorded."""
+def before(*replicas: Replica, status: JobStatus | None = None) -> RestartLimits:
+    """The restart limits of a reconcile that finds these replicas ended, which ran when they were last recorded."""
     ran = [replace(one, attempt=replace(one.attempt, outcome=None)) for one in replicas]
-    return Budget(a_record(status or running_status(), *ran))
+    return RestartLimits(a_record(status or running_status(), *ran))
 
 
 @pytest.mark.parametrize(
     ("scope", "restarts_of_the_job", "settled", "charged"),
     [
-        (BudgetScope.REPLICA, 9, [False, False], True),
-        (BudgetScope.JOB, 0, [False, False], True),
-        (BudgetScope.JOB, 1, [True, True], False),
+        (RestartScope.REPLICA, 9, [False, False], True),
+        (RestartScope.JOB, 0, [False, False], True),
+        (RestartScope.JOB, 1, [True, True], False),
     ],
 )
 def test_replicas_that_fail_together_are_one_restart_of_the_job(
-    scope: BudgetScope, restarts_of_the_job: int, settled: list[bool], *, charged: bool
+    scope: RestartScope, restarts_of_the_job: int, settled: list[bool], *, charged: bool
 ) -> None:
     replicas = [ended(key, Outcome.FAILED, settled=False) for key in (W0, W1)]
-    budget = before(*replicas, status=running_status(restarts=restarts_of_the_job))
+    limits = before(*replicas, status=running_status(restarts=restarts_of_the_job))
     plan = restarting(1, scope=scope)
-    assert [settle(replica, plan, budget, Timing()).settled for replica in replicas] == settled
-    assert budget.charged is charged
+    assert [settle(replica, plan, limits, Timing()).settled for replica in replicas] == settled
+    assert limits.charged is charged
 
 
 @pytest.mark.parametrize("phase", [JobPhase.CREATING, JobPhase.PENDING, JobPhase.RESTARTING])
@@ -224,9 +224,9 @@ def test_a_replica_that_fails_before_all_have_pods_again_belongs_to_the_restart(
     since = Transition(at=at(10), phase=phase, reason=reason, message="")
     status = running_status(phase=phase, reason=reason, restarts=1, transitions=(since,), restored_at=restored_at)
     for limit, settled in ((1, not joins), (2, False)):
-        budget = before(replica, status=status)
-        assert settle(replica, restarting(limit, scope=BudgetScope.JOB), budget, Timing()).settled is settled
-        assert budget.charged is (limit == 2 and not joins)
+        limits = before(replica, status=status)
+        assert settle(replica, restarting(limit, scope=RestartScope.JOB), limits, Timing()).settled is settled
+        assert limits.charged is (limit == 2 and not joins)
 
 
 @pytest.mark.parametrize("phase", [JobPhase.SCALING, JobPhase.RESUMING])
@@ -243,15 +243,15 @@ def test_a_resize_or_resume_does_not_hide_a_restart(
     failed = ended(W1, Outcome.FAILED, settled=False)
     ran = replace(failed, attempt=replace(failed.attempt, outcome=None))
     other = a_replica(W0, an_attempt(2, seen=seen, phase=P.CREATING), restarts=1)
-    budget = Budget(a_record(status, ran, other))
-    assert settle(failed, restarting(1, scope=BudgetScope.JOB), budget, Timing()).settled is not joins
+    limits = RestartLimits(a_record(status, ran, other))
+    assert settle(failed, restarting(1, scope=RestartScope.JOB), limits, Timing()).settled is not joins
 
 
 def test_a_restart_that_was_granted_is_neither_charged_nor_refused_again() -> None:
     replica = ended(W0, Outcome.FAILED, settled=False)
-    budget = Budget(a_record(running_status(restarts=1), replica))
-    assert not settle(replica, restarting(1, scope=BudgetScope.JOB), budget, Timing()).settled
-    assert not budget.charged
+    limits = RestartLimits(a_record(running_status(restarts=1), replica))
+    assert not settle(replica, restarting(1, scope=RestartScope.JOB), limits, Timing()).settled
+    assert not limits.charged
 
 
 @pytest.mark.parametrize(

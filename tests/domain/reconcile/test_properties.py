@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.domain.plan import JobPlan
 from app.domain.reconcile.timing import Timing
-from app.domain.vocabulary import BudgetScope, CleanUpPolicy, JobPhase, Outcome, RestartPolicy, ScaleOutcome
+from app.domain.vocabulary import CleanUpPolicy, JobPhase, Outcome, RestartPolicy, RestartScope, ScaleOutcome
 from tests.support.cluster_model import World
 from tests.support.plans import a_plan, failure, restarting, success
 from tests.support.properties import examples
@@ -35,7 +35,7 @@ from tests.support.stories import (
 def plans(draw: st.DrawFn) -> JobPlan:
     tasks = draw(st.sampled_from([{"worker": 1}, {"worker": 2}, {"ps": 1, "worker": 2}]))
     restart = restarting(
-        draw(st.integers(0, 2)), draw(st.sampled_from(RestartPolicy)), scope=draw(st.sampled_from(BudgetScope))
+        draw(st.integers(0, 2)), draw(st.sampled_from(RestartPolicy)), scope=draw(st.sampled_from(RestartScope))
     )
     rules = draw(
         st.sampled_from([None, [success("worker0")], [success("worker0"), failure("worker0")], [failure("worker0")]])

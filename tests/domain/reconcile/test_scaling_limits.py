@@ -12,13 +12,13 @@ from app.domain.reconcile.timing import Timing
 from app.domain.status.observed import ClusterRefusal, RefusalVerdict
 from app.domain.status.records import Intent
 from app.domain.vocabulary import (
-    BudgetScope,
     CleanUpPolicy,
     JobPhase,
     Outcome,
     PendingCode,
     Reason,
     ReplicaPhase,
+    RestartScope,
     ScaleOutcome,
     StopReason,
 )
@@ -146,7 +146,7 @@ def test_all_stops_are_recorded_at_once_even_if_the_deletions_need_several_recon
 @pytest.mark.parametrize("end", [{"exit_code": 1}, {"disruption": "EvictionByEvictionAPI"}])
 def test_changes_of_replicas_after_the_end_are_not_counted(end: dict[str, Any]) -> None:
     """Pods that nobody cleans up run on, and may fail or be taken away."""
-    plan = sized(2, restart=restarting(3, scope=BudgetScope.JOB), clean_up=CleanUpPolicy.NONE)
+    plan = sized(2, restart=restarting(3, scope=RestartScope.JOB), clean_up=CleanUpPolicy.NONE)
     record = replace(running(2), status=OVER)
     decision = decide(plan, record, a_pod(W[0]), a_pod(W[1], P.FAILED, **end))
     assert decision.replicas[W[1]].attempt.outcome is not None
@@ -154,7 +154,7 @@ def test_changes_of_replicas_after_the_end_are_not_counted(end: dict[str, Any]) 
 
 
 def test_a_failure_during_a_cancel_is_not_a_restart() -> None:
-    plan = sized(2, restart=restarting(3, scope=BudgetScope.JOB))
+    plan = sized(2, restart=restarting(3, scope=RestartScope.JOB))
     intent: dict[str, Any] = {"intent": Intent(generation=2, cancel=True)}
     decision = decide(plan, running(2), a_pod(W[0]), a_pod(W[1], P.FAILED, exit_code=1), **intent)
     assert decision.status.restarts == 0

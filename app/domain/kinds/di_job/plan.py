@@ -24,7 +24,7 @@ from app.domain.plan import (
     TaskPlan,
 )
 from app.domain.reservations.name_ranges import NameKind, NameRange
-from app.domain.vocabulary import BudgetScope, CleanUpPolicy, Quantifier, RestartPolicy, RuleOutcome
+from app.domain.vocabulary import CleanUpPolicy, Quantifier, RestartPolicy, RestartScope, RuleOutcome
 
 JOB_LABEL: Final = "diengine/job"
 OPERATOR_LABEL: Final = "diengine/operator"
@@ -103,7 +103,7 @@ def _tasks(
 ) -> tuple[TaskPlan, ...]:
     # Computed once for all replicas: the lists of hosts may have 128 KiB. A rendered replica adds only its DI_RANK.
     shared = shared_variables(identity, ranked, site.server_url)
-    restart = RestartPlan(policy=RestartPolicy.ON_FAILURE, limit=spec.backoff_limit, scope=BudgetScope.JOB)
+    restart = RestartPlan(policy=RestartPolicy.ON_FAILURE, limit=spec.backoff_limit, scope=RestartScope.JOB)
     total = sum(len(of_task) for of_task in ranked.values())
     tasks: list[TaskPlan] = []
     for task in spec.tasks:
