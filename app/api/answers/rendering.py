@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from app.api.answers.responses import json_bytes
+from app.api.views.base import View
 from app.api.views.dry_runs import ClusterCheckView, PlanView, TaskPlanView
 from app.api.views.objects import (
     AggregateView,
@@ -18,7 +19,6 @@ from app.api.views.objects import (
     PendingReasonView,
     StatusView,
     TaskScalingView,
-    View,
 )
 from app.api.views.replicas import AttemptView, ContainerView, ReplicaView
 from app.api.views.structs import struct_of

@@ -12,13 +12,7 @@ from app.api.resources.examples import MANIFEST
 from app.api.resources.resource import CurrentStatus, Examples, Models, Resource
 from app.api.shared.job_views import Rendered, Representation
 from app.api.views.dry_runs import DryRunList
-from app.api.views.objects import (
-    HistoryPage,
-    JobPage,
-    JobStatusView,
-    JobView,
-    WatchEventView,
-)
+from app.api.views.objects import HistoryPage, JobPage, JobStatusView, JobView, WatchEventView
 from app.api.views.problems import BatchView
 from app.api.views.summaries import JobCountsView, JobSummaryPage, JobSummaryView
 from app.db.jobs.rows import JobRow, JobSummary

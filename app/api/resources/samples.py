@@ -16,16 +16,15 @@ from app.api.answers.responses import json_bytes
 from app.api.requests.dependencies import Api
 from app.api.resources.resource import CurrentStatus, Examples, Model, Models, Resource
 from app.api.shared.job_views import Rendered, Representation
+from app.api.views.base import NextPageToken, View
 from app.api.views.dry_runs import ResourceDryRunList, ResourceDryRunView
 from app.api.views.objects import (
     CommonStatusView,
     JobWarningView,
-    NextPageToken,
     ResourceHistoryView,
     ResourceStatusView,
     ResourceView,
     ResourceWatchEventView,
-    View,
 )
 from app.api.views.problems import ResourceBatchItemView
 from app.api.views.summaries import CountsView, KindCountView, PhaseCountView, ResourceSummaryView

@@ -16,7 +16,7 @@ from app.api.requests.bodies import read_json, validate_body
 from app.api.requests.dependencies import api_of
 from app.api.requests.parameters import check_namespace, json_schema, refuse_unknown_query
 from app.api.routers import new_router
-from app.api.views.objects import View
+from app.api.views.base import View
 from app.db.jobs.rows import JobRow
 from app.domain.errors import InvalidManifest, NotFound, TooLarge
 from app.domain.kinds.spec.model import SpecModel

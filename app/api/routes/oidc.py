@@ -13,7 +13,7 @@ from app.api.requests.bodies import read_options
 from app.api.requests.dependencies import api_of
 from app.api.requests.parameters import refuse_unknown_query
 from app.api.routers import new_router
-from app.api.views.objects import View
+from app.api.views.base import View
 from app.domain.errors import NotFound, TooLarge, invalid_manifest
 from app.domain.kinds.spec.model import SpecModel
 from app.fairness.byte_budget import UNCOUNTED_BYTES

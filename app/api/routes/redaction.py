@@ -15,7 +15,7 @@ from app.api.requests.parameters import NO_NUL
 from app.api.resources.resource import Resource
 from app.api.routers import new_router
 from app.api.routes.reading import Target, target_by_uid
-from app.api.views.objects import View
+from app.api.views.base import View
 from app.db.redaction import START
 from app.domain.errors import FieldError, Forbidden, InvalidManifest
 from app.domain.kinds.base import JOBS

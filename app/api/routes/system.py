@@ -11,7 +11,7 @@ from app.api.metrics import HttpMetrics
 from app.api.requests.dependencies import CallerDep, api_of, caller
 from app.api.requests.parameters import refuse_unknown_query
 from app.api.routers import new_router
-from app.api.views.objects import View
+from app.api.views.base import View
 from app.api.views.system import CallerView, SystemView, caller_view, system_view
 from app.domain.kinds.base import Kind
 from app.domain.kinds.registry import all_kinds

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from app.api.views.objects import Int32, NextPageToken, View
+from app.api.views.base import Int32, NextPageToken, View
 from app.db.jobs.autoscaler_runs import AutoscalerRun, StoredRun
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.scaling.values import Inventory, NodeCapacity, ResourceAmount, ScalableJob, ScalingDecision, Verdict

@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from app.api.views.base import Int32, View
 from app.api.views.closed_sets import TaskRestartPolicy
-from app.api.views.objects import Int32, JobWarningView, View
+from app.api.views.objects import JobWarningView
 from app.domain.cluster_check import FindingEffect
 
 

@@ -1,15 +1,10 @@
-"""The models of all answers. The OpenAPI document takes its schemas from them.
-
-Every field is always present, null if it has no value, so that clients need not distinguish absent from null.
-"""
+"""The models of objects: jobs and other resources, their status, history and events."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import ConfigDict, Field
-from pydantic.alias_generators import to_camel
-
+from app.api.views.base import Int32, NextPageToken, View
 from app.api.views.closed_sets import (
     ChangeType,
     ConditionStatus,
@@ -18,32 +13,7 @@ from app.api.views.closed_sets import (
     JobKindName,
     PendingReasonCode,
 )
-from app.base.documented_model import DocumentedModel
 from app.domain.vocabulary import JobPhase, ScaleOutcome
-
-
-class View(DocumentedModel):
-    model_config = ConfigDict(
-        alias_generator=to_camel,
-        populate_by_name=True,
-        frozen=True,
-        extra="forbid",
-        json_schema_serialization_defaults_required=True,  # every field is always present
-    )
-
-    @classmethod
-    def of(cls, record: object) -> Self:
-        """Return the view of a record whose attributes have the names of the fields."""
-        return cls.model_validate(record, from_attributes=True)
-
-
-Int32: TypeAlias = Annotated[int, Field(json_schema_extra={"format": "int32"})]
-NextPageToken = Annotated[
-    str | None,
-    Field(
-        description="Null on the last page. A page with fewer items than requested, even none, can have a successor."
-    ),
-]
 
 
 class AggregateView(View):

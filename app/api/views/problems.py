@@ -2,8 +2,9 @@
 
 from pydantic import ConfigDict, Field
 
+from app.api.views.base import Int32, View
 from app.api.views.closed_sets import ProblemCode
-from app.api.views.objects import Int32, JobView, ResourceView, View
+from app.api.views.objects import JobView, ResourceView
 
 
 class _ProblemModel(View):

@@ -4,8 +4,8 @@ from datetime import datetime
 
 from pydantic import Field
 
+from app.api.views.base import Int32, NextPageToken, View
 from app.api.views.closed_sets import ContainerState
-from app.api.views.objects import Int32, NextPageToken, View
 from app.domain.vocabulary import Evidence, Outcome, ReplicaPhase
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from app.api.views.objects import View
+from app.api.views.base import View
 
 
 def struct_of(view: type[View]) -> Any:

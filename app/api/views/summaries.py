@@ -4,8 +4,9 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 from uuid import UUID
 
+from app.api.views.base import NextPageToken, View
 from app.api.views.closed_sets import JobKindName
-from app.api.views.objects import CommonStatusView, NextPageToken, StatusView, View
+from app.api.views.objects import CommonStatusView, StatusView
 from app.domain.vocabulary import JobPhase
 
 # The values of the query parameter `view` of lists, and of the field of the same name in their answers.

@@ -6,8 +6,8 @@ from enum import StrEnum
 from importlib.metadata import version
 from typing import Final, Literal
 
+from app.api.views.base import View
 from app.api.views.closed_sets import ControllerStateName
-from app.api.views.objects import View
 from app.db.installation.heartbeats import NO_LOAD
 from app.db.installation.system import StoredSystem
 from app.domain.access.credentials import Role
