@@ -89,7 +89,7 @@ async def test_a_stream_leaves_out_entries_of_the_former_namespace(gateway: Gate
 
     await until(both_numbered, what="the entries of both jobs")
     sent = await event_loader(JOBS_RESOURCE)(gateway.services, events)
-    assert {str(one.data.model_dump()["object"]["uid"]) for one in sent} == {own}
+    assert {str(event.data.model_dump()["object"]["uid"]) for event in sent} == {own}
 
 
 async def test_the_new_namespace_has_all_names_and_its_own_objects_stay(gateway: Gateway) -> None:

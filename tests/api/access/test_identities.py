@@ -35,7 +35,7 @@ async def submitted(site: Site, name: str, headers: dict[str, str]) -> dict[str,
 async def names(site: Site, headers: dict[str, str], **query: str) -> list[str]:
     answer = await site.gateway.client.get(jobs_path(), params=query, headers=headers)
     assert answer.status_code == 200, answer.text
-    return sorted(one["name"] for one in answer.json()["items"])
+    return sorted(item["name"] for item in answer.json()["items"])
 
 
 async def history(site: Site, name: str, headers: dict[str, str]) -> list[dict[str, Any]]:
@@ -69,7 +69,7 @@ async def test_filters_tell_apart_those_who_share_a_name(site: Site) -> None:
         identity = (await site.gateway.client.get(WHOAMI, headers=headers)).json()["actorId"]
         assert await names(site, token, createdBy=identity) == [job]
         counts = await site.gateway.client.get("/api/v1/jobs/counts", params={"createdBy": "me"}, headers=headers)
-        assert sum(one["count"] for one in counts.json()["kinds"]) == 1
+        assert sum(item["count"] for item in counts.json()["kinds"]) == 1
     assert await names(site, token, createdBy="user:nobody") == []
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from app.api.answers.rendering import job_bytes, replica_view, summary_bytes
 from app.api.answers.responses import json_bytes
-from app.api.views.objects import JobView, PendingReasonView, ScaleRecordView, View
+from app.api.views.base import View
+from app.api.views.objects import JobView, PendingReasonView, ScaleRecordView
 from app.api.views.replicas import AttemptView, ContainerView
 from app.api.views.summaries import JobSummaryView
 from app.base.clock import SystemClock

@@ -32,7 +32,7 @@ async def gateway(database_url: str, logged: Logged) -> AsyncIterator[Gateway]:
 
 async def line_of(logged: Logged, request_id: str) -> dict[str, object]:
     """The line of a request, which is written after its answer was sent."""
-    lines = await until(lambda: [one for one in logged.named("http.request") if one["request_id"] == request_id])
+    lines = await until(lambda: [line for line in logged.named("http.request") if line["request_id"] == request_id])
     (line,) = lines
     return dict(line)
 

@@ -68,10 +68,10 @@ async def test_a_large_body_waits_for_memory_and_a_small_one_does_not(
         await until(lambda: memory.budget.held == len(LARGE), what="the first body to have memory")
         waiting = [group.create_task(submitted(bounded, LARGE)) for _ in range(3)]
         assert (await submitted(bounded, json.dumps(manifest("small")).encode()))[0] == 200
-        assert not any(one.done() for one in waiting)
+        assert not any(request.done() for request in waiting)
         await connection.send(b" ")
         assert (await connection.answer())[0] == 201
-        assert [(await one)[0] for one in waiting] == [200, 200, 200]
+        assert [(await request)[0] for request in waiting] == [200, 200, 200]
     await until(lambda: memory.budget.held == 0, what="the memory to be free")
 
 
@@ -223,6 +223,6 @@ async def test_a_refused_body_leaves_nothing_for_the_garbage_collector() -> None
     try:
         layer = ProtectionLayer(handler, guard=None, max_bytes=LIMIT, max_bytes_at_once=AT_ONCE)
         await layer(scope, messages(LIMIT, 1, 1), send)
-        assert [one() for one in handled] == [None]
+        assert [reference() for reference in handled] == [None]
     finally:
         gc.enable()

@@ -229,7 +229,7 @@ async def test_replicas_and_attempts_join_until_the_job_ends(gateway: Gateway, p
         await follower.until("first", "joined", "again")
         assert {(line["rank"], line["attempt"]) for line in follower.lines} == {(0, 1), (1, 1), (0, 2)}
         over = [
-            replace(one, attempt=ended_attempt(one, Outcome.SUCCEEDED)) for one in (replica(0, number=2), replica(1))
+            replace(live, attempt=ended_attempt(live, Outcome.SUCCEEDED)) for live in (replica(0, number=2), replica(1))
         ]
         await gateway.conclude(uid, {"phase": JobPhase.SUCCEEDED}, replicas=over)
         await pods.write("hello-worker-1", "last words")
@@ -259,8 +259,8 @@ async def test_the_lowest_ranks_are_read_and_the_others_named(
     monkeypatch.setattr(merged_logs, "MOST_REPLICAS", 5)
     replicas = [*(replica(rank) for rank in range(6)), *(replica(rank, task="chief") for rank in range(2))]
     await running_job(gateway, *replicas)
-    for one in replicas:
-        await pods.write(f"hello-{one.key.task}-{one.key.rank}", str(one.key))
+    for live in replicas:
+        await pods.write(f"hello-{live.key.task}-{live.key.rank}", str(live.key))
     answer = await gateway.client.get(f"{LOGS}?merged=true", headers=JSONL)
     found = sorted(json.loads(line)["line"] for line in answer.text.splitlines())
     assert found == ["chief[0]", "chief[1]", "worker[0]", "worker[1]", "worker[2]"]

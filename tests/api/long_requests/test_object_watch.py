@@ -59,7 +59,7 @@ async def test_a_watch_sends_the_state_then_every_change_then_the_end(of: Collec
         *others, end = await rest_of(source)
     assert (end.name, end.data) == ("end", {})
     assert others
-    assert {one.name for one in others} == {event}
+    assert {other.name for other in others} == {event}
     assert others[-1].data["object"] == (await of.get("one", "status")).json()
 
 
@@ -70,8 +70,8 @@ async def test_a_watch_of_an_ended_object_sends_its_state_and_its_end(of: Collec
     for url in (of.path("one", "watch"), of.by_uid(uid, "watch")):
         async with stream(of.gateway, url) as source:
             events = await rest_of(source)
-        kept = [one for one in events if one.data.get("type") in (None, "current")]
-        assert [one.name for one in kept] == ["ready", events[1].name, "end"]
+        kept = [event for event in events if event.data.get("type") in (None, "current")]
+        assert [event.name for event in kept] == ["ready", events[1].name, "end"]
         assert events[1].data["object"] == (await of.get("one", "status")).json()
     async with stream(of.gateway, of.path("one", "watch"), "nonsense") as source:
         reset, state, *_, end = await rest_of(source)

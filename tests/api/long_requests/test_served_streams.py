@@ -201,9 +201,9 @@ async def test_a_stream_whose_access_has_ended_is_sent_no_event(gateway: Gateway
         before = set(gateway.services.long_requests._open)
         second = await late(gateway, streams, sent, ALL)
         await second.change(uid, message="secret")
-        opened = [one for one in gateway.services.long_requests._open if one not in before]
-        for one in opened:
-            one.end(EndReason.REVOKED)
+        opened = [request for request in gateway.services.long_requests._open if request not in before]
+        for request in opened:
+            request.end(EndReason.REVOKED)
         second.waiter.wake()  # before the task of the stream notices the end
         assert [event.name for event in await second.events(1)] == ["denied"]
         assert await second.piece() == b""

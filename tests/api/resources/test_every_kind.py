@@ -92,9 +92,9 @@ async def test_if_match_applies_to_every_edit(of: Collection) -> None:
         await of.delete(**{"If-Match": tag}),
         await of.delete(**{"If-Match": f"W/{first.headers['etag']}"}),
     ]
-    assert [(one.status_code, one.json()["code"]) for one in refused] == [(412, "PreconditionFailed")] * 4
+    assert [(answer.status_code, answer.json()["code"]) for answer in refused] == [(412, "PreconditionFailed")] * 4
     noun = "job" if of.resource == JOBS else of.kind
-    assert all(one.json()["detail"].startswith(f"the {noun} has changed") for one in refused)
+    assert all(answer.json()["detail"].startswith(f"the {noun} has changed") for answer in refused)
     assert (await of.delete(**{"If-Match": first.headers["etag"]})).status_code in (200, 202)
 
 
@@ -221,7 +221,7 @@ async def test_a_page_token_belongs_to_its_resource(of: Collection) -> None:
     for name in ("a", "b"):
         await of.submit(name)
     token = (await of.get(query="?pageSize=1")).json()["nextPageToken"]
-    for resource in {one.resource for one in all_kinds().values()} - {of.resource}:
+    for resource in {other.resource for other in all_kinds().values()} - {of.resource}:
         url = f"/api/v1/namespaces/{of.namespace}/{resource}?pageToken={token}"
         answer = await of.gateway.client.get(url)
         assert (answer.status_code, answer.json().get("code")) == (400, "InvalidPageToken"), resource

@@ -47,7 +47,7 @@ async def test_a_retry_has_the_last_sizes_of_the_job(gateway: Gateway) -> None:
     retried = await gateway.client.post(f"{ATARI}/retry", json={"name": "atari"})
     assert (retried.status_code, replicas(retried.json())["collector"]) == (201, 1)
     made = (await gateway.client.get(f"{ATARI}/manifests")).json()["items"]
-    ranks = [one["metadata"]["annotations"]["diengine/rank"] for one in made if one["kind"] == "Pod"]
+    ranks = [document["metadata"]["annotations"]["diengine/rank"] for document in made if document["kind"] == "Pod"]
     assert sorted(ranks) == ["0", "1", "2"], "the ranks of a new job have no gaps"
 
 

@@ -55,12 +55,12 @@ async def test_warnings_are_part_of_the_status(place: Place) -> None:
     cluster = JobWarning(source=WarningSource.CLUSTER, message="old")
     await conclude(place.gateway, shown["uid"], {"warnings": (cluster,)})
     status = (await place.get(SETS, "one", "status")).json()["status"]
-    assert [one["message"] for one in status["warnings"]] == [found["message"], "old"]
+    assert [item["message"] for item in status["warnings"]] == [found["message"], "old"]
     manifest = sample(SETS, "two", cache=shown["spec"]["cache"])
     answer = await place.gateway.client.post(place.path(SETS, "dry-run"), json=manifest)
     assert answer.json()["items"][0]["warnings"] == [found]
     job = await place.submit(JOBS, syncOptions={"threads": 1}, secretRef={"name": "a"})
-    assert [one["pointer"] for one in job["status"]["warnings"]] == ["/spec/syncOptions", "/spec/secretRef"]
+    assert [item["pointer"] for item in job["status"]["warnings"]] == ["/spec/syncOptions", "/spec/secretRef"]
 
 
 async def test_a_new_object_has_every_field(place: Place) -> None:
@@ -85,7 +85,9 @@ async def test_results_of_the_controller_are_in_status_and_conditions(place: Pla
     assert cache is not None
     await conclude(place.gateway, created["uid"], {"phase": SetPhase.BOUND, "complaint": NO_SECRET})
     waiting = (await place.get(SETS, "one")).json()["conditions"]
-    assert [(one["type"], one["status"], one["reason"]) for one in waiting] == [("Ready", "False", NO_SECRET.reason)]
+    assert [(item["type"], item["status"], item["reason"]) for item in waiting] == [
+        ("Ready", "False", NO_SECRET.reason)
+    ]
     seen = datetime(2026, 1, 1, tzinfo=UTC)
     runtime = RuntimeStatus(spec_replicas=1, ready_replicas=1)
     record = {"phase": SetPhase.READY, "synced": True, "cache": cache, "complaint": None, "runtime": runtime}
@@ -97,7 +99,7 @@ async def test_results_of_the_controller_are_in_status_and_conditions(place: Pla
         "whole": cache.is_whole,
         "observedAt": "2026-01-01T00:00:00Z",
     }
-    assert {one["type"]: one["status"] for one in shown["conditions"]} == {"Ready": "True", "Synced": "True"}
+    assert {item["type"]: item["status"] for item in shown["conditions"]} == {"Ready": "True", "Synced": "True"}
 
 
 async def test_the_caches_of_nodes_are_in_the_whole_object_only(place: Place) -> None:
@@ -151,14 +153,14 @@ async def test_a_sample_job_starts_and_ends_like_a_job(place: Place) -> None:
     ):
         await conclude(place.gateway, created["uid"], {"phase": phase})
         shown = (await place.get(JOBS, "one")).json()
-        assert {one["type"]: one["status"] for one in shown["conditions"]} == conditions
+        assert {item["type"]: item["status"] for item in shown["conditions"]} == conditions
         assert shown["status"]["startedAt"] is not None
         assert (shown["status"]["finishedAt"] is not None) == (phase is SampleJobPhase.FAILED)
     listed = await place.gateway.client.get(f"{place.path(JOBS)}?finishedAfter=2020-01-01T00:00:00Z")
     assert [item["name"] for item in listed.json()["items"]] == ["one"]
     await conclude(place.gateway, created["uid"], {"phase": SampleJobPhase.NONE})
     again = (await place.get(JOBS, "one")).json()
-    assert {one["status"] for one in again["conditions"]} == {"False"}
+    assert {item["status"] for item in again["conditions"]} == {"False"}
     assert (again["status"]["startedAt"], again["status"]["finishedAt"]) == (None, None)
 
 

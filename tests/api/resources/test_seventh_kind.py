@@ -47,7 +47,7 @@ async def test_the_schemas_and_operations_of_the_kind_are_documented() -> None:
     assert {"Note", "NoteStatus", "NoteState", "NotePage", "NoteManifest", "NoteManifestSpec", "NoteSubmission"} <= set(
         document["components"]["schemas"]
     )
-    operations = {one["operationId"] for path in document["paths"].values() for one in path.values()}
+    operations = {operation["operationId"] for path in document["paths"].values() for operation in path.values()}
     assert {
         "submit_note",
         "submit_note_batch",

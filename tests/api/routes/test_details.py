@@ -101,7 +101,9 @@ async def test_the_replicas_of_a_stored_job_are_those_of_its_plan(gateway: Gatew
     await gateway.submit()
     first, second = (await get(gateway, "replicas"))["items"]
     assert (first["name"], first["task"], first["rank"], first["phase"]) == ("hello-worker-0", "worker", 0, "Creating")
-    assert [(one["number"], one["podUid"], one["outcome"]) for one in first["attempts"]] == [(1, None, None)]
+    assert [(attempt["number"], attempt["podUid"], attempt["outcome"]) for attempt in first["attempts"]] == [
+        (1, None, None)
+    ]
     assert (second["name"], second["rank"]) == ("hello-worker-1", 1)
     page = await get(gateway, "replicas?pageSize=1")
     assert [item["rank"] for item in page["items"]] == [0]

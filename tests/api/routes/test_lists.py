@@ -63,7 +63,7 @@ async def test_ended_jobs_of_which_replicas_run_are_found_however_many_have_ende
     answer = (await gateway.client.get("/api/v1/jobs?stillRunning=true&pageSize=5")).json()
     assert ([item["name"] for item in answer["items"]], answer["nextPageToken"]) == (["left"], None)
     counts = (await gateway.client.get("/api/v1/jobs/counts?stillRunning=true")).json()["phases"]
-    assert [(one["phase"], one["count"]) for one in counts if one["count"]] == [("Failed", 1)]
+    assert [(entry["phase"], entry["count"]) for entry in counts if entry["count"]] == [("Failed", 1)]
     assert (await gateway.client.get("/api/v1/samplesets?stillRunning=true")).status_code == 400
 
 

@@ -71,7 +71,11 @@ async def crashed_job(
             key=KEY,
             attempt=number,
             state=Evidence.CAPTURED,
-            logs={one.name: Log(tail=f"{one.name} {number}\n".encode()) for one in containers if one.restart_count},
+            logs={
+                container.name: Log(tail=f"{container.name} {number}\n".encode())
+                for container in containers
+                if container.restart_count
+            },
         )
         for number in ended
     ]

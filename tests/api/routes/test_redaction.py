@@ -88,7 +88,7 @@ def places_of_kind(kind: Redactable[Any]) -> set[str]:
 async def plant(gateway: Gateway, kind: Redactable[Any], uid: str) -> None:
     """Write the secret into each text and log of the object's rows, beside what they have."""
     async with gateway.db.begin() as connection:
-        for table, owner in [(kind.table, "uid"), *((one.table, one.owner) for one in kind.records)]:
+        for table, owner in [(kind.table, "uid"), *((record.table, record.owner) for record in kind.records)]:
             for column in redactable(table):
                 planted = {"TEXT": f"'said {SECRET}'", "BLOB": f"decode('00ff','hex') || 'said {SECRET}'::bytea"}
                 value = planted.get(str(column.type))

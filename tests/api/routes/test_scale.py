@@ -94,7 +94,7 @@ async def test_a_scale_of_several_tasks_records_only_changes(gateway: Gateway) -
     answer = await scale(gateway, {"tasks": {"collector": 3, "learner": 1}})
     assert (answer.status_code, sizes(answer.json())) == (202, {"collector": 3, "learner": 1})
     assert sizes((await scale(gateway, {"task": "learner", "replicas": 2})).json()) == {"collector": 3, "learner": 2}
-    found = [(one["task"], one["fromReplicas"], one["toReplicas"]) for one in await records(gateway)]
+    found = [(record["task"], record["fromReplicas"], record["toReplicas"]) for record in await records(gateway)]
     assert found == [("collector", 2, 3), ("learner", 1, 2)]
 
 
@@ -105,7 +105,9 @@ async def test_an_edit_that_changes_a_size_is_recorded_too(gateway: Gateway, met
     headers = PATCH if method == "PATCH" else {}
     answer = await gateway.client.request(method, HELLO, json=more, headers=headers)
     assert answer.status_code == 202, answer.text
-    assert [(one["fromReplicas"], one["toReplicas"], one["reason"]) for one in await records(gateway)] == [(2, 5, "")]
+    assert [(record["fromReplicas"], record["toReplicas"], record["reason"]) for record in await records(gateway)] == [
+        (2, 5, "")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -212,7 +214,7 @@ async def test_concurrent_additions_all_count(gateway: Gateway) -> None:
         *(add(NAMESPACE, "hello", {"worker": 1}, actor=Actor("pod"), precondition=lambda _: None) for _ in range(4))
     )
     assert sizes((await gateway.client.get(HELLO)).json()) == {"worker": 5}
-    assert [(one["fromReplicas"], one["toReplicas"]) for one in await records(gateway)] == [
+    assert [(record["fromReplicas"], record["toReplicas"]) for record in await records(gateway)] == [
         (size, size + 1) for size in range(1, 5)
     ]
 
@@ -254,4 +256,4 @@ async def test_outcomes_and_leaving_ranks_are_shown(gateway: Gateway) -> None:
     (shown,) = await records(gateway)
     assert (shown["outcome"], shown["message"], shown["settledAt"]) == ("Refused", "no room", shown["requestedAt"])
     replicas = (await gateway.client.get(f"{HELLO}/replicas")).json()["items"]
-    assert [(one["rank"], one["leaving"]) for one in replicas] == [(0, False), (1, False), (2, True)]
+    assert [(record["rank"], record["leaving"]) for record in replicas] == [(0, False), (1, False), (2, True)]

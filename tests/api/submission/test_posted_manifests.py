@@ -57,7 +57,7 @@ async def test_each_manifest_of_a_list_is_kept(of: Collection) -> None:
         documents = [of.manifest(f"a{len(query)}"), of.manifest(f"b{len(query)}", team="vision")]
         answer = await of.gateway.client.post(of.path() + query, json=list_of(*documents))
         assert answer.status_code in (200, 201), answer.text
-        assert [await posted(of, one["metadata"]["name"]) for one in documents] == documents
+        assert [await posted(of, document["metadata"]["name"]) for document in documents] == documents
 
 
 async def test_put_replaces_it_and_patch_merges_into_it(of: Collection) -> None:
