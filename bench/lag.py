@@ -62,7 +62,7 @@ class LagBench:
 
     async def prepare(self, transitions: int) -> None:
         """Submit enough jobs, bind their pods as a scheduler does, and wait until the gateway reports it."""
-        names = [f"lag-{place}" for place in range(-(-transitions // _REPLICAS))]
+        names = [f"lag-{index}" for index in range(-(-transitions // _REPLICAS))]
         for name in names:
             (await self._http.post(self._base, json=generic_job(name, _REPLICAS))).raise_for_status()
         await self._all(names, _waits_for_a_node, "with all pods")

@@ -91,7 +91,7 @@ class _Pipeline:
 
 def _timed(stages: dict[str, float], name: str, work: Callable[[_In], _Out], inputs: Sequence[_In]) -> list[_Out]:
     began = time.process_time()
-    results = [work(one) for one in inputs]
+    results = [work(each) for each in inputs]
     stages[name] = (time.process_time() - began) / len(inputs)
     return results
 

@@ -41,7 +41,7 @@ def _texts(model: type[BaseModel]) -> Mapping[str, str]:
     """Return the strings of the fields by name. That of a field is below its last definition."""
     found = {}
     for name in model.model_fields:
-        owner = next((one for one in model.__mro__ if name in inspect.get_annotations(one)), model)
+        owner = next((base for base in model.__mro__ if name in inspect.get_annotations(base)), model)
         if text := _of_module(owner.__module__).get(owner.__qualname__, {}).get(name):
             found[name] = text
     return found

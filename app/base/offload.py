@@ -60,14 +60,14 @@ def _count_exceeds(value: object) -> bool:
     """Return whether the values of a document and the lengths of its texts add up to _SMALL."""
     values, texts = [value], 0
     # The loop also reads the values that it appends.
-    for one in values:
-        if isinstance(one, str):  # first, because most values are texts
-            texts += len(one) // _LONG_TEXT
-        elif isinstance(one, dict):
-            values += one.values()
-            texts += sum(map(len, one)) // _LONG_TEXT  # JSON: every key is a string
-        elif isinstance(one, _LISTS):
-            values += one
+    for part in values:
+        if isinstance(part, str):  # first, because most values are texts
+            texts += len(part) // _LONG_TEXT
+        elif isinstance(part, dict):
+            values += part.values()
+            texts += sum(map(len, part)) // _LONG_TEXT  # JSON: every key is a string
+        elif isinstance(part, _LISTS):
+            values += part
         else:
             continue
         if len(values) + texts >= _SMALL:

@@ -132,7 +132,7 @@ def checked(answer: httpx2.Response) -> dict[str, Any]:
     """Return the body of an answer, or raise DemoError if it is an error."""
     is_problem = answer.headers.get("Content-Type") == "application/problem+json"
     if is_problem and (problem := answer.json())["code"] == "NameTaken":
-        raise NameTakenError("; ".join(f"{one['detail']}: {one['accepted']}" for one in problem["errors"]))
+        raise NameTakenError("; ".join(f"{error['detail']}: {error['accepted']}" for error in problem["errors"]))
     if answer.is_error:
         raise DemoError(
             f"{answer.request.method} {answer.request.url.path} returned {answer.status_code}: {answer.text}"

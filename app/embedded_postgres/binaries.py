@@ -96,8 +96,8 @@ class PostgresBinaries:
         if self._namespaces_work():
             return "namespace"
         nobody = pwd.getpwnam("nobody")
-        for place in (directory, self.directory / "postgres"):
-            _require_reachable(place)
+        for path in (directory, self.directory / "postgres"):
+            _require_reachable(path)
         return f"{nobody.pw_uid}:{nobody.pw_gid}"
 
     def _namespaces_work(self) -> bool:
@@ -111,8 +111,8 @@ class PostgresBinaries:
         return probe.wait(timeout=30) != CANNOT_CHANGE_IDENTITY
 
 
-def _require_reachable(place: Path) -> None:
-    for parent in place.parents:
+def _require_reachable(path: Path) -> None:
+    for parent in path.parents:
         if not parent.stat().st_mode & stat.S_IXOTH:
             raise EmbeddedPostgresError(
                 f"PostgreSQL refuses to run as root, user namespaces are not allowed here, and the user nobody "

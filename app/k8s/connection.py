@@ -94,7 +94,7 @@ def _paths(kubeconfig: str | None) -> str | None:
     named = "kubeconfig" if kubeconfig else "$KUBECONFIG"
     try:
         # As with kubectl, some of several files may be missing.
-        existing = [path for one in given.split(os.pathsep) if one and (path := Path(one).expanduser()).exists()]
+        existing = [path for part in given.split(os.pathsep) if part and (path := Path(part).expanduser()).exists()]
         for path in existing:
             check_file(path)
     except (OSError, RuntimeError) as error:  # a file or directory that cannot be read; a home of no user

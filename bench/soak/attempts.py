@@ -77,7 +77,9 @@ def differences(rows: Sequence[StoredRow], seen: Mapping[Attempt, Collection[str
         if not _is_explained(row, seen.get(row.attempt, ())):
             strange.setdefault(row.table, []).append(row.name)
     recorded = {row.attempt for row in rows if row.table == "attempts"}
-    lost = [f"{one.job}/{one.task}[{one.rank}]/{one.number}" for one in seen if one not in recorded]
+    lost = [
+        f"{attempt.job}/{attempt.task}[{attempt.rank}]/{attempt.number}" for attempt in seen if attempt not in recorded
+    ]
     return [
         *(f"the table {table} has rows that no pod explains: {_shown(names)}" for table, names in strange.items()),
         *([f"attempts that had a pod are not recorded: {_shown(lost)}"] if lost else []),

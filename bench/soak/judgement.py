@@ -120,9 +120,9 @@ def courses(samples: Sequence[Sample], seconds: float) -> list[RoleCourse]:
         RoleCourse(
             role=role,
             lives=len(of_role),
-            memory=_course([[(one.at, one.memory) for one in life] for life in of_role], seconds),
-            descriptors=_course([[(one.at, one.descriptors) for one in life] for life in of_role], seconds),
-            connections=max((one.connections for life in of_role for one in life), default=0),
+            memory=_course([[(sample.at, sample.memory) for sample in life] for life in of_role], seconds),
+            descriptors=_course([[(sample.at, sample.descriptors) for sample in life] for life in of_role], seconds),
+            connections=max((sample.connections for life in of_role for sample in life), default=0),
         )
         for role, of_role in lives.items()
     ]
@@ -166,10 +166,10 @@ def growth_of_descriptors(found: Sequence[RoleCourse]) -> list[str]:
     """Return the roles whose descriptors grew beyond the bound, as sentences."""
     return [
         f"the {name} has {after:.0f} descriptors after {before:.0f} {when}"
-        for one in found
-        if one.role in ALLOWANCES
-        for name, when, before, after in _steps(one.role, one.descriptors)
-        if after > before + ALLOWANCES[one.role].descriptors
+        for course in found
+        if course.role in ALLOWANCES
+        for name, when, before, after in _steps(course.role, course.descriptors)
+        if after > before + ALLOWANCES[course.role].descriptors
     ]
 
 
@@ -177,10 +177,10 @@ def growth_of_memory(found: Sequence[RoleCourse]) -> list[str]:
     """Return the roles whose memory grew beyond the bound, as sentences."""
     return [
         f"the {name} has {after:.0f} MiB after {before:.0f} MiB {when}"
-        for one in found
-        if one.role in ALLOWANCES
-        for name, when, before, after in _steps(one.role, one.memory)
-        if after > MEMORY_FACTOR * before + ALLOWANCES[one.role].memory
+        for course in found
+        if course.role in ALLOWANCES
+        for name, when, before, after in _steps(course.role, course.memory)
+        if after > MEMORY_FACTOR * before + ALLOWANCES[course.role].memory
     ]
 
 

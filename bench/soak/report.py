@@ -64,8 +64,14 @@ def _processes(found: Sequence[RoleCourse]) -> list[str]:
     return table(
         head,
         [
-            (one.role, str(one.lives), *_course(one.memory), *_course(one.descriptors), str(one.connections))
-            for one in found
+            (
+                course.role,
+                str(course.lives),
+                *_course(course.memory),
+                *_course(course.descriptors),
+                str(course.connections),
+            )
+            for course in found
         ],
     )
 

@@ -106,17 +106,21 @@ class StatefulSetController:
 
     def _revisions(self, record: Record) -> tuple[Record, Record]:
         """Return the current revision and the update revision of the set."""
-        mine = [one for one in self._store.dependents(uid(record.object)) if one.resource is CONTROLLER_REVISIONS]
+        mine = [
+            revision
+            for revision in self._store.dependents(uid(record.object))
+            if revision.resource is CONTROLLER_REVISIONS
+        ]
         data = ordinals.template_data(record.object)
-        newest = max((one.object.get("revision", 0) for one in mine), default=0)
-        update = next((one for one in mine if one.object.get("data") == data), None)
+        newest = max((revision.object.get("revision", 0) for revision in mine), default=0)
+        update = next((revision for revision in mine if revision.object.get("data") == data), None)
         if update is None:
             update = self._create_revision(record, data, newest + 1)
         # A set that returns to an earlier template uses its revision again, which becomes the newest.
         elif update.object.get("revision", 0) < newest:
             update = self._set_revision(update, newest + 1)
         named = status(record.object).get("currentRevision")
-        return next((one for one in mine if one.name == named), update), update
+        return next((revision for revision in mine if revision.name == named), update), update
 
     def _create_revision(self, record: Record, data: Object, number: int) -> Record:
         name = ordinals.revision_name(record.object, data)

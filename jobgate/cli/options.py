@@ -131,7 +131,7 @@ def refuse_name(output: Output) -> None:
         BadParameter: it was given.
     """
     if output is Output.NAME:
-        accepted = ", ".join(one for one in Output if one is not Output.NAME)
+        accepted = ", ".join(output for output in Output if output is not Output.NAME)
         raise typer.BadParameter(f"the results have no names; accepted: {accepted}", param_hint="-o")
 
 

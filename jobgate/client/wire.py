@@ -78,7 +78,7 @@ def query_of(**values: QueryValue) -> tuple[tuple[str, str], ...]:
         if value is None:
             continue
         if isinstance(value, list | tuple | set | frozenset):
-            pairs += [(wire_name, str(one)) for one in value]
+            pairs += [(wire_name, str(item)) for item in value]
         elif isinstance(value, bool):
             pairs.append((wire_name, "true" if value else "false"))
         elif isinstance(value, datetime):

@@ -212,15 +212,15 @@ class Mirror:
             hosts_generation=expectations.hosts_generation,
             anchors=tuple(expectations.anchors),
             warnings=tuple(expectations.warnings),
-            altered=tuple(one for one in expectations.altered.values() if not one.removed),
+            altered=tuple(pod for pod in expectations.altered.values() if not pod.removed),
         )
 
     def _pods_of(self, uid: str, expectations: Expectations) -> list[Pod]:
         """Return the pods with the label of the job, and those that have lost it, without those to be discarded."""
         pods = {pod.metadata.uid: pod for store in self._stores.values() for pod in store.labelled(uid)}
         pods |= {pod_uid: pod for pod_uid in expectations.unfollowed if (pod := self.pod(pod_uid)) is not None}
-        for one in expectations.altered.values():
-            pods.pop(one.uid, None)
+        for altered in expectations.altered.values():
+            pods.pop(altered.uid, None)
         return list(pods.values())
 
     def _node_changed(self, name: str) -> None:

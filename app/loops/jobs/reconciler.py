@@ -167,8 +167,8 @@ class Reconciler:
     async def _decide_all(self, batch: LoadedJobs) -> list[Decided]:
         gang_available = await self._creator.has_gang_api() if batch.jobs else False
         decided: list[Decided] = []
-        for place, (uid, job) in enumerate(list(batch.jobs.items())):
-            if place % DECIDED_AT_ONCE == 0:
+        for index, (uid, job) in enumerate(list(batch.jobs.items())):
+            if index % DECIDED_AT_ONCE == 0:
                 await asyncio.sleep(0)  # the next batch loads, and actions run
             self._hooks.begins(str(uid))
             decision = await self._try_to_decide(job, gang_available=gang_available)

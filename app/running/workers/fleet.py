@@ -87,32 +87,32 @@ class Fleet:
         """The exit status of the supervisor, or None while a process runs or will be started."""
         return self._status if self._stopped_at is not None and not self._in(*_RUNNING) else None
 
-    def ready(self, process: int, now: float) -> None:
-        one = self._processes[process]
-        if one.phase is ProcessPhase.STARTING:
-            self._set(one, ProcessPhase.READY, now)
+    def ready(self, index: int, now: float) -> None:
+        process = self._processes[index]
+        if process.phase is ProcessPhase.STARTING:
+            self._set(process, ProcessPhase.READY, now)
         self.started = self.started or len(self._in(ProcessPhase.READY)) == len(self._processes)
 
-    def ended(self, process: int, status: int, now: float) -> float | None:
+    def ended(self, index: int, status: int, now: float) -> float | None:
         """Record the end of a process, and return the seconds until it is started again; None if it is not.
 
         Before all processes were ready once, the end of any of them ends the fleet with its status: the cause is
         likely a setting, the schema or the database, and the process has reported it.
         """
-        one = self._processes[process]
-        was_healthy = one.phase is ProcessPhase.READY and now - one.since >= HEALTHY_AFTER
-        was_told = one.phase is ProcessPhase.STOPPING
-        self._set(one, ProcessPhase.DOWN, now)
+        process = self._processes[index]
+        was_healthy = process.phase is ProcessPhase.READY and now - process.since >= HEALTHY_AFTER
+        was_told = process.phase is ProcessPhase.STOPPING
+        self._set(process, ProcessPhase.DOWN, now)
         if self._stopped_at is not None:
             return None
         if not self.started:
             self._status = status or KILLED
             self._stopped_at = now
             return None
-        one.failures = 0 if was_told or was_healthy else one.failures
-        one.failures += 0 if was_told else 1
-        one.start_at = now + BACKOFF.delay(one.failures)
-        return one.start_at - now
+        process.failures = 0 if was_told or was_healthy else process.failures
+        process.failures += 0 if was_told else 1
+        process.start_at = now + BACKOFF.delay(process.failures)
+        return process.start_at - now
 
     def stop(self, now: float) -> bool:
         """Begin the shutdown. Return False if it has begun before."""
@@ -134,50 +134,50 @@ class Fleet:
 
     def next_change(self, now: float) -> float | None:
         """Return the seconds after which `next_actions` can return more without an event; None for never."""
-        times = [one.start_at for one in self._in(ProcessPhase.DOWN) if self._stopped_at is None]
-        times += [one.since + self._times.shutdown for one in self._in(ProcessPhase.STOPPING)]
+        times = [process.start_at for process in self._in(ProcessPhase.DOWN) if self._stopped_at is None]
+        times += [process.since + self._times.shutdown for process in self._in(ProcessPhase.STOPPING)]
         if self._stopped_at is not None:
             times += [self._stopped_at + self._times.drain, self._stopped_at + self._times.shutdown]
-            times += [one.since + self._turn for one in self._in(ProcessPhase.STOPPING)]
+            times += [process.since + self._turn for process in self._in(ProcessPhase.STOPPING)]
         return min((max(0.0, time - now) for time in times if time > now), default=None)
 
     def _start_due(self, now: float) -> list[Action]:
         down = self._in(ProcessPhase.DOWN)
         if self.started:
-            due = [one for one in down if one.start_at <= now]
+            due = [process for process in down if process.start_at <= now]
             starting = [] if self._in(ProcessPhase.STARTING) else due[:1]
         else:
             starting = down if self._in(ProcessPhase.READY) else down[-1:] if len(down) == len(self._processes) else []
-        for one in starting:
-            self._set(one, ProcessPhase.STARTING, now)
-            one.drained = one.killed = False
-        return [self._action(ActionKind.START, one) for one in starting]
+        for process in starting:
+            self._set(process, ProcessPhase.STARTING, now)
+            process.drained = process.killed = False
+        return [self._action(ActionKind.START, process) for process in starting]
 
     def _restart_next(self, now: float) -> list[Action]:
         """Stop the next worker of a rolling restart once all processes are ready. Other workers serve meanwhile."""
         if not self._restarting or len(self._in(ProcessPhase.READY)) < len(self._processes):
             return []
-        one = self._restarting.pop(0)
-        self._set(one, ProcessPhase.STOPPING, now)
-        return [self._action(ActionKind.STOP, one)]
+        process = self._restarting.pop(0)
+        self._set(process, ProcessPhase.STOPPING, now)
+        return [self._action(ActionKind.STOP, process)]
 
     def _stop_in_turn(self, now: float, stopped_at: float) -> list[Action]:
         """Drain all workers, then stop one after the other, the controller last."""
         if now - stopped_at >= self._times.shutdown:
             return self._kill(self._in(*_RUNNING))
-        draining = [one for one in self._workers if one.phase is ProcessPhase.READY and not one.drained]
-        actions = [self._action(ActionKind.DRAIN, one) for one in draining]
-        for one in draining:
-            one.drained = True
+        draining = [process for process in self._workers if process.phase is ProcessPhase.READY and not process.drained]
+        actions = [self._action(ActionKind.DRAIN, process) for process in draining]
+        for process in draining:
+            process.drained = True
         # A fleet that never served has no clients to wait for, and must end soon with its error.
-        if self.started and any(one.drained for one in self._workers) and now - stopped_at < self._times.drain:
+        if self.started and any(process.drained for process in self._workers) and now - stopped_at < self._times.drain:
             return actions
-        for one in self._processes:
-            if one.phase in (ProcessPhase.STARTING, ProcessPhase.READY):
-                self._set(one, ProcessPhase.STOPPING, now)
-                actions.append(self._action(ActionKind.STOP, one))
+        for process in self._processes:
+            if process.phase in (ProcessPhase.STARTING, ProcessPhase.READY):
+                self._set(process, ProcessPhase.STOPPING, now)
+                actions.append(self._action(ActionKind.STOP, process))
             # A process that takes longer than its turn ends beside the next one.
-            if self.started and one.phase is ProcessPhase.STOPPING and now - one.since < self._turn:
+            if self.started and process.phase is ProcessPhase.STOPPING and now - process.since < self._turn:
                 break
         return actions
 
@@ -189,25 +189,25 @@ class Fleet:
     def _kill_stuck(self, now: float) -> list[Action]:
         """Kill a worker that a rolling restart has told to stop, if it has not ended within the limit."""
         stopping = self._in(ProcessPhase.STOPPING)
-        return self._kill([one for one in stopping if now - one.since >= self._times.shutdown])
+        return self._kill([process for process in stopping if now - process.since >= self._times.shutdown])
 
     def _kill(self, processes: Sequence[_Process]) -> list[Action]:
-        killed = [one for one in processes if not one.killed]
-        for one in killed:
-            one.killed = True
+        killed = [process for process in processes if not process.killed]
+        for process in killed:
+            process.killed = True
         if killed and self._stopped_at is not None:
             self._status = self._status or KILLED
-        return [self._action(ActionKind.KILL, one) for one in killed]
+        return [self._action(ActionKind.KILL, process) for process in killed]
 
     def _in(self, *phases: ProcessPhase) -> list[_Process]:
-        return [one for one in self._processes if one.phase in phases]
+        return [process for process in self._processes if process.phase in phases]
 
-    def _action(self, kind: ActionKind, one: _Process) -> Action:
-        return Action(kind, self._processes.index(one))
+    def _action(self, kind: ActionKind, process: _Process) -> Action:
+        return Action(kind, self._processes.index(process))
 
     @staticmethod
-    def _set(one: _Process, phase: ProcessPhase, now: float) -> None:
-        one.phase, one.since = phase, now
+    def _set(process: _Process, phase: ProcessPhase, now: float) -> None:
+        process.phase, process.since = phase, now
 
 
 _RUNNING: Final = (ProcessPhase.STARTING, ProcessPhase.READY, ProcessPhase.STOPPING)

@@ -61,15 +61,15 @@ def diff(
         select = own_documents(lambda: editable, skips=skip_foreign)
         documents = read(filename, settings=settings or (), select=select)
         found = [_compared(client, document, editable) for document in documents]
-        compared = [one for one in found if one is not None]
+        compared = [comparison for comparison in found if comparison is not None]
         if output in STRUCTURED:
-            say(printed(together([asdict(one) for one in compared]), output))
+            say(printed(together([asdict(comparison) for comparison in compared]), output))
         else:
-            for one in compared:
-                _print(one)
+            for comparison in compared:
+                _print(comparison)
         if len(compared) < len(found):
             raise typer.Exit(Exit.USAGE)
-        raise typer.Exit(Exit.FAILED if any(one.diff for one in compared) else Exit.SUCCEEDED)
+        raise typer.Exit(Exit.FAILED if any(comparison.diff for comparison in compared) else Exit.SUCCEEDED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

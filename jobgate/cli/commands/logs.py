@@ -201,13 +201,15 @@ class _Reading:
         replicas = self._replicas()
         if self._is_task and len(replicas) > 1:
             self._every = True
-        elif not self._every and len({one.task for one in replicas}) == 1:
+        elif not self._every and len({replica.task for replica in replicas}) == 1:
             self._options |= LogOptions(rank=self._place.rank or 0)
         else:
             self._every = True
         printer = self._printer(replicas)
         if is_single or not self._options["follow"]:
-            self._print_each([one for one in replicas if self._options["rank"] in {None, one.rank}], printer)
+            self._print_each(
+                [replica for replica in replicas if self._options["rank"] in {None, replica.rank}], printer
+            )
         else:
             self.follower = _wanted(self._options), printer
 
@@ -215,7 +217,7 @@ class _Reading:
         task, rank = self._place.task, self._place.rank
         found = self._client.jobs.replicas(self._place.job, task=task)
         # A replica that left by a scale down has a log, which is shown if it is named.
-        return [one for one in found if one.rank == rank or (rank is None and not one.leaving)]
+        return [replica for replica in found if replica.rank == rank or (rank is None and not replica.leaving)]
 
     def _printer(self, replicas: Sequence[Replica]) -> "_Printer":
         has_times = self._options["timestamps"]
@@ -229,7 +231,7 @@ class _Reading:
         if not replicas:
             job = self._name.partition("/")[0]
             raise TargetError(f"logs {self._name}: the job has no such replica; `jobgate describe {job}` lists them")
-        logs = [self._known_lines(one, is_only=len(replicas) == 1) for one in replicas]
+        logs = [self._known_lines(replica, is_only=len(replicas) == 1) for replica in replicas]
         # A log that is merged keeps its connection open.
         is_merged = self._options["timestamps"] and len(logs) <= _MOST
         for placed in heapq.merge(*logs, key=itemgetter(0)) if is_merged else chain(*logs):
@@ -275,7 +277,7 @@ class _Reading:
 
 def _needs_task(error: ProblemError) -> bool:
     """Return whether the gateway refused a request because the job has several tasks."""
-    return any(one.pointer == "/query/task" and one.code == "Required" for one in error.errors)
+    return any(fault.pointer == "/query/task" and fault.code == "Required" for fault in error.errors)
 
 
 def _wanted(options: LogOptions) -> Wanted:
@@ -314,14 +316,14 @@ class _Printer:
     def __init__(
         self, replicas: Sequence[Replica], output: Output, lines: LogOutput, *, has_prefix: bool, has_times: bool
     ) -> None:
-        self._tasks = sorted({one.task for one in replicas})
+        self._tasks = sorted({replica.task for replica in replicas})
         self._output = output
         self._lines = lines
         self._has_prefix = has_prefix
         self._has_times = has_times
         self._is_coloured = lines.is_terminal and "NO_COLOR" not in os.environ
         # With room for the attempt of a restart.
-        self._width = max((len(f"{one.task}[{one.rank}] #2") for one in replicas), default=0)
+        self._width = max((len(f"{replica.task}[{replica.rank}] #2") for replica in replicas), default=0)
 
     def emit(self, source: Source, line: str) -> None:
         if self._output in STRUCTURED:

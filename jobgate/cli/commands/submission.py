@@ -73,12 +73,16 @@ def submit(  # noqa: PLR0913, PLR0917 - one argument for each option
         select = own_documents(lambda: [kind.kind for kind in client.kinds()], skips=skip_foreign)
         documents = read([*(filename or ()), *(files or ())], name=name, settings=settings or (), select=select)
         sent = [_send(client, document, output, dry_run=dry_run) for document in documents]
-        refused = any(one.is_refused for one in sent)
+        refused = any(submitted.is_refused for submitted in sent)
         if (watch or log) and not dry_run and not refused:
             given = _Connection(server, namespace, context)
             raise typer.Exit(_follow_all(client, sent, given, timeout, output, by_log=log))
         if output in STRUCTURED or (dry_run and output is not Output.NAME):
-            say(printed(together([one.result for one in sent]), output if output in STRUCTURED else Output.YAML))
+            say(
+                printed(
+                    together([submitted.result for submitted in sent]), output if output in STRUCTURED else Output.YAML
+                )
+            )
         if refused:
             raise typer.Exit(Exit.USAGE)
 
@@ -146,17 +150,17 @@ def _follow_all(
 ) -> Exit:
     """Follow the objects one after the other. Return the worst exit status."""
     worst, ends = Exit.SUCCEEDED, []
-    for one in sent:
-        objects, stored = resource_of(client, one.resource), one.result
+    for submitted in sent:
+        objects, stored = resource_of(client, submitted.resource), submitted.result
         started = time.monotonic()
-        if by_log and one.resource == JOBS:
+        if by_log and submitted.resource == JOBS:
             _print_log(stored, connection, timeout)
         left = None if timeout is None else round(max(0.0, timeout - (time.monotonic() - started)), 1)
         followed = Followed(
             objects=objects,
             ref=stored,
-            back=arguments_of(shown_name(one.resource, stored.name), connection.namespace),
-            is_own=one.resource == JOBS,
+            back=arguments_of(shown_name(submitted.resource, stored.name), connection.namespace),
+            is_own=submitted.resource == JOBS,
         )
         last, status = follow(followed, shown(objects, output, each=False), until=Goal.DONE, timeout=left)
         ends.append(last)

@@ -74,4 +74,4 @@ def _pods(client: "Client", name: str) -> Iterator[LogPlace]:
             replicas = client.jobs.replicas(job)
         except NotFoundError:
             continue
-        yield from (LogPlace(job, one.task, one.rank) for one in replicas if one.name == name)
+        yield from (LogPlace(job, replica.task, replica.rank) for replica in replicas if replica.name == name)

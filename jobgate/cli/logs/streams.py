@@ -106,16 +106,18 @@ class LogFollower:
         """
         has_ended = ending_of(state.status.phase) is not None
         found: list[Source] = []
-        for one in replicas:
-            if not self.wanted.selects(one) or not self._has_room((one.task, one.rank)):
+        for replica in replicas:
+            if not self.wanted.selects(replica) or not self._has_room((replica.task, replica.rank)):
                 continue
-            newest = one.attempt if one.phase in _STARTED or has_ended else one.attempt - 1
-            shown = one.log_attempt or one.attempt
-            oldest = self._last.get((one.task, one.rank), shown - 1 if is_first else 0) + 1
+            newest = replica.attempt if replica.phase in _STARTED or has_ended else replica.attempt - 1
+            shown = replica.log_attempt or replica.attempt
+            oldest = self._last.get((replica.task, replica.rank), shown - 1 if is_first else 0) + 1
             if newest < oldest:
                 continue
-            self._last[one.task, one.rank] = newest
-            found += [Source(task=one.task, rank=one.rank, attempt=number) for number in range(oldest, newest + 1)]
+            self._last[replica.task, replica.rank] = newest
+            found += [
+                Source(task=replica.task, rank=replica.rank, attempt=number) for number in range(oldest, newest + 1)
+            ]
         return found
 
     def _has_room(self, replica: tuple[str, int]) -> bool:

@@ -68,10 +68,10 @@ def _texts(file: str) -> list[tuple[str, str]]:
         raise ManifestError(f"-f {file}: addresses are not read; accepted: curl -fsS {file} | jobgate submit -f -")
     path = Path(file)
     try:
-        paths = sorted(one for one in path.iterdir() if one.suffix in SUFFIXES) if path.is_dir() else [path]
+        paths = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES) if path.is_dir() else [path]
     except OSError as error:
         raise ManifestError(f"-f {file}: {error.strerror}") from None
-    return [(str(one), read_text("-f", str(one))) for one in paths]
+    return [(str(file), read_text("-f", str(file))) for file in paths]
 
 
 def read_text(option: str, file: str) -> str:

@@ -92,6 +92,6 @@ def _nodes(root: yaml.Node) -> Iterator[yaml.Node]:
         seen.add(node)
         yield node
         if isinstance(node, yaml.MappingNode):
-            waiting += [one for pair in node.value for one in pair]
+            waiting += [child for pair in node.value for child in pair]
         elif isinstance(node, yaml.SequenceNode):
             waiting += node.value

@@ -34,7 +34,7 @@ def _rest(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 def difference(old: Mapping[str, Any], new: Mapping[str, Any], source: str) -> str:
     """Return a unified diff of two manifests as YAML, or an empty text if PUT would change nothing."""
-    before, after = (_lines(comparable(one)) for one in (old, new))
+    before, after = (_lines(comparable(document)) for document in (old, new))
     return "\n".join(difflib.unified_diff(before, after, "the gateway", source, lineterm=""))
 
 

@@ -63,11 +63,15 @@ def _row(task: str, replicas: Sequence[Replica], reasons: Sequence[PendingReason
 
 def _why(task: str, replicas: Sequence[Replica], reasons: Sequence[PendingReason]) -> str:
     """Return why replicas of the task wait, otherwise what the first failed one says."""
-    is_over = all(one.phase in _ENDED for one in replicas)  # the reasons are those of the last status
-    ours = [] if is_over else [one for one in reasons if any(name.startswith(f"{task}[") for name in one.replicas)]
+    is_over = all(replica.phase in _ENDED for replica in replicas)  # the reasons are those of the last status
+    ours = (
+        []
+        if is_over
+        else [reason for reason in reasons if any(name.startswith(f"{task}[") for name in reason.replicas)]
+    )
     if ours:
-        return "; ".join(f"{one.code}: {one.message}" if one.message else one.code for one in ours)
-    failed = next((one for one in replicas if one.phase == "Failed"), None)
+        return "; ".join(f"{reason.code}: {reason.message}" if reason.message else reason.code for reason in ours)
+    failed = next((replica for replica in replicas if replica.phase == "Failed"), None)
     if failed is None:
         return ""
     return f"[{failed.rank}] {failed.message or failed.reason or ''}".rstrip()

@@ -56,7 +56,7 @@ class KindSchema:
             rest = {key: value for key, value in schema.items() if key != "$ref"}
             return {**self.resolved(target), **rest}
         if isinstance(schema.get("type"), list):
-            plain = [one for one in schema["type"] if one != "null"]
+            plain = [name for name in schema["type"] if name != "null"]
             return {**schema, "type": plain[0]} if len(plain) == 1 else schema
         return schema
 
@@ -112,7 +112,7 @@ class KindSchema:
         if "enum" in schema or "const" in schema:
             return "string"
         declared = schema.get("type", "any")
-        return " or ".join(one for one in declared if one != "null") if isinstance(declared, list) else str(declared)
+        return " or ".join(name for name in declared if name != "null") if isinstance(declared, list) else str(declared)
 
     def is_editable(self, path: Sequence[str]) -> bool:
         """Return whether the field, or one that contains it, can be changed while the object lives."""

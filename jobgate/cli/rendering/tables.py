@@ -210,10 +210,12 @@ def replicas_text(replicas: Sequence[Replica], now: datetime) -> str:
     """Return a row for each replica with its current attempt, followed by its earlier attempts."""
     header = ["REPLICA", "PHASE", "ATTEMPT", "RESTARTS", "NODE", "EXIT", "RAN", "MESSAGE"]
     rows = []
-    for one in replicas:
-        name = f"{one.task}[{one.rank}]" + (" (leaving)" if one.leaving else "")
-        rows.append([name, one.phase, str(one.attempt), _restarts(one), *_run(one, now)])
-        earlier = sorted((past for past in one.attempts if past.number < one.attempt), key=lambda past: past.number)
+    for replica in replicas:
+        name = f"{replica.task}[{replica.rank}]" + (" (leaving)" if replica.leaving else "")
+        rows.append([name, replica.phase, str(replica.attempt), _restarts(replica), *_run(replica, now)])
+        earlier = sorted(
+            (past for past in replica.attempts if past.number < replica.attempt), key=lambda past: past.number
+        )
         rows += [["", past.phase, str(past.number), "", *_run(past, now)] for past in earlier]
     return table(header, rows)
 
@@ -349,7 +351,9 @@ def describe_text(
 
 def warnings_of(item: Whole) -> list[str]:
     """Return the warnings about a manifest, each with its field, or with the task that the cluster names."""
-    return [f"{one.pointer or one.task or one.source}: {one.message}" for one in item.status.warnings]
+    return [
+        f"{warning.pointer or warning.task or warning.source}: {warning.message}" for warning in item.status.warnings
+    ]
 
 
 def failure_text(state: State | Whole) -> str:

@@ -61,15 +61,21 @@ class Remover:
         named = await self._read(CONFIG_MAP, labels.anchor_name(identity.uid), identity.namespace)
         # The anchor may be gone already. Its recorded uids still identify the objects that it controlled.
         recorded = {*work.anchors, *work.expectations.anchors}
-        anchor = [one for one in named if one.uid in recorded or one.labels.items() >= _own_labels(identity).items()]
-        anchors = {*recorded, *(one.uid for one in anchor)}
+        anchor = [
+            candidate
+            for candidate in named
+            if candidate.uid in recorded or candidate.labels.items() >= _own_labels(identity).items()
+        ]
+        anchors = {*recorded, *(candidate.uid for candidate in anchor)}
         # Without an anchor, the job owns nothing: it was paused, or it waited for its start, until its end.
         found = await self._find(work) if anchors else []
         owned = [(resource, one) for resource, one in found if is_owned(one, identity.uid, anchors)]
         left = [one for resource, one in owned if not await self._delete(resource, one, identity.namespace)]
         if not left:
             # While objects are left, the anchor proves that they belong to the job, also to the next controller.
-            left = [one for one in anchor if not await self._delete(CONFIG_MAP, one, identity.namespace)]
+            left = [
+                candidate for candidate in anchor if not await self._delete(CONFIG_MAP, candidate, identity.namespace)
+            ]
         await self._verify()
         reached(FaultPoint.OBJECTS_REMOVED)
         work.expectations.objects_gone = not left
