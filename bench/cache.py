@@ -120,11 +120,11 @@ def run_on_server(server: CacheServer, point: Path, kind: str, options: Mapping[
     headers = {"x-jobgate-token": TOKEN}
     result = server.home / "runtime" / f"{kind}Result" / "bench"
     with httpx2.Client(base_url=server.url, headers=headers, timeout=60, trust_env=False) as http:
-        _settled(http)
+        _wait_until_settled(http)
         clock = Clock(point, server.pid)
         clock.begin()
         (http.post(f"/upload/{kind}Options", json=options, headers={"filename": "bench"})).raise_for_status()
-        _written(result)
+        _write_results(result)
         told = (http.get(f"/{kind}Result/bench")).json()
         done = clock.end()
     if told["status"] != "success":
@@ -132,13 +132,13 @@ def run_on_server(server: CacheServer, point: Path, kind: str, options: Mapping[
     return done
 
 
-def _settled(http: httpx2.Client) -> None:
+def _wait_until_settled(http: httpx2.Client) -> None:
     """Wait until the server has measured its cache for the first time."""
     while (http.get("/cacheStatus/cacheInfo.json")).status_code != httpx2.codes.OK:
         time.sleep(POLL)
 
 
-def _written(result: Path) -> None:
+def _write_results(result: Path) -> None:
     deadline = time.monotonic() + LONGEST
     while not result.exists() or b"running" in result.read_bytes():
         if time.monotonic() > deadline:
@@ -198,7 +198,7 @@ class WarmupBench:
     def sides(self) -> list[Side]:
         return [
             Side("juicefs warmup", self._bare),
-            Side("find, juicefs warmup --file", self._listed),
+            Side("find, juicefs warmup --file", self._list),
             Side("server", self._server),
             Side("cache-runtime warmup", self._command),
         ]
@@ -206,7 +206,7 @@ class WarmupBench:
     def _bare(self, point: Path, _: Path) -> Run:
         return run_command(point, juicefs_path(), "warmup", point)
 
-    def _listed(self, point: Path, _: Path) -> Run:
+    def _list(self, point: Path, _: Path) -> Run:
         """List the paths as upstream's server does."""
         script = 'find "$1" -type f -not -path "*/.*" > "$2" && exec "$3" warmup --file="$2"'
         return run_command(point, "sh", "-c", script, "sh", point, point.with_suffix(".list"), juicefs_path())

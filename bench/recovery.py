@@ -86,7 +86,7 @@ async def _run_pods(plane: ControlPlane, names: Sequence[str]) -> None:
             await plane.patch_status(NAMESPACE, f"{name}-worker-{rank}", running_status(rank))
 
 
-async def _recovered(target: Target, names: Sequence[str]) -> None:
+async def _wait_for_recovery(target: Target, names: Sequence[str]) -> None:
     async with _client(target) as http, asyncio.timeout(_RECOVER_SECONDS):
         for name in names:
             while True:
@@ -182,7 +182,7 @@ async def run(arguments: argparse.Namespace) -> None:
                 taken_over = group.create_task(_taken_over(url, former))
                 async with serving() as target:
                     print(f"ready after {time.perf_counter() - started:.1f} s", flush=True)
-                    await _recovered(target, changed)
+                    await _wait_for_recovery(target, changed)
                     takeover = await taken_over
                     ended = time.perf_counter()
                     print(f"recovered after {ended - started:.1f} s, {ended - killed:.1f} s after the kill")

@@ -113,7 +113,7 @@ class Bench:
             submitted = [await self._submit(ours, theirs, several) for several in clients]
             if submitted:
                 batches = await self._batch(ours, theirs)
-                _print("Submit, controllers stopped on both sides", _compared([*submitted, batches]))
+                _print("Submit, controllers stopped on both sides", _compare([*submitted, batches]))
             polled = await self._poll(ours, theirs) if "poll" in wanted else []
         db = await Database.open(url, pool_size=2)
         try:
@@ -157,7 +157,7 @@ class Bench:
             pairs += await throughput.poll(
                 self._client, ours, theirs, effort, clients=_FEW_CLIENTS, others=f"{made} other pods"
             )
-        _print("Poll: GET status beside GET Job and LIST its pods, controllers stopped", _compared(pairs))
+        _print("Poll: GET status beside GET Job and LIST its pods, controllers stopped", _compare(pairs))
         return pairs
 
 
@@ -172,7 +172,7 @@ async def _attempt(name: str, step: Awaitable[None]) -> None:
         print(f"\nbench: {name}: {type(error).__name__}: {error}", flush=True)
 
 
-def _compared(pairs: list[Pairs]) -> list[str]:
+def _compare(pairs: list[Pairs]) -> list[str]:
     lines = report.comparison(pairs)
     lines.append(report.shares(f"{pairs[0].name}, jobgate", pairs[0].ours))
     lines.append(report.shares(f"{pairs[0].name}, kube-apiserver", pairs[0].theirs))

@@ -64,11 +64,11 @@ class _Pipeline:
     async def round(self, bodies: Sequence[bytes]) -> dict[str, float]:
         """Return the CPU seconds of each stage for one submission."""
         stages: dict[str, float] = {}
-        documents = cast("list[dict[str, Any]]", _timed(stages, _DECODE, decode_json, bodies))
+        documents = cast("list[dict[str, Any]]", _measure(stages, _DECODE, decode_json, bodies))
         # The service includes the next two stages, so it gets documents that these have not had.
         half = len(documents) // 2
-        drafts = _timed(stages, "validate, defaults, policy", self._draft, documents[:half])
-        _timed(stages, "plan, size of the pods", self._plan, drafts)
+        drafts = _measure(stages, "validate, defaults, policy", self._draft, documents[:half])
+        _measure(stages, "plan, size of the pods", self._plan, drafts)
         rows: list[JobRow] = []
 
         def keep(row: JobRow) -> bytes:
@@ -79,7 +79,7 @@ class _Pipeline:
         for document in documents[half:]:
             await self._submitter.submit(document, _REQUEST, key=None, render=keep)
         stages[_SERVICE] = (time.process_time() - began) / half
-        _timed(stages, _ANSWER, lambda row: job_bytes(self._planner, row), rows)
+        _measure(stages, _ANSWER, lambda row: job_bytes(self._planner, row), rows)
         return stages
 
     def _draft(self, document: dict[str, Any]) -> Any:
@@ -89,7 +89,7 @@ class _Pipeline:
         return self._planner.checked_plan(draft.accepted, str(uuid4()))
 
 
-def _timed(stages: dict[str, float], name: str, work: Callable[[_In], _Out], inputs: Sequence[_In]) -> list[_Out]:
+def _measure(stages: dict[str, float], name: str, work: Callable[[_In], _Out], inputs: Sequence[_In]) -> list[_Out]:
     began = time.process_time()
     results = [work(each) for each in inputs]
     stages[name] = (time.process_time() - began) / len(inputs)

@@ -40,7 +40,7 @@ async def _command(arguments: Sequence[str]) -> None:
         raise MeasurementFailed(f"python {' '.join(arguments)} ended with status {process.returncode}")
 
 
-async def _timed(start: Callable[[], Awaitable[None]]) -> tuple[float, float]:
+async def _measure(start: Callable[[], Awaitable[None]]) -> tuple[float, float]:
     """Return the seconds until `start` returns, and the CPU time of the processes that have ended since."""
     began, used = time.perf_counter(), _children()
     await start()
@@ -62,7 +62,7 @@ async def run(rounds: int) -> None:
             found: dict[str, list[tuple[float, float]]] = {name: [] for name in (*_COMMANDS, *_GOALS)}
             for _ in range(rounds):
                 for name, arguments in _COMMANDS.items():
-                    found[name].append(await _timed(lambda arguments=arguments: _command(arguments)))  # type: ignore[misc]
+                    found[name].append(await _measure(lambda arguments=arguments: _command(arguments)))  # type: ignore[misc]
                 found["jobgate serve, until ready"].append(await serve())
     bare = median(seconds for seconds, _ in found["python -c pass"])
     rows = []

@@ -70,7 +70,7 @@ def server(  # noqa: PLR0913 - upstream's flags, and a few more
         data_dir, tuple(cache_dirs or ()), timeout, _server_index(index), warmup=_times(warmup_times)
     )
     settings = ServerSettings(config, driver, host, port, server_dir, interval, token_file)
-    _logged(development)
+    _configure_logging(development)
     _run(lambda: serve(settings, lambda url: print(f"cache runtime is ready at {url}", flush=True)))  # noqa: T201
 
 
@@ -88,7 +88,7 @@ def _job(kind: JobType, help_text: str) -> None:
             str, typer.Option("--job", help="the name of the job, the same on all servers of a warm-up")
         ] = "by-hand",
     ) -> None:
-        _logged(development)
+        _configure_logging(development)
         # As upstream: random on the command line, sequence in a SampleJob.
         defaults = {"strategyName": "random"} if kind is JobType.WARMUP else {}
         options = _options(kind, [*context.args], defaults)
@@ -157,7 +157,7 @@ def _times(text: str) -> WarmupTimes:
         raise typer.BadParameter(f"--warmup-times takes six numbers, such as {_DEFAULT_TIMES}") from None
 
 
-def _logged(development: bool) -> None:  # noqa: FBT001
+def _configure_logging(development: bool) -> None:  # noqa: FBT001
     level = logging.DEBUG if development else logging.INFO
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("cacheserver").setLevel(level)

@@ -91,17 +91,17 @@ def _details(resource: str, name: str, group: str = "") -> dict[str, Any]:
     return {key: value for key, value in details.items() if value}
 
 
-def _qualified(resource: str, group: str) -> str:
+def _qualify(resource: str, group: str) -> str:
     return f"{resource}.{group}" if group else resource
 
 
 def not_found(resource: str, name: str, group: str = "") -> StatusError:
-    message = f'{_qualified(resource, group)} "{name}" not found'
+    message = f'{_qualify(resource, group)} "{name}" not found'
     return StatusError(404, "NotFound", message, details=_details(resource, name, group))
 
 
 def already_exists(resource: str, name: str, group: str = "") -> StatusError:
-    message = f'{_qualified(resource, group)} "{name}" already exists'
+    message = f'{_qualify(resource, group)} "{name}" already exists'
     return StatusError(409, "AlreadyExists", message, details=_details(resource, name, group))
 
 
@@ -109,7 +109,7 @@ MODIFIED = "the object has been modified; please apply your changes to the lates
 
 
 def conflict(resource: str, name: str, why: str = MODIFIED, group: str = "") -> StatusError:
-    message = f'Operation cannot be fulfilled on {_qualified(resource, group)} "{name}": {why}'
+    message = f'Operation cannot be fulfilled on {_qualify(resource, group)} "{name}": {why}'
     return StatusError(409, "Conflict", message, details=_details(resource, name, group))
 
 
@@ -125,7 +125,7 @@ def forbidden(
     details = _details(resource, name, group)
     if causes:
         details["causes"] = [cause.as_dict() for cause in causes]
-    message = f'{_qualified(resource, group)} "{name}" is forbidden: {why}'
+    message = f'{_qualify(resource, group)} "{name}" is forbidden: {why}'
     return StatusError(403, "Forbidden", message, details=details)
 
 
@@ -133,7 +133,7 @@ def invalid(kind: str, name: str, causes: list[FieldCause], group: str = "") -> 
     texts = [f"{cause.field}: {cause.message}" for cause in causes]
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details = _details(kind, name, group) | {"causes": [cause.as_dict() for cause in causes]}
-    message = f'{_qualified(kind, group)} "{name}" is invalid: {listed}'
+    message = f'{_qualify(kind, group)} "{name}" is invalid: {listed}'
     return StatusError(422, "Invalid", message, details=details)
 
 

@@ -59,7 +59,7 @@ def arm(environment: Mapping[str, str]) -> None:
             _hangs.add(FaultPoint(name))
 
 
-def reached(point: FaultPoint) -> None:
+def reach(point: FaultPoint) -> None:
     """Kill or block the process if the point is armed and its count is used up."""
     if point not in _armed:
         return

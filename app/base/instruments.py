@@ -57,7 +57,7 @@ class ComputedMetric(Collector):
 
 
 @contextmanager
-def exposed(sources: Mapping[ComputedMetric, ValueSource]) -> Iterator[None]:
+def expose(sources: Mapping[ComputedMetric, ValueSource]) -> Iterator[None]:
     """Expose these values during the block. The sources must not raise: an error would end the whole scrape."""
     for metric, source in sources.items():
         metric.sources.append(source)

@@ -21,7 +21,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-async def offloaded(compute: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+async def offload(compute: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
     """Call `compute` in a thread, and return or raise what it does.
 
     It must not use state that the event loop changes. It has the context variables of the caller, such as the trace.
@@ -31,10 +31,10 @@ async def offloaded(compute: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.k
     return await asyncio.get_running_loop().run_in_executor(_threads, work)
 
 
-async def offloaded_if_large(value: object, compute: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+async def offload_if_large(value: object, compute: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
     """Call `compute`, in a thread if its input `value` is large: a thread costs more than a small computation."""
     if is_large(value):
-        return await offloaded(compute, *args, **kwargs)
+        return await offload(compute, *args, **kwargs)
     return compute(*args, **kwargs)
 
 

@@ -212,7 +212,7 @@ class SampleStory:
 
     async def _run(self, file: str) -> None:
         job = await self._submit("samplejobs", example(file, self._home))
-        await self._ended(job["name"], "Succeeded")
+        await self._follow_to_end(job["name"], "Succeeded")
 
     async def _sync_after_correction(self) -> None:
         """Sync from a wrong source, which fails, and then correct the source, which starts the job again."""
@@ -220,14 +220,14 @@ class SampleStory:
         right = document["spec"]["syncOptions"]["source"]
         document["spec"]["syncOptions"]["source"] = right.replace("/more/", "/mroe/")
         job = await self._submit("samplejobs", document)
-        await self._ended(job["name"], "Failed")
+        await self._follow_to_end(job["name"], "Failed")
         self._say(job["name"], f"correcting its source: {right}")
         patch = {"spec": {"syncOptions": {"source": right}}}
         headers = {"Content-Type": "application/merge-patch+json"}
         await self._call("PATCH", f"/samplejobs/{job['name']}", json=patch, headers=headers)
-        await self._ended(job["name"], "Succeeded")
+        await self._follow_to_end(job["name"], "Succeeded")
 
-    async def _ended(self, name: str, wanted: str) -> None:
+    async def _follow_to_end(self, name: str, wanted: str) -> None:
         """Print the phases of the job until it has ended in the wanted phase."""
         etag, printed, phase = "", "", ""
         while phase != wanted:

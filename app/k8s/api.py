@@ -116,7 +116,7 @@ class KubeApi:
         timeout: float | None = None,  # noqa: ASYNC109 - see Transport.request
     ) -> ListPage[T]:
         """Read one page of a consistent list. With `limit=0` the list has a single page."""
-        params = _given(
+        params = _without_unset(
             {
                 "labelSelector": label_selector,
                 "fieldSelector": field_selector,
@@ -179,7 +179,7 @@ class KubeApi:
         `on_warning` gets the warnings of the server about the object.
         """
         resource = resource_for(manifest["apiVersion"], manifest["kind"])
-        params = _given({"fieldValidation": "Strict", "dryRun": "All" if dry_run else ""})
+        params = _without_unset({"fieldValidation": "Strict", "dryRun": "All" if dry_run else ""})
         path = resource.path(manifest["metadata"].get("namespace"))
         answer, warnings = await self._transport.post(path, params, msgspec.json.encode(manifest), timeout)
         if on_warning is not None:
@@ -267,7 +267,7 @@ class KubeApi:
         options: dict[str, Any] = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
-            "preconditions": _given({"uid": uid, "resourceVersion": resource_version}),
+            "preconditions": _without_unset({"uid": uid, "resourceVersion": resource_version}),
             "propagationPolicy": propagation.value,
         }
         if grace_period is not None:
@@ -324,7 +324,7 @@ class KubeApi:
         `opened` is called when the server has accepted the watch, before the first event.
         An ERROR event is raised as the KubeStatusError that it holds, and a malformed line as BrokenAnswer.
         """
-        params = _given(
+        params = _without_unset(
             {
                 "watch": "1",
                 "allowWatchBookmarks": "true",
@@ -392,5 +392,5 @@ async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         yield bytes(rest)
 
 
-def _given(params: Mapping[str, str]) -> dict[str, str]:
+def _without_unset(params: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in params.items() if value}

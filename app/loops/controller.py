@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import structlog
 
 from app.base.cancellation import TaskGroup, rounds
-from app.base.instruments import ComputedMetric, ValueSource, exposed
+from app.base.instruments import ComputedMetric, ValueSource, expose
 from app.db.installation import heartbeats
 from app.db.postgres.errors import DatabaseUnavailable, LeaseLost
 from app.k8s.errors import KubeError
@@ -79,7 +79,7 @@ class Controller:
             metrics.EPOCH: lambda: {(): self._leadership.epoch},
             metrics.LEASE_REMAINING: lambda: {(): self._leadership.remaining or 0.0},
         }
-        with exposed(gauges):
+        with expose(gauges):
             await self._run_terms()
 
     async def _run_terms(self) -> None:

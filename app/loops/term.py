@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from app.base.cancellation import TaskGroup, rounds
-from app.base.instruments import ComputedMetric, Values, ValueSource, exposed
+from app.base.instruments import ComputedMetric, Values, ValueSource, expose
 from app.db.installation import heartbeats
 from app.db.installation.heartbeats import ControllerLoad, Heartbeat
 from app.db.jobs import controller, pod_room
@@ -174,7 +174,7 @@ class Term:
         # First of all: on another cluster, the pods of every job would seem to be gone.
         await self._identity.bind()
         contact = ClusterContact(timedelta(seconds=self._settings.stale_after), self._context.clock.now())
-        with exposed(self._gauges(contact)):
+        with expose(self._gauges(contact)):
             await self._run_loops(contact)
 
     async def _run_loops(self, contact: ClusterContact) -> None:
@@ -282,9 +282,9 @@ class Term:
             await self._identity.probe()
         # WrongCluster is no KubeError: it ends the term.
         except KubeError as error:
-            contact.probed(self._context.clock.now(), str(error))
+            contact.record_probe(self._context.clock.now(), str(error))
         else:
-            contact.probed(self._context.clock.now())
+            contact.record_probe(self._context.clock.now())
 
     async def _beat(self, contact: ClusterContact) -> None:
         # The watches, not the probes, show how old the recorded status is: the server can answer while a watch is cut.

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from app.base.backoff import ExponentialBackoff
 from app.base.cancellation import rounds
 from app.base.clock import Clock
-from app.base.instruments import ComputedMetric, ValueSource, exposed
+from app.base.instruments import ComputedMetric, ValueSource, expose
 from app.loops import metrics
 
 RETRY_BACKOFF = ExponentialBackoff(first=0.25, longest=60.0)  # seconds between tries of a key that fails
@@ -149,10 +149,10 @@ class WorkQueue:
         """Make delayed keys ready when they are due, until cancelled."""
         gauges: dict[ComputedMetric, ValueSource] = {
             metrics.QUEUE_DEPTH: lambda: {(self._name,): len(self)},
-            metrics.QUEUE_UNFINISHED: lambda: {(self._name,): sum(self._worked())},
-            metrics.QUEUE_LONGEST: lambda: {(self._name,): max(self._worked(), default=0.0)},
+            metrics.QUEUE_UNFINISHED: lambda: {(self._name,): sum(self._times_in_work())},
+            metrics.QUEUE_LONGEST: lambda: {(self._name,): max(self._times_in_work(), default=0.0)},
         }
-        with exposed(gauges):
+        with expose(gauges):
             for _ in rounds():
                 wait = self.bring_due()
                 # No other task runs since the heap was read, so no earlier time is missed.
@@ -163,7 +163,7 @@ class WorkQueue:
                 except TimeoutError:
                     continue
 
-    def _worked(self) -> list[float]:
+    def _times_in_work(self) -> list[float]:
         """Return for how many seconds each key in work has been with its worker."""
         now = self._clock.monotonic()
         return [now - began for began in self._processing.values()]

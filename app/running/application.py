@@ -44,7 +44,7 @@ from app.api.routes import (
 from app.api.shared.broadcast import Broadcast
 from app.api.shared.job_views import JobViewCache
 from app.api.shared.polls import SharedPolls
-from app.base.offload import offloaded
+from app.base.offload import offload
 from app.domain.kinds.registry import SAMPLE_KINDS
 from app.domain.kinds.sample_kind import SampleKind
 from app.services.gateway import Services
@@ -145,7 +145,7 @@ def create_app(
 
 async def _openapi_document(request: Request) -> Response:
     app: DocumentedApp = request.app
-    body = await offloaded(app.document_bytes)
+    body = await offload(app.document_bytes)
     return Response(body, media_type=JSON, headers={"Vary": "Accept-Encoding"})
 
 

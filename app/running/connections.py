@@ -54,7 +54,7 @@ async def connections(settings: Settings) -> AsyncIterator[Connections]:
     """
     clock = InstallationClock()
     async with AsyncExitStack() as stack:
-        url, api = await _required(settings, stack)
+        url, api = await _require_connections(settings, stack)
         db = await open_database(
             stack, url, pool_size=settings.database_pool_size, timeouts=settings.database_timeouts()
         )
@@ -83,7 +83,7 @@ async def open_database(stack: AsyncExitStack, url: str, **options: Any) -> Data
     return db
 
 
-async def _required(settings: Settings, stack: AsyncExitStack) -> tuple[str, KubeApi | None]:
+async def _require_connections(settings: Settings, stack: AsyncExitStack) -> tuple[str, KubeApi | None]:
     """Return the URL of the database and the cluster. The error names everything that is missing."""
     missing: list[str] = []
     if settings.database_url is None:

@@ -20,15 +20,15 @@ def command() -> str:
     found = shutil.which("jobgate")
     if not script.exists() or (found is not None and Path(found).resolve() == script.resolve()):
         return "jobgate"
-    return shlex.quote(_shown(script))
+    return shlex.quote(_shorten(script))
 
 
 def example() -> str:
     """Return the path of an example that a user can submit."""
-    return shlex.quote(_shown(Path(str(bundled("examples"))).resolve() / EXAMPLE))
+    return shlex.quote(_shorten(Path(str(bundled("examples"))).resolve() / EXAMPLE))
 
 
-def _shown(path: Path) -> str:
+def _shorten(path: Path) -> str:
     """Return a path as short as a shell in the current directory permits."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

@@ -114,7 +114,7 @@ class _Processes:
 
     async def _main(self, process: int, link: SupervisorLink, pulse: LoopPulse) -> int:
         pulse.beat()
-        with link.obeyed():
+        with link.obey_orders():
             await (self._work(process, link) if process < self.workers else self._control(link))
         return 0
 

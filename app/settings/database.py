@@ -9,7 +9,7 @@ from pydantic import AfterValidator
 _SCHEMES = ("postgresql", "postgres", "postgresql+asyncpg")
 
 
-def _checked(url: str) -> str:
+def _check(url: str) -> str:
     if not _is_valid(url):
         # The message repeats no part of the URL: a password with a slash or an @ seems to be a part of the address.
         raise ValueError(
@@ -30,4 +30,4 @@ def _is_valid(url: str) -> bool:
     return found.scheme in _SCHEMES
 
 
-DatabaseUrl: TypeAlias = Annotated[str, AfterValidator(_checked)]
+DatabaseUrl: TypeAlias = Annotated[str, AfterValidator(_check)]

@@ -64,7 +64,7 @@ class Measured:
         return sum(self.server_cpu.values()) / self.rate if self.rate else float("nan")
 
 
-def compiled(source: Path, directory: Path) -> Path:
+def compile_client(source: Path, directory: Path) -> Path:
     """Compile a load client into `directory`, and return the program.
 
     Raises:
@@ -98,7 +98,7 @@ class LoadClient:
         Raises:
             NoCompiler: none of the usual ones is installed.
         """
-        return cls(compiled(Path(__file__).with_name("load.c"), directory))
+        return cls(compile_client(Path(__file__).with_name("load.c"), directory))
 
     async def run(
         self,

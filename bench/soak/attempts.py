@@ -81,8 +81,8 @@ def differences(rows: Sequence[StoredRow], seen: Mapping[Attempt, Collection[str
         f"{attempt.job}/{attempt.task}[{attempt.rank}]/{attempt.number}" for attempt in seen if attempt not in recorded
     ]
     return [
-        *(f"the table {table} has rows that no pod explains: {_shown(names)}" for table, names in strange.items()),
-        *([f"attempts that had a pod are not recorded: {_shown(lost)}"] if lost else []),
+        *(f"the table {table} has rows that no pod explains: {_name_some(names)}" for table, names in strange.items()),
+        *([f"attempts that had a pod are not recorded: {_name_some(lost)}"] if lost else []),
     ]
 
 
@@ -92,6 +92,6 @@ def _is_explained(row: StoredRow, pods: Collection[str]) -> bool:
     return row.had_none and row.table == "attempts"
 
 
-def _shown(names: Sequence[str]) -> str:
+def _name_some(names: Sequence[str]) -> str:
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

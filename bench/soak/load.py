@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.measuring.bodies import NUMBER, encode
-from bench.measuring.client import MeasurementFailed, Target, compiled, write_requests
+from bench.measuring.client import MeasurementFailed, Target, compile_client, write_requests
 
 SOURCE = Path(__file__).with_name("soak.c")
 _DRAIN_SECONDS = 900.0  # a request is repeated for 300 s, and then all live jobs are deleted
@@ -142,7 +142,7 @@ def compile_load(directory: Path) -> Path:
     Raises:
         NoCompiler: none of the usual ones is installed.
     """
-    return compiled(SOURCE, directory)
+    return compile_client(SOURCE, directory)
 
 
 @asynccontextmanager

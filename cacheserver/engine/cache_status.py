@@ -43,13 +43,13 @@ def pauses(longest: float) -> list[float]:
     return [*found, longest]
 
 
-async def collected(config: RuntimeConfig, info: Info) -> CacheInfo:
+async def collect(config: RuntimeConfig, info: Info) -> CacheInfo:
     """Measure everything. `info` returns the output of `juicefs info` for a path; errors become part of the result."""
     errors: list[str] = []
     figures: dict[str, str] = {}
     measurements: list[Callable[[], Awaitable[dict[str, str]]]] = [
         lambda: _totals(config, info),
-        lambda: _cached(config),
+        lambda: _measure_cache(config),
         lambda: _disks(config),
     ]
     for measure in measurements:
@@ -122,7 +122,7 @@ def _hidden(data_dir: Path, stop: Stop) -> tuple[FileTotals, list[Path]]:
     return FileTotals(files, length), directories
 
 
-async def _cached(config: RuntimeConfig) -> dict[str, str]:
+async def _measure_cache(config: RuntimeConfig) -> dict[str, str]:
     if not config.cache_dirs:
         raise JobFailed("option cacheDirs not set")
     size = await in_thread(lambda stop: sum(tree_size(path, stop) for path in config.cache_dirs))

@@ -120,7 +120,7 @@ class JuiceFSEngine:
             access = await in_thread(
                 lambda _: sync_access(*ends, self._config, program, removes_source=options.delete_src)
             )
-            command = confinement.confined(command, reads=access.reads, writes=access.writes)
+            command = confinement.confine(command, reads=access.reads, writes=access.writes)
         try:
             environment = {**NO_METADATA_KEYS, **source.environment, **destination.environment}
             summary = await self._run("sync", command, scrub, environment, report.line)
@@ -171,7 +171,7 @@ class JuiceFSEngine:
         return ""
 
     async def create_cache_status(self) -> CacheInfo:
-        return await cache_status.collected(self._config, self._info)
+        return await cache_status.collect(self._config, self._info)
 
     async def _info(self, path: Path) -> str:
         lines: list[str] = []

@@ -49,7 +49,7 @@ def open_entry(base: Path, path: str) -> Iterator[Entry]:
 @contextlib.contextmanager
 def directory(base: Path, parts: list[str], path: str) -> Iterator[int]:
     """Open a directory below `base`. Errors quote `path`."""
-    current = _opened(base, path)
+    current = _open(base, path)
     try:
         device = os.fstat(current).st_dev
         for part in parts:
@@ -64,7 +64,7 @@ def directory(base: Path, parts: list[str], path: str) -> Iterator[int]:
         os.close(current)
 
 
-def _opened(base: Path, path: str) -> int:
+def _open(base: Path, path: str) -> int:
     try:
         # Links are followed here: the base comes from the command line of the server, not from a client.
         return os.open(base, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

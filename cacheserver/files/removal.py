@@ -93,7 +93,7 @@ class _Level:
 
 def remove(found: Entry, stop: Stop, progress: Progress) -> None:
     """Remove a file, a link or a tree; one that does not exist is not an error. Memory grows with the depth only."""
-    if _unlinked(found.parent, found.name, progress):
+    if _unlink(found.parent, found.name, progress):
         return
     # A mount point inside the tree has another device: its content does not belong to the tree.
     device = os.fstat(found.parent).st_dev
@@ -116,7 +116,7 @@ def _step(levels: list[_Level], found: Entry, device: int, progress: Progress) -
     level = levels[-1]
     entry = next(level.entries, None)
     if entry is not None:
-        if not _unlinked(level.descriptor, entry.name, progress):
+        if not _unlink(level.descriptor, entry.name, progress):
             below = _enter(level.descriptor, entry.name, found.path, device)
             if below is not None:
                 levels.append(below)
@@ -138,7 +138,7 @@ def _step(levels: list[_Level], found: Entry, device: int, progress: Progress) -
     os.close(level.descriptor)
 
 
-def _unlinked(parent: int, name: str, progress: Progress) -> bool:
+def _unlink(parent: int, name: str, progress: Progress) -> bool:
     """Unlink an entry. Return whether it is gone, which is False for a directory."""
     try:
         os.unlink(name, dir_fd=parent)

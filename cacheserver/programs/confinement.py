@@ -38,7 +38,7 @@ def version() -> int:
     return max(0, int(_libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)))
 
 
-def confined(arguments: list[str], *, reads: Iterable[str], writes: Iterable[str]) -> list[str]:
+def confine(arguments: list[str], *, reads: Iterable[str], writes: Iterable[str]) -> list[str]:
     """Return the command line that runs another one confined to these paths. Paths that do not exist are ignored."""
     spec = json.dumps([[*reads], [*writes]])
     # -I: neither variables nor the current directory can add modules.
@@ -55,14 +55,14 @@ def restrict(reads: Iterable[str], writes: Iterable[str]) -> None:
     handled = _READ | _WRITE | sum(right for since, right in _SINCE if known >= since)
     libc = _libc()
     # struct landlock_ruleset_attr has 8 bytes in the first version, which all later versions accept.
-    ruleset = _checked(libc.syscall(_CREATE_RULESET, struct.pack("=Q", handled), ctypes.c_size_t(8), 0))
+    ruleset = _check(libc.syscall(_CREATE_RULESET, struct.pack("=Q", handled), ctypes.c_size_t(8), 0))
     for path in reads:
         _allow(libc, ruleset, path, _READ)
     for path in writes:
         _allow(libc, ruleset, path, handled)
     # Required by Landlock: otherwise a setuid program could be confused by its confinement.
-    _checked(libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0))
-    _checked(libc.syscall(_RESTRICT_SELF, ruleset, 0))
+    _check(libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0))
+    _check(libc.syscall(_RESTRICT_SELF, ruleset, 0))
     os.close(ruleset)
 
 
@@ -75,7 +75,7 @@ def _allow(libc: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
         if not stat.S_ISDIR(os.fstat(opened).st_mode):
             rights &= _OF_FILES  # the kernel refuses rights of directories for a file
         # struct landlock_path_beneath_attr, which is packed.
-        _checked(libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, opened), 0))
+        _check(libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, opened), 0))
     finally:
         os.close(opened)
 
@@ -84,7 +84,7 @@ def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def _checked(result: int) -> int:
+def _check(result: int) -> int:
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

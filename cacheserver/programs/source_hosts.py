@@ -55,7 +55,7 @@ def _wrong_addresses(host: str, limits: SourceLimits, resolve: Resolve) -> str |
     # The first label of a name may be that of a bucket.
     bare = host.partition(".")[2]
     for name in (host, bare) if "." in bare and literal_address(host) is None else (host,):
-        for canonical, address in _resolved(name, resolve):
+        for canonical, address in _resolve(name, resolve):
             if why := wrong_address(address, limits, is_named=named, inside=node):
                 return f"{why}: {address}"
             if canonical and not named and (why := wrong_host(canonical, limits)):
@@ -63,7 +63,7 @@ def _wrong_addresses(host: str, limits: SourceLimits, resolve: Resolve) -> str |
     return None
 
 
-def _resolved(name: str, resolve: Resolve) -> Iterator[tuple[str, Address]]:
+def _resolve(name: str, resolve: Resolve) -> Iterator[tuple[str, Address]]:
     """Return the canonical name, if known, and the addresses of a name; nothing if it has none."""
     try:
         found = resolve(name, None, type=socket.SOCK_STREAM, flags=socket.AI_CANONNAME)

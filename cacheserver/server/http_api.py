@@ -42,13 +42,13 @@ class TokenMiddleware:
         self._token_file = token_file
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or self._token_file is None or self._authenticated(scope, self._token_file):
+        if scope["type"] != "http" or self._token_file is None or self._is_authenticated(scope, self._token_file):
             await self._app(scope, receive, send)
             return
         await _text(401, "the set's token is needed")(scope, receive, send)
 
     @staticmethod
-    def _authenticated(scope: Scope, token_file: Path) -> bool:
+    def _is_authenticated(scope: Scope, token_file: Path) -> bool:
         given = [value for name, value in scope["headers"] if name == TOKEN_HEADER]
         try:
             wanted = token_file.read_bytes().strip()
@@ -60,14 +60,14 @@ class TokenMiddleware:
 
 def application(store: FileStore, queue: JobQueue, token_file: Path | None) -> ASGIApp:
     """Return the ASGI application. Without a token file, it accepts every client."""
-    routes = [Route("/" + "/".join(_STATUS_FILE), _served(lambda _: store.read(*_STATUS_FILE)), methods=["GET"])]
+    routes = [Route("/" + "/".join(_STATUS_FILE), _serve(lambda _: store.read(*_STATUS_FILE)), methods=["GET"])]
     for kind in JobType:
         routes.append(Route(f"/upload/{options_folder(kind)}", _upload(kind, store, queue), methods=["POST"]))
         routes += [
             Route(
-                f"/{options_folder(kind)}/{{name}}", _served(partial(store.read, options_folder(kind))), methods=["GET"]
+                f"/{options_folder(kind)}/{{name}}", _serve(partial(store.read, options_folder(kind))), methods=["GET"]
             ),
-            Route(f"/{result_folder(kind)}/{{name}}", _served(partial(_result, kind, queue)), methods=["GET"]),
+            Route(f"/{result_folder(kind)}/{{name}}", _serve(partial(_result, kind, queue)), methods=["GET"]),
         ]
     return TokenMiddleware(Starlette(routes=routes), token_file)
 
@@ -80,7 +80,7 @@ def _result(kind: JobType, queue: JobQueue, name: str) -> bytes | None:
     return None if result is None else msgspec.json.encode(result)
 
 
-def _served(read: Callable[[str], bytes | None]) -> Handler:
+def _serve(read: Callable[[str], bytes | None]) -> Handler:
     """Return a handler that answers with what `read` returns for the name in the path, if that is a valid one."""
 
     async def serve(request: Request) -> Response:

@@ -103,9 +103,9 @@ class JobQueue:
             self._running = self._progress = None
             if self._store.result(key) is None:  # cancelled before its first step
                 with suppress(OSError):
-                    self._store.save_result(key, self._interrupted())
+                    self._store.save_result(key, self._interruption())
 
-    def _interrupted(self) -> JobResult:
+    def _interruption(self) -> JobResult:
         return JobResult(ResultStatus.FAIL, TERMINATED if self._terminated else STOPPED)
 
     async def _perform(self, key: JobKey) -> None:
@@ -115,7 +115,7 @@ class JobQueue:
         try:
             result = await self._result(key, progress)
         except asyncio.CancelledError:
-            result = self._interrupted()
+            result = self._interruption()
         else:
             with suppress(asyncio.CancelledError):  # the job has ended; only its result is still to be saved
                 await self._before_result()

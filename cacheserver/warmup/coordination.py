@@ -142,7 +142,7 @@ class Warmup:
             await asyncio.sleep(self._times.poll)
 
     async def _coordinate(self, rendezvous: Rendezvous) -> str:
-        servers = [COORDINATOR, *sorted(await self._joined(rendezvous))]
+        servers = [COORDINATOR, *sorted(await self._wait_for_workers(rendezvous))]
         lists = await in_thread(partial(self._split, rendezvous, servers))
         await in_thread(lambda _: rendezvous.publish_lists(servers))
         await self._warm_list(rendezvous, lists.sizes if len(servers) == 1 else None)
@@ -156,7 +156,7 @@ class Warmup:
             ]
         )
 
-    async def _joined(self, rendezvous: Rendezvous) -> set[int]:
+    async def _wait_for_workers(self, rendezvous: Rendezvous) -> set[int]:
         """Return the workers that joined in time and are still alive."""
         wanted = set(range(1, self._options.partitions))
         detector, deadline = self._detector(), self._now() + self._times.workers
@@ -170,10 +170,10 @@ class Warmup:
 
     def _split(self, rendezvous: Rendezvous, servers: list[int], stop: Stop) -> SplitResult:
         at_random = self._options.strategyName == "random"
-        listed = self._listed(stop, alone=len(servers) == 1)
+        listed = self._list_entries(stop, alone=len(servers) == 1)
         return split(listed, self._data_dir, rendezvous.descriptor, servers, at_random=at_random)
 
-    def _listed(self, stop: Stop, *, alone: bool) -> Iterator[ListEntry]:
+    def _list_entries(self, stop: Stop, *, alone: bool) -> Iterator[ListEntry]:
         if self._options.file:
             yield from listed_files(existing(self._data_dir, self._options.file), self._data_dir, stop)
             return

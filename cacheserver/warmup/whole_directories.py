@@ -43,7 +43,7 @@ def whole_directories(top: Path, data_dir: Path, stop: Stop) -> Iterator[ListEnt
         yield ListEntry(os.fsencode(top), 1)
         return
     with ExitStack() as opened:
-        levels = [_opened(os.fsencode(top), opened)]
+        levels = [_open_level(os.fsencode(top), opened)]
         while levels:
             stop.check()
             level = levels[-1]
@@ -51,7 +51,7 @@ def whole_directories(top: Path, data_dir: Path, stop: Stop) -> Iterator[ListEnt
             if entry is None:
                 levels.pop()
                 level.entries.close()
-                yield from _closed(level, levels[-1] if levels else None)
+                yield from _close_level(level, levels[-1] if levels else None)
                 continue
             level.whole &= not entry.name.startswith(b".") and can_be_listed(entry.name)
             if entry.name.startswith(b"."):
@@ -60,16 +60,16 @@ def whole_directories(top: Path, data_dir: Path, stop: Stop) -> Iterator[ListEnt
                 level.files += 1
             elif entry.is_dir(follow_symlinks=False):
                 try:
-                    levels.append(_opened(entry.path, opened))
+                    levels.append(_open_level(entry.path, opened))
                 except FileNotFoundError:
                     continue  # removed since it was listed
 
 
-def _opened(path: bytes, opened: ExitStack) -> _Level:
+def _open_level(path: bytes, opened: ExitStack) -> _Level:
     return _Level(path, opened.enter_context(os.scandir(path)), whole=can_be_listed(path))
 
 
-def _closed(level: _Level, above: _Level | None) -> Iterator[ListEntry]:
+def _close_level(level: _Level, above: _Level | None) -> Iterator[ListEntry]:
     """Yield what is certain after all entries of the level were read. A whole directory is left to its parent."""
     if level.whole:
         part = ListEntry(level.path, level.files + level.files_below)

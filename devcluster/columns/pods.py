@@ -85,14 +85,14 @@ def _init_containers(pod: Object, found: _Summary, sidecars: set[str]) -> _Resta
 
 def _init_reason(state: _Status, index: int, count: int) -> str:
     if state.get("terminated"):
-        return f"Init:{_ended(state['terminated'])}"
+        return f"Init:{_end_of(state['terminated'])}"
     waiting = (state.get("waiting") or {}).get("reason", "")
     if waiting and waiting != "PodInitializing":
         return f"Init:{waiting}"
     return f"Init:{index}/{count}"
 
 
-def _ended(terminated: _Status) -> str:
+def _end_of(terminated: _Status) -> str:
     if terminated.get("reason"):
         return str(terminated["reason"])
     signal = terminated.get("signal")
@@ -108,7 +108,7 @@ def _main_containers(pod: Object, found: _Summary) -> None:
         if (state.get("waiting") or {}).get("reason"):
             found.reason = state["waiting"]["reason"]
         elif state.get("terminated"):
-            found.reason = _ended(state["terminated"])
+            found.reason = _end_of(state["terminated"])
         elif container.get("ready") and "running" in state:
             running = True
             found.ready += 1

@@ -104,7 +104,7 @@ def _volume_claim(volume: Object) -> str:
     return f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else ""
 
 
-def _claimed(read: Callable[[Object], str]) -> Callable[[Object], str]:
+def _once_bound(read: Callable[[Object], str]) -> Callable[[Object], str]:
     """Make a cell that stays empty until the claim is bound to a volume."""
     return lambda claim: read(status(claim)) if spec(claim).get("volumeName") else ""
 
@@ -203,8 +203,8 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         NAME,
         Column("Status", text(_volume_phase)),
         Column("Volume", text(lambda claim: spec(claim).get("volumeName", ""))),
-        Column("Capacity", text(_claimed(lambda found: str((found.get("capacity") or {}).get("storage", "0"))))),
-        Column("Access Modes", text(_claimed(lambda found: _modes(found.get("accessModes") or ())))),
+        Column("Capacity", text(_once_bound(lambda found: str((found.get("capacity") or {}).get("storage", "0"))))),
+        Column("Access Modes", text(_once_bound(lambda found: _modes(found.get("accessModes") or ())))),
         Column("StorageClass", text(_storage_class)),
         Column("VolumeAttributesClass", text(_attributes_class)),
         AGE,

@@ -20,12 +20,12 @@ def reasons(pod: Object, node: Object, used: Amounts, closed: str = "") -> list[
     `closed` is the message of the anti-affinity filter for this node, which is the last filter.
     """
     # The filters come in the order of kube-scheduler's default plugins.
-    if spec(node).get("unschedulable") and not _tolerated(pod, {"key": UNSCHEDULABLE_TAINT, "effect": "NoSchedule"}):
+    if spec(node).get("unschedulable") and not _is_tolerated(pod, {"key": UNSCHEDULABLE_TAINT, "effect": "NoSchedule"}):
         return ["node(s) were unschedulable"]
     for taint in spec(node).get("taints") or []:
-        if taint.get("effect") in ("NoSchedule", "NoExecute") and not _tolerated(pod, taint):
+        if taint.get("effect") in ("NoSchedule", "NoExecute") and not _is_tolerated(pod, taint):
             return ["node(s) had untolerated taint(s)"]
-    if not _selected(pod, node):
+    if not _is_selected(pod, node):
         return ["node(s) didn't match Pod's node affinity/selector"]
     return _insufficient(pod, node, used) or ([closed] if closed else [])
 
@@ -35,13 +35,13 @@ def explain(failures: list[list[str]]) -> str:
     if not failures:
         return "no nodes available to schedule pods"
     total = len(failures)
-    listed = _listed(reason for each in failures for reason in each)
-    verdicts = _listed(_NO_VICTIMS if set(each) & {OWN, THEIRS} else _HOPELESS for each in failures)
+    listed = _summarize(reason for each in failures for reason in each)
+    verdicts = _summarize(_NO_VICTIMS if set(each) & {OWN, THEIRS} else _HOPELESS for each in failures)
     preemption = f"no new claims to deallocate, preemption: 0/{total} nodes are available: {verdicts}."
     return f"0/{total} nodes are available: {listed}. {preemption}"
 
 
-def _listed(reasons: Iterable[str]) -> str:
+def _summarize(reasons: Iterable[str]) -> str:
     return ", ".join(sorted(f"{count} {reason}" for reason, count in Counter(reasons).items()))
 
 
@@ -56,11 +56,11 @@ def tolerates(toleration: Object, taint: Object) -> bool:
     return bool(toleration.get("key")) and toleration.get("value", "") == taint.get("value", "")
 
 
-def _tolerated(pod: Object, taint: Object) -> bool:
+def _is_tolerated(pod: Object, taint: Object) -> bool:
     return any(tolerates(entry, taint) for entry in spec(pod).get("tolerations") or [])
 
 
-def _selected(pod: Object, node: Object) -> bool:
+def _is_selected(pod: Object, node: Object) -> bool:
     found = labels(node)
     if any(found.get(key) != value for key, value in (spec(pod).get("nodeSelector") or {}).items()):
         return False

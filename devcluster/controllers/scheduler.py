@@ -128,7 +128,7 @@ class Scheduler:
         if problem and nodes:
             self._report(record, f"0/{len(nodes)} nodes are available: {problem}. not found")
             return
-        closed = affinity.closed_nodes(record.object, nodes, self._placed(record.object))
+        closed = affinity.closed_nodes(record.object, nodes, self._find_placed(record.object))
         for node in nodes:
             used = self._used.get(node.name, {})
             why = fit.reasons(record.object, node.object, used, closed.get(node.name, ""))
@@ -159,7 +159,7 @@ class Scheduler:
                 return "pod has unbound immediate PersistentVolumeClaims"
         return ""
 
-    def _placed(self, pod: Object) -> Iterable[tuple[Object, str]]:
+    def _find_placed(self, pod: Object) -> Iterable[tuple[Object, str]]:
         """Yield the placed pods that anti-affinity concerns, with their nodes.
 
         A pod without rules of its own concerns only the placed pods that have rules.

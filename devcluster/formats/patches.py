@@ -118,7 +118,7 @@ def _json_step(target: Any, step: Object) -> Any:
         return _write(target, path, value, replace=False)
     if operation == "test":
         if _read(target, path) != step.get("value"):
-            raise _failed()
+            raise _failure()
         return target
     if operation == "remove":
         _remove(target, path)
@@ -128,7 +128,7 @@ def _json_step(target: Any, step: Object) -> Any:
     raise bad_request(f"Unexpected kind: {operation}")
 
 
-def _failed() -> StatusError:
+def _failure() -> StatusError:
     return StatusError(422, "Invalid", "the server rejected our request due to an error in our request", details={})
 
 
@@ -142,7 +142,7 @@ def _descend(target: Any, parts: list[str]) -> Any:
         try:
             target = target[int(part)] if isinstance(target, list) else target[part]
         except (KeyError, IndexError, ValueError, TypeError):
-            raise _failed() from None
+            raise _failure() from None
     return target
 
 

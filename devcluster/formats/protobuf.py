@@ -111,7 +111,7 @@ def _items(field_type: str, value: _Value) -> Iterator[Any]:
     position = 0
     while position < len(value):
         number, position = _varint(value, position)
-        yield _signed(number)
+        yield _to_signed(number)
 
 
 def _value(field_type: str, value: _Value) -> Any:
@@ -123,14 +123,14 @@ def _value(field_type: str, value: _Value) -> Any:
         case "bool":
             return bool(value)
         case "int32" | "int64":
-            return _signed(value)
+            return _to_signed(value)
         case "time" | "microtime":
             return _time(_bytes(value), micro=field_type == "microtime")
         case "quantity":
             return _bytes(dict(_read(_bytes(value))).get(1, b"")).decode()
         case "int-or-string":
             parts = dict(_read(_bytes(value)))
-            return _bytes(parts.get(3, b"")).decode() if parts.get(1) else _signed(parts.get(2, 0))
+            return _bytes(parts.get(3, b"")).decode() if parts.get(1) else _to_signed(parts.get(2, 0))
         case "raw":
             return json.loads(_bytes(dict(_read(_bytes(value))).get(1, b"null")))
         case _:
@@ -143,7 +143,7 @@ def _bytes(value: _Value) -> bytes:
     return value
 
 
-def _signed(value: _Value) -> int:
+def _to_signed(value: _Value) -> int:
     if not isinstance(value, int):
         raise ProtobufError("bytes stand where a number is expected")
     # Negative numbers are encoded as 64-bit two's complement.
@@ -155,5 +155,5 @@ def _time(raw: bytes, *, micro: bool) -> str:
     parts = dict(_read(raw))
     if not parts:
         return ""
-    moment = _EPOCH + timedelta(seconds=_signed(parts.get(1, 0)), microseconds=_signed(parts.get(2, 0)) // 1000)
+    moment = _EPOCH + timedelta(seconds=_to_signed(parts.get(1, 0)), microseconds=_to_signed(parts.get(2, 0)) // 1000)
     return clock.micro_timestamp(moment) if micro else clock.timestamp(moment)

@@ -136,7 +136,7 @@ def field_value(path: str, sources: Sources) -> str:
         return str((metadata.get(match[1]) or {}).get(match[2], ""))
     if path in ("metadata.labels", "metadata.annotations"):
         pairs = sorted((metadata.get(path.partition(".")[2]) or {}).items())
-        return "\n".join(f'{key}="{_quoted(value)}"' for key, value in pairs)
+        return "\n".join(f'{key}="{_quote(value)}"' for key, value in pairs)
     simple = {
         "metadata.name": metadata["name"],
         "metadata.namespace": metadata["namespace"],
@@ -153,7 +153,7 @@ def field_value(path: str, sources: Sources) -> str:
     return str(simple[path])
 
 
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 

@@ -16,14 +16,14 @@ def bind(registry: Registry, address: ObjectAddress, node: str, *, expected_uid:
 
     def change(pod: Object) -> Object:
         if expected_uid and pod["metadata"]["uid"] != expected_uid:
-            raise _refused(address, "uid mismatch")
+            raise _refusal(address, "uid mismatch")
         if is_terminating(pod):
-            raise _refused(address, f"pod {address.name} is being deleted, cannot be assigned to a host")
+            raise _refusal(address, f"pod {address.name} is being deleted, cannot be assigned to a host")
         taken = spec(pod).get("nodeName")
         if taken:
-            raise _refused(address, f'pod {address.name} is already assigned to node "{taken}"')
+            raise _refusal(address, f'pod {address.name} is already assigned to node "{taken}"')
         if spec(pod).get("schedulingGates"):
-            raise _refused(address, f"pod {address.name} has non-empty .spec.schedulingGates")
+            raise _refusal(address, f"pod {address.name} has non-empty .spec.schedulingGates")
         pod["spec"]["nodeName"] = node
         set_condition(pod, "PodScheduled", "True")
         return pod
@@ -31,7 +31,7 @@ def bind(registry: Registry, address: ObjectAddress, node: str, *, expected_uid:
     registry.update(ObjectAddress(PODS, address.namespace, address.name, "binding"), change)
 
 
-def _refused(address: ObjectAddress, why: str) -> StatusError:
+def _refusal(address: ObjectAddress, why: str) -> StatusError:
     return conflict("pods/binding", address.name, why)
 
 

@@ -55,7 +55,7 @@ def resolve(catalog: Catalog, method: str, path: str, *, watch: bool) -> Request
         namespace, parts = parts[1], parts[2:]
     resource = catalog.find(group, version, parts[0]) if parts else None
     if resource is PODS and namespace and len(parts) > 2 and parts[2] == "proxy":
-        return _proxied(method, namespace, parts[1], _rest(path))
+        return _address_proxy(method, namespace, parts[1], _rest(path))
     if resource is None or len(parts) > 3 or (namespace and not resource.namespaced):
         raise unknown_resource()
     name = parts[1] if len(parts) > 1 else ""
@@ -76,7 +76,7 @@ def _rest(path: str) -> str:
     return path.lstrip("/").split("/", 7)[7] if path.lstrip("/").count("/") >= 7 else ""
 
 
-def _proxied(method: str, namespace: str, named: str, rest: str) -> RequestInfo:
+def _address_proxy(method: str, namespace: str, named: str, rest: str) -> RequestInfo:
     """Resolve a request to the proxy subresource of a pod, which the API server forwards to a port of the pod.
 
     `named` is the segment of the path with the name of the pod: `name`, `name:port` or `scheme:name:port`.

@@ -54,7 +54,7 @@ def _group(group_version: str) -> dict[str, Any]:
 
 
 def _resource_list(group_version: str, rows: list[ApiResource]) -> dict[str, Any]:
-    return _listed(group_version, [entry for row in rows for entry in _entries(row)])
+    return _list_of(group_version, [entry for row in rows for entry in _entries(row)])
 
 
 def _review_list(group_version: str, reviews: list[Review]) -> dict[str, Any]:
@@ -68,10 +68,10 @@ def _review_list(group_version: str, reviews: list[Review]) -> dict[str, Any]:
         }
         for review in reviews
     ]
-    return _listed(group_version, entries)
+    return _list_of(group_version, entries)
 
 
-def _listed(group_version: str, entries: list[dict[str, Any]]) -> dict[str, Any]:
+def _list_of(group_version: str, entries: list[dict[str, Any]]) -> dict[str, Any]:
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": entries}
 
 

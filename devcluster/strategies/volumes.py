@@ -122,7 +122,7 @@ class PersistentVolumeClaimStrategy(Strategy):
     @override
     def validate_update(self, new: Object, old: Object) -> list[FieldCause]:
         causes = self.validate(new)
-        if _frozen(new, old) != _frozen(old, old):
+        if _frozen_part(new, old) != _frozen_part(old, old):
             causes.append(forbidden_field("spec", _FROZEN_CLAIM))
             return causes
         # A request that a volume could not fulfil may be lowered again, but no volume shrinks.
@@ -159,7 +159,7 @@ def _mode_causes(modes: list[str]) -> Iterator[FieldCause]:
         yield forbidden_field("spec.accessModes", "may not use ReadWriteOncePod with other access modes")
 
 
-def _frozen(claim: Object, before: Object) -> Object:
+def _frozen_part(claim: Object, before: Object) -> Object:
     """Return the part of the spec of a claim that an update must not change. The volume name may be set once."""
     kept = dict(spec(claim))
     if status(before).get("phase") == "Bound":

@@ -63,7 +63,7 @@ class ScriptPlayer:
             "phase": self._phase,
             "waiting": self._waiting,
             "running": self._running,
-            "terminated": self._terminated,
+            "terminated": self._terminate,
             "ready": self._ready,
             "evict": self._evict,
             "fail": self._fail,
@@ -95,7 +95,7 @@ class ScriptPlayer:
             if record.exit_code is None:
                 self._end(record, {"exitCode": 137, "reason": "Error"})
 
-    def _chosen(self, arguments: Any) -> list[ContainerRecord]:
+    def _choose(self, arguments: Any) -> list[ContainerRecord]:
         name = arguments.get("container") if isinstance(arguments, Mapping) else None
         chosen = [r for r in self._records if (r.name == name if name else r.role is ContainerRole.MAIN)]
         if not chosen:
@@ -108,12 +108,12 @@ class ScriptPlayer:
         elif phase == "Running":
             self._running({})
         elif phase in ("Succeeded", "Failed"):
-            self._terminated({"exitCode": 0 if phase == "Succeeded" else 1})
+            self._terminate({"exitCode": 0 if phase == "Succeeded" else 1})
         else:
             raise ScriptError(f"phase: expected Pending, Running, Succeeded or Failed, not {phase!r}")
 
     def _waiting(self, arguments: Mapping[str, Any]) -> None:
-        for record in self._chosen(arguments):
+        for record in self._choose(arguments):
             self._remember(record)
             record.state = {"waiting": {k: v for k, v in arguments.items() if k != "container"}}
             record.ready = record.started = False
@@ -123,7 +123,7 @@ class ScriptPlayer:
         for record in self._records:
             if record.role is ContainerRole.INIT and record.exit_code is None:
                 self._end(record, {"exitCode": 0, "reason": "Completed"})
-        for record in self._chosen(arguments):
+        for record in self._choose(arguments):
             self._remember(record)
             if record.last_state and not record.running:
                 record.restart_count += 1
@@ -131,13 +131,13 @@ class ScriptPlayer:
             record.container_id = f"jobgate-dev://{self._context.uid}/{record.name}/{record.restart_count}"
             record.ready = record.started = True
 
-    def _terminated(self, arguments: Mapping[str, Any]) -> None:
+    def _terminate(self, arguments: Mapping[str, Any]) -> None:
         self._state.sandbox_ready = True
-        for record in self._chosen(arguments):
+        for record in self._choose(arguments):
             self._end(record, {k: v for k, v in arguments.items() if k != "container"})
 
     def _ready(self, ready: Any) -> None:
-        for record in self._chosen({}):
+        for record in self._choose({}):
             record.ready = bool(ready)
 
     def _evict(self, message: str) -> None:
@@ -167,7 +167,7 @@ class ScriptPlayer:
         if isinstance(arguments, str):
             arguments = {"text": arguments}
         data = base64.b64decode(arguments["base64"]) if "base64" in arguments else arguments["text"].encode()
-        for record in self._chosen(arguments):
+        for record in self._choose(arguments):
             path = self._context.log_file(record.name, record.restart_count)
             writer = LogWriter(path, self._context.node.settings.log_limit_bytes)
             writer.write(arguments.get("stream", "stdout"), data if data.endswith(b"\n") else data + b"\n")

@@ -47,12 +47,12 @@ def _names(*resources: str) -> Callable[[typer.Context, str], Sequence[str]]:
 
     def complete(context: typer.Context, text: str) -> Sequence[str]:
         queries = [query for query in _queries(text) if query.kind.resource in resources]
-        return _in_time(_found(context.params, queries)) if queries else []
+        return _in_time(_find(context.params, queries)) if queries else []
 
     return complete
 
 
-def _found(options: Mapping[str, Any], queries: Sequence[_Query]) -> Iterator[str]:
+def _find(options: Mapping[str, Any], queries: Sequence[_Query]) -> Iterator[str]:
     """Yield the objects in the gateway that the options of the command select, newest first."""
     # Completion may end at any time, and a refresh token that was used but not replaced would be lost.
     selected = current_context(

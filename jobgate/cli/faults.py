@@ -3,7 +3,7 @@
 from typing import Final
 
 from jobgate.cli.manifests.documents import Document
-from jobgate.cli.rendering.tables import shortened
+from jobgate.cli.rendering.tables import shorten
 from jobgate.client.errors import JobgateError, ProblemError, ProxyError, UnauthenticatedError, UnreachableError
 from jobgate.client.types import FieldError
 
@@ -17,7 +17,7 @@ def fault_text(error: JobgateError, document: Document | None = None, *, about: 
     if not isinstance(error, ProblemError):
         return f"jobgate: {error}{_hint(error)}"
     room = _TEXT // (1 + min(_FAULTS, len(error.errors)))
-    lines = [f"jobgate: {about and f'{about}: '}{shortened(error.problem.detail, room)} ({error.status} {error.code})"]
+    lines = [f"jobgate: {about and f'{about}: '}{shorten(error.problem.detail, room)} ({error.status} {error.code})"]
     for fault in error.errors[:_FAULTS]:
         lines += _fault_lines(fault, document, room)
     if len(error.errors) > _FAULTS:
@@ -47,7 +47,7 @@ def _fault_lines(fault: FieldError, document: Document | None, room: int) -> lis
     line = document.line_of(fault.pointer) if document else None
     if document and line:
         place = f"{document.source}:{line}: {place}"
-    lines = [f"  {place}: {shortened(fault.detail, room)}"]
+    lines = [f"  {place}: {shorten(fault.detail, room)}"]
     if fault.accepted:
-        lines.append(f"    accepted: {shortened(fault.accepted, room)}")
+        lines.append(f"    accepted: {shorten(fault.accepted, room)}")
     return lines

@@ -61,7 +61,7 @@ def follow(
     except KeyboardInterrupt:
         if not _is_confirmed(followed):
             return last, Exit.INTERRUPTED
-        return _cancelled(followed, last)
+        return _cancel(followed, last)
     if last is None:
         raise AssertionError("a wait yields at least the present status")
     return last, exit_of(until, last.status.phase)
@@ -84,7 +84,7 @@ def _can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _cancelled(followed: Followed, last: State | None) -> tuple[State | None, Exit]:
+def _cancel(followed: Followed, last: State | None) -> tuple[State | None, Exit]:
     """Cancel the job, and follow it to its end in plain lines."""
     advise("cancelling it")
     ref = last or followed.ref

@@ -64,9 +64,9 @@ Reason = Annotated[str | None, typer.Option("--reason", help="Text for the histo
 @contextmanager
 def gateway(server: str | None, namespace: str | None, context: str | None) -> Iterator["Client"]:
     """Connect to the gateway of a command, and report errors as `guarded` does."""
-    with guarded():
+    with guard():
         chosen = current_context(server=server, namespace=namespace, context=context, warn=report)
-        with _located(chosen), config.connect(chosen) as client:
+        with _add_place(chosen), config.connect(chosen) as client:
             yield client
 
 
@@ -79,10 +79,10 @@ def run_async(
         async with config.connect_async(chosen) as client:
             await work(client)
 
-    with guarded():
+    with guard():
         chosen = current_context(server=server, namespace=namespace, context=context, warn=report)
         try:
-            with _located(chosen):
+            with _add_place(chosen):
                 asyncio.run(main(chosen))
         except BaseExceptionGroup as group:
             error: BaseException = group
@@ -92,7 +92,7 @@ def run_async(
 
 
 @contextmanager
-def _located(chosen: config.Context) -> Iterator[None]:
+def _add_place(chosen: config.Context) -> Iterator[None]:
     """Add the namespace and the gateway to the error if an object is not found."""
     try:
         yield
@@ -102,7 +102,7 @@ def _located(chosen: config.Context) -> Iterator[None]:
 
 
 @contextmanager
-def guarded() -> Iterator[None]:
+def guard() -> Iterator[None]:
     """Report an error on standard error, and exit with the status for it."""
     try:
         yield

@@ -183,15 +183,15 @@ class ResourceCalls(Generic[Whole, State, Summary, Draft]):
     def page(self, namespace: str | None, filters: Filters) -> Call[Page[Whole]]:
         """Return the request for one page of the objects of a namespace, or of all namespaces for the name `*`."""
         answer = Page[self.whole]  # type: ignore[name-defined]
-        return Call(method="GET", path=self._listed(namespace), answer=answer, query=query_of(**filters))
+        return Call(method="GET", path=self._list_path(namespace), answer=answer, query=query_of(**filters))
 
     def summaries(self, namespace: str | None, filters: Filters) -> Call[Page[Summary]]:
         """Return the request for one page with what a table shows of the same objects."""
         answer = Page[self.summary]  # type: ignore[name-defined]
         query = query_of(view="summary", **filters)
-        return Call(method="GET", path=self._listed(namespace), answer=answer, query=query)
+        return Call(method="GET", path=self._list_path(namespace), answer=answer, query=query)
 
-    def _listed(self, namespace: str | None) -> str:
+    def _list_path(self, namespace: str | None) -> str:
         return f"{API}/{self.resource}" if namespace == "*" else self.collection(namespace)
 
     def replace(

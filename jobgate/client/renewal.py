@@ -98,7 +98,7 @@ def renewed(context: config.Context, file: Path, name: str | None, warn: Callabl
     if name is None or not _is_due(context):
         return context
     # Commands at the same time: a refresh token can often be used once, so the others use what the first has got.
-    with _locked(file):
+    with _hold_lock(file):
         saved = config.load(file)
         current = saved.contexts.get(name, context)
         if _is_due(current):
@@ -116,7 +116,7 @@ def renewed(context: config.Context, file: Path, name: str | None, warn: Callabl
 
 
 @contextmanager
-def _locked(file: Path) -> Iterator[None]:
+def _hold_lock(file: Path) -> Iterator[None]:
     """Hold the lock of the file of contexts, unless its directory cannot be written or has no locks."""
     with contextlib.ExitStack() as held:
         with contextlib.suppress(OSError):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client import REGISTRY, generate_latest
 
-from app.base.instruments import ComputedMetric, exposed
+from app.base.instruments import ComputedMetric, expose
 
 
 @pytest.fixture
@@ -29,20 +29,20 @@ def lines(name: str) -> list[str]:
 def test_values_are_computed_at_each_scrape_while_they_have_an_owner(gauge: ComputedMetric) -> None:
     values = iter([1, 2])
     assert lines("jobgate_made_up") == []
-    with exposed({gauge: lambda: {("a",): next(values), ("b",): 5}}):
+    with expose({gauge: lambda: {("a",): next(values), ("b",): 5}}):
         assert lines("jobgate_made_up") == ['jobgate_made_up{of="a"} 1.0', 'jobgate_made_up{of="b"} 5.0']
         assert lines("jobgate_made_up") == ['jobgate_made_up{of="a"} 2.0', 'jobgate_made_up{of="b"} 5.0']
     assert lines("jobgate_made_up") == []
 
 
 def test_the_last_of_several_owners_counts(gauge: ComputedMetric) -> None:
-    with exposed({gauge: lambda: {("a",): 1}}):
-        with exposed({gauge: lambda: {("a",): 2}}):
+    with expose({gauge: lambda: {("a",): 1}}):
+        with expose({gauge: lambda: {("a",): 2}}):
             assert lines("jobgate_made_up") == ['jobgate_made_up{of="a"} 2.0']
         assert lines("jobgate_made_up") == ['jobgate_made_up{of="a"} 1.0']
 
 
 def test_a_counter_has_its_suffix_once(counter: ComputedMetric) -> None:
-    with exposed({counter: lambda: {(): 3}}):
+    with expose({counter: lambda: {(): 3}}):
         assert lines("jobgate_made_up") == ["jobgate_made_up_total 3.0"]
     assert "# TYPE jobgate_made_up_total counter" in generate_latest(REGISTRY).decode()

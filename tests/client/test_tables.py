@@ -17,7 +17,7 @@ from jobgate.cli.rendering.tables import (
     in_order,
     in_order_of,
     list_text,
-    shortened,
+    shorten,
     status_line,
     table,
     why,
@@ -64,7 +64,7 @@ def test_columns_are_aligned_and_lines_end_without_blanks() -> None:
     ids=["lines", "long", "fits", "empty"],
 )
 def test_a_message_is_one_line_without_its_middle(text: str, expected: str) -> None:
-    assert shortened(text, 80) == expected
+    assert shorten(text, 80) == expected
 
 
 NODES = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. preemption: 0/1 nodes are available."

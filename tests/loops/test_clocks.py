@@ -51,12 +51,12 @@ def test_a_mirror_is_current_while_probe_and_watch_are_recent(
     unanswered: int, unwatched: int, expected: str | None
 ) -> None:
     contact = ClusterContact(timedelta(seconds=30), NOW - timedelta(seconds=unanswered))
-    contact.probed(NOW, "refused")
+    contact.record_probe(NOW, "refused")
     assert contact.silence(NOW, NOW - timedelta(seconds=unwatched), "silent") == expected
 
 
 def test_an_answered_probe_makes_the_mirror_current_again() -> None:
     contact = ClusterContact(timedelta(seconds=30), NOW - timedelta(seconds=100), "refused")
-    contact.probed(NOW)
+    contact.record_probe(NOW)
     assert contact.silence(NOW, NOW, "") is None
     assert contact.error == ""

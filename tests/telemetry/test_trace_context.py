@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from app.base.offload import offloaded
+from app.base.offload import offload
 from app.telemetry import trace_context
 from app.telemetry.trace_context import TraceContext, continue_trace, current, from_headers, parse, set_current
 
@@ -144,7 +144,7 @@ async def test_the_context_reaches_tasks_and_threads_and_ends_with_its_block() -
     with continue_trace(trace):
         async with asyncio.TaskGroup() as group:
             of_task = group.create_task(_current())
-        assert (of_task.result(), await offloaded(current)) == (trace, trace)
+        assert (of_task.result(), await offload(current)) == (trace, trace)
         with continue_trace(None):
             assert current() is None
         assert current() is trace

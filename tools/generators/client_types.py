@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tools.generators.formatting import formatted
+from tools.generators.formatting import format_module
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "openapi" / "openapi.json"
@@ -160,7 +160,7 @@ def _member(value: str) -> str:
 
 def generated() -> Iterator[tuple[Path, str]]:
     """Yield the generated file with its text."""
-    yield TARGET, formatted(generate(json.loads(DOCUMENT.read_text(encoding="utf-8"))), TARGET)
+    yield TARGET, format_module(generate(json.loads(DOCUMENT.read_text(encoding="utf-8"))), TARGET)
 
 
 def main() -> int:

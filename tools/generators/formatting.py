@@ -9,7 +9,7 @@ SORTED = ("check", "--quiet", "--fix", "--select", "I")
 FORMATTED = ("format", "--quiet")
 
 
-def formatted(text: str, path: Path) -> str:
+def format_module(text: str, path: Path) -> str:
     """Return the text of a module with sorted imports, formatted by ruff."""
     for arguments in (SORTED, FORMATTED):
         command = [sys.executable, "-m", "ruff", *arguments, "--stdin-filename", str(path), "-"]

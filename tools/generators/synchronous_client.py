@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.generators.formatting import formatted
+from tools.generators.formatting import format_module
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "jobgate" / "client" / "asynchronous"
@@ -44,7 +44,7 @@ def generated() -> Iterator[tuple[Path, str]]:
     """Yield each generated file with its text."""
     for name in MODULES:
         text = synchronous((SOURCE / name).read_text(encoding="utf-8"))
-        yield TARGET / name, formatted(text, TARGET / name)
+        yield TARGET / name, format_module(text, TARGET / name)
 
 
 def main() -> int:

@@ -20,7 +20,7 @@ from starlette.types import Message, Send
 
 from app.api.answers.conditional import gzip_tag
 from app.base.caches import ENTRY_BYTES, BoundedCache
-from app.base.offload import offloaded
+from app.base.offload import offload
 
 # A list of 44 KB has 6.5 KB after 0.36 ms at level 1, and 5.7 KB after 0.67 ms at level 6.
 _LEVEL: Final = 1
@@ -53,7 +53,7 @@ class Compressor:
         found = self._cache.get(body) if keeps else None
         if found is not None:
             return found
-        coded = _compress_body(body) if len(body) <= _SHORT else await offloaded(_compress_body, body)
+        coded = _compress_body(body) if len(body) <= _SHORT else await offload(_compress_body, body)
         if keeps:
             self._cache.put(body, coded, len(body) + ENTRY_BYTES)
         return coded

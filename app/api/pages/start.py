@@ -18,7 +18,7 @@ from fastapi.responses import HTMLResponse
 
 from app.api.answers.responses import JSON, PRIVATE
 from app.api.pages.dashboard import BuiltFile, dashboard_page, read_built_files
-from app.base.offload import offloaded
+from app.base.offload import offload
 
 DOCS_PATH: Final = "/docs"
 # Swagger UI writes style attributes and shows images from data URLs. It runs no code of other origins.
@@ -114,7 +114,7 @@ async def _start(_: Request) -> Response:
 
 def _asset_of(name: str, media_type: str) -> _Endpoint:
     async def asset(_: Request) -> Response:
-        return Response(await offloaded(_asset, name), media_type=media_type, headers=_CACHED)
+        return Response(await offload(_asset, name), media_type=media_type, headers=_CACHED)
 
     return asset
 

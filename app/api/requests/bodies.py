@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from fastapi import Request
 
 from app.api.answers.responses import JSON
-from app.base.offload import offloaded, offloaded_if_large
+from app.base.offload import offload, offload_if_large
 from app.domain.decoding import DEFAULT_LIMITS, JsonValue, decode_json, decode_yaml, lists
 from app.domain.errors import FieldError, InvalidManifest, MalformedDocument, Problems, UnsupportedMediaType
 from app.domain.kinds.spec.model import SpecModel, read_spec
@@ -80,7 +80,7 @@ class ManifestBody:
                 raise _yaml_as_json()
             return (await _decode_json_body(self.content),)
         is_short = len(self.content) <= _SHORT_YAML and not _may_repeat(self.content)
-        return decode_yaml(self.content) if is_short else await offloaded(decode_yaml, self.content)
+        return decode_yaml(self.content) if is_short else await offload(decode_yaml, self.content)
 
 
 async def receive_manifests(request: Request) -> ManifestBody:
@@ -112,7 +112,7 @@ async def read_json(request: Request) -> JsonValue:
 
 
 async def _decode_json_body(body: bytes) -> JsonValue:
-    return decode_json(body) if len(body) <= _SHORT_JSON else await offloaded(decode_json, body)
+    return decode_json(body) if len(body) <= _SHORT_JSON else await offload(decode_json, body)
 
 
 async def _room_for_values(size: int) -> None:
@@ -161,7 +161,7 @@ async def validate_body(body: dict[str, Any], model: type[_Model]) -> _Model:
     Raises:
         InvalidManifest: the body is not valid; the error lists all errors of its fields.
     """
-    return await offloaded_if_large(body, _validate, body, model)
+    return await offload_if_large(body, _validate, body, model)
 
 
 def _validate(body: dict[str, Any], model: type[_Model]) -> _Model:

@@ -26,7 +26,7 @@ from app.api.resources.jobs import JOBS_RESOURCE
 from app.api.resources.resource import Resource
 from app.api.routers import Parameter, add_resolved_route, arguments_of, new_router
 from app.base.cancellation import TaskGroup
-from app.base.offload import offloaded_if_large
+from app.base.offload import offload_if_large
 from app.db.objects.idempotency import KeyPlace
 from app.domain.cluster_check import ClusterCheck
 from app.domain.errors import DomainError
@@ -272,7 +272,7 @@ async def request_key(caller: Caller, key: str | None, body: object) -> RequestK
     """Return the Idempotency-Key, if any, with its scope (token, method, path) and a fingerprint of the request."""
     if key is None:
         return None
-    digest = await offloaded_if_large(body, fingerprint, body, dict(caller.request.query_params))
+    digest = await offload_if_large(body, fingerprint, body, dict(caller.request.query_params))
     return RequestKey(scope=_scope(caller), key=key, fingerprint=digest)
 
 

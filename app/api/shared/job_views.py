@@ -14,7 +14,7 @@ from app.api.answers.conditional import status_tag, whole_tag
 from app.api.answers.rendering import job_bytes, status_view
 from app.api.answers.responses import json_bytes
 from app.base.caches import ENTRY_BYTES, BoundedCache
-from app.base.offload import is_large, offloaded
+from app.base.offload import is_large, offload
 from app.db.jobs.rows import JobRow, JobSummary
 from app.services.gateway import Services
 from app.services.reading.jobs import RelatedRows
@@ -81,7 +81,7 @@ class JobViewCache:
         if cached is not None:
             return cached
         if len(related.replicas) + len(related.attempts) > LARGE_JOB or is_large(row.manifest):
-            body = await offloaded(job_bytes, self._services.planner, row, related)
+            body = await offload(job_bytes, self._services.planner, row, related)
         else:
             body = job_bytes(self._services.planner, row, related)
         return self._keep(Representation.WHOLE, row, whole_tag(row.uid, row.version), body)

@@ -14,7 +14,7 @@ import structlog
 
 from app.base.cancellation import rounds
 from app.base.clock import InstallationClock
-from app.base.instruments import Values, exposed
+from app.base.instruments import Values, expose
 from app.db.installation import leases, timekeeping
 from app.db.installation.leases import Lease
 from app.db.postgres import metrics
@@ -79,7 +79,7 @@ class Timekeeper:
 
     async def run(self) -> None:
         """Follow the time of the installation until cancelled."""
-        with exposed({metrics.CLOCK_DIFFERENCE: self._differences}):
+        with expose({metrics.CLOCK_DIFFERENCE: self._differences}):
             await self._repeat(self.follow)
 
     def _differences(self) -> Values:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
-from app.base.faultpoints import FaultPoint, reached
+from app.base.faultpoints import FaultPoint, reach
 from app.db.installation import leases
 from app.db.installation.leases import Lease
 from app.db.jobs import edits
@@ -102,7 +102,7 @@ async def apply(db: Database, lease: Lease, uid: UUID, change: JobEdit, limits: 
         await edits.edit_in(connection, await room.read(connection), uid, change)
 
     await with_room(db, {change.namespace: change.added_pods}, limits, store)
-    reached(FaultPoint.RESIZE_STORED)
+    reach(FaultPoint.RESIZE_STORED)
 
 
 async def write(db: Database, lease: Lease, run: AutoscalerRun) -> int:

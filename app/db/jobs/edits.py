@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from app.base.faultpoints import FaultPoint, reached
+from app.base.faultpoints import FaultPoint, reach
 from app.db.feed import changes
 from app.db.jobs.names import require_more, reserve_more
 from app.db.jobs.pod_room import RoomReader, append, with_room
@@ -127,7 +127,7 @@ async def edit(db: Database, uid: UUID, change: JobEdit, limits: PodLimits = DEF
         return await edit_in(connection, await room.read(connection), uid, change)
 
     after = await with_room(db, {change.namespace: change.added_pods}, limits, store)
-    reached(FaultPoint.EDIT_STORED)
+    reach(FaultPoint.EDIT_STORED)
     return after
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from app.base.batching import Batcher, WaitingItem
-from app.base.faultpoints import FaultPoint, reached
+from app.base.faultpoints import FaultPoint, reach
 from app.db.jobs.submit import MAX_TRIES, NewJob, Undecided, submit, submit_together
 from app.db.objects.idempotency import KeyInFlight
 from app.db.objects.submission import Answer
@@ -118,14 +118,14 @@ class GroupCommit:
 
         Jobs that the transaction leaves undecided are stored in transactions of their own, too.
         """
-        reached(FaultPoint.SUBMISSION_ARRIVED)
+        reach(FaultPoint.SUBMISSION_ARRIVED)
         # Once for each transaction, not for each submission, which shares the time of the event loop with requests.
         metrics.COMMIT_JOBS.observe(len(batch))
         metrics.COMMIT_WAIT.observe(asyncio.get_running_loop().time() - batch[0].since)
         try:
             with metrics.COMMIT_DURATION.time():
                 answers = await submit(self._db, [job for waiting in batch for job in waiting.item.jobs], self._limits)
-            reached(FaultPoint.SUBMISSION_STORED)
+            reach(FaultPoint.SUBMISSION_STORED)
         except DatabaseUnavailable as error:
             if isinstance(error, DatabaseContended):
                 # Nothing was written. Alone, only the job that is in conflict waits or fails.
@@ -146,12 +146,12 @@ class GroupCommit:
             await self._commit_each(undecided)
 
     async def _commit_together(self, waiting: _Waiting, jobs: Sequence[NewJob]) -> None:
-        reached(FaultPoint.SUBMISSION_ARRIVED)
+        reach(FaultPoint.SUBMISSION_ARRIVED)
         metrics.COMMIT_JOBS.observe(len(jobs))
         try:
             with metrics.COMMIT_DURATION.time():
                 refused = await submit_together(self._db, jobs, self._limits)
-            reached(FaultPoint.SUBMISSION_STORED)
+            reach(FaultPoint.SUBMISSION_STORED)
             waiting.answer(refused)
         except KeyContended:
             waiting.answer({0: KeyInFlight()})  # the service waits for the end of the other request and tries again

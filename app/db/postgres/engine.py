@@ -14,7 +14,7 @@ import msgspec
 import structlog
 from typing_extensions import override
 
-from app.base.instruments import exposed
+from app.base.instruments import expose
 from app.db.postgres import metrics
 from app.db.postgres.errors import translate_errors
 from app.db.postgres.timeouts import DatabaseTimeouts
@@ -81,7 +81,7 @@ class Database:
         self.url = url
         self._exposed = ExitStack()
         self._exposed.enter_context(
-            exposed(
+            expose(
                 {
                     metrics.POOL_LIMIT: lambda: {(name,): pool.get_max_size()},
                     metrics.POOL_OPEN: lambda: {(name,): pool.get_size()},

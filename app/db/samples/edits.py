@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from app.base.faultpoints import FaultPoint, reached
+from app.base.faultpoints import FaultPoint, reach
 from app.db.feed import changes
 from app.db.objects import idempotency
 from app.db.objects.history import DELETE_REQUESTED, EDITED
@@ -95,7 +95,7 @@ async def submit(db: Database, news: Sequence[New[SampleRow]]) -> Mapping[int, A
         return rolled_back.refused
     except KeyContended:
         return {0: KeyInFlight()}
-    reached(FaultPoint.SAMPLE_STORED)
+    reach(FaultPoint.SAMPLE_STORED)
     return {}
 
 
@@ -169,7 +169,7 @@ async def edit(db: Database, uid: UUID, change: SampleEdit) -> SampleRow:
         values = (change.manifest, dict(change.labels), change.set_name, int(change.is_respecified), change.at)
         after = sample_row(await connection.fetchrow(_EDIT, uid, *values, change.posted))
         await record_change(connection, after, changes.EDITED, (change.at, EDITED, "", change.actor))
-    reached(FaultPoint.SAMPLE_STORED)
+    reach(FaultPoint.SAMPLE_STORED)
     return after
 
 
@@ -197,7 +197,7 @@ async def request_deletion(
             return row
         after = sample_row(await connection.fetchrow(_DELETE, uid, at, actor.name, *_after_deletion(row, at), actor.id))
         await record_change(connection, after, changes.DELETED, (at, DELETE_REQUESTED, reason, actor))
-    reached(FaultPoint.SAMPLE_STORED)
+    reach(FaultPoint.SAMPLE_STORED)
     return after
 
 

@@ -246,7 +246,7 @@ class Transport:
             del headers["Content-Type"]
         # `KubeResource.path` has escaped the names.
         url = yarl.URL(self._base + path, encoded=True)
-        with self._traced(method, path) as span:
+        with self._span_of(method, path) as span:
             response = await self._session.request(
                 method,
                 url.update_query(params) if params else url,
@@ -271,7 +271,7 @@ class Transport:
             _abort_unless_read(response)
             raise error_from_answer(response.status, beginning, response.headers)
 
-    def _traced(self, method: str, path: str) -> AbstractContextManager[Span | None]:
+    def _span_of(self, method: str, path: str) -> AbstractContextManager[Span | None]:
         """Return the span of a request until its answer begins. Lists and watches of the mirror belong to no trace."""
         return nullcontext() if trace_context.current() is None else request_span(method, self._base, path)
 

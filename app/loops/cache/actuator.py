@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from app.base.faultpoints import FaultPoint, reached
+from app.base.faultpoints import FaultPoint, reach
 from app.domain.cache.manifests.service import runtime_service, token_secret
 from app.domain.cache.manifests.stateful_set import runtime_stateful_set
 from app.domain.cache.manifests.storage import persistent_volume, persistent_volume_claim
@@ -153,7 +153,7 @@ class SampleActuator:
         try:
             manifest = self._manifest(work, part)
             await self._api.create_as(manifest, OBJECT, timeout=self._timeout, on_warning=work.warn)
-            reached(FaultPoint.SAMPLE_OBJECT_CREATED)
+            reach(FaultPoint.SAMPLE_OBJECT_CREATED)
         except KubeAlreadyExists:
             pass  # the next reconcile determines whether it belongs to the set
         # Temporary, so they are retried with back-off. Any other refusal becomes part of the set's status.
@@ -199,7 +199,7 @@ class SampleActuator:
                 uid=found.metadata.uid,
                 timeout=self._timeout,
             )
-        reached(FaultPoint.SAMPLE_OBJECT_DELETED)
+        reach(FaultPoint.SAMPLE_OBJECT_DELETED)
 
     async def _scale(self, subject: Subject, replicas: int) -> None:
         # The subresource scale changes nothing but the number, so concurrent edits of the object do not conflict.
@@ -217,7 +217,7 @@ class SampleActuator:
         # The node is gone, and its label with it.
         with suppress(KubeNotFound):
             await self._api.merge_patch(NODE, action.node, patch=patch, timeout=self._timeout)
-        reached(FaultPoint.NODE_LABELLED)
+        reach(FaultPoint.NODE_LABELLED)
 
     async def _post(self, work: SampleWork, action: PostOptions) -> None:
         options = await work.options()
@@ -230,7 +230,7 @@ class SampleActuator:
 
         async def post(server: RuntimeServer) -> None:
             await self._runtimes.post(server, work.kind, action.job, body)
-            reached(FaultPoint.SAMPLE_POSTED)
+            reach(FaultPoint.SAMPLE_POSTED)
 
         await _each(post, [running[index] for index in action.servers if index in running])
         if absent:
@@ -239,7 +239,7 @@ class SampleActuator:
     async def _terminate(self, work: SampleWork) -> None:
         async def terminate(server: RuntimeServer) -> None:
             await self._runtimes.terminate(server)
-            reached(FaultPoint.SAMPLE_TERMINATED)
+            reach(FaultPoint.SAMPLE_TERMINATED)
 
         await _each(terminate, work.objects.servers(work.subject))
 

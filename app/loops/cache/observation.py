@@ -270,7 +270,7 @@ class ClusterReader:
             return Complaint(reason=NO_SECRET, message=f"secret {name} is not exist")
         except KubeForbidden as error:
             return Complaint(reason=NO_SECRET, message=f"secret {name} may not be read: {error.message}")
-        return SecretValues(name=name, namespace=namespace, data=_decoded(found.raw.get("data")))
+        return SecretValues(name=name, namespace=namespace, data=_decode(found.raw.get("data")))
 
     def _options(
         self,
@@ -342,7 +342,7 @@ def _index(pod: Pod) -> int:
     return int(number) if number.isascii() and number.isdecimal() and len(number) < 10 else 0
 
 
-def _decoded(data: Any) -> dict[str, str]:
+def _decode(data: Any) -> dict[str, str]:
     """Decode the data of a Secret. Values that are not text are left out, as if they were missing."""
     values: dict[str, str] = {}
     for key, value in data.items() if isinstance(data, dict) else ():

@@ -20,7 +20,7 @@ import structlog
 from prometheus_client import Counter
 
 from app.base.cancellation import TaskGroup, rounds
-from app.base.faultpoints import FaultPoint, reached
+from app.base.faultpoints import FaultPoint, reach
 from app.db.postgres.errors import DatabaseUnavailable, LeaseLost
 from app.db.postgres.notifications import SAMPLE_INTENT
 from app.db.samples import controller as sample_controller
@@ -288,10 +288,10 @@ class SampleReconciler:
             cache_observed_at=now if result.cache_observed else None,
             gone=isinstance(decision, SetDecision) and decision.gone,
         )
-        reached(FaultPoint.SAMPLE_DECIDED)
+        reach(FaultPoint.SAMPLE_DECIDED)
         written = await sample_controller.persist(self._db, self._leadership.lease, write, now)
         self._context.publisher.hint()
-        reached(FaultPoint.SAMPLE_PERSISTED)
+        reach(FaultPoint.SAMPLE_PERSISTED)
         return written
 
     async def _act(self, key: str, work: SampleWork) -> bool:

@@ -104,7 +104,7 @@ class PodAddressAccess:
         url = yarl.URL(f"http://{host}:{request.port}/{request.path}", encoded=True)
         limit = aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS)
         try:
-            async with self._opened().request(
+            async with self._open().request(
                 request.method,
                 url.update_query(request.params) if request.params else url,
                 data=request.body,
@@ -116,7 +116,7 @@ class PodAddressAccess:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise NoAnswer(f"{request.pod}: {str(error) or type(error).__name__}") from error
 
-    def _opened(self) -> aiohttp.ClientSession:
+    def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 headers={"Accept-Encoding": "identity", "User-Agent": "jobgate"},

@@ -53,8 +53,8 @@ class SetUninstaller:
 
     async def remove_before_pods(self) -> None:
         """Remove node labels, token Secrets and StatefulSets, which would replace deleted pods."""
-        volumes = await self._listed(PERSISTENT_VOLUME, [None])
-        servers = await self._listed(STATEFUL_SET, self._namespaces)
+        volumes = await self._list(PERSISTENT_VOLUME, [None])
+        servers = await self._list(STATEFUL_SET, self._namespaces)
         sets = _sets_of([*volumes, *servers])
         for found in sets:
             await self._unlabel(found)
@@ -63,8 +63,8 @@ class SetUninstaller:
 
     async def remove_after_pods(self) -> None:
         """Remove claims and volumes. This comes after the pods, which keep claims in use."""
-        await self._remove(PERSISTENT_VOLUME_CLAIM, await self._listed(PERSISTENT_VOLUME_CLAIM, self._namespaces))
-        await self._remove(PERSISTENT_VOLUME, await self._listed(PERSISTENT_VOLUME, [None]))
+        await self._remove(PERSISTENT_VOLUME_CLAIM, await self._list(PERSISTENT_VOLUME_CLAIM, self._namespaces))
+        await self._remove(PERSISTENT_VOLUME, await self._list(PERSISTENT_VOLUME, [None]))
 
     async def _unlabel(self, found: SetName) -> None:
         """Remove the label of a set from all nodes.
@@ -89,7 +89,7 @@ class SetUninstaller:
         if secret.metadata.labels.get(labels.INSTALLATION) == self._installation:
             await self._remove(SECRET, [secret])
 
-    async def _listed(self, resource: KubeResource, namespaces: Iterable[str | None]) -> list[Object]:
+    async def _list(self, resource: KubeResource, namespaces: Iterable[str | None]) -> list[Object]:
         selector = f"{labels.INSTALLATION}={self._installation},{labels.SAMPLE_SET_UID}"
         found: list[Object] = []
         for namespace in namespaces:

@@ -15,7 +15,7 @@ import structlog
 from structlog.contextvars import bound_contextvars
 
 from app.base.cancellation import TaskGroup, rounds
-from app.base.faultpoints import FaultPoint, reached
+from app.base.faultpoints import FaultPoint, reach
 from app.db.jobs import controller
 from app.db.jobs.controller import StoredJob
 from app.db.postgres.errors import DatabaseUnavailable, LeaseLost, NotStorable
@@ -149,11 +149,11 @@ class Reconciler:
     async def _decide_and_persist(self, batch: LoadedJobs) -> list[StoredWork]:
         """Return the work of the stored decisions. Every other job is given back to the queue here."""
         decided = await self._decide_all(batch)
-        reached(FaultPoint.DECIDED)
+        reach(FaultPoint.DECIDED)
         # Invariant: no request is sent to the cluster before the decision that requires it is stored.
         stored = await self._persist(decided)
         self._publisher.hint()
-        reached(FaultPoint.PERSISTED)
+        reach(FaultPoint.PERSISTED)
         # A job whose row changed since it was loaded has a newer intent or status, so its decision is outdated.
         outdated = {item.job.uid for item in decided} - {item.job.uid for item in stored}
         self._retry([str(uid) for uid in outdated])

@@ -16,7 +16,7 @@ class ClusterContact:
     answered_at: datetime
     error: str = ""  # of the last probe, if it failed
 
-    def probed(self, now: datetime, error: str = "") -> None:
+    def record_probe(self, now: datetime, error: str = "") -> None:
         """Record the outcome of a probe."""
         self.error = error
         if not error:

@@ -99,7 +99,7 @@ class Identity:
         uid, bound = await self._uid(), await installation.read(self._db)
         if bound.cluster_uid not in (None, uid):
             raise WrongCluster(f"the cluster at {self._api.url} has the uid {uid}, not {bound.cluster_uid}")
-        recorded = await self._recorded()
+        recorded = await self._read_record()
         if recorded is not None:
             epoch = await leases.epoch(self._db, leases.CONTROLLER)
             self._compare(recorded.raw.get("data") or {}, epoch, (await entries.bounds(self._db)).last)
@@ -165,7 +165,7 @@ class Identity:
         epoch = self._leadership.lease.epoch
         bounds = await entries.bounds(self._db)
         position = bounds.last
-        recorded = await self._recorded()
+        recorded = await self._read_record()
         if recorded is None:
             await self._create_record(epoch, position)
             return
@@ -189,7 +189,7 @@ class Identity:
                 f"{position} here, {seen_epoch} and {seen_position} in ConfigMap {self._namespace}/{self._name}"
             )
 
-    async def _recorded(self) -> Object | None:
+    async def _read_record(self) -> Object | None:
         with suppress(KubeNotFound):
             return await self._api.get(CONFIG_MAP, self._name, self._namespace, codec=OBJECT, timeout=self._timeout)
         return None

@@ -17,7 +17,7 @@ import structlog
 
 from app.base.cancellation import rounds
 from app.base.clock import Clock
-from app.base.faultpoints import FaultPoint, reached
+from app.base.faultpoints import FaultPoint, reach
 from app.db.installation import leases
 from app.db.installation.leases import Holding, Lease
 from app.db.postgres.engine import Database
@@ -108,7 +108,7 @@ class Leadership:
 
     async def _acquire(self) -> bool:
         before = self._clock.monotonic()  # before the request: the lease begins at the earliest now
-        abandoned = self._abandoned(before)
+        abandoned = self._find_abandoned(before)
         lease = await leases.acquire(self._db, leases.CONTROLLER, self.holder, self._ttl, abandoned=abandoned)
         held = None if lease else await leases.holding(self._db, leases.CONTROLLER)
         self.answered_at = self._clock.monotonic()
@@ -117,11 +117,11 @@ class Leadership:
                 self._observed = held, self.answered_at
             return False
         self._lease, self._deadline = lease, before + self._ttl
-        reached(FaultPoint.LEASE_ACQUIRED)
+        reach(FaultPoint.LEASE_ACQUIRED)
         log.info("lease.acquired", epoch=lease.epoch, holder=self.holder)
         return True
 
-    def _abandoned(self, now: float) -> datetime | None:
+    def _find_abandoned(self, now: float) -> datetime | None:
         """Return the expiry of a lease that nobody has renewed for its duration, by the clock of this process.
 
         After a step back of the database's clock, the lease of a dead process would expire only much later.
@@ -157,7 +157,7 @@ class Leadership:
             return False
         self.answered_at = self._clock.monotonic()
         self._deadline = before + self._ttl
-        reached(FaultPoint.LEASE_RENEWED)
+        reach(FaultPoint.LEASE_RENEWED)
         answer(offered)
         return True
 

@@ -9,7 +9,7 @@ import structlog
 
 from app.base.cancellation import TaskGroup, rounds
 from app.base.clock import Clock
-from app.base.instruments import ComputedMetric, Values, ValueSource, exposed
+from app.base.instruments import ComputedMetric, Values, ValueSource, expose
 from app.db.installation import statistics
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseUnavailable
@@ -33,7 +33,7 @@ class Statistics:
 
     async def run(self, every: float) -> None:
         """Count every `every` seconds until cancelled, less often if a count takes long."""
-        with exposed(self._gauges()):
+        with expose(self._gauges()):
             async with TaskGroup() as group:
                 group.create_task(self._repeat(self._count, every))
                 group.create_task(self._repeat(self._measure, STORAGE_SECONDS))

@@ -53,7 +53,7 @@ async def uninstall(
             deleted[POD.kind] += 1
     for resource in (POD, POD_GROUP, SERVICE, CONFIG_MAP):
         for namespace in places:
-            for item in await _listed(api, resource, namespace, selector):
+            for item in await _list(api, resource, namespace, selector):
                 if (resource, item.metadata.name) == (CONFIG_MAP, record):
                     continue
                 # A removal can take longer than the lease. Without the lease, a controller may create objects again.
@@ -87,7 +87,7 @@ async def _places(api: KubeApi, namespaces: Sequence[str]) -> Sequence[str | Non
     return [name for name in namespaces if name in present]
 
 
-async def _listed(api: KubeApi, resource: KubeResource, namespace: str | None, selector: str) -> list[Object]:
+async def _list(api: KubeApi, resource: KubeResource, namespace: str | None, selector: str) -> list[Object]:
     """Return all objects with the label. An API that the cluster does not serve has none."""
     try:
         return await api.list_all(resource, namespace, codec=OBJECT, label_selector=selector)
@@ -97,7 +97,7 @@ async def _listed(api: KubeApi, resource: KubeResource, namespace: str | None, s
 
 async def _unlabelled_pods(api: KubeApi, namespace: str | None, selector: str) -> list[Metadata]:
     """Return the pods that an anchor of the installation controls, and that a policy has kept its labels from."""
-    anchors = {item.metadata.uid for item in await _listed(api, CONFIG_MAP, namespace, selector)}
+    anchors = {item.metadata.uid for item in await _list(api, CONFIG_MAP, namespace, selector)}
     found: list[Metadata] = []
     token = ""
     while anchors:

@@ -7,7 +7,7 @@ LABEL: Final = "process"
 _HELP: Final = "# HELP "
 
 
-def combined(expositions: Mapping[str, str]) -> str:
+def combine(expositions: Mapping[str, str]) -> str:
     """Return all samples, labelled with the name of their process. The samples of one metric stay together.
 
     Counters are not added up: the sum would fall when one process restarts, which Prometheus reads as a restart of all.
@@ -22,11 +22,11 @@ def combined(expositions: Mapping[str, str]) -> str:
                 if line not in lines:
                     lines.append(line)
             else:
-                lines.append(_labelled(line, process))
+                lines.append(_add_label(line, process))
     return "".join(f"{line}\n" for head, lines in metrics.items() for line in (head, *lines))
 
 
-def _labelled(sample: str, process: str) -> str:
+def _add_label(sample: str, process: str) -> str:
     """Add the label of the process to a sample: `name{a="b"} 1` or `name 1`."""
     name, brace, rest = sample.partition("{")
     if brace and " " not in name:

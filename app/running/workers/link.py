@@ -49,7 +49,7 @@ class SupervisorLink:
         return None if os.getppid() == self._supervisor else "the supervisor has ended"
 
     @contextmanager
-    def obeyed(self) -> Iterator[None]:
+    def obey_orders(self) -> Iterator[None]:
         """Receive orders in the running event loop during the block."""
         loop = asyncio.get_running_loop()
         self._connection.settimeout(0)

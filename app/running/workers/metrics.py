@@ -15,7 +15,7 @@ from typing import Final, Self
 import structlog
 
 from app.http_server.accepting import LogThrottle, Shortage, readable
-from app.running.workers.exposition import combined
+from app.running.workers.exposition import combine
 
 log = structlog.get_logger(__name__)
 
@@ -53,20 +53,20 @@ class MetricsExchange:
         others = [other for other in self._sockets if other != name]
         texts = await asyncio.gather(*(self._read(other) for other in others))
         found = {name: own} | {other: text for other, text in zip(others, texts, strict=True) if text}
-        return combined({each: found[each] for each in self._sockets if each in found})
+        return combine({each: found[each] for each in self._sockets if each in found})
 
     async def _read(self, name: str) -> str:
         """Return the metrics of another process; empty if it does not answer in time."""
         try:
             async with asyncio.timeout(_WITHIN):
-                return await self._received(name)
+                return await self._receive(name)
         except (OSError, TimeoutError) as error:
             if (dropped := self._missing[name].admit(asyncio.get_running_loop().time())) is not None:
                 cause = str(error) or "no answer in time"
                 log.info("metrics.process_missing", name=name, error=cause, dropped=dropped)
             return ""
 
-    async def _received(self, name: str) -> str:
+    async def _receive(self, name: str) -> str:
         bound = self._sockets[name]
         with socket.socket(bound.family) as connection:
             connection.settimeout(0)

@@ -189,7 +189,7 @@ class ProcessSupervisor:
         os.kill(os.getpid(), number)
 
 
-def _ignored(_: int, __: FrameType | None) -> None:
+def _ignore(_: int, __: FrameType | None) -> None:
     """Do nothing. Unlike SIG_IGN, a handler is not inherited by the programs that a process runs."""
 
 
@@ -200,7 +200,7 @@ def _signals() -> Iterator[socket.socket]:
     with receiving, sending:
         receiving.settimeout(0)
         sending.settimeout(0)
-        before = {number: signal.signal(number, _ignored) for number in _HANDLED}
+        before = {number: signal.signal(number, _ignore) for number in _HANDLED}
         wakeup = signal.set_wakeup_fd(sending.fileno())
         try:
             yield receiving

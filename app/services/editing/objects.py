@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from app.base.clock import Clock
-from app.base.offload import offloaded_if_large
+from app.base.offload import offload_if_large
 from app.db.objects import resources
 from app.db.objects.history import EDITED
 from app.db.objects.resources import Check, Row, Stored, StoredRow
@@ -203,7 +203,7 @@ class Editor(ABC, Generic[Row, _Edit]):
             self.require_editable(row)
             # If another edit is stored between the two reads, the version is not current, and `store` refuses.
             posted = await resources.read_posted(self._db, self._where, row.uid) if request.restate else None
-            edit = await offloaded_if_large((row.manifest, request.document), self._compute, row, posted, request)
+            edit = await offload_if_large((row.manifest, request.document), self._compute, row, posted, request)
             # Nothing is stored, so version and ETag stay.
             if edit is None:
                 return Changed(row=row, pending=not self.is_carried_out(row))

@@ -8,7 +8,7 @@ from typing import Any, Final, Generic
 from typing_extensions import override
 
 from app.base.clock import Clock
-from app.base.offload import offloaded_if_large
+from app.base.offload import offload_if_large
 from app.db import redaction as stored
 from app.db.jobs.rows import JobRow
 from app.db.objects.resources import Row
@@ -88,7 +88,7 @@ class Redactor(ABC, Generic[Row]):
         for _ in range(_MAX_TRIES):
             # If the object changes between the reads, its version is not current, and `store` refuses.
             posted = await self._reading.read_posted(row.uid)
-            redaction, kept = await offloaded_if_large((row.manifest, posted), self._compute, row, posted, selection)
+            redaction, kept = await offload_if_large((row.manifest, posted), self._compute, row, posted, selection)
             try:
                 return row, redaction, await stored.store(self._db, self._kind, row, kept, redaction, entry)
             # The controller or a client has changed the object since it was read.

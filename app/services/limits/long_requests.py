@@ -17,7 +17,7 @@ from typing import Final
 
 from app.base.cancellation import rounds
 from app.base.clock import Clock
-from app.base.instruments import Values, exposed
+from app.base.instruments import Values, expose
 from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.errors import DomainError, Forbidden, TooManyRequests, Unauthenticated, Unavailable
 from app.fairness.share import let_go
@@ -148,7 +148,7 @@ class LongRequests:
 
     async def run(self) -> None:
         """Recheck tokens until cancelled."""
-        with exposed({metrics.LONG_REQUESTS: self._open_by_kind}):
+        with expose({metrics.LONG_REQUESTS: self._open_by_kind}):
             for _ in rounds():
                 await asyncio.sleep(self._limits.recheck)
                 await self.recheck()

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from app.base.backoff import ExponentialBackoff
 from app.base.cancellation import TaskGroup, rounds
-from app.base.offload import offloaded
+from app.base.offload import offload
 from app.db.jobs.replicas import ReplicaFilter
 from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.errors import NotFound, Unavailable
@@ -274,7 +274,7 @@ class MergedLog:
             if not log.live:
                 stored = b"".join([piece async for piece in pieces])
                 # It compares up to 128 KiB byte by byte, which takes some 50 ms.
-                lines = await offloaded(progress.new_stored_lines, stored, is_whole=not log.truncated)
+                lines = await offload(progress.new_stored_lines, stored, is_whole=not log.truncated)
                 await self._pass_on(key, number, lines)
                 return
             splitter = LineSplitter()

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from typing_extensions import override
 
-from app.base.offload import offloaded
+from app.base.offload import offload
 from app.db.jobs import attempts, evidence, reads, replicas, scale_records
 from app.db.jobs.controller import sizes
 from app.db.jobs.evidence import EventPlace, StoredEvent
@@ -113,7 +113,7 @@ class JobReader(Reader[JobRow]):
         if not found:
             row = await self.row(Address(uid=uid))  # an unknown job is an error, not an empty page
             if not row.status.observed_generation:
-                plan = await offloaded(self._plan, row)
+                plan = await offload(self._plan, row)
                 return _plan_replicas(plan, where)[start : start + limit]
             # The controller may have stored the replicas between the two reads.
             found = await replicas.page(self._db, uid, where, start=start, limit=limit)
@@ -146,7 +146,7 @@ class JobReader(Reader[JobRow]):
     async def manifests(self, job: JobRow, *, start: int, size: int, task: str | None) -> ManifestPage:
         """Return a page of the Kubernetes objects of the job, with first attempts of its replicas."""
         await room_for(2 * PAGE_BYTES)
-        plan = await offloaded(self._plan, job)
+        plan = await offload(self._plan, job)
         return await page_of(plan, start=start, size=size, task=task)
 
     def _plan(self, job: JobRow) -> JobPlan:

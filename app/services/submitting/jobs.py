@@ -10,7 +10,7 @@ import msgspec
 from typing_extensions import override
 
 from app.base.clock import Clock
-from app.base.offload import is_large, offloaded
+from app.base.offload import is_large, offload
 from app.db.jobs.group_commit import GroupCommit
 from app.db.jobs.rows import JobRow
 from app.db.jobs.submit import NewJob
@@ -52,7 +52,7 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
     async def prepare(self, document: Manifest, request: SubmitRequest) -> PreparedJob:
         large = is_large(document)
         prepare = partial(self._prepare, document, request, large=large)
-        return await offloaded(prepare) if large else prepare()
+        return await offload(prepare) if large else prepare()
 
     def _prepare(self, document: Manifest, request: SubmitRequest, *, large: bool) -> PreparedJob:
         draft = self._planner.draft(document, request.namespace, self.suffix, administers=request.administers)

@@ -16,7 +16,7 @@ from uuid import UUID
 import msgspec
 
 from app.base.clock import Clock
-from app.base.offload import offloaded
+from app.base.offload import offload
 from app.db.objects.idempotency import KeyConflict, KeyInFlight, Replayed
 from app.db.objects.resources import Row
 from app.db.objects.submission import Answer, NameTaken, New
@@ -163,7 +163,7 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
             prepared = await self.prepare(document, request)
             self.remember(prepared)
             row = prepared.new.row
-            return [prepared], await offloaded(render, row) if prepared.is_slow else render(row)
+            return [prepared], await offload(render, row) if prepared.is_slow else render(row)
 
         prepared, body, refused = await self._build_and_store(build, key)
         if not refused:
@@ -182,7 +182,7 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
         """
         for draws_left in range(_NAME_DRAWS - 1, -1, -1):
             prepared = await self._prepare_each(documents, request)
-            clashes = await offloaded(_clashes, prepared)
+            clashes = await offload(_clashes, prepared)
             if not clashes:
                 return prepared
             if not draws_left or not all(prepared[index].generated for index in clashes):
@@ -209,7 +209,7 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
 
         async def build() -> _Attempt[_Prepared]:
             prepared = await self.prepare_together(documents, request)
-            return prepared, await offloaded(self._join, prepared, render, join)
+            return prepared, await offload(self._join, prepared, render, join)
 
         prepared, body, refused = await self._build_and_store(build, key)
         if not refused:

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from typing_extensions import override
 
 from app.base.clock import Clock
-from app.base.offload import is_large, offloaded_if_large
+from app.base.offload import is_large, offload_if_large
 from app.db.objects.submission import Answer, NameTaken, New
 from app.db.postgres.engine import Database
 from app.db.samples import edits
@@ -49,7 +49,7 @@ class SampleSubmitter(Submitter[PreparedSample, New[SampleRow], SampleRow]):
 
     @override
     async def prepare(self, document: Manifest, request: SubmitRequest) -> PreparedSample:
-        return await offloaded_if_large(document, self._prepare, document, request)
+        return await offload_if_large(document, self._prepare, document, request)
 
     def _prepare(self, document: Manifest, request: SubmitRequest) -> PreparedSample:
         draft = make_draft(self._kind, document, request.namespace, self._limits, self.suffix)

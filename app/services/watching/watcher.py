@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 from app.base.cancellation import TaskGroup, rounds
-from app.base.instruments import exposed
+from app.base.instruments import expose
 from app.db.feed import entries
 from app.db.feed.entries import FeedEvent
 from app.db.objects.resources import read_list_items
@@ -80,7 +80,7 @@ class Watcher:
 
     async def run(self) -> None:
         """Follow the feed until cancelled. While Postgres does not answer, events are late and none is lost."""
-        with exposed({metrics.FOLLOWED: lambda: {(): self._last} if self._begun.is_set() else {}}):
+        with expose({metrics.FOLLOWED: lambda: {(): self._last} if self._begun.is_set() else {}}):
             async with TaskGroup() as group:
                 group.create_task(self.waker.run())
                 group.create_task(self._follow_with_retries())

@@ -176,7 +176,7 @@ class ContainerRunner:
                 supervision.cancel()
         finally:
             self.record.ready = self.record.started = False
-        self._ended(process, begun, code)
+        self._record_end(process, begun, code)
 
     async def _run_hook_and_probes(self, command: Command) -> None:
         """Run the postStart hook, then the probes, while the process lives."""
@@ -274,7 +274,7 @@ class ContainerRunner:
         except (ActionError, TimeoutError) as error:
             self._event("FailedPreStopHook", f"PreStopHook failed: {error}", warning=True)
 
-    def _ended(self, process: Process, begun: datetime, code: int) -> None:
+    def _record_end(self, process: Process, begun: datetime, code: int) -> None:
         state: dict[str, Any] = {
             "exitCode": code,
             "reason": "Completed" if code == 0 else "Error",

@@ -52,9 +52,9 @@ def load_kubeconfig(path: Path) -> ApiCredentials:
     config = yaml.safe_load(path.read_text())
     if not isinstance(config, dict):
         raise ValueError(f"{path}: not a kubeconfig")  # noqa: TRY004
-    context = _named(config, "contexts", "context", config.get("current-context"), path)
-    cluster = _named(config, "clusters", "cluster", context.get("cluster"), path)
-    user = _named(config, "users", "user", context.get("user"), path) if context.get("user") else {}
+    context = _find_named(config, "contexts", "context", config.get("current-context"), path)
+    cluster = _find_named(config, "clusters", "cluster", context.get("cluster"), path)
+    user = _find_named(config, "users", "user", context.get("user"), path) if context.get("user") else {}
     if "exec" in user or "auth-provider" in user:
         raise ValueError(f"{path}: the node agent takes a token or a client certificate, not a login plug-in")
     token = user.get("token")
@@ -65,7 +65,7 @@ def load_kubeconfig(path: Path) -> ApiCredentials:
     return ApiCredentials(server=server, tls=tls, token=token)
 
 
-def _named(config: Mapping[str, Any], plural: str, singular: str, name: object, path: Path) -> dict[str, Any]:
+def _find_named(config: Mapping[str, Any], plural: str, singular: str, name: object, path: Path) -> dict[str, Any]:
     for entry in config.get(plural) or []:
         if entry.get("name") == name:
             return dict(entry.get(singular) or {})

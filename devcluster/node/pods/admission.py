@@ -42,12 +42,12 @@ def rejection(pod: Mapping[str, Any], used: Amounts, capacity: Mapping[str, str]
     for name in sorted(wanted, key=lambda name: (name != "pods", name)):
         amount, taken, limit = wanted[name], used.get(name, Decimal(0)), parse(capacity.get(name, "0"))
         if amount > 0 and taken + amount > limit:
-            shown = [_shown(name, value) for value in (amount, taken, limit)]
+            shown = [_as_printed(name, value) for value in (amount, taken, limit)]
             words = "requested: {}, used: {}, capacity: {}".format(*shown)
             return f"OutOf{name}", f"Pod was rejected: Node didn't have enough resource: {name}, {words}"
     return None
 
 
-def _shown(name: str, amount: Decimal) -> int:
+def _as_printed(name: str, amount: Decimal) -> int:
     """Return the number that the kubelet prints: thousandths for CPU, whole units otherwise."""
     return int(amount * 1000) if name == "cpu" else int(amount)

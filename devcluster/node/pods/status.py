@@ -144,7 +144,7 @@ def _conditions(
     ended = phase in ("Succeeded", "Failed")
     wanted = [
         _condition("PodReadyToStartContainers", state.sandbox_ready and not ended),
-        _initialized(containers, phase),
+        _initialized_condition(containers, phase),
         *_ready(pod, containers, former, phase),
     ]
     if state.disruption:
@@ -152,10 +152,10 @@ def _conditions(
         wanted.append(_condition("DisruptionTarget", met=True, reason=reason, message=message))
     ours = {c["type"] for c in wanted}
     kept = [c for name, c in former.items() if name not in ours]
-    return [*(_dated(c, former.get(c["type"]), now) for c in wanted), *kept]
+    return [*(_add_time(c, former.get(c["type"]), now) for c in wanted), *kept]
 
 
-def _initialized(containers: Iterable[ContainerRecord], phase: str) -> dict[str, Any]:
+def _initialized_condition(containers: Iterable[ContainerRecord], phase: str) -> dict[str, Any]:
     pending = [
         c.name
         for c in containers
@@ -194,7 +194,7 @@ def _condition(kind: str, met: bool, *, reason: str | None = None, message: str 
     return value | {k: v for k, v in (("reason", reason), ("message", message)) if v}
 
 
-def _dated(condition: dict[str, Any], former: Mapping[str, Any] | None, now: datetime) -> dict[str, Any]:
+def _add_time(condition: dict[str, Any], former: Mapping[str, Any] | None, now: datetime) -> dict[str, Any]:
     if former and former.get("status") == condition["status"]:
         return condition | {"lastTransitionTime": former.get("lastTransitionTime") or clock.timestamp(now)}
     return condition | {"lastTransitionTime": clock.timestamp(now)}

@@ -70,7 +70,7 @@ class PodWorker:
         return {**self.context.pod, "status": self._render()}
 
     @property
-    def _deleted(self) -> bool:
+    def _is_deleted(self) -> bool:
         return self._writer.gone.is_set() or bool(self.context.pod["metadata"].get("deletionTimestamp"))
 
     async def run(self) -> None:
@@ -90,7 +90,7 @@ class PodWorker:
     async def _run_until_gone(self) -> None:
         if not is_terminal(self.context.pod):
             self._state.failure, self._state.disruption = recover_records(self.context.pod, self._records)
-            if self._state.failure or self._rejected():
+            if self._state.failure or self._is_rejected():
                 await self._writer.flush()
             elif player := self._player_for(self.context, self._records, self._state):
                 await self._play(player)
@@ -98,12 +98,12 @@ class PodWorker:
                 await self._run_pod()
         # An ended pod needs no address, and may stay for a long time. Its status keeps the one that it had.
         self._node.release(self.context.uid)
-        await self._until(lambda: self._deleted)
+        await self._until(lambda: self._is_deleted)
         await self._writer.remove()
         # A finalizer may keep the object. Its logs stay available until it is gone.
         await self._until(self._writer.gone.is_set)
 
-    def _rejected(self) -> bool:
+    def _is_rejected(self) -> bool:
         # A former agent has admitted the pod.
         if (self.context.pod.get("status") or {}).get("startTime"):
             return False
@@ -116,7 +116,7 @@ class PodWorker:
     async def _play(self, player: PodPlayer) -> None:
         async with asyncio.TaskGroup() as group:
             playing = group.create_task(player.run())
-            await self._until(lambda: self._deleted)
+            await self._until(lambda: self._is_deleted)
             playing.cancel()
         player.stop()
         self._state.terminating = True
@@ -146,7 +146,7 @@ class PodWorker:
             left = max(0.0, seconds - (clock.now() - self._state.started_at).total_seconds())
         try:
             async with asyncio.timeout(left):
-                await self._until(lambda: self._deleted or running.done())
+                await self._until(lambda: self._is_deleted or running.done())
         except TimeoutError:
             return True
         return False

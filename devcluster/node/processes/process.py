@@ -79,7 +79,7 @@ class Process:
         """Wait for the end, and return the exit code as a container runtime reports it: 128 + n after signal n."""
         self._awaited = True
         try:
-            await _exited(self.popen)
+            await _wait_for_exit(self.popen)
             self.gone.set()
             # The end of the first process ends all other processes of a container.
             self._signal(signal.SIGKILL)
@@ -216,7 +216,7 @@ async def _read_all(descriptor: int) -> bytes:
     return b"".join(collected)
 
 
-async def _exited(popen: "subprocess.Popen[bytes]") -> None:
+async def _wait_for_exit(popen: "subprocess.Popen[bytes]") -> None:
     """Wait for the end without reaping the process, through a pidfd if the system has them, else in a thread."""
     if popen.returncode is not None:
         return

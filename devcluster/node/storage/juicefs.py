@@ -99,12 +99,12 @@ def read_volume(
         name=secret["name"],
         meta_url=meta_url,
         storage=tuple(storage),
-        options=tuple(f"--{_placed(option, host_path)}" for option in options),
+        options=tuple(f"--{_place(option, host_path)}" for option in options),
         secrets=secrets | {name: value for name, value in keys.items() if value},
     )
 
 
-def _placed(option: str, host_path: Callable[[str], Path]) -> str:
+def _place(option: str, host_path: Callable[[str], Path]) -> str:
     name, _, value = option.partition("=")
     return f"{name}={':'.join(str(host_path(path)) for path in value.split(':'))}" if name == "cache-dir" else option
 

@@ -184,7 +184,7 @@ async def backing_directory(context: PodContext, volume: Mapping[str, Any]) -> P
     if "hostPath" in volume:
         return _host_path(context, name, volume["hostPath"])
     if claim := volume.get("persistentVolumeClaim"):
-        return await _claimed(context, name, claim["claimName"])
+        return await _claimed_volume(context, name, claim["claimName"])
     if set(volume) == {"name"} or "emptyDir" in volume or "ephemeral" in volume:
         folder = context.folder / "volumes" / name
         folder.mkdir(parents=True, exist_ok=True)
@@ -208,7 +208,7 @@ def _host_path(context: PodContext, name: str, spec: Mapping[str, Any]) -> Path:
     return path
 
 
-async def _claimed(context: PodContext, name: str, claim: str) -> Path:
+async def _claimed_volume(context: PodContext, name: str, claim: str) -> Path:
     client = context.node.client
     try:
         found = await client.get(f"/api/v1/namespaces/{context.namespace}/persistentvolumeclaims/{claim}")
@@ -219,7 +219,7 @@ async def _claimed(context: PodContext, name: str, claim: str) -> Path:
     except StatusError as error:
         raise MountError(name, error.message) from error
     if "hostPath" in spec:
-        return _host_path(context, name, {"type": "DirectoryOrCreate", **_given(spec["hostPath"])})
+        return _host_path(context, name, {"type": "DirectoryOrCreate", **_without_empty(spec["hostPath"])})
     if "local" in spec:
         return _host_path(context, name, dict(spec["local"]))
     if (spec.get("csi") or {}).get("driver") == DRIVER:
@@ -233,6 +233,6 @@ async def _claimed(context: PodContext, name: str, claim: str) -> Path:
     return folder
 
 
-def _given(spec: Mapping[str, Any]) -> dict[str, Any]:
+def _without_empty(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the spec without the empty strings that an API server sets as defaults."""
     return {key: value for key, value in spec.items() if value != ""}

@@ -60,7 +60,7 @@ def diff(
         editable = {kind.kind: kind.mutable_fields for kind in client.kinds()}
         select = own_documents(lambda: editable, skips=skip_foreign)
         documents = read(filename, settings=settings or (), select=select)
-        found = [_compared(client, document, editable) for document in documents]
+        found = [_compare(client, document, editable) for document in documents]
         compared = [comparison for comparison in found if comparison is not None]
         if output in STRUCTURED:
             say(printed(together([asdict(comparison) for comparison in compared]), output))
@@ -89,7 +89,7 @@ class _Compared:
     refused: Sequence[str] = ()
 
 
-def _compared(client: "Client", document: Document, editable: Mapping[str, Sequence[str]]) -> _Compared | None:
+def _compare(client: "Client", document: Document, editable: Mapping[str, Sequence[str]]) -> _Compared | None:
     """Return the differences of one manifest. Print why and return None if the gateway refuses it."""
     kind = document.kind
     resource = resource_of(kind)

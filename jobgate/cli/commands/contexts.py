@@ -9,7 +9,7 @@ import typer
 
 from jobgate.cli import oidc
 from jobgate.cli.exits import Exit
-from jobgate.cli.options import STRUCTURED, ContextName, Format, Output, Server, gateway, guarded, printed
+from jobgate.cli.options import STRUCTURED, ContextName, Format, Output, Server, gateway, guard, printed
 from jobgate.cli.printing import advise, report, say
 from jobgate.cli.rendering.tables import table
 from jobgate.client import NotFoundError, Page, UnauthenticatedError, config, wire
@@ -45,7 +45,7 @@ def login(
 
     Example: jobgate login https://jobgate.example --context lab -n vision
     """
-    with guarded():
+    with guard():
         address = config.checked_address(server)
         authorities = None if ca_file is None else str(ca_file.absolute())
         chosen = config.Context(server=address, namespace=namespace, ca_file=authorities)
@@ -134,7 +134,7 @@ def context(
 
     Examples: jobgate context; jobgate context lab; jobgate context -n vision
     """
-    with guarded():
+    with guard():
         path = config.contexts_file(os.environ)
         saved = config.load(path)
         if name is not None or namespace is not None:

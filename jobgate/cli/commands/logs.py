@@ -113,7 +113,7 @@ def _read(
     """Print the logs at the first place that the name can stand for, or find out what is to be followed."""
     missing: NotFoundError | None = None
     for place in places(client, name):
-        narrowed = place.narrowed(task, rank)
+        narrowed = place.narrow(task, rank)
         is_task = place.task is not None and narrowed.rank is None
         reading = _Reading(client, name, narrowed, options, output, printed, every=every, is_task=is_task)
         try:
@@ -211,7 +211,7 @@ class _Reading:
                 [replica for replica in replicas if self._options["rank"] in {None, replica.rank}], printer
             )
         else:
-            self.follower = _wanted(self._options), printer
+            self.follower = _wanted_logs(self._options), printer
 
     def _replicas(self) -> Sequence[Replica]:
         task, rank = self._place.task, self._place.rank
@@ -280,7 +280,7 @@ def _needs_task(error: ProblemError) -> bool:
     return any(fault.pointer == "/query/task" and fault.code == "Required" for fault in error.errors)
 
 
-def _wanted(options: LogOptions) -> Wanted:
+def _wanted_logs(options: LogOptions) -> Wanted:
     return Wanted(
         task=options["task"],
         rank=options["rank"],

@@ -108,19 +108,19 @@ def _print_changes(
             if output in STRUCTURED:
                 say(one_of_many(item, output))
             else:
-                text = _listed([item], resource, output, shown)
+                text = _render_list([item], resource, output, shown)
                 say(text if output is Output.NAME else text.partition("\n")[2])
 
 
 def _print_list(items: Sequence[Any], resource: str, output: Output, shown: tables.Columns = _PLAIN) -> None:
     """Print objects. Without any, standard output is empty, or for programs an empty list."""
     if items or output in STRUCTURED:
-        say(_listed(items, resource, output, shown))
+        say(_render_list(items, resource, output, shown))
     elif output is not Output.NAME:
         report("there are none")
 
 
-def _listed(items: Sequence[Any], resource: str, output: Output, shown: tables.Columns = _PLAIN) -> str:
+def _render_list(items: Sequence[Any], resource: str, output: Output, shown: tables.Columns = _PLAIN) -> str:
     if output in STRUCTURED:
         return printed({"items": items}, output)
     if output is Output.NAME:
@@ -168,19 +168,19 @@ def get(
         return
     with gateway(server, namespace, context) as client:
         wanted = [target_named(name) for name in names]
-        found = [(resource, item) for resource, name in wanted if (item := _found(client, resource, name, wanted))]
+        found = [(resource, item) for resource, name in wanted if (item := _find(client, resource, name, wanted))]
         if found and output in STRUCTURED:
             say(printed(together([item for _, item in found]), output))
         else:
             # Objects of one resource share a table.
             for resource in dict.fromkeys(resource for resource, _ in found):
                 items = [item for other, item in found if other == resource]
-                say(_listed(items, resource, output, tables.Columns(wide=output is Output.WIDE)))
+                say(_render_list(items, resource, output, tables.Columns(wide=output is Output.WIDE)))
         if len(found) < len(wanted):
             raise typer.Exit(Exit.USAGE)
 
 
-def _found(client: "Client", resource: str, name: str, wanted: Sequence[Any]) -> Any:
+def _find(client: "Client", resource: str, name: str, wanted: Sequence[Any]) -> Any:
     """Return the object. Of several that are wanted, one that is not there is reported, and the others are shown."""
     try:
         return resource_of(client, resource).get(name)

@@ -58,7 +58,7 @@ def redact(  # noqa: PLR0913, PLR0917 - one argument for each option
         if not any(secrets.values()):
             secrets["env"] = [_EVERY_VARIABLE]
         refused = False
-        for resource, uid, shown in _found(client, targets or (), "*" if all_namespaces else None):
+        for resource, uid, shown in _find(client, targets or (), "*" if all_namespaces else None):
             try:
                 done = resource_of(client, resource).redact(uid, **secrets)
             except ProblemError as error:
@@ -78,7 +78,7 @@ def _texts(file: str | None) -> Sequence[str]:
     return (read_text("--text-from", file).removesuffix("\n").removesuffix("\r"),)
 
 
-def _found(client: "Client", targets: Sequence[str], namespace: str | None) -> Iterator[tuple[str, UUID, str]]:
+def _find(client: "Client", targets: Sequence[str], namespace: str | None) -> Iterator[tuple[str, UUID, str]]:
     """Yield resource, uid and description of each object; without targets, of all objects."""
     for target in targets:
         resource, name = target_named(target)

@@ -48,7 +48,7 @@ def watch(
     """
     refuse_name(output)
     with gateway(server, namespace, context) as client:
-        followed = _followed(client, target, namespace)
+        followed = _find_followed(client, target, namespace)
         _, status = follow(followed, shown(followed.objects, output, each=True), until=Goal.DONE, timeout=timeout)
         raise typer.Exit(status)
 
@@ -78,7 +78,7 @@ def wait(  # noqa: PLR0913, PLR0917 - one argument for each option
         names = select_jobs(client, targets or (), selection, "wait")
         worst, ends, begun = Exit.SUCCEEDED, [], time.monotonic()
         for name in names:
-            followed = _followed(client, name, namespace)
+            followed = _find_followed(client, name, namespace)
             left = None if timeout is None else round(max(0.0, timeout - (time.monotonic() - begun)), 1)
             last, status = follow(followed, shown(followed.objects, output, each=False), until=goal, timeout=left)
             worst = max(worst, status)
@@ -92,7 +92,7 @@ def wait(  # noqa: PLR0913, PLR0917 - one argument for each option
         raise typer.Exit(worst)
 
 
-def _followed(client: "Client", target: str, namespace: str | None) -> Followed:
+def _find_followed(client: "Client", target: str, namespace: str | None) -> Followed:
     resource, name = target_named(target)
     return Followed(
         objects=resource_of(client, resource),

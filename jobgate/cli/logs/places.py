@@ -25,7 +25,7 @@ class LogPlace:
     task: str | None = None
     rank: int | None = None
 
-    def narrowed(self, task: str | None, rank: int | None) -> "LogPlace":
+    def narrow(self, task: str | None, rank: int | None) -> "LogPlace":
         """Return the place with the task and the rank of the options. Raise TargetError if these are others."""
         for option, given, named in (("--task", task, self.task), ("--rank", rank, self.rank)):
             if given is not None and named is not None and given != named:

@@ -158,7 +158,7 @@ def changed(document: Document, name: str | None, settings: Sequence[str]) -> Do
             root = with_field(root, "metadata", without_field(metadata, "generateName"))
         changes.append(("metadata.name", string(name)))
     for path, value in changes:
-        root = _replaced(root, path, value)
+        root = _replace(root, path, value)
     return Document(source=document.source, text=serialize(root), first_line=document.first_line, is_changed=True)
 
 
@@ -173,7 +173,7 @@ def _change(setting: str) -> tuple[str, yaml.Node]:
         raise ManifestError(f"--set {path}: {text} is not YAML; accepted: a value, such as 2, true or [a, b]") from None
 
 
-def _replaced(node: yaml.Node | None, path: str, value: yaml.Node, depth: int = 0) -> yaml.Node:
+def _replace(node: yaml.Node | None, path: str, value: yaml.Node, depth: int = 0) -> yaml.Node:
     """Return a node with another value at a path, whose first `depth` parts lead to the node.
 
     Nodes of the path are copied, because aliases of them keep their value.
@@ -184,12 +184,12 @@ def _replaced(node: yaml.Node | None, path: str, value: yaml.Node, depth: int = 
     part = parts[depth]
     if isinstance(node, yaml.SequenceNode):
         index = _index(node.value, part, path)
-        new = _replaced(node.value[index], path, value, depth + 1)
+        new = _replace(node.value[index], path, value, depth + 1)
         return yaml.SequenceNode(node.tag, [*node.value[:index], new, *node.value[index + 1 :]])
     if node is None or is_null(node):
         node = yaml.MappingNode("tag:yaml.org,2002:map", [])
     if isinstance(node, yaml.MappingNode):
-        return with_field(node, part, _replaced(field(node, part), path, value, depth + 1))
+        return with_field(node, part, _replace(field(node, part), path, value, depth + 1))
     raise ManifestError(f"--set {path}: {'.'.join(parts[:depth])} is a value, which has no fields")
 
 

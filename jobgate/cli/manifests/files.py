@@ -81,15 +81,15 @@ def read_text(option: str, file: str) -> str:
         ManifestError: it cannot be read, is no text, or is too large.
     """
     if file == STDIN:
-        return _decoded(_STDIN_NAME, sys.stdin.buffer.read(_MAX_BYTES + 1))
+        return _decode(_STDIN_NAME, sys.stdin.buffer.read(_MAX_BYTES + 1))
     try:
         with Path(file).open("rb") as opened:
-            return _decoded(f"{option} {file}", opened.read(_MAX_BYTES + 1))
+            return _decode(f"{option} {file}", opened.read(_MAX_BYTES + 1))
     except OSError as error:
         raise ManifestError(f"{option} {file}: {error.strerror}") from None
 
 
-def _decoded(source: str, content: bytes) -> str:
+def _decode(source: str, content: bytes) -> str:
     """Return the text of a file. As in kubectl, it is UTF-8, or UTF-16 with a byte order mark, as Windows writes it."""
     if len(content) > _MAX_BYTES:
         raise ManifestError(f"{source}: it is too large; accepted: up to {_MAX_BYTES >> 20} MiB")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from jobgate.cli.rendering.tables import age, shortened, table, total, why
+from jobgate.cli.rendering.tables import age, shorten, table, total, why
 from jobgate.client.types import Aggregate, JobSummary
 
 # Live phases in the order of the page. A phase that this client does not know comes last.
@@ -91,7 +91,7 @@ def _parts(sizes: Aggregate) -> tuple[int, int, int, int]:
 def _row(job: JobSummary, now: datetime) -> list[str]:
     running, waiting, stopped, done = _parts(job.status.aggregate)
     is_clear = job.status.phase == "Running" and not waiting and not job.status.pending_reasons
-    reason = "" if is_clear else shortened(_why(job))
+    reason = "" if is_clear else shorten(_why(job))
     return [
         job.name,
         job.kind,

@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from jobgate.cli.rendering.tables import State, age, cached, counts, shortened, total, why
+from jobgate.cli.rendering.tables import State, age, cached, counts, shorten, total, why
 from jobgate.cli.rendering.visible import visible_line
 from jobgate.client.types import Aggregate, JobStatus, PendingReason, Replica, SampleSetStatus
 
@@ -87,7 +87,7 @@ def headline(state: State, now: datetime) -> Text:
     since = age(state.status.started_at, state.status.finished_at or now)
     line.append(f"  {since}" if state.status.started_at else "")
     if cause := why(state):
-        line.append(f"\n  {visible_line(shortened(cause))}")
+        line.append(f"\n  {visible_line(shorten(cause))}")
     return line
 
 
@@ -115,14 +115,14 @@ class _Tasks:
         for title in ("TASK", "REPLICAS", "STATE", "RESTARTS", "WHY"):
             table.add_column(title, overflow="fold", no_wrap=title != "WHY")
         for row in self.rows:
-            cells = (row.task, f"{row.done}/{row.wanted}", row.counts, str(row.restarts), shortened(row.why))
+            cells = (row.task, f"{row.done}/{row.wanted}", row.counts, str(row.restarts), shorten(row.why))
             table.add_row(*(Text(visible_line(cell)) for cell in cells))
         yield table
 
 
 def _paragraph(row: TaskProgress) -> Text:
     restarts = f", {row.restarts} restarted" if row.restarts else ""
-    why = f": {shortened(row.why)}" if row.why else ""
+    why = f": {shorten(row.why)}" if row.why else ""
     return Text(visible_line(f"{row.task} {row.done}/{row.wanted} {row.counts}{restarts}{why}"))
 
 

@@ -77,11 +77,11 @@ class KindSchema:
         for place, name in enumerate(names):
             below = {field.name: field for field in self.fields(found)}
             if name not in below:
-                raise FieldPathError(self._unknown(found, names[place:], below))
+                raise FieldPathError(self._say_unknown(found, names[place:], below))
             found = below[name]
         return found
 
-    def _unknown(self, parent: Explained, rest: Sequence[str], below: Mapping[str, Explained]) -> str:
+    def _say_unknown(self, parent: Explained, rest: Sequence[str], below: Mapping[str, Explained]) -> str:
         where = ".".join((self.kind.kind, *parent.path))
         if self._inner(parent.schema).get("x-kubernetes-type") == _POD_TEMPLATE:
             return f"{where} is a pod template of Kubernetes: kubectl explain pod.{'.'.join(rest)}"
@@ -132,23 +132,23 @@ def explanation(schema: KindSchema, field: Explained, *, is_recursive: bool = Fa
         lines += ["", f"FIELD: {_headline(schema, field)}"]
     description = str(field.schema.get("description") or "")
     if description:
-        lines += ["", "DESCRIPTION:", *_wrapped(description, _INDENT)]
+        lines += ["", "DESCRIPTION:", *_wrap(description, _INDENT)]
     if constraints := _constraints(field.schema):
-        lines += ["", *_wrapped(constraints, _INDENT)]
+        lines += ["", *_wrap(constraints, _INDENT)]
     below = schema.fields(field)
     if below:
         lines += ["", "FIELDS:"]
-        lines += _tree(schema, below, _INDENT) if is_recursive else _listed(schema, below)
+        lines += _tree(schema, below, _INDENT) if is_recursive else _list_fields(schema, below)
     elif schema.type_of(field.schema) == "PodTemplateSpec":
         lines += ["", "Its fields: kubectl explain pod"]
     return "\n".join(lines)
 
 
-def _listed(schema: KindSchema, fields: Sequence[Explained]) -> Iterator[str]:
+def _list_fields(schema: KindSchema, fields: Sequence[Explained]) -> Iterator[str]:
     for field in fields:
         yield f"{_INDENT}{_headline(schema, field)}"
         text = " ".join(filter(None, (str(field.schema.get("description") or ""), _constraints(field.schema))))
-        yield from _wrapped(text, 3 * _INDENT)
+        yield from _wrap(text, 3 * _INDENT)
 
 
 def _tree(schema: KindSchema, fields: Sequence[Explained], indent: str) -> Iterator[str]:
@@ -186,5 +186,5 @@ def _bound(value: Any) -> Any:
     return None if value in _LIMITS_OF_TYPES else value
 
 
-def _wrapped(text: str, indent: str) -> list[str]:
+def _wrap(text: str, indent: str) -> list[str]:
     return textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent)

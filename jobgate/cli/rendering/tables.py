@@ -47,13 +47,13 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | 
     cells = [list(header), *([visible_line(cell) for cell in row] for row in rows)]
     widths = [max(len(line[column]) for line in cells) for column in range(len(header))]
     room = None if width is None else width - sum(each + len(_GAP) for each in widths[:-1])
-    lines = [part for line in cells for part in _folded(line, room)]
+    lines = [part for line in cells for part in _fold(line, room)]
     return "\n".join(
         _GAP.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
     )
 
 
-def _folded(line: Sequence[str], room: int | None) -> list[list[str]]:
+def _fold(line: Sequence[str], room: int | None) -> list[list[str]]:
     """Return the line, and those in which its last cell goes on."""
     *others, last = line
     if room is None or room < _LEAST or len(last) <= room:
@@ -80,7 +80,7 @@ def age(since: datetime | None, now: datetime) -> str:
     return f"{hours // 24}d"
 
 
-def shortened(text: str, limit: int = _MESSAGE) -> str:
+def shorten(text: str, limit: int = _MESSAGE) -> str:
     """Return the text as one line of at most this length. The cause is often at the end, so the middle is left out."""
     line = " ".join(text.split())
     if len(line) <= limit:
@@ -181,7 +181,7 @@ def _list_row(item: Listed, now: datetime, columns: Columns) -> list[str]:
         *(item.name, item.kind, item.status.phase or "New", _size(item)),
         *(age(started, finished or now), age(item.created_at, now)),
         *(item.labels.get(key, "-") for key in columns.labels),
-        *((actor_text(item.created_by, item.created_by_id), item.uid, shortened(why(item))) if columns.wide else ()),
+        *((actor_text(item.created_by, item.created_by_id), item.uid, shorten(why(item))) if columns.wide else ()),
     ]
 
 
@@ -202,7 +202,7 @@ def status_line(state: State) -> str:
     replicas = f"  {counts(state.status.aggregate)}" if isinstance(state, JobStatus) else ""
     if isinstance(state, SampleSetStatus):
         replicas = f"  {cached(state)}"
-    reason = shortened(why(state))
+    reason = shorten(why(state))
     return f"{state.name}  {state.status.phase or 'New'}{replicas}" + (f"  {reason}" if reason else "")
 
 
@@ -213,9 +213,8 @@ def replicas_text(replicas: Sequence[Replica], now: datetime) -> str:
     for replica in replicas:
         name = f"{replica.task}[{replica.rank}]" + (" (leaving)" if replica.leaving else "")
         rows.append([name, replica.phase, str(replica.attempt), _restarts(replica), *_run(replica, now)])
-        earlier = sorted(
-            (past for past in replica.attempts if past.number < replica.attempt), key=lambda past: past.number
-        )
+        ended = (past for past in replica.attempts if past.number < replica.attempt)
+        earlier = sorted(ended, key=lambda past: past.number)
         rows += [["", past.phase, str(past.number), "", *_run(past, now)] for past in earlier]
     return table(header, rows)
 
@@ -232,7 +231,7 @@ def _run(pod: Replica | Attempt, now: datetime) -> list[str]:
         pod.node or "-",
         "-" if pod.exit_code is None else str(pod.exit_code),
         age(pod.started_at, pod.finished_at or now),
-        shortened(pod.message or pod.reason or ""),
+        shorten(pod.message or pod.reason or ""),
     ]
 
 
@@ -255,7 +254,7 @@ def history_text(rows: Sequence[History]) -> str:
                 row.reason,
                 _place(row),
                 actor_text(row.actor, row.actor_id),
-                shortened(row.message),
+                shorten(row.message),
             ]
             for row in rows
         ],
@@ -279,7 +278,7 @@ def events_text(events: Sequence[Event]) -> str:
                 event.reason,
                 _place(event),
                 str(event.count),
-                shortened(event.message),
+                shorten(event.message),
             ]
             for event in events
         ],
@@ -333,27 +332,25 @@ def describe_text(
     if failure := failure_text(job):
         sections.append(failure)
     if texts := warnings_of(job):
-        sections.append("Warnings:\n" + _indented("\n".join(texts)))
+        sections.append("Warnings:\n" + _indent("\n".join(texts)))
     if replicas:
-        sections.append("Replicas:\n" + _indented(replicas_text(replicas, now)))
+        sections.append("Replicas:\n" + _indent(replicas_text(replicas, now)))
     conditions = [
-        [c.type, c.status, c.reason, clock(c.last_transition_time), shortened(c.message)] for c in job.conditions
+        [c.type, c.status, c.reason, clock(c.last_transition_time), shorten(c.message)] for c in job.conditions
     ]
     if conditions:
         header = ["TYPE", "STATUS", "REASON", "SINCE", "MESSAGE"]
-        sections.append("Conditions:\n" + _indented(table(header, conditions)))
+        sections.append("Conditions:\n" + _indent(table(header, conditions)))
     if events:
-        sections.append("Events:\n" + _indented(events_text(events)))
+        sections.append("Events:\n" + _indent(events_text(events)))
     if history:
-        sections.append("History:\n" + _indented(history_text(history)))
+        sections.append("History:\n" + _indent(history_text(history)))
     return "\n\n".join(sections)
 
 
 def warnings_of(item: Whole) -> list[str]:
     """Return the warnings about a manifest, each with its field, or with the task that the cluster names."""
-    return [
-        f"{warning.pointer or warning.task or warning.source}: {warning.message}" for warning in item.status.warnings
-    ]
+    return [f"{each.pointer or each.task or each.source}: {each.message}" for each in item.status.warnings]
 
 
 def failure_text(state: State | Whole) -> str:
@@ -370,7 +367,7 @@ def failure_text(state: State | Whole) -> str:
     ]
     lines = [f"First failure: {where}: {', '.join(filter(None, parts))}"]
     if failure.message:
-        lines.append(f"  {shortened(failure.message)}")
+        lines.append(f"  {shorten(failure.message)}")
     lines += [f"  | {line}" for line in failure.last_lines or ()]
     return "\n".join(lines)
 
@@ -398,5 +395,5 @@ def _hung(text: str, width: int) -> str:
     return f"\n{' ' * width}".join(text.splitlines())
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())

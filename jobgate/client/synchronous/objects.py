@@ -231,13 +231,13 @@ class Resource(Generic[Whole, State, Summary, Draft]):
         while True:
             try:
                 with self._client.stream(
-                    _resumed(self._calls.watch(namespace), last_id), read_timeout=_SILENCE
+                    _resume(self._calls.watch(namespace), last_id), read_timeout=_SILENCE
                 ) as answer:
                     for event in self._client.events_of(answer):
                         last_id = event.id or last_id
                         if event.event == "reset":
                             for whole in self.list(namespace=namespace):
-                                yield self._listed(whole)
+                                yield self._change_from_list(whole)
                         elif event.event == "denied":
                             raise problem_error(401, event.data.encode())
                         elif event.event not in {"ready", "shutdown", "message"}:
@@ -246,7 +246,7 @@ class Resource(Generic[Whole, State, Summary, Draft]):
                 pass
             time.sleep(_RECONNECT)
 
-    def _listed(self, whole: Whole) -> Change[State]:
+    def _change_from_list(self, whole: Whole) -> Change[State]:
         state = msgspec.convert(msgspec.to_builtins(whole), self._calls.state)
         return Change(type="listed", at=whole.created_at, object=state)
 
@@ -391,5 +391,5 @@ def _is_gone(state: JobStatus | SampleSetStatus | SampleJobStatus) -> bool:
     return state.deleted_at is not None and not isinstance(state, JobStatus)
 
 
-def _resumed(call: Call[bytes], last_id: str | None) -> Call[bytes]:
+def _resume(call: Call[bytes], last_id: str | None) -> Call[bytes]:
     return call if last_id is None else replace(call, headers={"Last-Event-ID": last_id})

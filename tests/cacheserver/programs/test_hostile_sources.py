@@ -202,7 +202,7 @@ def test_what_is_confined_cannot_touch_the_rest(tmp_path: Path) -> None:
 
     def tried(path: Path, mode: str) -> str:
         reads = ["/lib", "/lib64", "/usr", "/etc", sys.prefix, sys.base_prefix, str(tmp_path / "read")]
-        command = confinement.confined(
+        command = confinement.confine(
             [sys.executable, "-I", "-c", script, str(path), mode],
             reads=[*reads, str(tmp_path / "missing")],
             writes=[str(tmp_path / "in")],
@@ -224,7 +224,7 @@ def test_what_is_confined_cannot_touch_the_rest(tmp_path: Path) -> None:
 
 @needs_landlock
 def test_a_program_that_cannot_be_run_is_reported() -> None:
-    command = confinement.confined([f"{os.sep}no/such/juicefs", "sync"], reads=[], writes=[])
+    command = confinement.confine([f"{os.sep}no/such/juicefs", "sync"], reads=[], writes=[])
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 1
     assert "cannot be run and confined: No such file" in ran.stderr

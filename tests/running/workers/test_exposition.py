@@ -3,7 +3,7 @@
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.running.workers.exposition import combined
+from app.running.workers.exposition import combine
 
 
 def exposition(count: int, *, with_gauge: bool = False) -> str:
@@ -16,7 +16,7 @@ def exposition(count: int, *, with_gauge: bool = False) -> str:
 
 
 def test_each_sample_has_the_label_of_its_process() -> None:
-    text = combined({"worker-0": exposition(2), "controller": exposition(5, with_gauge=True)})
+    text = combine({"worker-0": exposition(2), "controller": exposition(5, with_gauge=True)})
     found = {
         (sample.name, sample.labels["process"]): (sample.value, sample.labels.get("route"))
         for family in text_string_to_metric_families(text)
@@ -35,7 +35,7 @@ def test_each_sample_has_the_label_of_its_process() -> None:
 
 
 def test_the_samples_of_a_metric_stay_together_below_one_head() -> None:
-    text = combined({"worker-0": exposition(1), "worker-1": exposition(2)})
+    text = combine({"worker-0": exposition(1), "worker-1": exposition(2)})
     heads = [line for line in text.splitlines() if line.startswith("#")]
     assert len(heads) == len(set(heads))
     names = [line.partition("{")[0] for line in text.splitlines() if line.startswith("requests_total")]
@@ -45,4 +45,4 @@ def test_the_samples_of_a_metric_stay_together_below_one_head() -> None:
 
 
 def test_without_a_process_there_is_no_metric() -> None:
-    assert combined({}) == ""
+    assert combine({}) == ""

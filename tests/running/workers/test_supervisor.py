@@ -27,7 +27,7 @@ def say(line):
     os.write(1, (line + "\\n").encode())  # in one piece, as several processes write
 
 async def work(link):
-    with link.obeyed():
+    with link.obey_orders():
         say(f"{link.name} {os.getpid()}")
         link.report_ready()
         await link.stop.wait()

@@ -18,7 +18,7 @@ import structlog
 
 from app.base.backoff import ExponentialBackoff
 from app.base.clock import Clock
-from app.base.faultpoints import FaultPoint, reached
+from app.base.faultpoints import FaultPoint, reach
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata, Object, Pod
 from app.domain.manifests.config import anchor_manifest, hosts_data, hosts_manifest
@@ -113,7 +113,7 @@ class Creator:
             anchor = await self._ensure(anchor_manifest(plan), work)
             # Before the other creates: if one is refused, the uid still proves which objects belong to the job.
             _remember_anchor(work.expectations, anchor.uid)
-            reached(FaultPoint.ANCHOR_CREATED)
+            reach(FaultPoint.ANCHOR_CREATED)
             for service in plan.services:
                 await self._ensure(service_manifest(plan, service, anchor.uid), work)
             if plan.gang is not None and await self.has_gang_api():
@@ -121,7 +121,7 @@ class Creator:
             if plan.hosts is not None:
                 await self._ensure(hosts_manifest(plan, plan.hosts, anchor.uid), work)
         except KubeError as error:
-            self._refused(work, None, error)
+            self._note_refusal(work, None, error)
             return None
         except UnusableObject as unusable:
             self._unusable(work, None, unusable)
@@ -154,7 +154,7 @@ class Creator:
         await self._api.merge_patch(
             CONFIG_MAP, plan.hosts.name, plan.identity.namespace, patch=patch, timeout=self._timeout
         )
-        reached(FaultPoint.HOSTS_WRITTEN)
+        reach(FaultPoint.HOSTS_WRITTEN)
         expectations.hosts_generation = plan.identity.generation
         expectations.revision += 1
         return True
@@ -169,7 +169,7 @@ class Creator:
             await self._api.merge_patch(
                 CONFIG_MAP, labels.anchor_name(identity.uid), identity.namespace, patch=patch, timeout=self._timeout
             )
-        reached(FaultPoint.ANCHOR_MARKED)
+        reach(FaultPoint.ANCHOR_MARKED)
         # Only the first mark can change the next decision.
         work.expectations.revision += not work.expectations.anchor_marked
         work.expectations.anchor_marked = True
@@ -184,13 +184,13 @@ class Creator:
         try:
             if replica.service is not None:
                 await self._ensure(service_manifest(plan, replica.service, anchor), work, action.key)
-                reached(FaultPoint.SERVICE_CREATED)
+                reach(FaultPoint.SERVICE_CREATED)
             manifest = pod_manifest(plan, replica, action.attempt, anchor)
-            reached(FaultPoint.POD_BEFORE_CREATE)
+            reach(FaultPoint.POD_BEFORE_CREATE)
             pod = await self._create_or_find(manifest, POD_CODEC, work, action.key)
-            reached(FaultPoint.POD_CREATED)
+            reach(FaultPoint.POD_CREATED)
         except KubeError as error:
-            self._refused(work, action.key, error)
+            self._note_refusal(work, action.key, error)
             # The expectations hold the refusal and the time of the next try, so the action itself has not failed.
             return True
         except UnusableObject as unusable:
@@ -216,7 +216,7 @@ class Creator:
                 return created
         message = altered_message(manifest, created)
         if message:
-            raise self._altered(work.expectations, key, manifest, created.metadata, message)
+            raise self._remember_altered(work.expectations, key, manifest, created.metadata, message)
         return created
 
     async def _find(
@@ -233,7 +233,7 @@ class Creator:
         require_own(manifest, found.metadata, {*work.anchors, *work.expectations.anchors})
         return found
 
-    def _altered(
+    def _remember_altered(
         self, expectations: Expectations, key: Rank | None, manifest: Manifest, created: Metadata, message: str
     ) -> UnusableObject:
         """Remember a new object that the cluster has changed, so that the next reconcile deletes it."""
@@ -274,7 +274,7 @@ class Creator:
         )
         self._note(work.expectations, key, refusal)
 
-    def _refused(self, work: Work, key: Rank | None, error: KubeError) -> None:
+    def _note_refusal(self, work: Work, key: Rank | None, error: KubeError) -> None:
         if isinstance(error, KubeStatusError):
             verdict, code = judge(
                 error.status,

@@ -6,7 +6,7 @@ from contextlib import suppress
 import msgspec
 import structlog
 
-from app.base.faultpoints import FaultPoint, reached
+from app.base.faultpoints import FaultPoint, reach
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata, Pod
 from app.domain.manifests.metadata import job_labels
@@ -46,7 +46,7 @@ class PodActions:
         self._timeout = timeout
 
     async def delete(self, work: Work, action: DeletePod) -> bool:
-        reached(FaultPoint.POD_BEFORE_DELETE)
+        reach(FaultPoint.POD_BEFORE_DELETE)
         self._leadership.guard(self._timeout)
         # The pod is gone, or a later pod has its name, which the uid protects.
         with suppress(KubeNotFound, KubeConflict):
@@ -60,7 +60,7 @@ class PodActions:
                 timeout=self._timeout,
             )
             self._adopt_deleting(POD_CODEC.decode(answer), action.uid)
-        reached(FaultPoint.POD_DELETED)
+        reach(FaultPoint.POD_DELETED)
         return True
 
     def _adopt_deleting(self, pod: Pod, uid: str) -> None:
@@ -80,7 +80,7 @@ class PodActions:
         known = self._mirror.pod(action.uid)
         # The patch tests the uid and the finalizer, so an outdated state of the pod makes it fail without effect.
         if known is not None and await self._without_finalizer(known):
-            reached(FaultPoint.POD_RELEASED)
+            reach(FaultPoint.POD_RELEASED)
             return True
         with suppress(KubeNotFound):
             pod = await self._api.get(POD, action.name, namespace, codec=POD_CODEC, timeout=self._timeout)
@@ -89,7 +89,7 @@ class PodActions:
                 return True
             if not await self._without_finalizer(pod):
                 return False
-        reached(FaultPoint.POD_RELEASED)
+        reach(FaultPoint.POD_RELEASED)
         return True
 
     async def _without_finalizer(self, pod: Pod) -> bool:
@@ -109,7 +109,7 @@ class PodActions:
         await self._verify()
         # The pod exists although the mirror does not have it: a client has removed its labels, or the watch is late.
         if pod is not None and pod.metadata.uid == action.uid:
-            self._adopt(work, await self._labelled(work, pod))
+            self._adopt(work, await self._restore_labels(work, pod))
         else:
             work.expectations.unfollowed.discard(action.uid)
             work.expectations.gone.add(action.uid)
@@ -128,7 +128,7 @@ class PodActions:
             unfollowed.add(uid)
             work.expectations.revision += 1
 
-    async def _labelled(self, work: Work, pod: Pod) -> Pod:
+    async def _restore_labels(self, work: Work, pod: Pod) -> Pod:
         """Restore the job's labels if another client removed them. The mirror finds the pod by these labels."""
         identity = work.plan.identity
         wanted = job_labels(identity)

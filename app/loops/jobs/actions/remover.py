@@ -9,7 +9,7 @@ because their owner, the anchor, is deleted.
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from app.base.faultpoints import FaultPoint, reached
+from app.base.faultpoints import FaultPoint, reach
 from app.db.jobs import names
 from app.db.postgres.engine import Database
 from app.domain.kubernetes import labels
@@ -77,7 +77,7 @@ class Remover:
                 candidate for candidate in anchor if not await self._delete(CONFIG_MAP, candidate, identity.namespace)
             ]
         await self._verify()
-        reached(FaultPoint.OBJECTS_REMOVED)
+        reach(FaultPoint.OBJECTS_REMOVED)
         work.expectations.objects_gone = not left
         work.expectations.revision += not left
         return not left

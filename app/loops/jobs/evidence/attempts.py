@@ -15,7 +15,7 @@ import structlog
 
 from app.base.cancellation import TaskGroup
 from app.base.clock import Clock
-from app.base.faultpoints import FaultPoint, reached
+from app.base.faultpoints import FaultPoint, reach
 from app.db.jobs import evidence as store
 from app.db.jobs.evidence import Capture, Log
 from app.db.postgres.engine import Database
@@ -99,10 +99,10 @@ class EvidenceCapture:
         async with TaskGroup() as group:
             for action in actions:
                 group.create_task(read_one(action))
-        reached(FaultPoint.EVIDENCE_READ)
+        reach(FaultPoint.EVIDENCE_READ)
         if read:
             await self._store(UUID(job.uid), read)
-            reached(FaultPoint.EVIDENCE_STORED)
+            reach(FaultPoint.EVIDENCE_STORED)
             stored = {(capture.key, capture.attempt) for capture in read}
             for action in actions:
                 if (action.key, action.attempt) in stored:
@@ -152,7 +152,7 @@ class EvidenceCapture:
             state=state,
             reason=missing or None,
             logs=logs,
-            events=[_rendered(event) for event in (await events).get(action.pod_uid, ())],
+            events=[_render(event) for event in (await events).get(action.pod_uid, ())],
             last_lines=_last_lines(action, logs),
         )
 
@@ -234,7 +234,7 @@ def _is_final(error: KubeError) -> bool:
     return isinstance(error, KubeNotFound | KubeBadRequest)
 
 
-def _rendered(event: Event) -> Mapping[str, Any]:
+def _render(event: Event) -> Mapping[str, Any]:
     return {
         "type": event.type,
         "reason": event.reason,
