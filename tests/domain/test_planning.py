@@ -38,6 +38,14 @@ def test_a_draft_that_is_kept_is_not_read_again(monkeypatch: pytest.MonkeyPatch)
     assert planner.read(draft.manifest, uid, 1) is draft.accepted
 
 
+def test_the_specs_of_many_jobs_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    planner, uids = Planner(installation="i"), [uuid4() for _ in range(1000)]
+    stored = drafted(planner, manifest("train")).manifest
+    first = [planner.read(stored, uid, 1).spec for uid in uids]
+    monkeypatch.setattr(GenericJobKind, "read", None)
+    assert [planner.read(stored, uid, 1).spec for uid in uids] == first
+
+
 def test_edited_annotations_of_the_same_generation_are_planned() -> None:
     planner, uid = Planner(installation="i"), uuid4()
     stored = drafted(planner, manifest("train")).manifest

@@ -42,7 +42,9 @@ ACCEPTED = [
     limits({"kubernetes.io/a": "1.5"}), limits({}, {"kubernetes.io/a": "1"}), limits({"cpu": " 1 "}),
     pod(container(envFrom=[{"secretRef": {"name": "a-"}}])), pod(dnsConfig={"searches": [".", "a.b.", "a_b"]}),
     pod(container(lifecycle={"preStop": {"sleep": {"seconds": 1}}}), terminationGracePeriodSeconds=-5),
-    env(valueFrom={"resourceFieldRef": {"resource": "limits.memory", "divisor": "1024Ki"}}),
+    *(env(valueFrom={"resourceFieldRef": {"resource": "limits.memory", "divisor": divisor}})
+      for divisor in ("1024Ki", "1", "1k", "1E", "1Ki", "1Ei")),
+    pod(hostnameOverride="a" * 64),
     env(valueFrom={"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1000m"}}),
     volume(downwardAPI={"items": [{"path": "a", "fieldRef": {"fieldPath": "metadata.annotations['A.b/c']"}}]}),
     claim(), pod(overhead={"cpu": "1"}, priority=5, runtimeClassName="a"),  # admission plugins decide about these
@@ -124,6 +126,7 @@ REFUSED = [
     (pod(overhead={"cpu": -1}), "/spec/overhead/cpu", "OutOfRange"),
     (limits({"cpu": 1, "hugepages-2Mi": "3Mi"}), f"{C0}/resources/limits/hugepages-2Mi", "Invalid"),
     (pod(hostnameOverride="a.b", hostNetwork=True), "/spec/hostnameOverride", "Invalid"),
+    (pod(hostnameOverride="a" * 65), "/spec/hostnameOverride", "Invalid"),
     (pod(activeDeadlineSeconds=2**31), "/spec/activeDeadlineSeconds", "OutOfRange"),
 ]  # fmt: skip
 
