@@ -1,4 +1,7 @@
-"""Determines when a job ends by cancel, refusal or deadline, and when the objects of an ended job are removed."""
+"""Determines when a job ends by cancel, refusal or deadline, and when the objects of an ended job are removed.
+
+`rules` determines when the rules of a job end it.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
