@@ -1,4 +1,4 @@
 """What every package may use: the clock, cancellation, threads, caches, instruments of metrics.
 
-These modules know nothing of jobgate, and import nothing of it.
+These modules import nothing else of jobgate.
 """

@@ -1,4 +1,5 @@
 """All SQL of jobgate. Callers pass and receive values. They never see a query or an error of the driver.
 
-Loose modules concern the objects of all resources, and use the packages of these.
+`redaction` and `former_namespaces` change objects of all resources; `cluster_namespaces` stores the namespaces of the
+cluster.
 """

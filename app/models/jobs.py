@@ -146,13 +146,13 @@ Index(
 )
 # What a new controller loads: ended jobs without remaining work are not in it.
 Index("jobs_live", jobs.c.namespace, jobs.c.uid, postgresql_where=text("NOT quiet"))
-JOBS_WITH_LEFTOVERS = "NOT {at}quiet AND {at}ended <> ''::text"
+JOBS_STILL_RUNNING = "NOT {at}quiet AND {at}ended <> ''::text"
 """The template of the predicate of the index that finds the ended jobs of which replicas still run, and few others.
 `at` is the alias of the table, with its period.
 
 A predicate on `status` would make each update of a status update the indexes.
 """
-Index("jobs_with_leftovers", jobs.c.uid, postgresql_where=text(JOBS_WITH_LEFTOVERS.format(at="")))
+Index("jobs_with_leftovers", jobs.c.uid, postgresql_where=text(JOBS_STILL_RUNNING.format(at="")))
 JOBS_WITH_CLAIMS = "NOT quiet AND claim_names <> '{}'::text[]"
 """The predicate of the index that finds the jobs that mount a claim. Most jobs mount none."""
 Index("jobs_with_claims", jobs.c.namespace, postgresql_where=text(JOBS_WITH_CLAIMS))

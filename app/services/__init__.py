@@ -1,4 +1,5 @@
-"""The use cases of the API. Each runs in one transaction. None calls the cluster, except for logs and for dry runs.
+"""The use cases of the API. None calls the cluster, except for logs and for dry runs.
 
+Each stores its result in one transaction, except a redaction, which works in batches.
 `gateway` holds the services of a process. `access` says who may do what.
 """

@@ -152,7 +152,10 @@ class VolumeController:
             self._recorder.record(claim, kind, reason, message)
 
     def _bind(self, claim: Record, volume: Record) -> None:
-        """Bind the volume first, so that the volume of a bound claim always names the claim."""
+        """Bind the PersistentVolume to the claim first, then the claim to it.
+
+        So the volume of a bound claim always names the claim.
+        """
         self._recorded.pop(uid(claim.object), None)
         # The annotation marks a reference that the controller made, and not the user.
         kept = bool(spec(volume.object).get("claimRef"))

@@ -1,4 +1,4 @@
-"""Lists, complete or in pages.
+"""Answers list requests of the embedded API server, complete or in pages (`limit`, `continue`).
 
 All pages of a list show the state at the time of the first page, which keeps the records for the others.
 """

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.kubernetes.selectors import Operator, Requirement
 from app.domain.listing import Criteria
-from app.models.jobs import HAS_LABELS, JOBS_WITH_LEFTOVERS, LABEL_KEYS
+from app.models.jobs import HAS_LABELS, JOBS_STILL_RUNNING, LABEL_KEYS
 
 # Each value of a label is one search in the index. With more values, a search for the key finds more rows than match.
 _MAX_SEARCHES: Final = 16
@@ -75,7 +75,7 @@ def conditions(where: Criteria, *, deleted: str) -> list[ListCondition]:
     ]
     if where.still_running:
         text = "{at}.status ? 'still_running'"
-        found.append(ListCondition("still_running", text, search=(JOBS_WITH_LEFTOVERS.replace("{at}", "{at}."), ())))
+        found.append(ListCondition("still_running", text, search=(JOBS_STILL_RUNNING.replace("{at}", "{at}."), ())))
     if where.prefix is not None:
         found.append(ListCondition("prefix", "starts_with({at}.name, {})", (where.prefix,)))
     if where.search is not None:

@@ -1,4 +1,4 @@
-"""The settings of connections to PostgreSQL."""
+"""Timeouts of connections to PostgreSQL."""
 
 from dataclasses import dataclass
 from typing import Self

@@ -215,7 +215,7 @@ def check_use(mount: Mapping, kind: str, here: str, volumes: Volumes, problems: 
 
 
 def check_file_volume(reference: Mapping, here: str, volumes: Volumes, problems: Problems) -> None:
-    """Check the volume of a variable that comes from a file."""
+    """Check the volume that `valueFrom.fileKeyRef` of an environment variable names."""
     name = text(reference, "volumeName")
     pointer = pointer_to(here, "volumeName")
     if name not in volumes:

@@ -1,4 +1,4 @@
-"""Computes the uniform conditions of a job. A kind shows them under the names of its kind."""
+"""Computes the uniform conditions of a job. Its native status shows them under the names of its own system."""
 
 from collections.abc import Mapping
 from datetime import datetime

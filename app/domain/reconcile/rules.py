@@ -32,7 +32,7 @@ class Finish:
 
 def evaluate(plan: JobPlan, replicas: Mapping[Rank, Replica]) -> Finish | None:
     """Return the end by the first rule that holds, or the end if no rule can hold any more; otherwise None."""
-    # The order of the plan decides: kinds list the rules that take precedence first.
+    # The order of the plan decides: a plan lists the rules that take precedence first.
     for rule in plan.rules:
         if _holds(rule, replicas):
             return _fulfilment(rule, replicas)

@@ -249,7 +249,10 @@ def _back_off(failure: ReplicaFailure | None, next_attempt: str) -> PendingReaso
 
 
 def _refusal_reason(refusal: ClusterRefusal) -> PendingReason:
-    """Return a refusal as a pending reason. A running job that cannot grow has it until it is scaled down again."""
+    """Return the refusal of a create by the cluster as a pending reason.
+
+    A running job whose new replicas are refused has it until the refusal ends, or the job is scaled down.
+    """
     if refusal.verdict is RefusalVerdict.FAIL:
         return PendingReason(code=PendingCode.REFUSED, message=refusal.message, since=refusal.since)
     return PendingReason(code=PendingCode(refusal.code), message=refusal.message, since=refusal.since)

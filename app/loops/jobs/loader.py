@@ -1,4 +1,6 @@
-"""Loads the jobs of the queue in batches of bounded memory, the next batch while the reconciler decides on one.
+"""Loads the jobs of the queue in batches of bounded memory.
+
+The next batch loads while the reconciler decides on the present one.
 
     take from the queue ─▶ read the sizes ─▶ divide into batches ─▶ wait for room ─▶ load
 

@@ -1,4 +1,4 @@
-"""The settings of the services."""
+"""Limits on long-running requests."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,5 @@
-"""Submission of new objects: `objects` has the steps for all resources, `jobs` what jobs add.
+"""Submission of new objects.
 
-The other modules check what only new objects must pass, such as the dry run of the cluster.
+`objects` has the steps for all resources; `jobs` and `samples` add what only they need. `cluster_*` check new objects
+against the cluster, and `request_keys` has the Idempotency-Keys.
 """

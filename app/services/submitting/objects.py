@@ -60,7 +60,7 @@ class CreatedTogether:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitRequest:
-    """Where new objects belong, and who asks for them.
+    """The namespace, the actor and the origin of new objects.
 
     Args:
         administers: whether the caller may exempt objects from the pod policy.

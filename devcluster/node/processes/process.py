@@ -168,7 +168,7 @@ def _fork(command: Command, status: int) -> "subprocess.Popen[bytes]":
 
 
 def _spec(command: Command) -> dict[str, object]:
-    """Return the specification that `launch.main` reads."""
+    """Return the description, to be marshalled, from which `launch.main` starts the process."""
     mounts = [(str(m.source), m.target, m.read_only) for m in command.mounts]
     stage, hidden = str(command.folder / "stage"), str(command.hidden or "")
     return {

@@ -23,9 +23,9 @@ def most_listed(spec: DIJobSpec, job: str, limits: Limits) -> int:
     """Return how many replicas fit into DI_NODES and, with the lists by task, into a pod, for the longest namespace."""
     longest = max(len(task.name) for task in spec.tasks)
     name = min(len(pod_name(job, "", _HIGHEST_RANK)) + longest, DNS_LABEL_MAX)
-    one = name + len(host(job, "", 0, "n" * DNS_LABEL_MAX)) - len(pod_name(job, "", 0)) + len(",")
+    entry = name + len(host(job, "", 0, "n" * DNS_LABEL_MAX)) - len(pod_name(job, "", 0)) + len(",")
     lists = min(_VARIABLE_MAX, *(_room_in_pod(spec, task, limits) for task in spec.tasks))
-    return min(lists // one, limits.max_replicas)
+    return min(lists // entry, limits.max_replicas)
 
 
 def pod_bytes(spec: DIJobSpec, task: TaskSpec) -> int:

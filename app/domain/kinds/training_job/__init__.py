@@ -71,9 +71,10 @@ class TrainingJobKind(JobKind[TrainingJobSpec]):
     @override
     def pod_templates(self, posted: Manifest, accepted: Accepted[TrainingJobSpec]) -> Sequence[DeclaredTemplate]:
         spec = accepted.spec
-        rendered = [(role, role_template(spec, role, accepted.name)) for role in roles_of(spec)]
+        templates = [(role, role_template(spec, role, accepted.name)) for role in roles_of(spec)]
         return [
-            DeclaredTemplate(template=one.template, locate=partial(one.origin, role=role)) for role, one in rendered
+            DeclaredTemplate(template=rendered.template, locate=partial(rendered.origin, role=role))
+            for role, rendered in templates
         ]
 
     @override
