@@ -18,7 +18,7 @@ from app.domain.kinds.sample_kind import SampleKind
 from app.domain.planning import Planner
 from app.services.access import Access
 from app.services.editing.di_server import DiServer
-from app.services.editing.jobs import JobControl
+from app.services.editing.jobs import JobEditor
 from app.services.editing.redaction import JobRedactor, SampleRedactor
 from app.services.editing.samples import SampleEditor
 from app.services.limits.long_request_limits import LongRequestLimits
@@ -110,7 +110,7 @@ class Services:
     reading: JobReader = field(init=False)
     submitter: JobSubmitter = field(init=False)
     submission_turns: Turns = field(init=False)
-    control: JobControl = field(init=False)
+    editor: JobEditor = field(init=False)
     redactor: JobRedactor = field(init=False)
     samples: Mapping[str, SampleServices] = field(init=False)
     di_server: DiServer = field(init=False)
@@ -136,10 +136,10 @@ class Services:
             max_waiting=self.max_waiting_submissions,
             max_seconds=_SUBMISSION_WAIT,
         )
-        self.control = JobControl(self.db, self.planner, self.clock, self.job_hint)
+        self.editor = JobEditor(self.db, self.planner, self.clock, self.job_hint)
         self.redactor = JobRedactor(self.db, self.reading, self.planner, self.clock)
         self.samples = {kind.resource: self._sample_services(kind, lists) for kind in SAMPLE_KINDS.values()}
-        self.di_server = DiServer(self.db, self.control, self.installation_key)
+        self.di_server = DiServer(self.db, self.editor, self.installation_key)
         self.autoscaling = Autoscaling(self.db, self.clock)
         self.watcher = Watcher(self.db, self.feed_hint)
         self.long_requests = LongRequests(self.access, self.host_clock, self.long_request_limits)

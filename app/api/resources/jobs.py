@@ -20,7 +20,7 @@ from app.domain.cluster_check import ClusterCheck
 from app.domain.kinds.base import JOBS
 from app.domain.vocabulary import JobPhase
 from app.fairness.share import next_slice
-from app.services.editing.jobs import JobControl
+from app.services.editing.jobs import JobEditor
 from app.services.editing.redaction import JobRedactor
 from app.services.gateway import Services
 from app.services.reading.jobs import JobReader
@@ -66,8 +66,8 @@ class JobsResource(Resource):
         return services.submitter
 
     @override
-    def editor(self, services: Services) -> JobControl:
-        return services.control
+    def editor(self, services: Services) -> JobEditor:
+        return services.editor
 
     @override
     def redactor(self, services: Services) -> JobRedactor:

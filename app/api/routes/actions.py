@@ -67,7 +67,7 @@ async def resume_job(edit: EditDep) -> Response:
 
 async def _set_paused(edit: EditCall, *, paused: bool) -> Response:
     options = await read_options(edit.request, ActionOptions)
-    changed = await edit.caller.services.control.pause(
+    changed = await edit.caller.services.editor.pause(
         edit.namespace,
         edit.name,
         paused=paused,
@@ -86,7 +86,7 @@ async def scale_job(edit: EditDep) -> Response:
     records show the outcome.
     """
     options = await read_options(edit.request, ScaleOptions)
-    changed = await edit.caller.services.control.scale(
+    changed = await edit.caller.services.editor.scale(
         edit.namespace,
         edit.name,
         SizesWanted(replicas=options.replicas, task=options.task, tasks=options.tasks),
@@ -101,7 +101,7 @@ async def scale_job(edit: EditDep) -> Response:
 async def cancel_job(edit: EditDep) -> Response:
     """Cancel a live job: stop its pods and end it in the phase Cancelled. Its record and its ended pods stay."""
     options = await read_options(edit.request, ActionOptions)
-    changed = await edit.caller.services.control.cancel(
+    changed = await edit.caller.services.editor.cancel(
         edit.namespace,
         edit.name,
         actor=edit.caller.actor,
@@ -133,8 +133,8 @@ async def retry_job(
     # The fingerprint covers what the client sends. The manifest comes from the job.
     key = await request_key(caller, idempotency_key, {"name": options.name})
     services = caller.services
-    job = await services.control.current(namespace, name)
-    document, posted = await services.control.retry_documents(job, options.name)
+    job = await services.editor.current(namespace, name)
+    document, posted = await services.editor.retry_documents(job, options.name)
     async with caller.turn_to_submit():
         created = await services.submitter.submit(
             document,

@@ -17,7 +17,7 @@ from app.domain.access.credentials import is_credential_of
 from app.domain.errors import Conflict, InvalidManifest, NotFound, Unauthenticated
 from app.domain.kinds.di_job import DIJobKind, members
 from app.services.access import bearer
-from app.services.editing.jobs import JobControl
+from app.services.editing.jobs import JobEditor
 
 _REASON: Final = "requested by the job itself"
 
@@ -30,9 +30,9 @@ def actor_of(job: JobRow) -> Actor:
 class DiServer:
     """Serves the pods of DIJobs. The `JobRow` argument of its methods is the result of `identify`."""
 
-    def __init__(self, db: Database, control: JobControl, installation_key: bytes) -> None:
+    def __init__(self, db: Database, editor: JobEditor, installation_key: bytes) -> None:
         self._db = db
-        self._control = control
+        self._editor = editor
         self._key = installation_key
 
     async def identify(self, namespace: str, name: str, authorization: str | None) -> JobRow:
@@ -70,7 +70,7 @@ class DiServer:
                 raise Conflict("the job has ended and another one has its name", code="AlreadyFinished")
 
         try:
-            await self._control.add(
+            await self._editor.add(
                 job.namespace,
                 job.name,
                 {resized_task: by},

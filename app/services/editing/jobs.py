@@ -10,6 +10,7 @@ from app.base.clock import Clock
 from app.db.jobs import edits
 from app.db.jobs.rows import STORED_JOBS, JobRow
 from app.db.objects import resources
+from app.db.objects.resources import Check
 from app.db.postgres.engine import Database
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict, InvalidManifest
@@ -19,7 +20,7 @@ from app.domain.plan import Manifest
 from app.domain.planning import Planner
 from app.domain.redaction import is_redacted
 from app.domain.vocabulary import JobPhase
-from app.services.editing.objects import Changed, Editor, EditRequest, Precondition
+from app.services.editing.objects import Changed, Editor, EditRequest
 from app.services.editing.scaling import Growth, SizesWanted, choose_sizes, growth, resize, scaling_of, shift_sizes
 from app.services.submitting.objects import Hint
 
@@ -27,7 +28,7 @@ _NAMES: Final = ("name", "generateName")
 _Sizes: TypeAlias = Callable[[Scaling], Mapping[str, int]]
 
 
-class JobControl(Editor[JobRow, edits.JobEdit]):
+class JobEditor(Editor[JobRow, edits.JobEdit]):
     """Edits jobs: what every resource has, and scale, pause, cancel and retry, which only jobs have."""
 
     def __init__(self, db: Database, planner: Planner, clock: Clock, hint: Hint) -> None:
@@ -50,9 +51,7 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
         return row.status.gone_at is not None
 
     @override
-    async def remove(
-        self, row: JobRow, *, actor: Actor, at: datetime, reason: str, precondition: Precondition
-    ) -> JobRow:
+    async def remove(self, row: JobRow, *, actor: Actor, at: datetime, reason: str, precondition: Check) -> JobRow:
         """Cancel the job if it is live, and request the removal of its objects."""
         return await edits.request_remove(
             self._db, row.uid, actor=actor, at=at, delete=True, reason=reason, check=precondition
@@ -70,7 +69,7 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
         *,
         actor: Actor,
         reason: str = "",
-        precondition: Precondition,
+        precondition: Check,
     ) -> Changed[JobRow]:
         """Set the sizes of tasks. A job that has these sizes does not change.
 
@@ -91,7 +90,7 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
         *,
         actor: Actor,
         reason: str = "",
-        precondition: Precondition,
+        precondition: Check,
     ) -> Changed[JobRow]:
         """Change the sizes of tasks by these numbers of replicas. Concurrent changes add up.
 
@@ -104,7 +103,7 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
         return await self.edit(request)
 
     async def pause(
-        self, namespace: str, name: str, *, paused: bool, actor: Actor, message: str, precondition: Precondition
+        self, namespace: str, name: str, *, paused: bool, actor: Actor, message: str, precondition: Check
     ) -> Changed[JobRow]:
         """Pause or resume the job. A job that is in this state does not change."""
 
@@ -126,7 +125,7 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
         )
 
     async def cancel(
-        self, namespace: str, name: str, *, actor: Actor, reason: str, precondition: Precondition
+        self, namespace: str, name: str, *, actor: Actor, reason: str, precondition: Check
     ) -> Changed[JobRow]:
         """Request the end of a live job, or of the replicas that still run after the end. A second request changes
         nothing.
@@ -213,7 +212,7 @@ class JobControl(Editor[JobRow, edits.JobEdit]):
         return self._planner.read(row.manifest, row.uid, row.generation)
 
     def _scale_request(
-        self, namespace: str, name: str, sizes: _Sizes, actor: Actor, reason: str, precondition: Precondition
+        self, namespace: str, name: str, sizes: _Sizes, actor: Actor, reason: str, precondition: Check
     ) -> EditRequest[JobRow]:
         def require_live(job: JobRow) -> None:
             precondition(job)

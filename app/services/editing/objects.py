@@ -22,9 +22,7 @@ from app.domain.kinds.envelope import postable
 from app.domain.plan import Manifest
 from app.services.submitting.objects import Hint
 
-# Raises PreconditionFailed unless the row is a version that the client accepts (If-Match).
-Precondition: TypeAlias = Check
-Restatement: TypeAlias = Callable[[Manifest | None], Manifest | None]
+PostedChange: TypeAlias = Callable[[Manifest | None], Manifest | None]
 """Returns the posted manifest after an edit from that before it. None stands for an unknown one."""
 _Edit = TypeVar("_Edit")
 
@@ -51,7 +49,7 @@ class EditRequest(Generic[Row]):
         message: the message in the history row.
         precondition: raises PreconditionFailed or Conflict if the row must not be edited.
         keeps_objects: whether the edit leaves the number of replicas and their names as they are.
-        restate: the change of the posted manifest; without it, that stays.
+        change_posted: the change of the posted manifest; without it, that stays.
         document: the document that the client sent, if any. Large documents are processed in a thread.
     """
 
@@ -63,7 +61,7 @@ class EditRequest(Generic[Row]):
     message: str = ""
     precondition: Callable[[Row], None]
     keeps_objects: bool = False
-    restate: Restatement | None = None
+    change_posted: PostedChange | None = None
     document: Any = None
 
 
@@ -98,14 +96,14 @@ class Editor(ABC, Generic[Row, _Edit]):
 
     @abstractmethod
     def edit_of(self, row: Row, edited: Any, posted: Manifest | None, request: EditRequest[Row]) -> _Edit:
-        """Return the arguments of `store`: `edited` from `change`, and `posted` from `restate` of the request."""
+        """Return the arguments of `store`: `edited` from `change`, and `posted` from `change_posted` of the request."""
 
     @abstractmethod
     async def store(self, row: Row, edit: _Edit) -> Row:
         """Store the edit. Raise PreconditionFailed if the row has another version by then."""
 
     @abstractmethod
-    async def remove(self, row: Row, *, actor: Actor, at: datetime, reason: str, precondition: Precondition) -> Row:
+    async def remove(self, row: Row, *, actor: Actor, at: datetime, reason: str, precondition: Check) -> Row:
         """Request the deletion of the object. Check the precondition when the row is locked."""
 
     @abstractmethod
@@ -123,7 +121,7 @@ class Editor(ABC, Generic[Row, _Edit]):
         document: Manifest,
         *,
         actor: Actor,
-        precondition: Precondition,
+        precondition: Check,
         administers: bool = False,
     ) -> Changed[Row]:
         """Replace the manifest. Immutable fields must stay."""
@@ -138,7 +136,7 @@ class Editor(ABC, Generic[Row, _Edit]):
                 change=change,
                 actor=actor,
                 precondition=precondition,
-                restate=lambda _: document,
+                change_posted=lambda _: document,
                 document=document,
             )
         )
@@ -150,7 +148,7 @@ class Editor(ABC, Generic[Row, _Edit]):
         patch: dict[str, Any],
         *,
         actor: Actor,
-        precondition: Precondition,
+        precondition: Check,
         administers: bool = False,
     ) -> Changed[Row]:
         """Apply a JSON merge patch (RFC 7396) to the stored manifest."""
@@ -166,13 +164,13 @@ class Editor(ABC, Generic[Row, _Edit]):
                 change=change,
                 actor=actor,
                 precondition=precondition,
-                restate=lambda posted: posted and merge_patch(posted, patch),
+                change_posted=lambda posted: posted and merge_patch(posted, patch),
                 document=patch,
             )
         )
 
     async def delete(
-        self, namespace: str, name: str, *, actor: Actor, reason: str = "", precondition: Precondition
+        self, namespace: str, name: str, *, actor: Actor, reason: str = "", precondition: Check
     ) -> Changed[Row]:
         """Request the deletion. Record and history stay. A second request changes nothing."""
         row = await self.current(namespace, name)
@@ -202,7 +200,7 @@ class Editor(ABC, Generic[Row, _Edit]):
             request.precondition(row)
             self.require_editable(row)
             # If another edit is stored between the two reads, the version is not current, and `store` refuses.
-            posted = await resources.read_posted(self._db, self._where, row.uid) if request.restate else None
+            posted = await resources.read_posted(self._db, self._where, row.uid) if request.change_posted else None
             edit = await offload_if_large((row.manifest, request.document), self._compute, row, posted, request)
             # Nothing is stored, so version and ETag stay.
             if edit is None:
@@ -223,7 +221,7 @@ class Editor(ABC, Generic[Row, _Edit]):
         edited = request.change(row)
         if edited.manifest == row.manifest:
             return None
-        return self.edit_of(row, edited, request.restate(posted) if request.restate else None, request)
+        return self.edit_of(row, edited, request.change_posted(posted) if request.change_posted else None, request)
 
 
 def merge_patch(target: Any, patch: Any) -> Any:

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing_extensions import override
 
 from app.base.clock import Clock
+from app.db.objects.resources import Check
 from app.db.postgres.engine import Database
 from app.db.samples import edits
 from app.db.samples.edits import SampleEdit
@@ -16,7 +17,7 @@ from app.domain.kinds.changes import is_respecified
 from app.domain.kinds.sample_kind import SampleKind
 from app.domain.plan import Manifest
 from app.domain.redaction import is_redacted
-from app.services.editing.objects import Editor, EditRequest, Precondition
+from app.services.editing.objects import Editor, EditRequest
 from app.services.submitting.objects import Hint
 from app.services.submitting.sample_drafts import SampleDraft, make_draft
 
@@ -61,7 +62,7 @@ class SampleEditor(Editor[SampleRow, SampleEdit]):
 
     @override
     async def remove(
-        self, row: SampleRow, *, actor: Actor, at: datetime, reason: str, precondition: Precondition
+        self, row: SampleRow, *, actor: Actor, at: datetime, reason: str, precondition: Check
     ) -> SampleRow:
         """Request the deletion. A SampleJob has no objects in the cluster and is gone at once."""
         return await edits.request_deletion(self._db, row.uid, actor=actor, at=at, reason=reason, check=precondition)

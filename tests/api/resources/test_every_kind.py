@@ -102,7 +102,7 @@ async def test_if_match_applies_to_an_end_that_meets_an_edit(of: Collection, mon
     """An edit is stored after the check of the request to end the object, and before that request is stored."""
     await of.submit()
     services = of.gateway.services
-    editor: Any = services.control if of.resource == JOBS else services.samples[of.resource].editor
+    editor: Any = services.editor if of.resource == JOBS else services.samples[of.resource].editor
     read = editor.current
     requests = {"delete": ("DELETE", of.path("one"))}
     if of.resource == JOBS:  # only jobs are cancelled

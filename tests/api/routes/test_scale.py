@@ -209,7 +209,7 @@ async def test_a_scale_up_that_needs_a_pod_name_in_use_is_refused(gateway: Gatew
 
 async def test_concurrent_additions_all_count(gateway: Gateway) -> None:
     await submit(gateway, sizes={"worker": 1})
-    add = gateway.services.control.add
+    add = gateway.services.editor.add
     await asyncio.gather(
         *(add(NAMESPACE, "hello", {"worker": 1}, actor=Actor("pod"), precondition=lambda _: None) for _ in range(4))
     )
