@@ -18,7 +18,7 @@ from sqlalchemy import JSON, Column, LargeBinary, Table, Text
 from app.db.feed import changes
 from app.db.jobs.edits import record_change
 from app.db.jobs.rows import COLUMNS as JOB_COLUMNS
-from app.db.jobs.rows import job_row
+from app.db.jobs.rows import STORED_JOBS, job_row
 from app.db.objects.history import REDACTED
 from app.db.objects.resources import Row
 from app.db.postgres.engine import Connection, Database
@@ -85,7 +85,7 @@ class Records:
 
     @cached_property
     def columns(self) -> list[Column[Any]]:
-        return redactable(self.table)
+        return redactable_columns(self.table)
 
     @cached_property
     def first(self) -> str:
@@ -145,7 +145,9 @@ class Redactable(Generic[Row]):
     def texts(self) -> list[Column[Any]]:
         """The columns beside the two manifests and the labels."""
         return [
-            column for column in redactable(self.table) if column.name not in {"manifest", "posted_manifest", "labels"}
+            column
+            for column in redactable_columns(self.table)
+            if column.name not in {"manifest", "posted_manifest", "labels"}
         ]
 
     @cached_property
@@ -168,7 +170,7 @@ class Redactable(Generic[Row]):
             WHERE uid = $1 RETURNING {self.alias}.history_count, {self.columns}"""  # noqa: S608  constants
 
 
-def redactable(table: Table) -> list[Column[Any]]:
+def redactable_columns(table: Table) -> list[Column[Any]]:
     """Return the columns of a table in which a text of a client or of its program can be."""
     return [
         column
@@ -188,7 +190,7 @@ def _contains(column: Column[Any]) -> str:
 
 async def store(
     db: Database,
-    kind: Redactable[Row],
+    redactable: Redactable[Row],
     row: Row,
     kept: tuple[Manifest, Manifest | None, dict[str, str]],
     redaction: Redaction,
@@ -202,17 +204,17 @@ async def store(
         PreconditionFailed: the object has changed since `row` was read.
     """
     async with db.begin() as connection:
-        locked = await connection.fetchrow(kind.lock, row.uid)
+        locked = await connection.fetchrow(redactable.lock, row.uid)
         if locked is None or locked["version"] != row.version:
             raise PreconditionFailed("the object has changed since it was read: repeat the request")
-        texts = [redact(locked[column.name], redaction) for column in kind.texts]
-        is_same = texts == [locked[column.name] for column in kind.texts]
+        texts = [redact(locked[column.name], redaction) for column in redactable.texts]
+        is_same = texts == [locked[column.name] for column in redactable.texts]
         is_same = is_same and kept[:2] == (row.manifest, locked["posted_manifest"])
         answers = await _redact_answers(connection, row, redaction)
         if is_same and not answers:
             return 0
-        after = await connection.fetchrow(kind.update, row.uid, 1, *kept, *texts)
-        await kind.record(connection, after, changes.EDITED, (entry.at, REDACTED, entry.message, entry.actor))
+        after = await connection.fetchrow(redactable.update, row.uid, 1, *kept, *texts)
+        await redactable.record(connection, after, changes.EDITED, (entry.at, REDACTED, entry.message, entry.actor))
     return 1 + answers
 
 
@@ -230,7 +232,12 @@ async def _redact_answers(connection: Connection, row: Row, redaction: Redaction
 
 
 async def batch(
-    db: Database, kind: Redactable[Row], uid: UUID, redaction: Redaction, place: Place, entry: RedactionEntry | None
+    db: Database,
+    redactable: Redactable[Row],
+    uid: UUID,
+    redaction: Redaction,
+    place: Place,
+    entry: RedactionEntry | None,
 ) -> tuple[Place | None, int]:
     """Redact the next records of an object.
 
@@ -238,15 +245,15 @@ async def batch(
     rows that changed.
     """
     number, after = place
-    if number >= len(kind.records):
+    if number >= len(redactable.records):
         return None, 0
-    records = kind.records[number]
+    records = redactable.records[number]
     texts = list(redaction.texts)
     arguments = (texts, [json_form(text) for text in texts], [text.encode() for text in texts])
     async with db.begin() as connection:
         rows = await connection.fetch(records.following if after else records.first, uid, *arguments, *after)
         keys = [tuple(row)[:-1] for row in rows if row["found"]]
-        changed = await _redact_rows(connection, kind, uid, records, keys[:_CHANGED], redaction, entry)
+        changed = await _redact_rows(connection, redactable, uid, records, keys[:_CHANGED], redaction, entry)
     if len(keys) > _CHANGED:
         return (number, keys[_CHANGED - 1]), changed
     return ((number, tuple(rows[-1])[:-1]) if len(rows) == _SCANNED else (number + 1, ())), changed
@@ -254,7 +261,7 @@ async def batch(
 
 async def _redact_rows(
     connection: Connection,
-    kind: Redactable[Row],
+    redactable: Redactable[Row],
     uid: UUID,
     records: Records,
     keys: Sequence[tuple[Any, ...]],
@@ -264,7 +271,7 @@ async def _redact_rows(
     if not keys:
         return 0
     # The row of the object before those about it, as in every transaction.
-    await connection.fetchrow(kind.lock, uid)
+    await connection.fetchrow(redactable.lock, uid)
     changed = 0
     for key in keys:
         found = await connection.fetchrow(records.lock, uid, *key)
@@ -274,13 +281,13 @@ async def _redact_rows(
             changed += 1
     if not changed:
         return 0
-    after = await connection.fetchrow(kind.touch, uid, int(entry is not None))
-    row = kind.row(after)
+    after = await connection.fetchrow(redactable.touch, uid, int(entry is not None))
+    row = redactable.row(after)
     if entry is not None:
-        await kind.record(connection, after, changes.EDITED, (entry.at, REDACTED, entry.message, entry.actor))
+        await redactable.record(connection, after, changes.EDITED, (entry.at, REDACTED, entry.message, entry.actor))
     else:
         version = (row.namespace, row.uid, row.version)
-        await changes.announce(connection, changes.EDITED, [version], resource=kind.resource(row))
+        await changes.announce(connection, changes.EDITED, [version], resource=redactable.resource(row))
     return changed
 
 
@@ -302,7 +309,7 @@ JOBS: Final = Redactable(
     alias="j",
     columns=JOB_COLUMNS,
     row=job_row,
-    resource=lambda _: changes.JOBS,
+    resource=lambda _: STORED_JOBS.resource,
     record=record_change,
     records=[
         Records(table=table, owner="job_uid")

@@ -47,8 +47,8 @@ class ExpectedToken:
             InvalidClaims: it is not.
         """
         for found, accepted in ((header, _TYPES), (claims, _CLAIMED_TYPES)):
-            stated = found.get("typ", "jwt")
-            if not isinstance(stated, str) or stated.lower().removeprefix(_MEDIA_TYPE) not in accepted[self.use]:
+            typ = found.get("typ", "jwt")
+            if not isinstance(typ, str) or typ.lower().removeprefix(_MEDIA_TYPE) not in accepted[self.use]:
                 raise InvalidClaims(f"the token is of another type: this gateway accepts an {self.use}")
         # Security events and logout tokens, also of issuers that do not type them (Back-Channel Logout 1.0, 2.4).
         if "events" in claims:

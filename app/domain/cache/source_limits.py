@@ -60,7 +60,7 @@ _METADATA: Final = tuple(
 # IPv6 networks whose last 32 bits are an IPv4 address: NAT64, IPv4-translated and IPv4-compatible addresses.
 _LAST_BITS: Final = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "::ffff:0:0:0/96", "::/96")))
 # Networks that Python takes for global: NAT64 within a network (RFC 8215), and the former site-local addresses.
-_LOCAL: Final = tuple(map(ipaddress.IPv6Network, ("64:ff9b:1::/48", "fec0::/10")))
+_LOCAL_NETWORKS: Final = tuple(map(ipaddress.IPv6Network, ("64:ff9b:1::/48", "fec0::/10")))
 _END_OF_AUTHORITY: Final = re.compile(r"[/?#\\]")
 _NAME: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_.])?", re.ASCII)
 _NUMERIC: Final = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*", re.ASCII)
@@ -153,7 +153,7 @@ def wrong_address(
         return None
     if plain in _METADATA or plain.is_link_local or plain.is_loopback or plain.is_unspecified or plain.is_multicast:
         return "is an address of the machine itself or of a metadata service"
-    is_local = not plain.is_global or plain in inside or any(plain in network for network in _LOCAL)
+    is_local = not plain.is_global or plain in inside or any(plain in network for network in _LOCAL_NETWORKS)
     if is_local and not is_named:
         return "is an address inside the cluster or its network"
     return None

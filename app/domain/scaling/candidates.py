@@ -131,9 +131,11 @@ def waiting(tasks: Iterable[TaskWaits], elastic: Mapping[str, str]) -> list[Wait
     for task in tasks:
         by_job.setdefault(task.job, []).append(task)
     return [
-        job for job, found in by_job.items() if any(item.wholly for item in _missing_tasks(found, elastic.get(job.uid)))
+        job
+        for job, found in by_job.items()
+        if any(item.wholly for item in _required_tasks(found, elastic.get(job.uid)))
     ]
 
 
-def _missing_tasks(tasks: list[TaskWaits], elastic: str | None) -> list[TaskWaits]:
+def _required_tasks(tasks: list[TaskWaits], elastic: str | None) -> list[TaskWaits]:
     return [item for item in tasks if item.task != elastic] or tasks

@@ -92,11 +92,11 @@ def _of_container(item: ContainerDemand) -> ResourceAmount:
 
 def _as_whole(pod: PodDemand, found: ResourceAmount) -> ResourceAmount:
     """Return the requests of a pod. Requests at the level of the pod replace the sums over its containers."""
-    stated = (pod.resources.requests or {}) if pod.resources else {}
-    whole = _plain(stated)
+    declared = (pod.resources.requests or {}) if pod.resources else {}
+    whole = _plain(declared)
     return ResourceAmount(
-        cpu=whole.cpu if "cpu" in stated else found.cpu,
-        memory=whole.memory if "memory" in stated else found.memory,
+        cpu=whole.cpu if "cpu" in declared else found.cpu,
+        memory=whole.memory if "memory" in declared else found.memory,
         gpu=found.gpu,
     )
 

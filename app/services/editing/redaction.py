@@ -43,9 +43,9 @@ class Redacted:
 class Redactor(ABC, Generic[Row]):
     """Redacts objects of one resource."""
 
-    def __init__(self, db: Database, kind: Redactable[Row], reading: Reader[Row], clock: Clock) -> None:
+    def __init__(self, db: Database, redactable: Redactable[Row], reading: Reader[Row], clock: Clock) -> None:
         self._db = db
-        self._kind = kind
+        self._redactable = redactable
         self._reading = reading
         self._clock = clock
 
@@ -75,7 +75,9 @@ class Redactor(ABC, Generic[Row]):
         deadline = self._clock.monotonic() + _SECONDS
         while rest is not None:
             # One entry for each request that changes something.
-            rest, more = await stored.batch(self._db, self._kind, row.uid, redaction, rest, None if changed else entry)
+            rest, more = await stored.batch(
+                self._db, self._redactable, row.uid, redaction, rest, None if changed else entry
+            )
             changed += more
             if self._clock.monotonic() > deadline:
                 break
@@ -90,7 +92,7 @@ class Redactor(ABC, Generic[Row]):
             posted = await self._reading.read_posted(row.uid)
             redaction, kept = await offload_if_large((row.manifest, posted), self._compute, row, posted, selection)
             try:
-                return row, redaction, await stored.store(self._db, self._kind, row, kept, redaction, entry)
+                return row, redaction, await stored.store(self._db, self._redactable, row, kept, redaction, entry)
             # The controller or a client has changed the object since it was read.
             except PreconditionFailed:
                 row = await self._reading.row(Address(uid=row.uid))
@@ -122,7 +124,7 @@ class JobRedactor(Redactor[JobRow]):
         except (DomainError, ValueError):
             is_same = False
         if not is_same:
-            raise _refuse_needed()
+            raise _not_redactable()
 
     @override
     def is_gone(self, row: JobRow) -> bool:
@@ -144,7 +146,7 @@ class SampleRedactor(Redactor[SampleRow]):
         if not row.is_settled:
             raise _lives(f"the {row.kind} is {row.phase}, and needs its manifest", "delete it first")
         if self._names(row, manifest) != self._names(row, row.manifest):
-            raise _refuse_needed()
+            raise _not_redactable()
 
     @override
     def is_gone(self, row: SampleRow) -> bool:
@@ -163,7 +165,7 @@ def _lives(why: str, remedy: str) -> Conflict:
     return Conflict(f"{why}: {remedy}. Nothing was removed", code="NotFinished")
 
 
-def _refuse_needed() -> Conflict:
+def _not_redactable() -> Conflict:
     return Conflict(
         "a name or a word that jobgate needs contains the text: choose a longer text, or name the field. "
         "Nothing was removed",

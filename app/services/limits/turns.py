@@ -71,12 +71,12 @@ class Turns:
             async with asyncio.timeout(self._max_seconds):
                 await self._slots.take(token)
         except (NoSlotError, TimeoutError):
-            raise self._refuse() from None
+            raise self._overloaded() from None
         try:
             yield
         finally:
             self._slots.give_back()
 
-    def _refuse(self) -> Overloaded:
+    def _overloaded(self) -> Overloaded:
         self._refused.inc()
         return Overloaded(f"this process has too many waiting {self._work}: repeat the request later")

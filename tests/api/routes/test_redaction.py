@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import LargeBinary
 
-from app.db.redaction import JOBS, SAMPLES, Redactable, redactable
+from app.db.redaction import JOBS, SAMPLES, Redactable, redactable_columns
 from app.domain.plan import JobWarning, Rank
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import (
@@ -82,14 +82,14 @@ async def places_of(gateway: Gateway, text: str) -> set[str]:
 
 def places_of_kind(kind: Redactable[Any]) -> set[str]:
     tables = [kind.table, *(records.table for records in kind.records)]
-    return {f"{table.name}.{column.name}" for table in tables for column in redactable(table)}
+    return {f"{table.name}.{column.name}" for table in tables for column in redactable_columns(table)}
 
 
 async def plant(gateway: Gateway, kind: Redactable[Any], uid: str) -> None:
     """Write the secret into each text and log of the object's rows, beside what they have."""
     async with gateway.db.begin() as connection:
         for table, owner in [(kind.table, "uid"), *((record.table, record.owner) for record in kind.records)]:
-            for column in redactable(table):
+            for column in redactable_columns(table):
                 planted = {"TEXT": f"'said {SECRET}'", "BLOB": f"decode('00ff','hex') || 'said {SECRET}'::bytea"}
                 value = planted.get(str(column.type))
                 if value is not None and f"{table.name}.{column.name}" != "conditions.status":

@@ -28,9 +28,9 @@ def job_warnings(spec: SampleJobSpec) -> Iterator[JobWarning]:
         JobType.RMR: ("rmrOptions", spec.rmr_options),
         JobType.CLEAR: ("clearOptions", spec.clear_options),
     }
-    stated = [(kind, name) for kind, (name, value) in options.items() if value is not None]
-    stated += [(JobType.SYNC, "secretRef")] if spec.secret_ref is not None else []
-    for kind, name in stated:
+    given = [(kind, name) for kind, (name, value) in options.items() if value is not None]
+    given += [(JobType.SYNC, "secretRef")] if spec.secret_ref is not None else []
+    for kind, name in given:
         if spec.type != kind:
             message = f"{name} has no effect on a job of type {spec.type}: it belongs to the type {kind}"
             yield _warning(pointer_to(_SPEC, name), message)
