@@ -21,6 +21,7 @@ from app.services.editing.di_server import DiServer
 from app.services.editing.jobs import JobEditor
 from app.services.editing.redaction import JobRedactor, SampleRedactor
 from app.services.editing.samples import SampleEditor
+from app.services.hints import FeedHint, Hint
 from app.services.limits.long_request_limits import LongRequestLimits
 from app.services.limits.long_requests import LongRequests
 from app.services.limits.turns import Turns
@@ -36,9 +37,8 @@ from app.services.submitting.cluster_dry_run import ClusterChecker, NoCluster
 from app.services.submitting.cluster_match import ClusterMatch
 from app.services.submitting.cluster_namespaces import NamespaceCheck
 from app.services.submitting.jobs import JobSubmitter
-from app.services.submitting.objects import Hint
 from app.services.submitting.samples import SampleSubmitter
-from app.services.watching.watcher import FeedHint, Watcher
+from app.services.watching.watcher import Watcher
 
 if TYPE_CHECKING:
     from app.services.oidc.sign_in import SignIn

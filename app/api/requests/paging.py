@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from app.api.answers.errors import InvalidParameter, parameter_error
-from app.db.jobs.evidence import EventPlace
+from app.db.objects.events import EventPlace
 
 DEFAULT_PAGE: Final = 100
 MAX_PAGE: Final = 500

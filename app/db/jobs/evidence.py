@@ -9,6 +9,7 @@ from app.db.feed import changes
 from app.db.installation import leases
 from app.db.installation.leases import Lease
 from app.db.jobs.attempts import ATTEMPT_KEY
+from app.db.objects.events import EventPlace
 from app.db.postgres.columns import Columns, columns
 from app.db.postgres.engine import Connection, Database
 from app.domain.plan import Rank
@@ -67,19 +68,6 @@ FROM listed AS l CROSS JOIN LATERAL jsonb_array_elements(l.events) WITH ORDINALI
 WHERE (-l.attempt, l.task, l.rank, item.number) > (-$2::int, $3::text, $4::int, $5::bigint)
 ORDER BY -l.attempt, l.task, l.rank, item.number LIMIT $6::int
 """
-
-
-class EventPlace(NamedTuple):
-    """The place of an event among the events of its object, independent of other events.
-
-    For an event of a pod, `number` is its number among the events of the attempt, from 1. An event that does not belong
-    to an attempt has attempt 0 and rank 0, and `task` and `number` identify it.
-    """
-
-    attempt: int = 0
-    task: str = ""
-    rank: int = 0
-    number: int = 0
 
 
 class StoredEvent(NamedTuple):

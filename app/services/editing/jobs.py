@@ -22,7 +22,7 @@ from app.domain.redaction import is_redacted
 from app.domain.vocabulary import JobPhase
 from app.services.editing.objects import Changed, Editor, EditRequest
 from app.services.editing.scaling import Growth, SizesWanted, choose_sizes, growth, resize, scaling_of, shift_sizes
-from app.services.submitting.objects import Hint
+from app.services.hints import Hint
 
 _NAMES: Final = ("name", "generateName")
 _Sizes: TypeAlias = Callable[[Scaling], Mapping[str, int]]
@@ -169,7 +169,7 @@ class JobEditor(Editor[JobRow, edits.JobEdit]):
         if accepted.kind.supports_pause:
             accepted = accepted.kind.with_pause(accepted, paused=False)
         named = {"name": name} if name is not None else {"generateName": f"{_stem(job.name)}-"}
-        posted = await resources.read_posted(self._db, self._where, job.uid)
+        posted = await resources.read_posted(self._db, self._stored, job.uid)
         return _rename(postable(accepted.manifest), named), posted and _rename(posted, named)
 
     @override

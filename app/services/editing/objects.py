@@ -20,7 +20,7 @@ from app.domain.access.actors import Actor
 from app.domain.errors import FieldError, InvalidManifest, PreconditionFailed, Unavailable, no_such
 from app.domain.kinds.envelope import postable
 from app.domain.plan import Manifest
-from app.services.submitting.objects import Hint
+from app.services.hints import Hint
 
 PostedChange: TypeAlias = Callable[[Manifest | None], Manifest | None]
 """Returns the posted manifest after an edit from that before it. None stands for an unknown one."""
@@ -72,9 +72,9 @@ class Editor(ABC, Generic[Row, _Edit]):
     announces a change to the controller.
     """
 
-    def __init__(self, db: Database, where: Stored[Row], what: str, clock: Clock, hint: Hint) -> None:
+    def __init__(self, db: Database, stored: Stored[Row], what: str, clock: Clock, hint: Hint) -> None:
         self._db = db
-        self._where = where
+        self._stored = stored
         self._what = what
         self._clock = clock
         self._hint = hint
@@ -183,7 +183,7 @@ class Editor(ABC, Generic[Row, _Edit]):
 
     async def current(self, namespace: str, name: str) -> Row:
         """Return the object with this name, or else the newest one that had it. Raise NotFound if there is none."""
-        row = await resources.find(self._db, self._where, namespace, name)
+        row = await resources.find(self._db, self._stored, namespace, name)
         if row is None:
             raise no_such(self._what)
         return row
@@ -200,7 +200,7 @@ class Editor(ABC, Generic[Row, _Edit]):
             request.precondition(row)
             self.require_editable(row)
             # If another edit is stored between the two reads, the version is not current, and `store` refuses.
-            posted = await resources.read_posted(self._db, self._where, row.uid) if request.change_posted else None
+            posted = await resources.read_posted(self._db, self._stored, row.uid) if request.change_posted else None
             edit = await offload_if_large((row.manifest, request.document), self._compute, row, posted, request)
             # Nothing is stored, so version and ETag stay.
             if edit is None:

@@ -18,7 +18,7 @@ from app.domain.kinds.sample_kind import SampleKind
 from app.domain.plan import Manifest
 from app.domain.redaction import is_redacted
 from app.services.editing.objects import Editor, EditRequest
-from app.services.submitting.objects import Hint
+from app.services.hints import Hint
 from app.services.submitting.sample_drafts import SampleDraft, make_draft
 
 

@@ -12,9 +12,10 @@ from typing_extensions import override
 from app.base.offload import offload
 from app.db.jobs import attempts, evidence, reads, replicas, scale_records
 from app.db.jobs.controller import sizes
-from app.db.jobs.evidence import EventPlace, StoredEvent
+from app.db.jobs.evidence import StoredEvent
 from app.db.jobs.replicas import ReplicaFilter, StoredReplica
 from app.db.jobs.rows import STORED_JOBS, JobRow, JobSummary
+from app.db.objects.events import EventPlace
 from app.db.postgres.engine import Database
 from app.domain.plan import JobPlan, Rank
 from app.domain.planning import Planner
@@ -114,7 +115,7 @@ class JobReader(Reader[JobRow]):
             row = await self.row(Address(uid=uid))  # an unknown job is an error, not an empty page
             if not row.status.observed_generation:
                 plan = await offload(self._plan, row)
-                return _plan_replicas(plan, where)[start : start + limit]
+                return _replicas_of_plan(plan, where)[start : start + limit]
             # The controller may have stored the replicas between the two reads.
             found = await replicas.page(self._db, uid, where, start=start, limit=limit)
         ended: dict[Rank, list[Attempt]] = {}
@@ -155,7 +156,7 @@ class JobReader(Reader[JobRow]):
         return self._planner.plan(accepted, str(job.uid), generation=job.generation, resumed=resumed)
 
 
-def _plan_replicas(plan: JobPlan, where: ReplicaFilter) -> list[ReplicaHistory]:
+def _replicas_of_plan(plan: JobPlan, where: ReplicaFilter) -> list[ReplicaHistory]:
     """Return the matching replicas of a plan as they are before the first reconcile, by task and rank."""
     if where.phases and ReplicaPhase.CREATING not in where.phases:
         return []

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
-from app.db.jobs.evidence import EventPlace
 from app.db.lists import counting, pages
 from app.db.lists.facets import Facets
 from app.db.lists.pages import Page
 from app.db.objects import resources
+from app.db.objects.events import EventPlace
 from app.db.objects.history import HistoryRow
 from app.db.objects.resources import Row, RowKey, RowVersion, Stored
 from app.db.postgres.engine import Database
@@ -80,13 +80,13 @@ def list_turns() -> Turns:
 class Reader(ABC, Generic[Row]):
     """Reads objects of one resource. `what` is the word for an object in messages."""
 
-    def __init__(self, db: Database, where: Stored[Row], what: str, lists: Turns | None = None) -> None:
+    def __init__(self, db: Database, stored: Stored[Row], what: str, lists: Turns | None = None) -> None:
         self._db = db
-        self._where = where
+        self._stored = stored
         self._what = what
         self._lists = lists or list_turns()
         self._versions = GroupRead[RowKey, RowVersion](
-            partial(resources.versions, db, where), max_wait=db.acquire_timeout
+            partial(resources.versions, db, stored), max_wait=db.acquire_timeout
         )
 
     async def run(self) -> None:
@@ -95,19 +95,19 @@ class Reader(ABC, Generic[Row]):
 
     async def read_posted(self, uid: UUID) -> Manifest | None:
         """Return the manifest of the object as it was posted. None if that is not known."""
-        await _room_for_document(await resources.read_posted_size(self._db, self._where, uid))
-        return await resources.read_posted(self._db, self._where, uid)
+        await _room_for_document(await resources.read_posted_size(self._db, self._stored, uid))
+        return await resources.read_posted(self._db, self._stored, uid)
 
     async def row(self, address: Address) -> Row:
         """Return the object. Raise NotFound if there is none."""
         uid = await self._with_room(address)
-        return self._present(await resources.get(self._db, self._where, uid))
+        return self._present(await resources.get(self._db, self._stored, uid))
 
     async def _with_room(self, address: Address) -> UUID:
         """Return the uid of the object, whose documents this request then has the memory for. Raise NotFound."""
         key = address.uid or (address.namespace, address.name)
-        version = self._present((await resources.versions(self._db, self._where, [key])).get(key))
-        await _room_for_document((await resources.sizes(self._db, self._where, [version.uid])).get(version.uid, 0))
+        version = self._present((await resources.versions(self._db, self._stored, [key])).get(key))
+        await _room_for_document((await resources.sizes(self._db, self._stored, [version.uid])).get(version.uid, 0))
         return version.uid
 
     async def version(self, address: Address) -> RowVersion:
@@ -121,7 +121,7 @@ class Reader(ABC, Generic[Row]):
         """Return at most `limit` objects after the cursor, newest first. A short page may have a successor."""
         await room_for(_PAGE_BYTES)
         async with self._lists.turn(caller()):
-            return await pages.page(self._db, self._where, where, after=after, limit=limit)
+            return await pages.page(self._db, self._stored, where, after=after, limit=limit)
 
     async def newest(self, where: Criteria, limit: int) -> list[Row]:
         """Return the newest objects that match, at most `limit`, however many rows must be examined for them."""
@@ -136,17 +136,17 @@ class Reader(ABC, Generic[Row]):
         """Return the page that `page` returns, with summaries in place of rows."""
         await room_for(limit * _ITEM_BYTES)
         async with self._lists.turn(caller()):
-            return await pages.summary_page(self._db, self._where, where, after=after, limit=limit)
+            return await pages.summary_page(self._db, self._stored, where, after=after, limit=limit)
 
     async def facets(self, where: Criteria) -> Facets:
         """Count the objects that match the filter, whatever their kinds and phases."""
         async with self._lists.turn(caller()):
-            return await counting.facets(self._db, self._where, where)
+            return await counting.facets(self._db, self._stored, where)
 
     async def history(self, uid: UUID, after: int, limit: int) -> list[HistoryRow]:
         """Return at most `limit` history rows with a number above `after`, oldest first."""
         await room_for(limit * _ITEM_BYTES)
-        return await resources.history(self._db, self._where, uid, after_seq=after, limit=limit)
+        return await resources.history(self._db, self._stored, uid, after_seq=after, limit=limit)
 
     @abstractmethod
     async def events(self, row: Row, after: EventPlace | None, limit: int) -> list[ResourceEvent]:

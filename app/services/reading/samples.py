@@ -2,7 +2,7 @@
 
 from typing_extensions import override
 
-from app.db.jobs.evidence import EventPlace
+from app.db.objects.events import EventPlace
 from app.db.postgres.engine import Database
 from app.db.samples import controller as sample_controller
 from app.db.samples.controller import MountingJob

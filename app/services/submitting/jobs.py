@@ -22,7 +22,8 @@ from app.domain.plan import JobPlan, JobWarning, Manifest
 from app.domain.planning import Planner
 from app.domain.status.records import JobPendingReason, JobStatus
 from app.domain.vocabulary import PendingCode, ReplicaPhase
-from app.services.submitting.objects import Hint, Prepared, SubmitRequest, Submitter
+from app.services.hints import Hint
+from app.services.submitting.objects import Prepared, SubmitRequest, Submitter
 from app.telemetry import trace_context
 
 # Replicas. Larger jobs are rendered in a thread, so that other requests do not wait for their native status.

@@ -27,9 +27,9 @@ from app.domain.plan import Manifest
 from app.domain.policy.pod_policy import violation
 from app.domain.reservations.name_ranges import NameKind, NameRange, split
 from app.domain.reservations.pod_limits import OverLimit
+from app.services.hints import Hint
 from app.services.submitting.request_keys import RequestKey
 
-Hint: TypeAlias = Callable[[], None]
 Join: TypeAlias = Callable[[Iterable[bytes]], bytes]
 
 _KEY_WAIT: Final = 10.0  # seconds to wait for another request with the same Idempotency-Key
@@ -95,7 +95,7 @@ _Prepared = TypeVar("_Prepared", bound=Prepared[Any])
 
 
 # The objects to store, and the body of the answer if they are stored.
-_Attempt: TypeAlias = tuple[Sequence[_Prepared], bytes]
+_Built: TypeAlias = tuple[Sequence[_Prepared], bytes]
 
 
 class Submitter(ABC, Generic[_Prepared, _New, Row]):
@@ -159,7 +159,7 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
             Conflict: a name or the idempotency key is in use, or a limit of pods is reached. Nothing was stored.
         """
 
-        async def build() -> _Attempt[_Prepared]:
+        async def build() -> _Built[_Prepared]:
             prepared = await self.prepare(document, request)
             self.remember(prepared)
             row = prepared.new.row
@@ -207,7 +207,7 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
             Conflict: a name or the idempotency key is in use, or a limit of pods is reached. Nothing was stored.
         """
 
-        async def build() -> _Attempt[_Prepared]:
+        async def build() -> _Built[_Prepared]:
             prepared = await self.prepare_together(documents, request)
             return prepared, await offload(self._join, prepared, render, join)
 
@@ -222,7 +222,7 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
         return join([render(item.new.row) for item in prepared])
 
     async def _build_and_store(
-        self, build: Callable[[], Awaitable[_Attempt[_Prepared]]], key: RequestKey | None
+        self, build: Callable[[], Awaitable[_Built[_Prepared]]], key: RequestKey | None
     ) -> tuple[Sequence[_Prepared], bytes, Mapping[int, Answer]]:
         """Build and store, and repeat while only drawn names are taken. Return the last attempt and its refusals."""
         for draws_left in range(_NAME_DRAWS - 1, -1, -1):

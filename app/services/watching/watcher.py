@@ -10,10 +10,10 @@ missing ones from Postgres.
 import asyncio
 import logging
 from collections import defaultdict, deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Final, Protocol, TypeVar
 from uuid import UUID
 
 from app.base.cancellation import TaskGroup, rounds
@@ -26,6 +26,7 @@ from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.errors import Unavailable
 from app.domain.listing import Criteria, ListItem
 from app.services import metrics
+from app.services.hints import FeedHint
 from app.services.watching.positions import EventKey, Interest, Position, keys_of
 from app.services.watching.waking import Waiter, Waker
 
@@ -37,8 +38,6 @@ _TURN_SECONDS: Final = 0.005  # longest time for followers before the event loop
 _PAUSE_AFTER_ERROR: Final = 1.0  # seconds
 _BEGIN_SECONDS: Final = 5.0  # how long a request waits for the first read of the feed
 
-# Waits until the feed may have new entries, at the latest for its polling interval.
-FeedHint: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 _T = TypeVar("_T")
 log = logging.getLogger(__name__)
 
