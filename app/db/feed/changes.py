@@ -9,6 +9,7 @@ from uuid import UUID
 
 from app.db.installation.timekeeping import NOW
 from app.db.postgres.engine import Connection
+from app.domain.kinds.base import JOBS
 
 CREATED = "created"
 EDITED = "edited"
@@ -16,9 +17,6 @@ CANCELLED = "cancelled"
 REMOVED = "removed"
 DELETED = "deleted"
 STATUS = "status"
-
-JOBS = "jobs"
-"""The resource of jobs. Each kind without pods has a resource of its own."""
 
 Version: TypeAlias = tuple[str, UUID, int]  # namespace, uid, version
 

@@ -13,9 +13,9 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from app.db.feed.changes import JOBS
 from app.db.postgres.columns import record_columns
 from app.db.postgres.engine import Database
+from app.domain.kinds.base import JOBS
 from app.models.feed import job_events
 
 

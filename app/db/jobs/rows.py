@@ -7,13 +7,13 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from app.db.feed.changes import JOBS
 from app.db.objects.history import HistoryTable
 from app.db.objects.resources import ObjectRow, SortedIndex, Stored
 from app.db.postgres import codec
 from app.db.postgres.columns import Columns, record_columns, shared_columns
 from app.db.postgres.engine import Connection
 from app.db.postgres.queries import any_length
+from app.domain.kinds.base import JOBS
 from app.domain.plan import Manifest
 from app.domain.status.records import Condition, JobStatus
 from app.domain.vocabulary import ConditionType

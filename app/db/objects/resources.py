@@ -9,11 +9,11 @@ from uuid import UUID
 
 from sqlalchemy import Table
 
-from app.db.feed.changes import JOBS
 from app.db.objects.history import HistoryRow, HistoryTable
 from app.db.postgres.columns import record_columns
 from app.db.postgres.engine import Connection, Database
 from app.db.postgres.queries import any_length
+from app.domain.kinds.base import JOBS
 from app.domain.listing import ListItem
 from app.domain.plan import Manifest
 from app.models.jobs import jobs

@@ -11,7 +11,7 @@ from app.domain.kinds.spec.schema import manifest_schema
 from app.domain.plan import Manifest
 
 JOBS: Final = "jobs"
-"""The resource of all kinds with pods."""
+"""The resource of all kinds of jobs. Each sample kind has a resource of its own."""
 
 
 class Kind(ABC):

@@ -7,9 +7,9 @@ from uuid import UUID
 
 from typing_extensions import override
 
-from app.db.feed.changes import JOBS
 from app.db.feed.entries import FeedEvent
 from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
+from app.domain.kinds.base import JOBS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

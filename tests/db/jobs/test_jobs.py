@@ -5,7 +5,6 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from app.db.feed.changes import JOBS
 from app.db.installation.leases import Lease
 from app.db.jobs import attempts, controller, edits, reads, replicas, scale_records
 from app.db.jobs.edits import JobEdit, ScaleChange
@@ -19,6 +18,7 @@ from app.db.postgres.queries import Cursor
 from app.domain.access.actors import Actor
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.errors import Conflict, DomainError, NotFound, PreconditionFailed
+from app.domain.kinds.base import JOBS
 from app.domain.kubernetes.selectors import parse_selector
 from app.domain.listing import Criteria
 from app.domain.plan import Rank
