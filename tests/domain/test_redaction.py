@@ -3,7 +3,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.domain.redaction import REDACTED, Redaction, SecretSelection, is_needed, is_redacted
+from app.domain.redaction import REDACTED, Redaction, SecretSelection, is_needed, is_redacted, json_form
 
 SECRET = "s3cr3t-value"
 PLAIN, REFERENCE = (
@@ -101,3 +101,8 @@ def test_values_that_are_words_stay_in_records() -> None:
     redact = redaction(SecretSelection(env=frozenset({"A"})), document)
     assert redact.document(document)["env"][0]["value"] == REDACTED
     assert redact.record({"phase": "Succeeded"}) == {"phase": "Succeeded"}
+
+
+@pytest.mark.parametrize(("text", "form"), [("plain", "plain"), (SAID, 'say \\"s3cr3t-value\\"'), ("a\nb", "a\\nb")])
+def test_a_text_inside_a_json_string(text: str, form: str) -> None:
+    assert json_form(text) == form

@@ -56,7 +56,7 @@ class CaptureEvidence:
     containers: tuple[str, ...]
     node: str | None = None
     failed_container: str | None = None
-    lines: int = 1
+    lines: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

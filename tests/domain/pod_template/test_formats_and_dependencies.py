@@ -45,6 +45,7 @@ ACCEPTED = [
     *(env(valueFrom={"resourceFieldRef": {"resource": "limits.memory", "divisor": divisor}})
       for divisor in ("1024Ki", "1", "1k", "1E", "1Ki", "1Ei")),
     pod(hostnameOverride="a" * 64),
+    pod(container(resources={"limits": {"cpu": 1}}), resources={"limits": {"cpu": 1}}),
     env(valueFrom={"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1000m"}}),
     volume(downwardAPI={"items": [{"path": "a", "fieldRef": {"fieldPath": "metadata.annotations['A.b/c']"}}]}),
     claim(), pod(overhead={"cpu": "1"}, priority=5, runtimeClassName="a"),  # admission plugins decide about these
@@ -109,6 +110,8 @@ REFUSED = [
     (pod(os={"name": "linux"}, securityContext={"windowsOptions": {"runAsUserName": "a"}}),
      "/spec/securityContext/windowsOptions", "NotSupported"),
     (pod(os={"name": "windows"}, hostIPC=True), "/spec/hostIPC", "NotSupported"),
+    (pod(container(securityContext={"runAsUser": 1}), os={"name": "windows"}),
+     f"{C0}/securityContext/runAsUser", "NotSupported"),
     (pod(container(securityContext={"windowsOptions": {"hostProcess": True}})), "/spec/hostNetwork", "Required"),
     (mounts({"name": "v", "mountPath": "/a", "mountPropagation": "Bidirectional"}),
      f"{C0}/volumeMounts/0/mountPropagation", "Invalid"),

@@ -7,7 +7,7 @@ import pytest
 
 from app.domain.kubernetes.objects import Metadata, Node, OwnerReference
 from app.domain.scaling.inventory import MANY_SLOTS, Census, CountedPod
-from app.domain.scaling.requests import demand_of, request_of
+from app.domain.scaling.requests import allocatable_of, demand_of, request_of
 from app.domain.scaling.values import Inventory, ResourceAmount
 from tests.domain.scaling.cases import a_job, amount
 
@@ -24,6 +24,7 @@ def container(cpu: Any = None, memory: Any = None, *, gpu: Any = None, always: b
     ("spec", "expected"),
     [
         pytest.param({"containers": [container("200m", "100Mi")]}, amount(200, 105), id="units round up"),
+        pytest.param({"containers": [container(0, "1000000100m")]}, amount(0, 2), id="a part of a byte rounds up"),
         pytest.param({"containers": [container("1k")]}, amount(1_000_000), id="1k CPU"),
         pytest.param({"containers": [container("0.1m", 1)]}, amount(1, 1), id="the least of it"),
         pytest.param({"containers": [container(1, "1M"), container(0.5, "2M")]}, amount(1500, 3), id="containers add"),
@@ -105,8 +106,12 @@ def test_free_is_allocatable_less_requests() -> None:
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 def test_ended_pods_request_nothing(phase: str) -> None:
-    found = census([a_node()], a_pod("n1", phase))
-    assert (found.requested, found.nodes[0].slots) == (amount(), 10)
+    found = census([a_node()], a_pod("n1", phase), a_pod("n1"))
+    assert (found.requested, found.nodes[0].slots) == (amount(1000), 9)
+
+
+def test_a_part_of_a_byte_of_a_node_rounds_down() -> None:
+    assert allocatable_of({"memory": "1999999999900m"}) == amount(0, 1999)
 
 
 def test_unbound_pods_count_in_the_total_alone() -> None:

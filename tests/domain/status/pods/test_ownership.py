@@ -78,6 +78,11 @@ def test_all_of_namespace_controller_and_name_must_agree(one: Pod, is_ours: bool
     assert (len(found.pods) == 1, found.undecided) == (is_ours, False)
 
 
+def test_a_pod_of_another_namespace_hides_none() -> None:
+    found = select_pods([pod(namespace="elsewhere"), pod()], PLAN, RECORDED, (ANCHOR,), lost_nodes=())
+    assert [each.name for each in found.pods] == ["job-worker-0"]
+
+
 def test_the_uid_on_record_is_the_attempt_whatever_its_labels_say() -> None:
     attempt = Attempt(number=3, pod_uid="u")
     recorded = replace(RECORDED, replicas={W0: Replica(key=W0, attempt=attempt)})

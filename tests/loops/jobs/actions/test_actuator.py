@@ -33,7 +33,12 @@ REPLICAS = ONE_BY_ONE + 7
 
 def capture(rank: int, *containers: str) -> CaptureEvidence:
     return CaptureEvidence(
-        key=Rank("worker", rank), attempt=1, pod_name=f"train-worker-{rank}", pod_uid=str(rank), containers=containers
+        key=Rank("worker", rank),
+        attempt=1,
+        pod_name=f"train-worker-{rank}",
+        pod_uid=str(rank),
+        containers=containers,
+        lines=1,
     )
 
 
