@@ -14,14 +14,12 @@ from app.db.jobs import autoscaler_runs
 from app.db.jobs.pod_room import append
 from app.db.objects import idempotency
 from app.db.postgres.engine import Connection
+from app.db.samples import edits
+from app.db.samples.rows import COLUMNS, sample_row
 from app.domain.access.actors import CONTROLLER
 from app.domain.access.namespaces import former_name
-from app.domain.kinds.registry import SAMPLE_KINDS
 
 REASON: Final = "the namespace was deleted and created again"
-
-# Nothing reconciles the others, so they are gone at once.
-_WITH_OBJECTS: Final = [kind.name for kind in SAMPLE_KINDS.values() if kind.has_objects]
 
 MOST_AT_ONCE: Final = 1_000
 """The objects that one transaction moves. A namespace can have so many that one statement would reach its timeout."""
@@ -49,17 +47,9 @@ SET namespace = $2, version = version + 1,
 WHERE uid = ANY($1::uuid[])
 RETURNING uid, version, CASE WHEN finished_at IS NULL THEN planned_pods ELSE 0 END AS pods
 """
-_SAMPLES: Final = """
-UPDATE samples
-SET namespace = $2, version = version + 1,
-    delete_requested_at = COALESCE(delete_requested_at, $3), delete_requested_by = COALESCE(delete_requested_by, $4),
-    delete_requested_by_id = COALESCE(delete_requested_by_id, $5),
-    intent_version = intent_version + (gone_at IS NULL)::int,
-    intent_at = CASE WHEN gone_at IS NULL AND kind = ANY($6::text[]) THEN $3 END,
-    gone_at = CASE WHEN kind = ANY($6::text[]) THEN gone_at ELSE COALESCE(gone_at, $3) END
-WHERE uid = ANY($1::uuid[])
-RETURNING uid, version, kind
-"""
+_SAMPLES: Final = f"""
+UPDATE samples AS s SET namespace = $2, version = version + 1 WHERE uid = ANY($1::uuid[]) RETURNING {COLUMNS}
+"""  # noqa: S608  constants
 # Streams of the former namespace continue at no position, and what processes keep in memory of it is not used. So the
 # entries of the feed, which are found by no uid, keep their namespace: who reads one that was numbered later finds its
 # object in another namespace, and leaves it out.
@@ -82,7 +72,7 @@ async def move(connection: Connection, namespace: str, uid: str, *, created_befo
     await connection.execute(_NAMES, uids, former)
     actor = (CONTROLLER.name, CONTROLLER.id)
     jobs = await connection.fetch(_JOBS, uids, former, at, *actor, REASON)
-    samples = await connection.fetch(_SAMPLES, uids, former, at, *actor, _WITH_OBJECTS)
+    samples = [sample_row(row) for row in await connection.fetch(_SAMPLES, uids, former)]
     pods = sum(row["pods"] for row in jobs)
     await append(connection, namespace, -pods)
     await append(connection, former, pods)
@@ -90,6 +80,9 @@ async def move(connection: Connection, namespace: str, uid: str, *, created_befo
     await connection.execute(_NEW_EPOCH)
     await changes.announce(connection, changes.REMOVED, [(former, row["uid"], row["version"]) for row in jobs])
     for row in samples:
-        version = (former, row["uid"], row["version"])
-        await changes.announce(connection, changes.DELETED, [version], resource=SAMPLE_KINDS[row["kind"]].resource)
+        if row.delete_requested_at is None:
+            await edits.delete(connection, row, actor=CONTROLLER, at=at, reason=REASON)
+        else:
+            version = (former, row.uid, row.version)
+            await changes.announce(connection, changes.DELETED, [version], resource=row.of_kind.resource)
     return len(uids)

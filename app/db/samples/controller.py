@@ -75,7 +75,8 @@ _PENDING_INTENTS: Final = f"""
 SELECT uid, namespace FROM samples WHERE intent_at IS NOT NULL AND {in_namespaces(2)} ORDER BY intent_at LIMIT $1
 """  # noqa: S608  constants
 _DUE: Final = f"""
-SELECT uid, namespace FROM samples WHERE wake_at <= $1 AND {in_namespaces(3)} ORDER BY wake_at LIMIT $2
+SELECT uid, namespace FROM samples WHERE wake_at <= $1 AND gone_at IS NULL AND {in_namespaces(3)}
+ORDER BY wake_at LIMIT $2
 """  # noqa: S608  constants
 _LOAD: Final = f"""
 SELECT {COLUMNS} FROM samples AS s

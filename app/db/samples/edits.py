@@ -195,9 +195,15 @@ async def request_deletion(
             check(row)
         if row.delete_requested_at is not None:
             return row
-        after = sample_row(await connection.fetchrow(_DELETE, uid, at, actor.name, *_after_deletion(row, at), actor.id))
-        await record_change(connection, after, changes.DELETED, (at, DELETE_REQUESTED, reason, actor))
+        after = await delete(connection, row, actor=actor, at=at, reason=reason)
     reach(FaultPoint.SAMPLE_STORED)
+    return after
+
+
+async def delete(connection: Connection, row: SampleRow, *, actor: Actor, at: datetime, reason: str) -> SampleRow:
+    """Request the deletion of a locked sample that nobody has deleted yet."""
+    after = sample_row(await connection.fetchrow(_DELETE, row.uid, at, actor.name, *_after_deletion(row, at), actor.id))
+    await record_change(connection, after, changes.DELETED, (at, DELETE_REQUESTED, reason, actor))
     return after
 
 

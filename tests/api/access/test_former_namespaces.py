@@ -12,11 +12,13 @@ from app.db import cluster_namespaces, former_namespaces
 from app.db.cluster_namespaces import NamespaceLife
 from app.db.feed import entries
 from app.db.feed.entries import FeedEvent
+from app.db.samples import controller as sample_controller
+from app.domain.cache.vocabulary import SampleJobPhase
 from app.domain.vocabulary import JobPhase
 from tests.api.routes.test_autoscaler import a_job, recorded
 from tests.support.every_kind import list_of
 from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
-from tests.support.samples import sample
+from tests.support.samples import JOBS, conclude, path, sample, submit
 from tests.support.waiting import until
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
@@ -61,8 +63,8 @@ async def test_no_tenant_of_the_new_namespace_reads_anything_of_the_former_one(
     position = (await entries.bounds(gateway.db)).epoch
     await create_again(gateway)
 
-    for path in paths:
-        assert (await gateway.client.get(path, headers=tenant)).status_code == 404, path
+    for address in paths:
+        assert (await gateway.client.get(address, headers=tenant)).status_code == 404, address
     for query in ("", "?view=full", "?deleted=true", f"?uid={uid}", "?name=hello"):
         listed = await gateway.client.get(f"{jobs_path(NAMESPACE)}{query}", headers=tenant)
         assert listed.json()["items"] == [], query
@@ -206,3 +208,18 @@ async def test_sample_sets_of_the_former_namespace_are_deleted_and_hidden(gatewa
     assert (await gateway.client.post(path, json=sample("samplesets", "data"))).status_code == 201
     found = (await gateway.client.get(f"/api/v1/samplesets/{created.json()['uid']}")).json()
     assert (found["namespace"], found["deletedAt"] is not None) == (f"{NAMESPACE}~first", True)
+
+
+async def test_a_running_sample_job_of_the_former_namespace_ends_and_causes_no_work(gateway: Gateway) -> None:
+    """Nothing reconciles it any more, so the move itself has to end it, as its deletion does."""
+    uid = (await submit(gateway, JOBS))["uid"]
+    await conclude(gateway, uid, {"phase": SampleJobPhase.RUNNING}, wake_at=now())
+    assert [str(due.uid) for due in await sample_controller.due(gateway.db, now(), 10)] == [uid]
+    await create_again(gateway)
+    assert (await gateway.client.get(path(JOBS, "one"))).status_code == 404
+    found = (await gateway.client.get(f"/api/v1/samplejobs/{uid}")).json()
+    assert (found["namespace"], found["status"]["reason"]) == (f"{NAMESPACE}~first", "Deleted")
+    assert None not in (found["deletedAt"], found["status"]["finishedAt"])
+    assert await sample_controller.due(gateway.db, now(), 10) == []
+    [*_, line] = (await gateway.client.get(f"/api/v1/samplejobs/{uid}/history")).json()["items"]
+    assert (line["reason"], line["message"]) == ("DeleteRequested", "the namespace was deleted and created again")
