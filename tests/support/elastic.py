@@ -105,4 +105,4 @@ def _task(job: str, name: str, size: int, template: Manifest) -> TaskPlan:
             labels={},
         )
 
-    return TaskPlan(name=name, restart=_RESTART, size=size, pod_name=pod_name, render=replica)
+    return TaskPlan(name=name, restart=_RESTART, size=size, pod_name=pod_name, render=replica, elastic=name == "worker")

@@ -21,6 +21,7 @@ from app.db.postgres.columns import Columns, record_columns
 from app.db.postgres.engine import Connection, Database
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
+from app.domain.growth import ScaleChange
 from app.domain.kinds.changes import is_respecified
 from app.domain.plan import Manifest
 from app.domain.reservations.name_ranges import NameRange
@@ -28,17 +29,6 @@ from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits, PodRoo
 from app.domain.status.records import HistoryEntry
 from app.domain.vocabulary import TERMINAL_PHASES
 from app.models.jobs import scale_records
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScaleChange:
-    """A change of the size of a task, as part of an edit."""
-
-    task: str
-    from_replicas: int
-    to_replicas: int
-    reason: str
-
 
 _TERMINAL = sorted(TERMINAL_PHASES)
 

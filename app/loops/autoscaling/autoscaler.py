@@ -19,14 +19,14 @@ import structlog
 from app.base.cancellation import rounds
 from app.db.jobs import autoscaler_runs, scaling_jobs
 from app.db.jobs.autoscaler_runs import AutoscalerRun
-from app.db.jobs.edits import JobEdit, ScaleChange
+from app.db.jobs.edits import JobEdit
 from app.db.jobs.scaling_jobs import LiveRow
 from app.db.postgres.errors import DatabaseContended, DatabaseUnavailable, LeaseLost
 from app.domain.access.actors import AUTOSCALER
 from app.domain.errors import Conflict, InvalidManifest, NotFound, PreconditionFailed
+from app.domain.growth import growth
 from app.domain.kinds.job_kind import Accepted, JobKind
 from app.domain.kinds.registry import JOB_KINDS
-from app.domain.manifests.rendered import names_added
 from app.domain.plan import JobPlan, Manifest
 from app.domain.scaling.candidates import Live, Shape, can_scale, candidate, shape_of, waiting
 from app.domain.scaling.dry_run import dry_run
@@ -199,12 +199,7 @@ class Autoscaler:
             raise PreconditionFailed("the job was edited after it was read")
         before = self._read(row, found[0].manifest)
         after = before.kind.resize(before, {decision.task: decision.to_replicas})
-        change = ScaleChange(
-            task=decision.task,
-            from_replicas=decision.from_replicas,
-            to_replicas=decision.to_replicas,
-            reason=decision.message,
-        )
+        grown = growth(self._context.planner, str(row.uid), before, after, decision.message)
         edit = JobEdit(
             manifest=after.manifest,
             labels=after.manifest["metadata"].get("labels", {}),
@@ -213,10 +208,10 @@ class Autoscaler:
             expected_intent_version=row.intent_version,
             reason=REASON,
             message=decision.message,
-            scales=(change,),
+            scales=grown.scales,
             namespace=row.namespace,
-            added_pods=decision.to_replicas - decision.from_replicas,
-            names=names_added(self._plan(row, before), self._plan(row, after)),
+            added_pods=grown.pods,
+            names=grown.names,
         )
         await autoscaler_runs.apply(self._db, self._leadership.lease, row.uid, edit, self._context.settings.pod_limits)
         self._context.publisher.hint()

@@ -14,6 +14,7 @@ from app.db.objects.resources import Check
 from app.db.postgres.engine import Database
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict, InvalidManifest
+from app.domain.growth import Growth, growth
 from app.domain.kinds.envelope import postable
 from app.domain.kinds.job_kind import Accepted, Scaling
 from app.domain.plan import Manifest
@@ -21,7 +22,7 @@ from app.domain.planning import Planner
 from app.domain.redaction import is_redacted
 from app.domain.vocabulary import JobPhase
 from app.services.editing.objects import Changed, Editor, EditRequest
-from app.services.editing.scaling import Growth, SizesWanted, choose_sizes, growth, resize, scaling_of, shift_sizes
+from app.services.editing.scaling import SizesWanted, choose_sizes, resize, scaling_of, shift_sizes
 from app.services.hints import Hint
 
 _NAMES: Final = ("name", "generateName")

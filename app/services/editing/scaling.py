@@ -1,15 +1,11 @@
-"""Computes the sizes that a request asks for, and the records of an edit that changes sizes. Pure functions."""
+"""Computes the sizes that a request asks for. Pure functions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.db.jobs.edits import ScaleChange
 from app.domain.errors import Conflict, Problems, pointer_to
 from app.domain.kinds.job_kind import Accepted, Scaling
-from app.domain.manifests.rendered import names_added
-from app.domain.planning import Planner
-from app.domain.reservations.name_ranges import NameRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,15 +15,6 @@ class SizesWanted:
     replicas: int | None = None
     task: str | None = None
     tasks: Mapping[str, int] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Growth:
-    """The tasks that an edit resizes, the names that the job may use in addition, and the number of added pods."""
-
-    scales: Sequence[ScaleChange]
-    names: Sequence[NameRange]
-    pods: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,25 +71,6 @@ def resize(stored: Accepted[Any], scaling: Scaling, sizes: Mapping[str, int]) ->
     if all(scaling.sizes[task] == size for task, size in sizes.items()):
         return stored
     return stored.kind.resize(stored, sizes)
-
-
-def growth(planner: Planner, uid: str, before: Accepted[Any], after: Accepted[Any], reason: str) -> Growth:
-    """Return the changes of sizes and names from one manifest of a job to the next. `reason` is for the scale records.
-
-    Raises:
-        InvalidManifest: the objects of the next manifest are too large.
-    """
-    # Only the next manifest is checked. The stored one was accepted under the limits of its time.
-    plans = planner.plan(before, uid), planner.checked_plan(after, uid)
-    sizes = [{task.name: task.size for task in plan.tasks} for plan in plans]
-    scalable = plans[0].elastic | plans[1].elastic
-    scales = [
-        ScaleChange(task=task, from_replicas=sizes[0].get(task, 0), to_replicas=size, reason=reason)
-        for task, size in sizes[1].items()
-        if task in scalable and sizes[0].get(task, 0) != size
-    ]
-    pods = sum(sizes[1].values()) - sum(sizes[0].values())
-    return Growth(scales=scales, names=names_added(*plans), pods=pods)
 
 
 def _require_one_form(wanted: SizesWanted, problems: Problems) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from app.db.installation.leases import Lease
 from app.db.jobs import attempts, controller, edits, reads, replicas, scale_records
-from app.db.jobs.edits import JobEdit, ScaleChange
+from app.db.jobs.edits import JobEdit
 from app.db.jobs.rows import STORED_JOBS
 from app.db.lists import pages
 from app.db.objects import resources
@@ -18,6 +18,7 @@ from app.db.postgres.queries import Cursor
 from app.domain.access.actors import Actor
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.errors import Conflict, DomainError, NotFound, PreconditionFailed
+from app.domain.growth import ScaleChange
 from app.domain.kinds.base import JOBS
 from app.domain.kubernetes.selectors import parse_selector
 from app.domain.listing import Criteria

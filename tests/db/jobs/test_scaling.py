@@ -10,7 +10,7 @@ import pytest
 from app.db.feed import entries
 from app.db.installation.leases import Lease
 from app.db.jobs import controller, edits, reads, scale_records
-from app.db.jobs.edits import JobEdit, ScaleChange, set_reported
+from app.db.jobs.edits import JobEdit, set_reported
 from app.db.jobs.rows import STORED_JOBS
 from app.db.jobs.submit import submit
 from app.db.objects import resources
@@ -19,6 +19,7 @@ from app.db.postgres.engine import Database
 from app.db.postgres.errors import NotStorable
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
+from app.domain.growth import ScaleChange
 from app.domain.plan import Rank
 from app.domain.reservations.name_ranges import NameRange
 from app.domain.status.records import JobStatus, ScaleRecord

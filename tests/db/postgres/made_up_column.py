@@ -15,6 +15,7 @@ from app.db.postgres import migrations
 from app.db.postgres.engine import Database
 from app.db.samples.rows import storage_of
 from app.domain.access.actors import Actor
+from app.domain.growth import ScaleChange
 from app.domain.kinds.samples.kinds import SAMPLE_SET
 from app.domain.plan import Rank
 from app.domain.status.records import Attempt, Condition, JobStatus
@@ -54,7 +55,7 @@ async def check_submission(db: Database) -> UUID:
 
 
 async def check_scale_record(db: Database, uid: UUID) -> None:
-    scale = with_value(edits.ScaleChange(task="worker", from_replicas=1, to_replicas=2, reason="more"), "scale")
+    scale = with_value(ScaleChange(task="worker", from_replicas=1, to_replicas=2, reason="more"), "scale")
     manifest = factories.new_job().row.manifest
     await edits.edit(db, uid, edits.JobEdit(manifest=manifest, labels={}, actor=Actor("me"), at=NOW, scales=[scale]))
     assert [value_of(record) for record in await scale_records.page(db, uid, limit=9)] == ["scale"]

@@ -14,6 +14,7 @@ from app.db.installation import leases
 from app.db.jobs.rows import STORED_JOBS
 from app.db.objects import resources
 from app.db.postgres.engine import Database
+from app.domain.kinds.job_kind import Limits
 from app.domain.kubernetes.objects import Node
 from app.domain.planning import Planner
 from app.domain.reservations.name_ranges import NameRange
@@ -62,7 +63,9 @@ class Stage:
     cluster: Cluster
     now: datetime = NOW
 
-    def autoscaler(self, settings: AutoscalerSettings = ON, *namespaces: str) -> Autoscaler:
+    def autoscaler(
+        self, settings: AutoscalerSettings = ON, *namespaces: str, limits: Limits | None = None
+    ) -> Autoscaler:
         async def verify() -> None:
             pass
 
@@ -71,7 +74,7 @@ class Stage:
             db=self.db,
             clock=SimpleNamespace(now=lambda: self.now),
             publisher=SimpleNamespace(hint=lambda: None),
-            planner=Planner(installation="here"),
+            planner=Planner(installation="here", limits=limits or Limits()),
             settings=ControllerSettings(autoscaler=settings, namespaces=namespaces),
         )
         leadership: Any = SimpleNamespace(lease=self.lease)

@@ -16,12 +16,15 @@ from app.db.jobs.rows import STORED_JOBS
 from app.db.objects import resources
 from app.db.postgres.engine import Database
 from app.domain.access.actors import Actor
+from app.domain.kinds.job_kind import Limits
 from app.domain.kubernetes.objects import Node
+from app.domain.manifests.rendered import pod_bytes
+from app.domain.planning import Planner
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodRoom
 from app.domain.scaling.values import Verdict
 from tests.db.factories import NOW
 from tests.loops.autoscaling.stage import ON, Stage, a_stage
-from tests.support.elastic import elastic_manifest
+from tests.support.elastic import ElasticKind, elastic_manifest
 from tests.support.waiting import until
 
 _OTHERS_WAIT = "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
@@ -142,3 +145,14 @@ async def test_an_annotation_that_opts_out_is_respected_from_the_next_run_on(sta
     manifest = elastic_manifest(annotations={"jobgate.dev/autoscale": "false"})
     await edits.edit(stage.db, uid, edits.JobEdit(manifest=manifest, labels={}, actor=Actor("alice"), at=NOW))
     assert (await autoscaler.run_once()).decisions[0].verdict is Verdict.OPTED_OUT
+
+
+async def test_a_job_does_not_grow_beyond_the_limit_of_its_objects(stage: Stage) -> None:
+    """The operator's limit of bytes bounds the memory of the API server, whoever resizes the job."""
+    uid = await stage.job("train")
+    now = Planner(installation="here").plan(ElasticKind().read(elastic_manifest()), str(uid))
+    within = sum(pod_bytes(now)[task.name] * task.size for task in now.tasks) + 100
+    run = await stage.autoscaler(limits=Limits(max_job_bytes=within)).run_once()
+    assert await stage.size(uid) == 1
+    assert (run.decisions[0].to_replicas, run.decisions[0].applied) == (3, False)
+    assert "pods of the job would have" in run.decisions[0].refusal or "renders" in run.decisions[0].refusal

@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.errors import InvalidManifest
+from app.domain.growth import growth
 from app.domain.kinds.job_kind import Scaling
 from app.domain.plan import Manifest
 from app.domain.planning import Planner
-from app.services.editing.scaling import SizesWanted, choose_sizes, growth, shift_sizes
+from app.services.editing.scaling import SizesWanted, choose_sizes, shift_sizes
 
 numbers = st.integers(-3, 12)
 

@@ -1,0 +1,48 @@
+"""What an edit that resizes a job stores beside its manifest: scale records, names and the number of pods."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.domain.kinds.job_kind import Accepted
+from app.domain.manifests.rendered import names_added
+from app.domain.planning import Planner
+from app.domain.reservations.name_ranges import NameRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleChange:
+    """A change of the size of a task, as part of an edit."""
+
+    task: str
+    from_replicas: int
+    to_replicas: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """The tasks that an edit resizes, the names that the job may use in addition, and the number of added pods."""
+
+    scales: Sequence[ScaleChange]
+    names: Sequence[NameRange]
+    pods: int
+
+
+def growth(planner: Planner, uid: str, before: Accepted[Any], after: Accepted[Any], reason: str) -> Growth:
+    """Return the changes of sizes and names from one manifest of a job to the next. `reason` is for the scale records.
+
+    Raises:
+        InvalidManifest: the objects of the next manifest are too large.
+    """
+    # Only the next manifest is checked. The stored one was accepted under the limits of its time.
+    plans = planner.plan(before, uid), planner.checked_plan(after, uid)
+    sizes = [{task.name: task.size for task in plan.tasks} for plan in plans]
+    scalable = plans[0].elastic | plans[1].elastic
+    scales = [
+        ScaleChange(task=task, from_replicas=sizes[0].get(task, 0), to_replicas=size, reason=reason)
+        for task, size in sizes[1].items()
+        if task in scalable and sizes[0].get(task, 0) != size
+    ]
+    pods = sum(sizes[1].values()) - sum(sizes[0].values())
+    return Growth(scales=scales, names=names_added(*plans), pods=pods)
