@@ -22,8 +22,8 @@ def install(name: str, *, with_project: bool = False) -> None:
     do not match their hashes, it is 1.
     """
     lock, target = ROOT / "requirements" / f"{name}.txt", directory(name)
-    stamp = target / ".installed"
-    if stamp.exists() and stamp.read_text() == lock.read_text():
+    stamp, content = target / ".installed", _content(lock)
+    if stamp.exists() and stamp.read_text() == content:
         return
     venv.create(target, clear=True, with_pip=True)
     command = [str(target / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
@@ -42,4 +42,9 @@ def install(name: str, *, with_project: bool = False) -> None:
     if with_project:
         packages = sysconfig.get_path("purelib", vars={"base": str(target)})
         (Path(packages) / "project.pth").write_text(f"{sysconfig.get_path('purelib')}\n{ROOT}\n")
-    stamp.write_text(lock.read_text())
+    stamp.write_text(content)
+
+
+def _content(lock: Path) -> str:
+    """Return what an installation depends on: the lock file, the interpreter and where the packages of jobgate are."""
+    return f"{sys.version}\n{sysconfig.get_path('purelib')}\n{lock.read_text()}"

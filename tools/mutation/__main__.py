@@ -1,7 +1,8 @@
 """`make mutate`: runs the tests of the domain on a fixed sample of its mutants, and prints the score.
 
     --every=N      the sample is one of N mutants of each module (20 by default; 1 tests all)
-    paths          modules or packages to mutate instead of app/domain
+    --jobs=N       processes that run tests (the number of cores by default)
+    paths          modules or packages of app/domain to mutate instead of all
 
 Each mutant runs only the tests that cover its line, and those of the test modules that cover most of its module first.
 A mutant that no test kills is printed. Strengthen a test, simplify the code, or, if the mutant behaves as the original,

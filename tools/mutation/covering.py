@@ -11,7 +11,7 @@ from pathlib import Path
 from coverage import CoverageData
 
 TESTS = Path("tests/domain")
-CONFIGURATION = "[run]\nsource = app/domain\ndynamic_context = test_function\nparallel = true\ndata_file = {data}\n"
+CONFIGURATION = "[run]\nsource = app/domain\nparallel = true\ndata_file = {data}\n"
 # The tests of the domain use none of the other plugins, whose imports take most of the time that a process starts.
 OPTIONS = (
     *("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:rerunfailures", "--noconftest"),
@@ -43,11 +43,12 @@ def _path(test: str) -> str:
 
 
 def measure(tree: Path) -> Coverage:
-    """Run the tests of the domain in `tree`, in as many processes as it takes two cores."""
+    """Run the tests of the domain in `tree`, in two processes, and return which lines they run."""
     data, configuration = tree / ".mutation-coverage", tree / ".mutation-coveragerc"
     configuration.write_text(CONFIGURATION.format(data=data))
     modules = sorted(path.relative_to(tree).as_posix() for path in (tree / TESTS).rglob("test_*.py"))
     command = [sys.executable, "-m", "coverage", "run", f"--rcfile={configuration}", "-m", "pytest", *OPTIONS]
+    command += ["-p", "tools.mutation.contexts"]
 
     def run(part: Sequence[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run([*command, *part], cwd=tree, check=False, capture_output=True, text=True)
@@ -59,7 +60,18 @@ def measure(tree: Path) -> Coverage:
     tests: dict[Path, dict[int, frozenset[str]]] = defaultdict(dict)
     for part in tree.glob(f"{data.name}.*"):
         _add(tests, CoverageData(str(part)), tree)
+    _require_tests(tree, {test for lines in tests.values() for found in lines.values() for test in found})
     return Coverage(tests)
+
+
+def _require_tests(tree: Path, tests: set[str]) -> None:
+    """Leave the program if pytest does not find the tests: each mutant that they cover would count as killed."""
+    arguments = tree / ".mutation-tests"
+    arguments.write_text("\n".join(sorted(tests)))
+    command = [sys.executable, "-m", "pytest", *OPTIONS, "--collect-only", f"@{arguments}"]
+    found = subprocess.run(command, cwd=tree, check=False, capture_output=True, text=True)
+    if found.returncode:
+        sys.exit(f"make mutate: pytest does not find the tests that cover the domain:\n{found.stdout[-4000:]}")
 
 
 def _add(tests: dict[Path, dict[int, frozenset[str]]], data: CoverageData, tree: Path) -> None:
@@ -67,9 +79,4 @@ def _add(tests: dict[Path, dict[int, frozenset[str]]], data: CoverageData, tree:
     for name in data.measured_files():
         of_module = tests[Path(name).relative_to(tree)]
         for line, contexts in data.contexts_by_lineno(name).items():
-            of_module[line] = of_module.get(line, frozenset()) | {_test(context) for context in contexts if context}
-
-
-def _test(context: str) -> str:
-    module, _, function = context.rpartition(".")
-    return f"{module.replace('.', '/')}.py::{function}"
+            of_module[line] = of_module.get(line, frozenset()) | {context for context in contexts if context}

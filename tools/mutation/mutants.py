@@ -93,7 +93,9 @@ def sample(mutants: list[Mutant], every: int) -> list[Mutant]:
 
 def change(mutant: Mutant) -> Change:
     source = mutant.module.read_text(encoding="utf-8")
-    mutated = mutate_code(source, mutant.operation(), mutant.occurrence) or source
+    mutated = mutate_code(source, mutant.operation(), mutant.occurrence)
+    if mutated is None:
+        raise ValueError(f"{mutant.module}: {mutant.operator} has no occurrence {mutant.occurrence}")
     lines = list(difflib.ndiff(source.splitlines(), mutated.splitlines()))
     before = " ".join(line[2:].strip() for line in lines if line.startswith("- "))
     after = " ".join(line[2:].strip() for line in lines if line.startswith("+ "))

@@ -18,11 +18,13 @@ from tools.apart import ROOT
 from tools.mutation import covering, mutants
 from tools.mutation.mutants import Change, Mutant
 
+DOMAIN = "app/domain"
 EQUIVALENT = Path(__file__).parent / "equivalent.toml"
 GOAL = 0.95
 EVERY = 20  # about 450 mutants, which take two cores ten minutes
 # A mutant may loop for ever, or allocate for ever. Without a mutation, no test takes more than two seconds.
 TEST_SECONDS = 20
+STAGE_SECONDS = 600  # for a loop that does not return to the interpreter, where no test can be ended
 REPORTED = 50  # mutants after which the program prints how far it is
 RUN = (
     "import resource, sys, pytest; resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30)); "
@@ -34,10 +36,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make mutate")
     parser.add_argument("--every", type=int, default=EVERY, help="test one of so many mutants of each module")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes that run tests")
-    parser.add_argument("paths", nargs="*", default=["app/domain"], help="modules or packages to mutate")
+    parser.add_argument("paths", nargs="*", default=[DOMAIN], help="modules or packages to mutate")
     given = parser.parse_args()
     os.chdir(ROOT)
-    everything = {path: mutants.all_mutants(path) for path in sorted(_modules(given.paths))}
+    modules = sorted(_modules(given.paths))
+    for path in modules:
+        if not path.resolve().is_relative_to(ROOT / DOMAIN) or not path.is_file():
+            parser.error(f"{path}: give modules or packages of {DOMAIN}, as paths from the top of the repository")
+    everything = {path: mutants.all_mutants(path) for path in modules}
     sampled = [mutant for found in everything.values() for mutant in mutants.sample(found, given.every)]
     print(f"{len(sampled)} of {sum(map(len, everything.values()))} mutants in {len(everything)} modules", flush=True)
     changes = {mutant: mutants.change(mutant) for mutant in sampled}
@@ -59,7 +65,7 @@ def _modules(paths: list[str]) -> Iterator[Path]:
 
 def _equivalent_mutants() -> set[Change]:
     """Return the mutants of equivalent.toml. Leave the program if one of their lines no longer exists."""
-    source = {line.strip() for path in Path("app/domain").rglob("*.py") for line in path.read_text().splitlines()}
+    source = {line.strip() for path in Path(DOMAIN).rglob("*.py") for line in path.read_text().splitlines()}
     listed = set()
     for entry in tomllib.loads(EQUIVALENT.read_text()).get("equivalent", []):
         if entry["line"] not in source:
@@ -113,7 +119,12 @@ def _passes(mutant: Mutant, tree: Path, tests: list[str]) -> bool:
     with use_mutation(tree / mutant.module, mutant.operation(), mutant.occurrence):
         # Bytecode that is written in the second of a mutation would be valid for the next one.
         environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
-        ran = subprocess.run(command, cwd=tree, env=environment, check=False, capture_output=True)
+        try:
+            ran = subprocess.run(
+                command, cwd=tree, env=environment, check=False, capture_output=True, timeout=STAGE_SECONDS
+            )
+        except subprocess.TimeoutExpired:
+            return False
     return ran.returncode == 0
 
 
