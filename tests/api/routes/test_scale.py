@@ -24,7 +24,7 @@ PATCH = {"Content-Type": "application/merge-patch+json"}
 
 @pytest.fixture(autouse=True)
 def resizable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "JOB_KINDS", resizable_job.SPOKEN)
+    monkeypatch.setattr(registry, "JOB_KINDS", resizable_job.KINDS_WITH_RESIZABLE)
 
 
 async def submit(

@@ -21,7 +21,7 @@ AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 @pytest_asyncio.fixture
 async def tight(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Gateway]:
     """Run a gateway with a limit of five pods in total, and of four in a namespace."""
-    monkeypatch.setattr(registry, "JOB_KINDS", resizable_job.SPOKEN)
+    monkeypatch.setattr(registry, "JOB_KINDS", resizable_job.KINDS_WITH_RESIZABLE)
     limits = Limits(pods=PodLimits(installation=5, namespace=4))
     async with running_gateway(database_url, limits=limits) as gateway:
         yield gateway

@@ -294,7 +294,7 @@ async def test_a_dead_worker_fails_the_warm_up(servers: Servers) -> None:
 
 async def test_a_terminated_server_notifies_the_others(servers: Servers) -> None:
     async def endless(_: Path) -> None:
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
 
     options = WarmupRequest(partitions=2)
     async with asyncio.TaskGroup() as group:

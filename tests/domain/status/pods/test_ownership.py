@@ -150,6 +150,6 @@ def test_no_anchor_owns_nothing() -> None:
 
 
 def test_an_owner_that_does_not_say_that_it_is_the_controller_is_none() -> None:
-    told = {"apiVersion": "v1", "kind": "ConfigMap", "name": labels.anchor_name(UID), "uid": ANCHOR}
-    found = [msgspec.convert({"ownerReferences": [owner]}, Metadata) for owner in (told, told | {"controller": True})]
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": labels.anchor_name(UID), "uid": ANCHOR}
+    found = [msgspec.convert({"ownerReferences": [each]}, Metadata) for each in (owner, owner | {"controller": True})]
     assert [is_owned(metadata, UID, (ANCHOR,)) for metadata in found] == [False, True]

@@ -27,7 +27,7 @@ async def test_a_block_waits_only_for_those_of_its_node() -> None:
     assert order == ["idle", "busy"]
 
 
-async def test_a_block_whose_turn_does_not_come_fails_and_takes_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_block_that_gets_no_slot_fails_and_takes_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_slots, "LONGEST_WAIT", 0.0)
     slots = NodeSlots()
     async with AsyncExitStack() as held:
