@@ -204,6 +204,12 @@ class Jobs:
         return await self.until_objects("pods", uid, lambda pods: not any(_finalizers(pod) for pod in pods))
 
 
+def first_of(replica: Body) -> Body:
+    """The first attempt of a replica."""
+    found: Body = next(item for item in replica["attempts"] if item["number"] == 1)
+    return found
+
+
 def _hits(rules: Any) -> int:
     return sum(rule["hits"] for rule in rules["items"])
 

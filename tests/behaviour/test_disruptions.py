@@ -4,15 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.behaviour.client import Jobs
+from tests.behaviour.client import Jobs, first_of
 from tests.behaviour.conftest import OtherGateway
 from tests.behaviour.manifests import job, task
 from tests.support.gateway_process import GatewayProcess
-
-
-def first_of(replica: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = next(item for item in replica["attempts"] if item["number"] == 1)
-    return found
 
 
 def runs_again(replica: dict[str, Any]) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.behaviour.client import Jobs
+from tests.behaviour.client import Jobs, first_of
 from tests.behaviour.conftest import OtherGateway
 from tests.behaviour.manifests import job, task
 from tests.behaviour.stage import NodeProcess, removed_node, running_node
@@ -69,11 +69,6 @@ async def pair(stage: Cluster, tmp_path: Path) -> AsyncIterator[Pair]:
             finally:
                 pair.thaw()
                 healthy.stop()
-
-
-def first_of(replica: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = next(item for item in replica["attempts"] if item["number"] == 1)
-    return found
 
 
 async def test_a_frozen_nodes_pod_is_unknown_then_forced_away_and_replaced_on_another_node(

@@ -12,6 +12,8 @@ import pytest
 import yaml
 from typing_extensions import override
 
+from app.domain.plan import Manifest
+
 Golden: TypeAlias = Callable[[Path, Any], None]
 
 
@@ -33,6 +35,12 @@ def golden(request: pytest.FixtureRequest) -> Golden:
         assert text == path.read_text(encoding="utf-8")
 
     return compare
+
+
+def load_manifest(cases: Path, case: str) -> Manifest:
+    """The manifest of a case of a kind, whose cases are the folders of `cases`."""
+    manifest: Manifest = yaml.safe_load((cases / case / "manifest.yaml").read_text(encoding="utf-8"))
+    return manifest
 
 
 class _Plain(yaml.SafeDumper):

@@ -6,9 +6,12 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from app.domain.kinds.job_kind import Given
+import pytest
+
+from app.domain.errors import FieldError, InvalidManifest
+from app.domain.kinds.job_kind import Given, JobKind, Limits
 from app.domain.manifests.rendered import reserved_names
-from app.domain.plan import FinishRule, JobIdentity, JobPlan, Rank, ReplicaPlan, RestartPlan, TaskPlan
+from app.domain.plan import FinishRule, JobIdentity, JobPlan, Manifest, Rank, ReplicaPlan, RestartPlan, TaskPlan
 from app.domain.reconcile.reconcile import reconcile
 from app.domain.reconcile.timing import Timing
 from app.domain.reconcile.values import Decision, Inputs
@@ -210,6 +213,13 @@ def next_record(before: Recorded, decision: Decision) -> Recorded:
 
 def actions_of(decision: Decision, *types: type) -> list[Any]:
     return [action for action in decision.actions if isinstance(action, types)]
+
+
+def errors_of(kind: JobKind[Any], manifest: Manifest, limits: Limits | None = None) -> tuple[FieldError, ...]:
+    """What the kind finds wrong with a manifest that it refuses."""
+    with pytest.raises(InvalidManifest) as refused:
+        kind.accept(manifest, limits or Limits(), GIVEN)
+    return refused.value.errors
 
 
 def reserved(plan: JobPlan) -> list[tuple[str, str]]:

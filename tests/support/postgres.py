@@ -57,6 +57,11 @@ async def connected(url: str) -> AsyncIterator[Any]:
         await connection.close(timeout=60)
 
 
+async def count_rows(db: Database, table: str) -> int:
+    async with db.read() as connection:
+        return int(await connection.fetchval(f"SELECT count(*) FROM {table}"))
+
+
 async def execute(url: str, statement: str) -> None:
     async with connected(url) as connection:
         await connection.execute(statement, timeout=120)

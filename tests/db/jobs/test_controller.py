@@ -20,6 +20,7 @@ from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, Condition, JobPendingReason, JobStatus
 from app.domain.vocabulary import ConditionType, Evidence, JobPhase, Outcome, ReplicaPhase, StopReason
 from tests.db.factories import NOW, decision, history, later, move, new_job, replica, stored, submitted
+from tests.support.postgres import count_rows
 
 WORKER = Rank("worker", 0)
 UNKNOWN = UUID(int=7)
@@ -64,11 +65,6 @@ ATTEMPT = Attempt(
     containers=(ObservedContainer(name="main", state="running", started_at=NOW),),
 )
 ENDED = Attempt(number=1, pod_uid="old", phase=ReplicaPhase.FAILED, outcome=Outcome.FAILED, exit_code=137)
-
-
-async def count(db: Database, table: str) -> int:
-    async with db.read() as connection:
-        return int(await connection.fetchval(f"SELECT count(*) FROM {table}"))
 
 
 async def test_a_new_job_is_loaded_as_it_was_submitted(db: Database) -> None:
@@ -140,7 +136,7 @@ async def test_of_two_decisions_on_one_version_only_one_is_written(db: Database,
     write = job.write(decision(RUNNING, history=[history(JobPhase.RUNNING)]))
     answers = await asyncio.gather(*(controller.persist(db, lease, [write]) for _ in range(6)))
     assert sorted(map(len, answers)) == [0, 1, 1, 1, 1, 1]
-    assert await count(db, "status_history") == 2
+    assert await count_rows(db, "status_history") == 2
 
 
 async def test_a_clean_decision_acknowledges_the_intent_and_stores_the_next_wake_up(db: Database, lease: Lease) -> None:
@@ -154,7 +150,7 @@ async def test_a_clean_decision_acknowledges_the_intent_and_stores_the_next_wake
         assert (again.version, again.status_version, again.intent_is_new) == (1, 0, False)
         assert again.wake_at == wake_at
     assert await controller.pending_intents(db, 10) == []
-    assert await count(db, "job_events") == 1
+    assert await count_rows(db, "job_events") == 1
     assert await controller.existing(db, [uid, UNKNOWN]) == {uid}
 
 
@@ -202,7 +198,7 @@ async def test_names_are_released_at_the_end_and_deleted_with_the_objects(db: Da
     kinds = (NameKind.SERVICE, NameKind.CONFIG_MAP)
     assert await names.of_objects(db, str(uid), kinds) == [NameRange(NameKind.SERVICE, "train")]
     await move(db, lease, uid, JobPhase.SUCCEEDED, gone_at=NOW)
-    assert await count(db, "names") == 0
+    assert await count_rows(db, "names") == 0
 
 
 async def ended_job(db: Database, lease: Lease) -> StoredJob:

@@ -27,6 +27,7 @@ from app.domain.vocabulary import JobPhase
 from app.http_server.stalls import Stall, watch
 from tests.db.factories import NOW, later, move, names_held, new_job, stored, submitted
 from tests.support.metrics import value
+from tests.support.postgres import count_rows
 from tests.support.waiting import until
 
 _T = TypeVar("_T")
@@ -42,17 +43,12 @@ def key(name: str = "k", fingerprint: str = "f", answer: bytes = b"{}") -> Idemp
     return IdempotencyKey(scope="token POST /jobs", key=name, fingerprint=fingerprint, answer=answer)
 
 
-async def rows(db: Database, table: str) -> int:
-    async with db.read() as connection:
-        return int(await connection.fetchval(f"SELECT count(*) FROM {table}"))
-
-
 async def test_a_submission_writes_job_history_feed_names_and_key(db: Database) -> None:
     job = new_job(idempotency=key(answer=b"\x00answer"))
     assert await submit(db, [job]) == [Submitted(uid=job.uid)]
     (line,) = await resources.history(db, STORED_JOBS, job.uid, limit=10)
     assert (line.seq, line.entry.phase, line.entry.actor.name, line.entry.at) == (1, JobPhase.QUEUED, "alice", NOW)
-    assert (await rows(db, "job_events"), len(await names_held(db))) == (1, 4)
+    assert (await count_rows(db, "job_events"), len(await names_held(db))) == (1, 4)
     async with db.read() as connection:
         (kept,) = await connection.fetch("SELECT scope, key, job_uid, answer FROM idempotency_keys")
     assert tuple(kept) == ("token POST /jobs", "k", job.uid, b"\x00answer")
@@ -106,7 +102,7 @@ async def test_a_key_replays_the_first_answer_or_reports_a_conflict(db: Database
     replayed = Replayed(uid=first.uid, answer=b"first")
     assert await submit(db, [first, again, different]) == [Submitted(uid=first.uid), replayed, KeyConflict()]
     assert await submit(db, [different, again]) == [KeyConflict(), replayed]
-    assert await rows(db, "jobs") == 1
+    assert await count_rows(db, "jobs") == 1
 
 
 async def test_a_refused_submission_leaves_its_key_free(db: Database) -> None:
@@ -132,7 +128,7 @@ async def test_of_many_with_one_key_in_many_transactions_one_is_stored(db: Datab
     answers = [answer for (answer,) in await asyncio.gather(*(submit(db, [job]) for job in jobs))]
     assert Counter(type(answer) for answer in answers) == {Submitted: 1, Replayed: 63}
     assert len({answer.uid for answer in answers if isinstance(answer, Submitted | Replayed)}) == 1
-    assert await rows(db, "jobs") == 1
+    assert await count_rows(db, "jobs") == 1
 
 
 async def test_of_many_with_one_name_one_is_stored(db: Database) -> None:
@@ -206,7 +202,7 @@ async def test_what_cannot_be_stored_is_refused(db: Database) -> None:
     with pytest.raises(NotStorable) as refusal:
         await submit(db, [new_job(labels={"secret": "nul\0"})])
     assert "nul" not in str(refusal.value)
-    assert await rows(db, "jobs") == 0
+    assert await count_rows(db, "jobs") == 0
 
 
 async def in_a_group(db: Database, jobs: list[NewJob]) -> list[Answer | BaseException]:
@@ -365,7 +361,7 @@ async def test_a_group_commit_that_runs_again_stores_nothing_that_it_has_refused
         await asyncio.sleep(0)
         assert await commits.submit(late) == Submitted(uid=late.uid)
         again.cancel()
-    assert await rows(db, "jobs") == 1
+    assert await count_rows(db, "jobs") == 1
 
 
 async def outcome(submitting: Awaitable[_T]) -> _T | BaseException:

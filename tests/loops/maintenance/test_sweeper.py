@@ -6,6 +6,7 @@ from datetime import timedelta
 from app.base.clock import SystemClock
 from app.db.postgres.engine import Database
 from app.loops.maintenance.sweeper import FEED_ROWS_KEPT, RUNS_KEPT, Sweeper
+from tests.support.postgres import count_rows
 
 MANY = 5_003
 KEYS = """
@@ -25,11 +26,6 @@ SELECT now() - interval '8 days', 1, 1, 1, '' FROM generate_series(1, $1::int)
 LONG_AGO, RECENT = timedelta(hours=25), timedelta(hours=23)
 
 
-async def rows(db: Database, table: str) -> int:
-    async with db.read() as connection:
-        return int(await connection.fetchval(f"SELECT count(*) FROM {table}"))
-
-
 async def insert(db: Database, statement: str, *values: object) -> None:
     async with db.begin() as connection:
         await connection.execute(statement, *values)
@@ -41,7 +37,7 @@ async def test_a_sweep_deletes_all_expired_rows(db: Database) -> None:
     await insert(db, FEED, FEED_ROWS_KEPT + MANY)
     await insert(db, RUNS, RUNS_KEPT + MANY)
     await Sweeper(db, SystemClock(), batch=1_000).sweep()
-    left = [await rows(db, table) for table in ("idempotency_keys", "job_events", "autoscaler_runs")]
+    left = [await count_rows(db, table) for table in ("idempotency_keys", "job_events", "autoscaler_runs")]
     assert left == [7, FEED_ROWS_KEPT, RUNS_KEPT]
 
 
@@ -64,4 +60,4 @@ async def test_rows_that_expire_during_a_sweep_are_deleted_too(db: Database) -> 
                 writers.create_task(write(number))
         done.set()
     await Sweeper(db, SystemClock(), batch=100).sweep()
-    assert await rows(db, "idempotency_keys") == 0
+    assert await count_rows(db, "idempotency_keys") == 0

@@ -14,12 +14,11 @@ from app.domain.access.actors import Actor
 from app.domain.planning import Planner
 from app.k8s.api import KubeApi
 from app.k8s.session.transport import ClusterEndpoint
-from app.services.limits.rate_limiter import RateLimiter
 from app.services.submitting import cluster_dry_run
 from app.services.submitting.cluster_dry_run import ClusterDryRun, NoCluster
 from app.services.submitting.jobs import JobSubmitter, PreparedJob
 from app.services.submitting.objects import SubmitRequest
-from tests.k8s.support import LIMITS, ManualClock, api_of
+from tests.k8s.support import LIMITS, api_of
 from tests.support.gateway import manifest
 from tests.support.ports import kept_port
 from tests.support.waiting import until
@@ -215,12 +214,3 @@ async def test_warnings_are_reported() -> None:
         "/spec/replicaSpecs/0/template/spec/containers/0/image",
         'spec.containers[0].image: "latest" is deprecated',
     )
-
-
-def test_the_pacer_spreads_requests_after_a_burst_of_one_second() -> None:
-    clock = ManualClock()
-    clock.seconds = 100.0
-    limiter = RateLimiter(clock, rate=4)
-    assert [limiter.delay() for _ in range(6)] == [0, 0, 0, 0, 0.25, 0.5]
-    clock.seconds += 10
-    assert [limiter.delay() for _ in range(5)] == [0, 0, 0, 0, 0.25]

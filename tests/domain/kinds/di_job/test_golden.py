@@ -5,29 +5,25 @@ end-to-end tests.
 """
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from app.domain.kinds.di_job import DIJobKind
 from app.domain.kinds.envelope import postable
 from app.domain.kinds.job_kind import Given, Limits, Site
 from app.domain.manifests.rendered import objects_of, pod_bytes
 from app.domain.plan import JobIdentity, JobPlan, Manifest, Rank
-from tests.support.golden import Golden
+from tests.support.golden import Golden, load_manifest
 from tests.support.plans import GIVEN, reserved
 
 KIND = DIJobKind()
 DATA = Path(__file__).parents[3] / "data" / "di_job"
+load = partial(load_manifest, DATA)
 CASES = sorted(path.name for path in DATA.iterdir())
 SITE = Site(server_url="http://jobgate.example:8080", schedulers={"volcano": "volcano-here"})
-
-
-def load(case: str) -> Manifest:
-    manifest: Manifest = yaml.safe_load((DATA / case / "manifest.yaml").read_text(encoding="utf-8"))
-    return manifest
 
 
 def accept(manifest: Manifest, stored: Manifest | None = None, limits: Limits | None = None) -> Manifest:

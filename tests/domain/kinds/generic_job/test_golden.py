@@ -1,27 +1,23 @@
 """GenericJob by its golden files: tests/data/generic_job/<case>/manifest.yaml and what becomes of it."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from app.domain.kinds.generic_job.spec import GenericJobSpec
 from app.domain.kinds.job_kind import Limits, Site
 from app.domain.kinds.registry import find
 from app.domain.manifests.rendered import objects_of, pod_bytes
 from app.domain.plan import JobIdentity, JobPlan, Manifest
-from tests.support.golden import Golden
+from tests.support.golden import Golden, load_manifest
 from tests.support.plans import GIVEN
 
 DATA = Path(__file__).parents[3] / "data" / "generic_job"
+load = partial(load_manifest, DATA)
 CASES = sorted(path.name for path in DATA.iterdir())
 SITE = Site(schedulers={"t9k-scheduler": "t9k-scheduler-here"})
-
-
-def load(case: str) -> Manifest:
-    manifest: Manifest = yaml.safe_load((DATA / case / "manifest.yaml").read_text(encoding="utf-8"))
-    return manifest
 
 
 def identity(manifest: Manifest) -> JobIdentity:

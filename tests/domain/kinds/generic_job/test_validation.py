@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from app.domain.errors import FieldError, InvalidManifest
 from app.domain.kinds.generic_job import GenericJobKind
 from app.domain.kinds.job_kind import Limits
 from app.domain.plan import Manifest
-from tests.support.plans import GIVEN
+from tests.support.plans import GIVEN, errors_of
 
 Change = Callable[[dict[str, Any]], Any]
 KIND = GenericJobKind()
@@ -24,12 +23,6 @@ def a_manifest(**spec: Any) -> Manifest:
         "metadata": {"name": "job"},
         "spec": {"replicaSpecs": [replicas], **spec},
     }
-
-
-def errors_of(manifest: Manifest, limits: Limits | None = None) -> tuple[FieldError, ...]:
-    with pytest.raises(InvalidManifest) as refused:
-        KIND.accept(manifest, limits or Limits(), GIVEN)
-    return refused.value.errors
 
 
 def replica(**changes: Any) -> list[dict[str, Any]]:
@@ -132,7 +125,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("spec", "pointer", "code"), WRONG)
 def test_one_error_at_its_place(spec: dict[str, Any], pointer: str, code: str) -> None:
-    (error,) = errors_of(a_manifest(**spec))
+    (error,) = errors_of(KIND, a_manifest(**spec))
     assert (error.pointer, error.code, bool(error.accepted)) == (pointer, code, True)
 
 
@@ -166,14 +159,14 @@ METADATA = [
 
 @pytest.mark.parametrize(("metadata", "pointer", "code"), METADATA)
 def test_metadata(metadata: dict[str, Any], pointer: str, code: str) -> None:
-    errors = errors_of({**a_manifest(), "metadata": metadata})
+    errors = errors_of(KIND, {**a_manifest(), "metadata": metadata})
     assert [(error.pointer, error.code) for error in errors] == [(pointer, code)]
     assert errors[0].accepted
 
 
 def test_misspelt_fields_are_named_with_the_one_that_was_meant() -> None:
     manifest = a_manifest(runMod={}, replicaSpecs=replica(template_={}, restartpolicy={"policy": "Never"}))
-    found = {error.pointer: error.detail for error in errors_of({**manifest, "specs": {}})}
+    found = {error.pointer: error.detail for error in errors_of(KIND, {**manifest, "specs": {}})}
     assert found == {
         "/specs": 'unknown field "specs"; did you mean "spec"?',
         "/spec/runMod": 'unknown field "runMod"; did you mean "runMode"?',
@@ -183,14 +176,14 @@ def test_misspelt_fields_are_named_with_the_one_that_was_meant() -> None:
 
 
 def test_misspelt_field_inside_a_list_inside_an_optional_object() -> None:
-    (error,) = errors_of(a_manifest(service={"ports": [{"port": 1, "targetport": 2}]}))
+    (error,) = errors_of(KIND, a_manifest(service={"ports": [{"port": 1, "targetport": 2}]}))
     assert error.pointer == "/spec/service/ports/0/targetport"
     assert 'did you mean "targetPort"?' in error.detail
 
 
 def test_the_template_is_checked_with_everything_else_at_once() -> None:
     bad = replica(template={"spec": {"containers": [{"name": "main", "image": "i", "commands": ["x"]}]}})
-    errors = errors_of(a_manifest(replicaSpecs=bad, successRules=[{"ps": [0]}]))
+    errors = errors_of(KIND, a_manifest(replicaSpecs=bad, successRules=[{"ps": [0]}]))
     pointers = {error.pointer for error in errors}
     assert pointers == {"/spec/successRules/0/ps", f"{REPLICA}/template/spec/containers/0/commands"}
 
@@ -202,7 +195,7 @@ def test_a_misspelt_field_hides_no_other_error() -> None:
             {"type": "w", "replica": 2, "template": {"spec": {"containers": [{"name": "m", "imag": "x"}]}}}
         ],
     }
-    assert {(error.pointer, error.code) for error in errors_of({**a_manifest(), "spec": spec})} >= {
+    assert {(error.pointer, error.code) for error in errors_of(KIND, {**a_manifest(), "spec": spec})} >= {
         ("/spec/replicaSpecs/0/replica", "UnknownField"),
         ("/spec/replicaSpecs/0/template/spec/containers/0/imag", "UnknownField"),
         ("/spec/successRules/0/absent", "UnknownType"),
@@ -211,7 +204,7 @@ def test_a_misspelt_field_hides_no_other_error() -> None:
 
 def test_a_wrong_type_does_not_hide_what_is_wrong_with_the_templates() -> None:
     spec = {"replicaSpecs": [{"type": 7, "template": {"spec": {"containers": [{"name": "m", "imag": "x"}]}}}]}
-    assert {(error.pointer, error.code) for error in errors_of({**a_manifest(), "spec": spec})} >= {
+    assert {(error.pointer, error.code) for error in errors_of(KIND, {**a_manifest(), "spec": spec})} >= {
         ("/spec/replicaSpecs/0/type", "InvalidType"),
         ("/spec/replicaSpecs/0/template/spec/containers/0/imag", "UnknownField"),
     }
@@ -229,7 +222,7 @@ def test_a_wrong_shape_hides_no_other_error() -> None:
             {"type": "w", "template": {"spec": {"containers": [{"name": "m", "image": "x"}]}}},
         ],
     }
-    assert {(error.pointer, error.code) for error in errors_of({**a_manifest(), "spec": spec})} >= {
+    assert {(error.pointer, error.code) for error in errors_of(KIND, {**a_manifest(), "spec": spec})} >= {
         ("/spec/cleanUpPolicy", "InvalidValue"),
         ("/spec/successRules/0/absent", "UnknownType"),
         ("/spec/failureRules/0/w/0", "InvalidType"),
@@ -255,17 +248,17 @@ def test_a_wrong_shape_hides_no_other_error() -> None:
     ],
 )
 def test_consequences_of_a_wrong_shape_are_not_reported(spec: dict[str, Any], pointer: str) -> None:
-    assert [error.pointer for error in errors_of(a_manifest(**spec))] == [pointer]
+    assert [error.pointer for error in errors_of(KIND, a_manifest(**spec))] == [pointer]
 
 
 @pytest.mark.parametrize("spec", [None, [], "spec", 7])
 def test_a_spec_of_another_type_is_refused(spec: Any) -> None:
-    (error,) = errors_of({**a_manifest(), "spec": spec})
+    (error,) = errors_of(KIND, {**a_manifest(), "spec": spec})
     assert (error.pointer, error.code) == ("/spec", "InvalidType")
 
 
 def test_the_answer_to_twenty_thousand_unknown_keys_is_small() -> None:
-    errors = errors_of(a_manifest(**{f"key{i}": i for i in range(20_000)}))
+    errors = errors_of(KIND, a_manifest(**{f"key{i}": i for i in range(20_000)}))
     assert len(errors) == 20
     assert "19981 more errors" in errors[-1].detail
 
@@ -276,31 +269,31 @@ def test_the_name_of_the_last_replica_must_fit(ports: list[dict[str, Any]] | Non
     spec = {"service": {"ports": ports}, "replicaSpecs": replica(replicas=10)}
     manifest = a_manifest(**spec)
     assert KIND.accept({**manifest, "metadata": {"name": fits}}, Limits(), GIVEN).manifest
-    (error,) = errors_of({**manifest, "metadata": {"name": over}})
+    (error,) = errors_of(KIND, {**manifest, "metadata": {"name": over}})
     assert (error.pointer, error.code) == (f"{REPLICA}/type", "NameTooLong")
     longer = a_manifest(service={"ports": ports}, replicaSpecs=replica(replicas=11))
-    assert errors_of({**longer, "metadata": {"name": fits}})
+    assert errors_of(KIND, {**longer, "metadata": {"name": fits}})
 
 
 @pytest.mark.parametrize("name", ["a.b", "1job"])
 def test_only_a_service_needs_a_name_of_letters_first_and_no_dots(name: str) -> None:
     metadata = {"name": name}
     assert KIND.accept({**a_manifest(), "metadata": metadata}, Limits(), GIVEN).manifest
-    (error,) = errors_of({**a_manifest(service={"ports": PORTS}), "metadata": metadata})
+    (error,) = errors_of(KIND, {**a_manifest(service={"ports": PORTS}), "metadata": metadata})
     assert (error.pointer, error.code) == (f"{REPLICA}/type", "InvalidName")
 
 
 def test_the_pod_must_not_be_too_large() -> None:
     manifest = a_manifest(replicaSpecs=command("x" * 50_000))
     assert KIND.accept(manifest, Limits(max_rendered_pod_bytes=60_000), GIVEN).manifest
-    (error,) = errors_of(manifest, Limits(max_rendered_pod_bytes=50_000))
+    (error,) = errors_of(KIND, manifest, Limits(max_rendered_pod_bytes=50_000))
     assert (error.pointer, error.code) == (f"{REPLICA}/template", "PodTooLarge")
 
 
 def test_the_size_of_a_pod_includes_the_values_of_variables() -> None:
     manifest = a_manifest(service={"ports": PORTS}, replicaSpecs=command("$(service.worker[0].host)" * 1000))
     manifest["metadata"]["name"] = "a" * 50
-    assert errors_of(manifest, Limits(max_rendered_pod_bytes=50_000))[0].code == "PodTooLarge"
+    assert errors_of(KIND, manifest, Limits(max_rendered_pod_bytes=50_000))[0].code == "PodTooLarge"
 
 
 @pytest.mark.parametrize(
@@ -313,12 +306,12 @@ def test_the_size_of_a_pod_includes_the_values_of_variables() -> None:
     ],
 )
 def test_long_lists_are_refused(spec: dict[str, Any], pointer: str) -> None:
-    assert [(error.pointer, error.code) for error in errors_of(a_manifest(**spec))] == [(pointer, "TooMany")]
+    assert [(error.pointer, error.code) for error in errors_of(KIND, a_manifest(**spec))] == [(pointer, "TooMany")]
 
 
 def test_a_template_cannot_have_fields_of_jobgate() -> None:
     template = {**replica()[0]["template"], "metadata": {"labels": {"jobgate.dev/task": "x"}}}
-    (error,) = errors_of(a_manifest(replicaSpecs=replica(template=template)))
+    (error,) = errors_of(KIND, a_manifest(replicaSpecs=replica(template=template)))
     assert error.pointer.startswith(f"{REPLICA}/template/metadata/labels")
 
 

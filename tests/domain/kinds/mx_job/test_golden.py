@@ -1,11 +1,11 @@
 """MxJob by its golden files: tests/data/mx_job/<case>/manifest.yaml and what becomes of it."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
 import pytest
-import yaml
 
 from app.domain.errors import Conflict
 from app.domain.kinds.accelerators import accelerators_of
@@ -13,10 +13,11 @@ from app.domain.kinds.job_kind import Given, Limits, Site
 from app.domain.kinds.mx_job import MxJobKind
 from app.domain.manifests.rendered import objects_of, pod_bytes
 from app.domain.plan import JobIdentity, JobPlan, Manifest
-from tests.support.golden import Golden
+from tests.support.golden import Golden, load_manifest
 from tests.support.plans import GIVEN, reserved
 
 DATA = Path(__file__).parents[3] / "data" / "mx_job"
+load = partial(load_manifest, DATA)
 CASES = sorted(path.name for path in DATA.iterdir())
 KIND = MxJobKind()
 # The first is of the ConfigMap that mxnet-operator ships with its Deployment.
@@ -39,11 +40,6 @@ CONTROLLER_CONFIG = {
     }
 }
 SITE = Site(schedulers={"volcano": None}, accelerators=accelerators_of(CONTROLLER_CONFIG))
-
-
-def load(case: str) -> Manifest:
-    manifest: Manifest = yaml.safe_load((DATA / case / "manifest.yaml").read_text(encoding="utf-8"))
-    return manifest
 
 
 def accepted(manifest: Manifest, given: Given = GIVEN) -> Manifest:

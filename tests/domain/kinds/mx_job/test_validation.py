@@ -12,7 +12,7 @@ from app.domain.kinds.job_kind import Accelerator, Limits
 from app.domain.manifests.rendered import objects_of
 from app.domain.plan import Manifest
 from tests.domain.kinds.mx_job.test_golden import KIND, plan_of
-from tests.support.plans import GIVEN, reserved
+from tests.support.plans import GIVEN, errors_of, reserved
 
 SPECS = "/spec/replicaSpecs"
 
@@ -35,12 +35,6 @@ def a_manifest(mode: Any, *replicas: Any, **spec: Any) -> Manifest:
         "metadata": {"name": "job"},
         "spec": {"jobMode": mode, "replicaSpecs": list(replicas), **spec},
     }
-
-
-def errors_of(manifest: Manifest, **limits: Any) -> tuple[FieldError, ...]:
-    with pytest.raises(InvalidManifest) as refused:
-        KIND.accept(manifest, Limits(**limits), GIVEN)
-    return refused.value.errors
 
 
 # Upstream's own checks, in upstream's words; the mode's name is spelt "unkonw" there.
@@ -103,7 +97,7 @@ UPSTREAM = [
 
 @pytest.mark.parametrize(("replicas", "mode", "pointer", "code", "detail"), UPSTREAM)
 def test_what_upstream_checks(replicas: list[Any], mode: str | None, pointer: str, code: str, detail: str) -> None:
-    (error,) = errors_of(a_manifest(mode, *replicas))
+    (error,) = errors_of(KIND, a_manifest(mode, *replicas))
     assert (error.pointer, error.code, error.detail) == (pointer, code, detail)
     assert error.accepted
 
@@ -135,7 +129,7 @@ OURS: list[tuple[Manifest, str, str]] = [
 
 @pytest.mark.parametrize(("manifest", "pointer", "code"), OURS)
 def test_what_upstream_does_not_check(manifest: Manifest, pointer: str, code: str) -> None:
-    (error,) = errors_of(manifest)
+    (error,) = errors_of(KIND, manifest)
     assert (error.pointer, error.code) == (pointer, code)
 
 
@@ -149,7 +143,7 @@ def test_all_errors_at_once_in_upstreams_order() -> None:
         role("WORKER", replicas=-1, template={"spec": {"containers": [{"name": "mxnet", "image": "i", "imag": "x"}]}}),
         RuntimeId="-",
     )
-    assert [error.code for error in errors_of(manifest)] == [
+    assert [error.code for error in errors_of(KIND, manifest)] == [
         "ReplicaSpecsContainNil",
         "MissingTemplate",
         "InvalidReplicaType",
@@ -165,7 +159,7 @@ def test_all_errors_at_once_in_upstreams_order() -> None:
 
 def test_other_errors_are_reported_together_with_a_wrong_shape() -> None:
     manifest = a_manifest("mpi", role(replicas="2"), role("PS", template=template("main")))
-    assert [(error.pointer, error.code) for error in errors_of(manifest)] == [
+    assert [(error.pointer, error.code) for error in errors_of(KIND, manifest)] == [
         (f"{SPECS}/0/replicas", "InvalidType"),
         (f"{SPECS}/1/mxReplicaType", "InvalidReplicaType"),
         (f"{SPECS}/1/template/spec/containers", "MissingMxnetContainer"),
@@ -199,7 +193,7 @@ def test_names_are_checked_for_the_last_replica(manifest: Manifest, codes: list[
     if not codes:
         assert max(len(name) for kind, name in reserved(plan_of(manifest)) if kind == "pod") <= 63
         return
-    assert [error.code for error in errors_of(manifest)] == codes
+    assert [error.code for error in errors_of(KIND, manifest)] == codes
 
 
 def test_a_controller_config_is_read() -> None:

@@ -1,11 +1,11 @@
 """TrainingJob by its golden files: tests/data/training_job/<case>/manifest.yaml and what becomes of it."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from app.domain.errors import Conflict
 from app.domain.kinds import registry
@@ -17,18 +17,14 @@ from app.domain.manifests.rendered import objects_of, pod_bytes
 from app.domain.plan import JobIdentity, JobPlan, Manifest, Rank
 from app.domain.reservations.name_ranges import NameRange
 from app.domain.vocabulary import CleanUpPolicy, RestartPolicy
-from tests.support.golden import Golden
+from tests.support.golden import Golden, load_manifest
 from tests.support.plans import GIVEN, reserved
 
 DATA = Path(__file__).parents[3] / "data" / "training_job"
+load = partial(load_manifest, DATA)
 CASES = sorted(path.name for path in DATA.iterdir())
 SITE = Site(schedulers={"kube-batchd": "kube-batch-here", "volcano": "volcano-here"})
 KIND = TrainingJobKind()
-
-
-def load(case: str) -> Manifest:
-    manifest: Manifest = yaml.safe_load((DATA / case / "manifest.yaml").read_text(encoding="utf-8"))
-    return manifest
 
 
 def accepted(manifest: Manifest) -> Manifest:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.errors import FieldError, InvalidManifest
+from app.domain.errors import InvalidManifest
 from app.domain.kinds.envelope import postable
 from app.domain.kinds.job_kind import Limits, Site
 from app.domain.kinds.training_job import TrainingJobKind
@@ -14,7 +14,7 @@ from app.domain.kinds.training_job.validation import NOT_FAULT_TOLERANT
 from app.domain.manifests.rendered import objects_of, reserved_names
 from app.domain.plan import Manifest
 from tests.domain.kinds.training_job.test_golden import identity
-from tests.support.plans import GIVEN
+from tests.support.plans import GIVEN, errors_of
 
 KIND = TrainingJobKind()
 TOLERANT = {"fault_tolerant": True}
@@ -29,12 +29,6 @@ def a_manifest(job: str = "job", /, **spec: Any) -> Manifest:
         "metadata": {"name": job},
         "spec": {"trainer": {"min-instance": 2}, "pserver": {"min-instance": 1}} | spec,
     }
-
-
-def errors_of(manifest: Manifest, limits: Limits | None = None) -> tuple[FieldError, ...]:
-    with pytest.raises(InvalidManifest) as refused:
-        KIND.accept(manifest, limits or Limits(), GIVEN)
-    return refused.value.errors
 
 
 def trainer(**fields: Any) -> Manifest:
@@ -111,12 +105,12 @@ WRONG = [
 
 @pytest.mark.parametrize(("spec", "pointer", "code"), WRONG)
 def test_errors_have_the_pointers_of_the_posted_fields(spec: Manifest, pointer: str, code: str) -> None:
-    errors = errors_of(a_manifest(**spec))
+    errors = errors_of(KIND, a_manifest(**spec))
     assert [(error.pointer, error.code) for error in errors] == [(pointer, code)]
 
 
 def test_upstreams_own_message_is_kept() -> None:
-    (error,) = errors_of(a_manifest(**trainer(**{"max-instance": 3})))
+    (error,) = errors_of(KIND, a_manifest(**trainer(**{"max-instance": 3})))
     assert error.detail == NOT_FAULT_TOLERANT
     assert error.detail == "max-instances should be equal to min-instances when fault_tolerant is disabled"
 
@@ -139,13 +133,14 @@ def test_names_are_checked_for_the_largest_size(job: str, spec: Manifest, codes:
     if not codes:
         assert KIND.accept(manifest, Limits(), GIVEN).manifest
         return
-    assert [(error.pointer, error.code) for error in errors_of(manifest)] == [
+    assert [(error.pointer, error.code) for error in errors_of(KIND, manifest)] == [
         ("/metadata/name", code) for code in codes
     ]
 
 
 def test_all_errors_come_at_once() -> None:
     errors = errors_of(
+        KIND,
         a_manifest(
             "A",
             port="x",
@@ -153,7 +148,7 @@ def test_all_errors_come_at_once() -> None:
             fault_tolerant=True,
             trainer={"min-instance": 3, "max-instance": 2, "resources": {"limits": {"cpu": "x"}}},
             volumes=[{"name": "A"}],
-        )
+        ),
     )
     assert {error.pointer for error in errors} == {
         "/metadata/name",
@@ -167,10 +162,10 @@ def test_all_errors_come_at_once() -> None:
 
 def test_too_large() -> None:
     large = TOLERANT | trainer(**{"max-instance": 100})
-    assert [e.code for e in errors_of(a_manifest(**large), Limits(max_replicas=50))] == ["TooManyReplicas"]
-    assert "PodTooLarge" in {e.code for e in errors_of(a_manifest(), Limits(max_rendered_pod_bytes=4500))}
+    assert [e.code for e in errors_of(KIND, a_manifest(**large), Limits(max_replicas=50))] == ["TooManyReplicas"]
+    assert "PodTooLarge" in {e.code for e in errors_of(KIND, a_manifest(), Limits(max_rendered_pod_bytes=4500))}
     hosts = TOLERANT | trainer(**{"max-instance": 9_000})
-    assert [e.code for e in errors_of(a_manifest("j" * 40, **hosts))] == ["HostsTooLarge"]
+    assert [e.code for e in errors_of(KIND, a_manifest("j" * 40, **hosts))] == ["HostsTooLarge"]
 
 
 @pytest.mark.parametrize("walltime", [90, "90"], ids=["number", "text"])
