@@ -10,7 +10,7 @@ memory   the peak memory with many planned replicas
 neighbours the requests of one tenant beside the reads of another
 poll     the CPU time of a poll, in two checkouts
 recovery the time of a restart beside 50 000 pods
-scale    all rows of the goals in docs/benchmarks.md except soak, in 20 minutes
+scale    all goals of docs/benchmarks.md except neighbours and soak, in 20 minutes
 soak     half an hour of submissions and polls while processes are killed
 start    the time to start commands and the server, beside `python -c pass`
 stored   submissions, polls and lists beside few and beside a million stored jobs

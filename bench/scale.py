@@ -1,4 +1,4 @@
-"""`python -m bench scale`: all rows of the goals in docs/benchmarks.md except soak, in 20 minutes on idle cores."""
+"""`python -m bench scale`: all goals of docs/benchmarks.md except neighbours and soak, in 20 minutes on idle cores."""
 
 import argparse
 import asyncio

@@ -15,7 +15,7 @@ from tests.deploy.rights import DEPLOY, RBAC, SAMPLE_SETS, documents
 CHART = DEPLOY / "helm" / "jobgate"
 TEMPLATES = CHART / "templates"
 HELM = "JOBGATE_TEST_HELM"
-NO_HELM = f"there is no helm: docs/helm.md says how to get it; then set {HELM} or PATH"
+NO_HELM = f"there is no helm: docs/testing.md says how to get it; then set {HELM} or PATH"
 # The names of objects are then those of deploy/.
 RELEASE = "jobgate"
 # A helm that `go install` builds does not know a version of Kubernetes.
