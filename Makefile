@@ -105,5 +105,5 @@ lock: $(VENV)/.installed ## update the lock files from pyproject.toml
 	$(BIN)/python -m tools.dashboard lock
 
 clean: ## remove everything that the targets created
-	rm -rf $(VENV) dashboard/node_modules dashboard/built dashboard/src/api/schema.d.ts .jobgate .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) dashboard/node_modules dashboard/built dashboard/src/api/schema.d.ts .jobgate .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist *.egg-info jobgate/build jobgate/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -78,7 +78,9 @@ def tracked() -> tuple[Path, ...]:
 
 
 def sources(*folders: str) -> list[Path]:
-    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    """The modules of folders, without those that `pip install ./jobgate` has left in `jobgate/build`."""
+    found = (path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    return sorted(path for path in found if not path.is_relative_to(ROOT / "jobgate" / "build"))
 
 
 @cache
