@@ -36,10 +36,16 @@ def run(*command: str | Path, cwd: Path, timeout: float = 120.0) -> "subprocess.
 
 
 def build_wheels(directory: Path) -> tuple[Path, Path]:
-    """Build the wheels of the client and of the server from a copy, so that the checkout gets no build directory."""
+    """Build the wheels of the client and of the server from a copy, so that the checkout gets no build directory.
+
+    A former build has left a module in each build directory of the copy.
+    """
     source = directory / "source"
     ignore = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "tests", "bench")
     shutil.copytree(ROOT, source, ignore=ignore)
+    for former in ("jobgate/build/lib/jobgate/former.py", "build/lib/app/former.py"):
+        (source / former).parent.mkdir(parents=True)
+        (source / former).touch()
     built = run(
         *(sys.executable, "-m", "pip", "wheel", *PIP, "--no-deps", "--no-build-isolation"),
         *("--wheel-dir", str(directory / "dist"), *(str(source / project) for project in PROJECTS)),
@@ -232,16 +238,27 @@ def contents(wheel: Path) -> set[str]:
         return {name for name in archive.namelist() if ".dist-info/" not in name}
 
 
+def licenses(distribution: Path, scratch: Path) -> list[bytes]:
+    """The license files of a wheel or of a source distribution."""
+    unpacked = scratch / distribution.name
+    shutil.unpack_archive(distribution, unpacked, "zip" if distribution.suffix == ".whl" else "gztar")
+    return [path.read_bytes() for path in unpacked.rglob("LICENSE")]
+
+
 def modules(*packages: str) -> set[str]:
-    """The modules of packages in the checkout."""
-    return {path.relative_to(ROOT).as_posix() for package in packages for path in (ROOT / package).rglob("*.py")}
+    """The modules of packages in the checkout, without those that an installation from it has left in `build`."""
+    found = (path.relative_to(ROOT) for package in packages for path in (ROOT / package).rglob("*.py"))
+    return {path.as_posix() for path in found if "build" not in path.parts}
 
 
 def test_each_wheel_has_its_packages_and_requires_those_of_its_project(tmp_path: Path) -> None:
     of_checkout = build_wheels(tmp_path)
     target = tmp_path / "published"
     target.mkdir()
-    published = [build_distributions(target, tmp_path / "source" / project)[1] for project in PROJECTS]
+    distributions = [build_distributions(target, tmp_path / "source" / project) for project in PROJECTS]
+    for distribution in (path for pair in distributions for path in pair):
+        assert licenses(distribution, tmp_path / "unpacked") == [(ROOT / "LICENSE").read_bytes()], distribution
+    published = [wheel for _, wheel in distributions]
     assert [path.name for path in published] == [path.name for path in of_checkout]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     for client, server in (of_checkout, published):
@@ -254,6 +271,7 @@ def test_each_wheel_has_its_packages_and_requires_those_of_its_project(tmp_path:
         names = contents(server)
         assert {name.partition("/")[0] for name in names} == SERVER_PACKAGES
         assert names >= modules(*SERVER_PACKAGES)
+        assert "app/former.py" not in names
         assert "app/bundled/examples/generic-job/flaky.yaml" in names
         assert "app/bundled/migrations/env.py" in names
         page = {"app/bundled/dashboard/built/index.html", "app/bundled/dashboard/built/notices.txt"}
