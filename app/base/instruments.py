@@ -5,7 +5,6 @@ Each package defines its metrics in its module `metrics`, in the default registr
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.metadata import version
 from typing import Final, Literal, TypeAlias
 
 from prometheus_client import REGISTRY, Info, disable_created_metrics
@@ -13,9 +12,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
+from app.base.version import VERSION
+
 # Each counter and histogram would have a second series, with the time of its creation, which nothing reads.
 disable_created_metrics()
-Info("jobgate_build", "The version of jobgate that this process runs.").info({"version": version("jobgate")})
+Info("jobgate_build", "The version of jobgate that this process runs.").info({"version": VERSION})
 
 SHORT_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """Bounds for the steps of the gateway, from a statement of PostgreSQL to the longest back-off."""

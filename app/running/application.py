@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from functools import cache
-from importlib.metadata import version
 from typing import Final
 
 from fastapi import APIRouter, FastAPI, Request, Response
@@ -45,6 +44,7 @@ from app.api.shared.broadcast import Broadcast
 from app.api.shared.job_views import JobViewCache
 from app.api.shared.polls import SharedPolls
 from app.base.offload import offload
+from app.base.version import VERSION
 from app.domain.kinds.registry import SAMPLE_KINDS
 from app.domain.kinds.sample_kind import SampleKind
 from app.services.gateway import Services
@@ -113,7 +113,7 @@ def create_app(
     app = DocumentedApp(
         resources(),
         title="jobgate",
-        version=version("jobgate"),
+        version=VERSION,
         openapi_url=None,  # served below
         docs_url=None,
         redoc_url=None,

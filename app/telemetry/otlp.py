@@ -7,7 +7,6 @@ collector does not answer, its queue fills, and further spans are dropped.
 
 import logging
 import threading
-from importlib.metadata import version
 from typing import Final
 
 from opentelemetry import trace as otel
@@ -19,6 +18,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace.span import TraceState
 from typing_extensions import override
 
+from app.base.version import VERSION
 from app.telemetry.trace_context import TraceContext
 from app.telemetry.tracing import Attributes, SpanKind, SpanStart
 
@@ -77,7 +77,7 @@ class OtlpTracer:
         self._provider = TracerProvider(resource=_resource(process), shutdown_on_exit=False)
         logging.getLogger(OTLPSpanExporter.__module__).addFilter(OccasionalLines())
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-        self._tracer = self._provider.get_tracer(_SERVICE, version(_SERVICE))
+        self._tracer = self._provider.get_tracer(_SERVICE, VERSION)
 
     def start(self, wanted: SpanStart) -> OtlpSpan:
         # An empty context, because the SDK would otherwise use a context variable of its own.
@@ -103,7 +103,7 @@ class OtlpTracer:
 def _resource(process: str) -> Resource:
     name = OTELResourceDetector().detect().attributes.get(SERVICE_NAME, _SERVICE)
     return Resource.create(
-        {SERVICE_NAME: name, "service.version": version(_SERVICE), "jobgate.process": process},
+        {SERVICE_NAME: name, "service.version": VERSION, "jobgate.process": process},
     )
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from importlib.metadata import version
 from typing import Final, Literal
 
 from app.api.views.base import View
 from app.api.views.closed_sets import ControllerStateName
+from app.base.version import VERSION
 from app.db.installation.heartbeats import NO_LOAD
 from app.db.installation.system import StoredSystem
 from app.domain.access.credentials import Role
@@ -218,7 +218,7 @@ def system_view(state: SystemState, services: Services, *, with_messages: bool) 
     message = controller.message if with_messages else _MESSAGES.get(controller.state, "")
     detail = state.database.detail if with_messages or state.database.ok else _NO_DATABASE
     return SystemView(
-        version=version("jobgate"),
+        version=VERSION,
         schema_revision=None if stored is None else stored.schema_revision,
         database=DatabaseHealthView(ok=state.database.ok, detail=detail),
         controller=ControllerHealthView(ok=controller.ok, state=controller.state, message=message),
