@@ -41,7 +41,7 @@ RUN /opt/tools/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir 
     && /opt/jobgate/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/jobgate/lib
 
 FROM ${BASE_IMAGE}
-ARG VERSION=0.1.0
+ARG VERSION=0.2.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="jobgate" \
       org.opencontainers.image.description="One HTTP API in front of Kubernetes for distributed training jobs" \

@@ -151,7 +151,7 @@ _VALUES: Final[Mapping[str, Any]] = {
     "ScalingDecision.toReplicas": 3,
     "ScalingDecision.verdict": "Grows",
     "System.schemaRevision": "0011",
-    "System.version": "0.1.0",
+    "System.version": "0.2.0",
     "WatchEvent.type": "status",
     "Amount.cpuMilli": 64_000,
     "Amount.memoryMega": 256_000,
