@@ -20,10 +20,9 @@ def main() -> None:
 
 
 def _client() -> Callable[[], None]:
-    """Return the client's command, whose help lists the commands of the server too."""
-    from jobgate.cli.command import command_with  # noqa: PLC0415
+    from jobgate.cli import command  # noqa: PLC0415
 
-    return command_with(SERVER_COMMANDS, title="Server (extra `server`)")
+    return command.main
 
 
 if __name__ == "__main__":

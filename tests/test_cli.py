@@ -167,6 +167,22 @@ def test_the_table_of_server_commands_is_that_of_the_command_line() -> None:
     assert {name: command.help.partition("\n")[0] for name, command in group.commands.items()} == dict(SERVER_COMMANDS)
 
 
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("serve", ["-n", "team-a", "serve", "--port", "0"]),
+        ("token", ["--context", "lab", "token", "list", "--help"]),
+        ("cache-runtime", ["--server", "http://a.example", "cache-runtime", "server"]),
+    ],
+)
+def test_a_command_of_the_server_takes_no_options_before_its_name(
+    command: str, arguments: list[str], tmp_path: Path
+) -> None:
+    ran = jobgate(*arguments, home=tmp_path)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert f"`{command}` takes no options before its name" in ran.stderr
+
+
 def test_the_help_of_the_node_is_its_own(tmp_path: Path) -> None:
     assert "--kubeconfig" in jobgate("devcluster", "node", "--help", home=tmp_path).stdout
     assert "--nodes" in jobgate("devcluster", "--help", home=tmp_path).stdout

@@ -1,7 +1,7 @@
 """The commands of the client, in the order of `jobgate --help`."""
 
 import sys
-from collections.abc import Callable, Mapping
+from typing import Final
 
 import typer
 from typer.completion import get_completion_inspect_parameters
@@ -21,7 +21,11 @@ from jobgate.cli.commands import (
 from jobgate.cli.exits import Exit
 from jobgate.cli.printing import report
 from jobgate.cli.root import Root, root
+from jobgate.server_commands import SERVER_COMMANDS
 from jobgate.streams import discard
+
+# For commands whose arguments are not read, `--help` included.
+_UNREAD: Final = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 app = typer.Typer(
     cls=Root,
@@ -63,18 +67,16 @@ for command in (
     app.command(command.__name__.rstrip("_"))(command)
 
 
-def command_with(others: Mapping[str, str], title: str) -> Callable[[], None]:
-    """Return the command `jobgate`, whose help has a panel for commands that the caller handles itself."""
-    for name, text in others.items():
-        app.command(name, help=text, rich_help_panel=title)(_never)
-    return main
-
-
-def _never() -> None:
-    raise AssertionError("the entry point handles the commands of the server")
+def _refuse(context: typer.Context) -> None:
+    """Answer a command of the server that follows options. Without them, the entry point runs it."""
+    context.fail(f"`{context.info_name}` takes no options before its name")
 
 
 def main() -> None:
+    """Run the client's command, whose help lists the commands of the server too."""
+    panel = "Server (extra `server`)"
+    for name, text in SERVER_COMMANDS.items():
+        app.command(name, help=text, rich_help_panel=panel, context_settings=_UNREAD)(_refuse)
     get_completion_inspect_parameters()  # registers the shells, so that their completion scripts get answers
     try:
         app(prog_name="jobgate")
