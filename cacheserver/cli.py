@@ -21,7 +21,7 @@ from cacheserver.errors import JobFailed, StartupError
 from cacheserver.options import OPTIONS, Progress
 
 runtime = typer.Typer(
-    help="The runtime server of a SampleSet, and its jobs as commands.",
+    help="Run the server in the pods of a SampleSet, or a hook.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -71,7 +71,12 @@ def server(  # noqa: PLR0913 - upstream's flags, and a few more
     )
     settings = ServerSettings(config, driver, host, port, server_dir, interval, token_file)
     _configure_logging(development)
-    _run(lambda: serve(settings, lambda url: print(f"cache runtime is ready at {url}", flush=True)))  # noqa: T201
+    _run(lambda: serve(settings, lambda url: print(f"runtime server is ready at {url}", flush=True)))  # noqa: T201
+
+
+def main() -> None:
+    """Run `jobgate cache-runtime` with the arguments after its name."""
+    runtime(sys.argv[2:], prog_name="jobgate cache-runtime")
 
 
 def _job(kind: JobType, help_text: str) -> None:
