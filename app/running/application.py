@@ -1,11 +1,13 @@
-"""Builds the ASGI application: routes, middleware and error handlers around given services."""
+"""Builds the ASGI application: routes, layers and error handlers around given services."""
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp
+from typing_extensions import override
 
 from app.api.answers import errors
 from app.api.answers.responses import JSON
@@ -97,20 +99,31 @@ def _job_routers() -> tuple[APIRouter, ...]:
     )
 
 
+class Application(DocumentedApp):
+    """The application without the layers that Starlette and FastAPI add, because `RequestLayer` answers errors."""
+
+    @override
+    def build_middleware_stack(self) -> ASGIApp:
+        layer: Any = super().build_middleware_stack()
+        while not isinstance(layer, RequestLayer):
+            layer = layer.app
+        return layer
+
+
 def create_app(
     services: Services | None = None,
     settings: HttpSettings | None = None,
     *,
     serves_jobs: bool = True,
     metrics: HttpMetrics | None = None,
-) -> DocumentedApp:
+) -> Application:
     """Return the application. Without services, it serves only its OpenAPI document.
 
     The caller runs `services.run()` in its TaskGroup, beside the server. A process with the role controller passes
     `serves_jobs=False` and serves only health and metrics.
     """
     settings = settings or HttpSettings()
-    app = DocumentedApp(
+    app = Application(
         resources(),
         title="jobgate",
         version=VERSION,
@@ -144,7 +157,7 @@ def create_app(
 
 
 async def _openapi_document(request: Request) -> Response:
-    app: DocumentedApp = request.app
+    app: Application = request.app
     body = await offload(app.document_bytes)
     return Response(body, media_type=JSON, headers={"Vary": "Accept-Encoding"})
 

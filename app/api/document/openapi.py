@@ -3,13 +3,12 @@
 import json
 import threading
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 from fastapi import FastAPI
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
-from starlette.types import ASGIApp
 from typing_extensions import override
 
 from app.api.answers.errors import PROBLEM_TYPE
@@ -119,15 +118,6 @@ class DocumentedApp(FastAPI):
         self._bytes: bytes | None = None  # encoded at the first request
         # FastAPI's generator of the document must not run in two threads: it changes the filters of `warnings`.
         self._encoding = threading.Lock()
-
-    @override
-    def build_middleware_stack(self) -> ASGIApp:
-        """Return the layers without those that Starlette and FastAPI put around them: the first one answers errors."""
-        first: Any = self.user_middleware[0].cls
-        layer: Any = super().build_middleware_stack()
-        while not isinstance(layer, first):
-            layer = layer.app
-        return cast(ASGIApp, layer)
 
     @override
     def openapi(self) -> dict[str, Any]:

@@ -103,8 +103,7 @@ class Caller:
 
         Requests by uid use this check after they read the object. The error does not reveal that the object exists.
         """
-        own = self.principal.namespaces
-        if namespace not in self.services.namespaces or not (own is None or namespace in own):
+        if namespace not in self.services.namespaces or self.principal.role_in(namespace) is None:
             raise no_such(what)
 
     @property
