@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from functools import partial
 from typing import Final, Protocol, TypeAlias
 
-from app.fairness.byte_budget import ByteBudget, HeldBody
+from app.fairness.byte_budget import ByteBudget, ByteHolder
 from app.fairness.fair_queue import FairQueue
 
 WAIT_SECONDS: Final = 10.0
@@ -23,14 +23,14 @@ class NoRoomError(Exception):
     """The memory has been in use for too long, or too many requests wait for it."""
 
 
-class BodyOfCaller(HeldBody, Protocol):
+class ByteHolderForCaller(ByteHolder, Protocol):
     """What holds bytes for a caller."""
 
     key: Hashable
     held: int
 
 
-_Entry: TypeAlias = tuple[BodyOfCaller, int, asyncio.Future[None]]  # what waits for so many bytes
+_Entry: TypeAlias = tuple[ByteHolderForCaller, int, asyncio.Future[None]]  # what waits for so many bytes
 
 
 class FairMemory:
@@ -46,7 +46,7 @@ class FairMemory:
         self._waiting: FairQueue[Hashable, _Entry] = FairQueue(max_waiting)
         self._next_search: asyncio.TimerHandle | None = None  # one for all that wait
 
-    async def take(self, body: BodyOfCaller, count: int) -> None:
+    async def take(self, holder: ByteHolderForCaller, count: int) -> None:
         """Wait until the bytes fit. More than the share of one caller count as the share.
 
         Raises:
@@ -54,7 +54,7 @@ class FairMemory:
         """
         count = min(count, self.share)
         own = asyncio.get_running_loop().create_future()
-        entry, key = (body, count, own), body.key
+        entry, key = (holder, count, own), holder.key
         dropped = self._waiting.push(key, entry)
         if dropped is not None:
             dropped[2].cancel()
@@ -68,29 +68,29 @@ class FairMemory:
         if not own.done() or own.cancelled():
             raise NoRoomError
 
-    def change(self, body: BodyOfCaller, count: int) -> None:
+    def change(self, holder: ByteHolderForCaller, count: int) -> None:
         """Set the bytes that a request holds, and admit others if it released some."""
-        before = body.held
-        self.count(body, count)
+        before = holder.held
+        self.count(holder, count)
         if count < before:
             self._admit()
 
-    def count(self, body: BodyOfCaller, count: int) -> None:
+    def count(self, holder: ByteHolderForCaller, count: int) -> None:
         """Set the bytes that a request holds."""
-        before, body.held = body.held, count
-        own = self._of_key.setdefault(body.key, ByteBudget(self.share))
+        before, holder.held = holder.held, count
+        own = self._of_key.setdefault(holder.key, ByteBudget(self.share))
         for budget in (self.budget, own):
-            budget.release(body, before)
+            budget.release(holder, before)
             if count:
-                budget.add(body, count)
+                budget.add(holder, count)
         if not own.held:
-            del self._of_key[body.key]
+            del self._of_key[holder.key]
 
     def _admit(self) -> None:
         """Give the memory to those that wait and fit, in turn."""
         while (found := self._waiting.pop_first(self._fits)) is not None:
-            body, count, own = found
-            self.count(body, count)
+            holder, count, own = found
+            self.count(holder, count)
             own.set_result(None)
 
     def _schedule_search(self) -> None:
