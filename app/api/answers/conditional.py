@@ -17,7 +17,7 @@ _TAG: Final = re.compile(r'\s*(?:(?P<weak>W/)?"(?P<tag>[\x21\x23-\x7e\x80-\xff]*
 _ENTITY_TAG: Final = '(W/)?"[!#-~]*"'
 TAGS_PATTERN: Final = rf"^(\*|{_ENTITY_TAG}( *, *{_ENTITY_TAG})*)?$"
 # The tag of the form of a representation that is compressed with gzip ends with this.
-_CODED: Final = '--gzip"'
+_GZIP: Final = '--gzip"'
 _WAIT: Final = re.compile(r'(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:$|[,;])', re.IGNORECASE)
 
 
@@ -46,7 +46,7 @@ def body_tag(body: bytes) -> str:
 
 def gzip_tag(tag: str) -> str:
     """Return the ETag of a representation in the form that is compressed with gzip."""
-    return tag.removesuffix('"') + _CODED
+    return tag.removesuffix('"') + _GZIP
 
 
 def matches_tag(if_none_match: str | None, tag: str) -> bool:
@@ -87,7 +87,7 @@ def _tags(header: str, name: str) -> list[str]:
             )
         # Both forms of a representation have the same content, so the tag of either proves what the client knows.
         tag = f'"{match["tag"]}"'
-        tags.append((match["weak"] or "") + (f'{tag.removesuffix(_CODED)}"' if tag.endswith(_CODED) else tag))
+        tags.append((match["weak"] or "") + (f'{tag.removesuffix(_GZIP)}"' if tag.endswith(_GZIP) else tag))
         at = match.end()
     return tags
 

@@ -199,7 +199,7 @@ def _allowed_methods(request: Request) -> list[str]:
         for method in _METHODS
         if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in request.app.routes)
     ]
-    # The middleware passes HEAD to the routes as GET.
+    # A layer passes HEAD to the routes as GET.
     return ["GET", "HEAD", *found[1:]] if "GET" in found else found
 
 

@@ -28,7 +28,7 @@ class ExceededLimit(enum.Enum):
     ALL_BODIES = "all bodies"
 
 
-class BodyRefused(Exception):  # noqa: N818 - a signal from the body to the middleware
+class BodyRefused(Exception):  # noqa: N818 - a signal from the body to the layer
     """A body exceeds a limit while the application reads it. `is_read` says that nothing of it is left to read."""
 
     def __init__(self, exceeded: ExceededLimit, *, is_read: bool) -> None:

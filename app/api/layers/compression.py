@@ -53,10 +53,10 @@ class Compressor:
         found = self._cache.get(body) if keeps else None
         if found is not None:
             return found
-        coded = _compress_body(body) if len(body) <= _SHORT else await offload(_compress_body, body)
+        compressed = _compress_body(body) if len(body) <= _SHORT else await offload(_compress_body, body)
         if keeps:
-            self._cache.put(body, coded, len(body) + ENTRY_BYTES)
-        return coded
+            self._cache.put(body, compressed, len(body) + ENTRY_BYTES)
+        return compressed
 
 
 class CompressedAnswer:
@@ -86,7 +86,7 @@ class CompressedAnswer:
             self._start = start
             return
         tag = headers.get("etag")
-        if start["status"] == 304 and tag is not None and knows_coded(tag, self._if_none_match):
+        if start["status"] == 304 and tag is not None and knows_gzip_tag(tag, self._if_none_match):
             headers["etag"] = gzip_tag(tag)
             start = {**start, "headers": headers.raw}
         await self._send(start)
@@ -94,15 +94,15 @@ class CompressedAnswer:
     async def _compress(self, start: Message, body: bytes) -> bytes:
         headers = MutableHeaders(raw=list(start["headers"]))
         tag = headers.get("etag")
-        coded = await self._compressor.compress(body, keeps=tag is not None)
+        compressed = await self._compressor.compress(body, keeps=tag is not None)
         headers["content-encoding"] = "gzip"
-        headers["content-length"] = str(len(coded))
+        headers["content-length"] = str(len(compressed))
         if "Accept-Encoding" not in headers.get("vary", ""):
             headers.add_vary_header("Accept-Encoding")
         if tag is not None:
             headers["etag"] = gzip_tag(tag)
         start["headers"] = headers.raw
-        return coded
+        return compressed
 
 
 def accepts_gzip(accept_encoding: bytes) -> bool:
@@ -119,7 +119,7 @@ def _compress_body(body: bytes) -> bytes:
     return gzip.compress(body, _LEVEL, mtime=0)
 
 
-def knows_coded(tag: str, if_none_match: bytes) -> bool:
+def knows_gzip_tag(tag: str, if_none_match: bytes) -> bool:
     """Return whether a 304 needs the tag of the compressed form: the 200 in its place would have it."""
     return gzip_tag(tag).encode("latin-1") in if_none_match
 

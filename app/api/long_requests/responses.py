@@ -115,7 +115,7 @@ class LongResponse(Response, ABC):
         """Send a piece while the task of the response waits for its next one.
 
         Return False, with nothing sent, if the task has to send it: the client has to make room first, the send has
-        failed, or the response has been ended. The task then calls the middleware again with the piece, so a middleware
+        failed, or the response has been ended. The task then calls the layers again with the piece, so a layer
         notes a piece only after the server has taken it, and does not wait after that.
         """
         if self._send is None or self._tracked is None or self._tracked.end_reason is not None:

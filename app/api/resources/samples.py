@@ -125,7 +125,7 @@ class SampleResource(Resource):
 
     def view_of(self, row: SampleRow) -> BaseModel:
         """Return the whole view of an object."""
-        native, details = self.kind.native_status(row.record), _fields(self.kind.make_details(row.record))
+        native, details = self.kind.native_status(row.record), _values_of(self.kind.make_details(row.record))
         return self.models.view(**self._status(row), **as_submitted(row), native_status=native, **details)
 
     def status_of(self, row: SampleRow) -> BaseModel:
@@ -153,7 +153,7 @@ class SampleResource(Resource):
             "finished_at": row.outcome.finished_at,
             "observed_at": row.observed_at,
             "warnings": _warnings(self.kind, row.manifest, row.record),
-            **_fields(self.kind.make_figures(facts)),
+            **_values_of(self.kind.make_figures(facts)),
         }
 
 
@@ -161,7 +161,7 @@ def _warnings(kind: SampleKind, manifest: Manifest, record: Any) -> list[JobWarn
     return [JobWarningView.of(warning) for warning in kind.warnings(manifest, record)]
 
 
-def _fields(figures: Figures) -> dict[str, Any]:
+def _values_of(figures: Figures) -> dict[str, Any]:
     return {name: getattr(figures, name) for name in type(figures).model_fields}
 
 
@@ -170,7 +170,7 @@ def _fields(figures: Figures) -> dict[str, Any]:
 def _models(kind: SampleKind) -> Models:
     """Return the models of the answers about the kind: the common ones, with the phases and figures of the kind."""
     name = kind.name
-    figures, details = _fields_of(kind.figures), _fields_of(kind.details)
+    figures, details = _typed_fields(kind.figures), _typed_fields(kind.details)
     phase = (kind.phases, ...)
     own_kind = (Annotated[str, Field(json_schema_extra={"const": name})], ...)
     about = f"The status of a {name}."
@@ -208,7 +208,7 @@ def _models(kind: SampleKind) -> Models:
     )
 
 
-def _fields_of(figures: type[Figures]) -> dict[str, Any]:
+def _typed_fields(figures: type[Figures]) -> dict[str, Any]:
     """Return the fields of figures, as `_derive` takes them."""
     return {key: (field.annotation, field) for key, field in figures.model_fields.items()}
 

@@ -218,7 +218,7 @@ async def _read_replicas(request: Request) -> ReplicasRequest:
 
 async def _read_object(request: Request) -> dict[str, Any]:
     """Return the JSON object of the body. Its Content-Type is ignored, as upstream's server ignores it."""
-    # The middleware bounds every body, but permits larger ones for manifests.
+    # A layer bounds every body, but permits larger ones for manifests.
     if len(await request.body()) > MAX_BODY_BYTES:
         raise TooLarge(f"the body is larger than {MAX_BODY_BYTES} bytes")
     value = await read_json(request)

@@ -107,10 +107,10 @@ async def _dry_run(resource: Resource, caller: Caller, namespace: str, mode: Dry
     await caller.require_dry_run(namespace)
     received = await receive_manifests(caller.request)
     async with caller.turn_to_submit():
-        return await _prepare(resource, caller, namespace, mode, await received.submission(), as_list=as_list)
+        return await _answer_dry_run(resource, caller, namespace, mode, await received.submission(), as_list=as_list)
 
 
-async def _prepare(
+async def _answer_dry_run(
     resource: Resource, caller: Caller, namespace: str, mode: DryRunMode, submitted: Submission, *, as_list: bool
 ) -> Response:
     submitter, services = resource.submitter(caller.services), caller.services
