@@ -1,4 +1,4 @@
-"""The command line of jobgate.
+"""The commands of the server, except `cache-runtime`, which is a program of its own.
 
 Each command imports its modules when it runs, so that `--help` and short commands start fast, and so that only the
 commands that embed a cluster or a database need the packages of the extra `embedded`.
@@ -361,14 +361,6 @@ def devcluster(context: typer.Context) -> None:
     raise typer.Exit(exit_status(work))
 
 
-@app.command("cache-runtime", context_settings=PASS_ON)
-def cache_runtime(context: typer.Context) -> None:
-    """Run the server in the pods of a SampleSet, or a hook."""
-    from cacheserver.cli import runtime
-
-    runtime(context.args, prog_name="jobgate cache-runtime")
-
-
 @app.command()
 def openapi() -> None:
     """Print the OpenAPI document."""
@@ -379,7 +371,7 @@ def openapi() -> None:
 
 
 def main() -> None:
-    app()
+    app(prog_name="jobgate")
 
 
 if __name__ == "__main__":

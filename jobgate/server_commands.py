@@ -23,9 +23,11 @@ _ENTRY_POINTS: Final = "jobgate.server"
 
 def server_command(command: str) -> Callable[[], None]:
     """Return what runs the command. Exit with a message if the server is not installed."""
-    for found in entry_points(group=_ENTRY_POINTS):
-        command_of: Callable[[str], Callable[[], None]] = found.load()
-        return command_of(command)
+    # `cache-runtime` has an entry point of its own. All others have that with the name `commands`.
+    found = {point.name: point for point in entry_points(group=_ENTRY_POINTS)}
+    if found:
+        run: Callable[[], None] = found.get(command, found["commands"]).load()
+        return run
     sys.stderr.write(f"jobgate: the command {command} needs the server: install jobgate with the extra `server`, ")
     sys.stderr.write("as jobgate[server]\n")
     sys.exit(2)

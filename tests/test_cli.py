@@ -13,6 +13,7 @@ from typer.main import get_command
 
 from app.cli import app
 from app.settings import ENV_PREFIX, Settings
+from cacheserver.cli import runtime
 from jobgate.server_commands import SERVER_COMMANDS
 from tests.support.forked_commands import jobgate
 from tests.support.gateway_process import gateway_process
@@ -164,7 +165,8 @@ def test_help_lists_every_command(tmp_path: Path) -> None:
 
 def test_the_table_of_server_commands_is_that_of_the_command_line() -> None:
     group: Any = get_command(app)
-    assert {name: command.help.partition("\n")[0] for name, command in group.commands.items()} == dict(SERVER_COMMANDS)
+    commands = group.commands | {"cache-runtime": get_command(runtime)}
+    assert {name: command.help.partition("\n")[0] for name, command in commands.items()} == dict(SERVER_COMMANDS)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """`make dist`: builds what is published of the client and of the server, into the directory dist.
 
-Each wheel is built from the source distribution, so that this one is complete.
+Each wheel is built from the source distribution, which proves that the source distribution is complete.
 """
 
 import shutil

@@ -247,7 +247,7 @@ class SampleStory:
                 raise DemoError(f"{name} ended {phase}: {status['message']}")
 
     async def _poll(self, resource: str, name: str, etag: str) -> httpx2.Response | None:
-        """Return the answer to a long poll, or None if nothing is left of the object."""
+        """Return the answer to a long poll of the object, or None if the object is gone."""
         headers = {"If-None-Match": etag, "Prefer": f"wait={POLL}"} if etag else {}
         answer = await self._client.get(f"{self._base}/{resource}/{name}", headers=headers)
         return None if answer.status_code == httpx2.codes.OK and _is_gone(answer.json()) else answer

@@ -1,8 +1,8 @@
 """The composition root. It alone makes services and loops from the settings, with two modules that it uses.
 
-settings -> database, cluster -> services -> HTTP        (role api, all)
-            app.running.connections   -> controller              (role controller, all)
-                                 app.running.controlling
+settings -> database, cluster       -> services -> HTTP  (role api, all)
+            app.running.connections -> controller        (role controller, all)
+                                       app.running.controlling
 """
 
 import asyncio

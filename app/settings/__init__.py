@@ -1,6 +1,6 @@
 """All settings, each an environment variable JOBGATE_…, with unit and reason for its default.
 
-Only `app.running.bootstrap` reads settings. All other code receives values as arguments.
+Only `app.running`, the commands and the demo read settings. All other code receives values as arguments.
 """
 
 from collections.abc import Mapping

@@ -1,1 +1,1 @@
-"""The commands for users of a gateway. Functions of `rendering` are pure; `commands` do the I/O."""
+"""The commands for users of a gateway. A module may do I/O unless its docstring says `Pure`."""

@@ -63,7 +63,7 @@ Reason = Annotated[str | None, typer.Option("--reason", help="Text for the histo
 
 @contextmanager
 def gateway(server: str | None, namespace: str | None, context: str | None) -> Iterator["Client"]:
-    """Connect to the gateway of a command, and report errors as `guarded` does."""
+    """Connect to the gateway of a command, and report errors as `guard` does."""
     with guard():
         chosen = current_context(server=server, namespace=namespace, context=context, warn=report)
         with _add_place(chosen), config.connect(chosen) as client:
@@ -73,7 +73,7 @@ def gateway(server: str | None, namespace: str | None, context: str | None) -> I
 def run_async(
     server: str | None, namespace: str | None, context: str | None, work: Callable[["AsyncClient"], Awaitable[None]]
 ) -> None:
-    """Do several things at once with the gateway of a command, and report errors as `guarded` does."""
+    """Do several things at once with the gateway of a command, and report errors as `guard` does."""
 
     async def main(chosen: config.Context) -> None:
         async with config.connect_async(chosen) as client:

@@ -57,7 +57,7 @@ class CacheServer:
         assert self._process.stdout is not None
         ready, _, _ = select.select([self._process.stdout], [], [], START_SECONDS)
         line = self._process.stdout.readline() if ready else ""
-        assert line.startswith("cache runtime is ready at "), self.log()
+        assert line.startswith("runtime server is ready at "), self.log()
         self.url = line.split()[-1]
 
     def is_running(self) -> bool:

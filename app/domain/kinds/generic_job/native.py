@@ -44,7 +44,7 @@ _ENDS: Final = frozenset({ConditionType.COMPLETED, ConditionType.FAILED})
 LISTED_REPLICAS: Final = 1000
 """The most replicas that a status lists, in all tasks. Upstream's has all, but etcd refuses an object of 1.5 MiB, which
 some thousands make."""
-# The message of a fulfilled rule begins with the name of the rule, see `_fulfilled` in reconcile/rules.py.
+# The message of a fulfilled rule begins with the name of the rule, see `_fulfilment` in reconcile/rules.py.
 _RULE: Final = re.compile(r"(success|failure)Rules\[([0-9]+)\]")
 
 

@@ -62,20 +62,20 @@ class Remover:
         # The anchor may be gone already. Its recorded uids still identify the objects that it controlled.
         recorded = {*work.anchors, *work.expectations.anchors}
         anchor = [
-            candidate
-            for candidate in named
-            if candidate.uid in recorded or candidate.labels.items() >= _own_labels(identity).items()
+            metadata
+            for metadata in named
+            if metadata.uid in recorded or metadata.labels.items() >= _own_labels(identity).items()
         ]
-        anchors = {*recorded, *(candidate.uid for candidate in anchor)}
+        anchors = {*recorded, *(metadata.uid for metadata in anchor)}
         # Without an anchor, the job owns nothing: it was paused, or it waited for its start, until its end.
         found = await self._find(work) if anchors else []
-        owned = [(resource, one) for resource, one in found if is_owned(one, identity.uid, anchors)]
-        left = [one for resource, one in owned if not await self._delete(resource, one, identity.namespace)]
+        owned = [(resource, metadata) for resource, metadata in found if is_owned(metadata, identity.uid, anchors)]
+        left = [
+            metadata for resource, metadata in owned if not await self._delete(resource, metadata, identity.namespace)
+        ]
         if not left:
             # While objects are left, the anchor proves that they belong to the job, also to the next controller.
-            left = [
-                candidate for candidate in anchor if not await self._delete(CONFIG_MAP, candidate, identity.namespace)
-            ]
+            left = [metadata for metadata in anchor if not await self._delete(CONFIG_MAP, metadata, identity.namespace)]
         await self._verify()
         reach(FaultPoint.OBJECTS_REMOVED)
         work.expectations.objects_gone = not left
@@ -86,20 +86,20 @@ class Remover:
         """Return the objects that may belong to the job. Its anchor may be among them."""
         identity = work.plan.identity
         ranges = await names.of_objects(self._db, identity.uid, RESOURCE_OF)
-        wanted = [(RESOURCE_OF[NameKind(one.kind)], one) for one in ranges]
+        wanted = [(RESOURCE_OF[NameKind(name_range.kind)], name_range) for name_range in ranges]
         if work.plan.gang is not None and await self._creator.has_gang_api():
             wanted.append((POD_GROUP, NameRange(POD_GROUP.kind, work.plan.gang.name)))
-        if sum(one.count for _, one in wanted) <= MOST_BY_NAME:
+        if sum(name_range.count for _, name_range in wanted) <= MOST_BY_NAME:
             return [
-                (resource, one)
-                for resource, names_of_resource in wanted
-                for name in names_of_resource.names
-                for one in await self._read(resource, name, identity.namespace)
+                (resource, metadata)
+                for resource, name_range in wanted
+                for name in name_range.names
+                for metadata in await self._read(resource, name, identity.namespace)
             ]
         return [
-            (resource, one)
+            (resource, metadata)
             for resource in dict.fromkeys(resource for resource, _ in wanted)
-            for one in await self._list(resource, identity)
+            for metadata in await self._list(resource, identity)
         ]
 
     async def _read(self, resource: KubeResource, name: str, namespace: str) -> list[Metadata]:
@@ -111,7 +111,7 @@ class Remover:
     async def _list(self, resource: KubeResource, identity: JobIdentity) -> list[Metadata]:
         selector = ",".join(f"{key}={value}" for key, value in _own_labels(identity).items())
         found = await self._api.list_all(resource, identity.namespace, codec=OBJECT, label_selector=selector)
-        return [one.metadata for one in found]
+        return [item.metadata for item in found]
 
     async def _delete(self, resource: KubeResource, found: Metadata, namespace: str) -> bool:
         """Delete an object. Returns False if it remains, or if another one has its name."""
