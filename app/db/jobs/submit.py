@@ -26,7 +26,7 @@ from app.db.postgres import codec
 from app.db.postgres.columns import Columns, columns, record_columns
 from app.db.postgres.engine import Connection, Database
 from app.db.postgres.errors import DatabaseContended
-from app.domain.reservations.name_ranges import NameRange
+from app.domain.reservations.name_ranges import NameKind, NameRange
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, OverLimit, PodLimits, PodRoom
 from app.models.jobs import jobs
 
@@ -269,7 +269,13 @@ def _find_taken(namespace: str, names: Sequence[NameRange], found: Sequence[Hold
         for holder in found:
             name = name_range.first_shared(holder.names) if holder.namespace == namespace else None
             if name is not None:
-                return NameTaken(job_name=holder.job_name, job_uid=holder.job_uid, kind=name_range.kind, name=name)
+                return NameTaken(
+                    kind=NameKind(name_range.kind),
+                    name=name,
+                    holder_name=holder.job_name,
+                    holder_uid=holder.job_uid,
+                    holder_kind="live job",
+                )
     return None
 
 

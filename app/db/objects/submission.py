@@ -8,7 +8,7 @@ from uuid import UUID
 from app.db.objects.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, Replayed
 from app.db.objects.resources import Row
 from app.domain.plan import Manifest
-from app.domain.reservations.name_ranges import NameRange
+from app.domain.reservations.name_ranges import NameKind, NameRange
 from app.domain.reservations.pod_limits import OverLimit
 
 
@@ -36,13 +36,16 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameTaken:
-    """A live object, a `holder`, uses the name. `kind` is a NameKind. `leaving`: the holder is being deleted."""
+    """An object that is not gone uses the name.
 
-    job_name: str
-    job_uid: UUID
-    kind: str
+    `holder_kind` is the word for it in messages. `leaving`: it is being deleted.
+    """
+
+    kind: NameKind
     name: str
-    holder: str = "live job"
+    holder_name: str
+    holder_uid: UUID
+    holder_kind: str
     leaving: bool = False
 
 

@@ -144,11 +144,11 @@ async def _insert(connection: Connection, new: New[SampleRow]) -> NameTaken | No
             holder = sample_row(found)
             leaving = holder.delete_requested_at is not None
             return NameTaken(
-                job_name=holder.name,
-                job_uid=holder.uid,
                 kind=NameKind.JOB,
                 name=row.name,
-                holder=holder.kind,
+                holder_name=holder.name,
+                holder_uid=holder.uid,
+                holder_kind=holder.kind,
                 leaving=leaving,
             )
     raise DatabaseContended("this name changes hands too fast")

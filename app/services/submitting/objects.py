@@ -348,7 +348,7 @@ def _key_reused() -> InvalidManifest:
 
 
 def _name_taken(taken: NameTaken, wanted: str, base: str, remedy: str) -> FieldError:
-    holder = f"the {taken.holder} {taken.job_name} ({taken.job_uid})"
+    holder = f"the {taken.holder_kind} {taken.holder_name} ({taken.holder_uid})"
     if taken.kind == NameKind.JOB and taken.name == wanted:
         detail = f"{holder} has this name" + (", which is free once its objects are deleted" if taken.leaving else "")
     else:

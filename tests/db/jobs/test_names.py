@@ -56,7 +56,7 @@ async def test_two_jobs_exclude_each_other_when_their_names_intersect(db: Databa
         if shared:
             assert isinstance(answer, NameTaken), (one, other)
             assert (answer.kind, answer.name) in shared
-            assert answer.job_name == "one"
+            assert answer.holder_name == "one"
         else:
             assert isinstance(answer, Submitted), (one, other, answer)
     assert 50 < clashes < 350, "both answers are tried"
@@ -86,7 +86,7 @@ async def test_concurrent_jobs_with_ranges_never_share_a_name(db: Database) -> N
                     mine if isinstance(answer, Submitted) else set()
                 )
                 assert isinstance(answer, Submitted | NameTaken | Undecided)
-                assert not isinstance(answer, NameTaken) or held[answer.kind, answer.name] == answer.job_uid
+                assert not isinstance(answer, NameTaken) or held[answer.kind, answer.name] == answer.holder_uid
         async with db.begin() as connection:
             await connection.execute("DELETE FROM names")
 
@@ -108,7 +108,7 @@ async def test_the_names_of_ten_thousand_replicas_are_one_row_for_each_task(db: 
         assert await connection.fetchval("SELECT count(*) FROM names") == 3
     answer = (await submit(db, [new_job("other", names=[NameRange("service", "big-worker-9999")])]))[0]
     assert isinstance(answer, NameTaken)
-    assert (answer.kind, answer.name, answer.job_name) == ("service", "big-worker-9999", "big")
+    assert (answer.kind, answer.name, answer.holder_name) == ("service", "big-worker-9999", "big")
     await submitted(db, new_job("beside", names=[NameRange("service", "big-worker-10000")]))
 
 

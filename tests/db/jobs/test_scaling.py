@@ -21,7 +21,7 @@ from app.domain.access.actors import Actor
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
 from app.domain.growth import ScaleChange
 from app.domain.plan import Rank
-from app.domain.reservations.name_ranges import NameRange
+from app.domain.reservations.name_ranges import NameKind, NameRange
 from app.domain.status.records import JobStatus, ScaleRecord
 from app.domain.vocabulary import JobPhase, ScaleOutcome
 from tests.db.factories import decision, later, move, names_held, new_job, replica, stored, submitted
@@ -107,7 +107,9 @@ async def test_scaling_up_reserves_the_names_that_it_may_use(db: Database) -> No
         await edits.edit(db, uid, edit(MORE, names=more))
     assert {(one.kind, one.name) for one in more} <= await names(db, uid)
     answer = (await submit(db, [new_job("other", names=(NameRange("pod", "train-worker-2"),))]))[0]
-    assert answer == NameTaken(job_name="train", job_uid=uid, kind="pod", name="train-worker-2")
+    assert answer == NameTaken(
+        kind=NameKind.POD, name="train-worker-2", holder_name="train", holder_uid=uid, holder_kind="live job"
+    )
 
 
 async def test_a_name_of_another_live_job_refuses_the_edit_whole(db: Database) -> None:

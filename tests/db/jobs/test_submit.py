@@ -21,7 +21,7 @@ from app.db.objects.submission import Answer, NameTaken, Submitted
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseContended, DatabaseUnavailable, NotStorable
 from app.db.postgres.timeouts import DatabaseTimeouts
-from app.domain.reservations.name_ranges import NameRange
+from app.domain.reservations.name_ranges import NameKind, NameRange
 from app.domain.reservations.pod_limits import PodLimits
 from app.domain.vocabulary import JobPhase
 from app.http_server.stalls import Stall, watch
@@ -63,11 +63,13 @@ async def test_a_name_conflict_names_the_live_job_and_fails_no_other_submission(
     same_pod = new_job("tra", names=(NameRange("pod", "train-worker-1"), NameRange("pod", "free")))
     jobs = [first, same_name, same_pod, other]
     answers = await submit(db, jobs) if together else [(await submit(db, [job]))[0] for job in jobs]
-    taken = NameTaken(job_name="train", job_uid=first.uid, kind="job", name="train")
+    taken = NameTaken(
+        kind=NameKind.JOB, name="train", holder_name="train", holder_uid=first.uid, holder_kind="live job"
+    )
     assert answers == [
         Submitted(uid=first.uid),
         taken,
-        replace(taken, kind="pod", name="train-worker-1"),
+        replace(taken, kind=NameKind.POD, name="train-worker-1"),
         Submitted(uid=other.uid),
     ]
     assert len(await names_held(db)) == 8, "the refused jobs reserve nothing"
@@ -84,7 +86,7 @@ async def test_two_jobs_that_block_each_other_through_a_third_are_both_decided(d
     await submitted(db, live)
     b = new_job("b", names=(NameRange("pod", "m"), NameRange("pod", "z")))
     a = new_job("c", names=(NameRange("pod", "m"),))
-    taken = NameTaken(job_name="live", job_uid=live.uid, kind="pod", name="z")
+    taken = NameTaken(kind=NameKind.POD, name="z", holder_name="live", holder_uid=live.uid, holder_kind="live job")
     assert await in_a_group(db, [b, a]) == [taken, Submitted(uid=a.uid)]
 
 
@@ -187,7 +189,9 @@ async def test_a_name_that_is_released_meanwhile_is_not_taken_out_of_order(db: D
         of_other = tasks.create_task(submit(db, [other]))
         await until(lambda: table.fetchval(_OTHERS_WAIT_IN_A_ROW), what="the other transaction waits for the first")
     assert await of_first == [Undecided(), Submitted(uid=beside.uid)]
-    assert await of_other == [NameTaken(job_name="beside", job_uid=beside.uid, kind="pod", name="b")]
+    assert await of_other == [
+        NameTaken(kind=NameKind.POD, name="b", holder_name="beside", holder_uid=beside.uid, holder_kind="live job")
+    ]
     assert await in_a_group(db, [lacking]) == [Submitted(uid=lacking.uid)]
 
 
@@ -305,7 +309,7 @@ async def test_random_concurrent_jobs_never_share_a_name(db: Database) -> None:
             assert {name for name, holder in held.items() if holder == uid} == wanted
         for answer in answers:
             if isinstance(answer, NameTaken):
-                assert held[answer.kind, answer.name] == answer.job_uid
+                assert held[answer.kind, answer.name] == answer.holder_uid
         assert {type(answer) for answer in answers} <= {Submitted, NameTaken}
 
 

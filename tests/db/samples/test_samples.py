@@ -28,6 +28,7 @@ from app.domain.errors import Conflict, NotFound, PreconditionFailed
 from app.domain.kinds.samples.kinds import SAMPLE_JOB
 from app.domain.kubernetes.selectors import parse_selector
 from app.domain.listing import Criteria
+from app.domain.reservations.name_ranges import NameKind
 from tests.db.factories import NOW, later
 from tests.db.samples.factories import JOBS, NAMESPACE, SETS, insert, new_job, new_set, stored, there
 
@@ -86,7 +87,9 @@ async def test_a_set_a_job_and_another_namespace_may_share_a_name(db: Database) 
 
 async def test_a_name_is_taken_until_its_holder_is_gone(db: Database) -> None:
     first = await stored(db, new_set())
-    taken = NameTaken(job_name="imagenet", job_uid=first.uid, kind="job", name="imagenet", holder="SampleSet")
+    taken = NameTaken(
+        kind=NameKind.JOB, name="imagenet", holder_name="imagenet", holder_uid=first.uid, holder_kind="SampleSet"
+    )
     assert await insert(db, new_set()) == taken
     await edits.request_deletion(db, first.uid, actor=Actor("bob"), at=later(1))
     assert await insert(db, new_set()) == replace(taken, leaving=True)
@@ -97,7 +100,7 @@ async def test_one_of_many_concurrent_submissions_gets_the_name(db: Database) ->
     answers = await asyncio.gather(*(insert(db, new) for new in news))
     (winner,) = (new for new, answer in zip(news, answers, strict=True) if answer is None)
     taken = [answer for answer in answers if isinstance(answer, NameTaken)]
-    assert [answer.job_uid for answer in taken] == [winner.uid] * 11
+    assert [answer.holder_uid for answer in taken] == [winner.uid] * 11
 
 
 async def test_several_are_stored_together_or_not_at_all(db: Database) -> None:

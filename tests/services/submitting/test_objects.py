@@ -21,7 +21,7 @@ from app.domain.errors import Conflict, InvalidManifest
 from app.domain.kinds.job_kind import Limits
 from app.domain.kinds.posted_metadata import SUFFIX_ALPHABET, SUFFIX_LENGTH, generate_name
 from app.domain.planning import Planner
-from app.domain.reservations.name_ranges import NameRange
+from app.domain.reservations.name_ranges import NameKind, NameRange
 from app.domain.vocabulary import ReplicaPhase
 from app.services.submitting import objects as submitting
 from app.services.submitting.jobs import JobSubmitter
@@ -76,7 +76,7 @@ async def submit(commit: GroupCommit, document: Any, key: RequestKey | None = No
 
 
 def taken(name: str) -> NameTaken:
-    return NameTaken(job_name="holder", job_uid=HOLDER, kind="job", name=name)
+    return NameTaken(kind=NameKind.JOB, name=name, holder_name="holder", holder_uid=HOLDER, holder_kind="live job")
 
 
 async def test_the_stored_job_has_names_status_and_idempotency_key() -> None:
