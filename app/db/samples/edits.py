@@ -24,6 +24,7 @@ from app.db.postgres.errors import DatabaseContended, KeyContended
 from app.db.samples.rows import COLUMNS, ROW, SAMPLE_HISTORY, SampleRow, row_values, sample_row
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
+from app.domain.kinds.changes import is_respecified
 from app.domain.kinds.sample_status import DELETED, deleted_status
 from app.domain.plan import Manifest
 from app.domain.reservations.name_ranges import NameKind
@@ -33,10 +34,7 @@ from app.models.samples import samples
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleEdit:
-    """A new manifest and its preconditions. `posted` is the new posted one; None leaves it.
-
-    `is_respecified` is False if only labels and annotations change. `expected_version` of None is no precondition.
-    """
+    """A new manifest and its precondition. `posted` is the new posted one; None leaves it."""
 
     manifest: Manifest
     posted: Manifest | None = None
@@ -44,8 +42,7 @@ class SampleEdit:
     set_name: str
     actor: Actor
     at: datetime
-    is_respecified: bool = True
-    expected_version: int | None = None
+    expected_version: int
 
 
 _POSTED: Final = columns(samples, "posted_manifest")
@@ -163,10 +160,11 @@ async def edit(db: Database, uid: UUID, change: SampleEdit) -> SampleRow:
     """
     async with db.begin() as connection:
         row = await _lock(connection, uid)
-        if change.expected_version not in (None, row.version):
+        if change.expected_version != row.version:
             raise PreconditionFailed(f"the {row.kind} has changed since it was read: read it again and repeat the edit")
         refuse_leaving(row)
-        values = (change.manifest, dict(change.labels), change.set_name, int(change.is_respecified), change.at)
+        respecified = int(is_respecified(row.manifest, change.manifest))
+        values = (change.manifest, dict(change.labels), change.set_name, respecified, change.at)
         after = sample_row(await connection.fetchrow(_EDIT, uid, *values, change.posted))
         await record_change(connection, after, changes.EDITED, (change.at, EDITED, "", change.actor))
     reach(FaultPoint.SAMPLE_STORED)

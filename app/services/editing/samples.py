@@ -13,7 +13,6 @@ from app.db.samples.rows import SampleRow, storage_of
 from app.domain.access.actors import Actor
 from app.domain.cache.limits import CacheLimits
 from app.domain.errors import Conflict, InvalidManifest
-from app.domain.kinds.changes import is_respecified
 from app.domain.kinds.sample_kind import SampleKind
 from app.domain.plan import Manifest
 from app.domain.redaction import is_redacted
@@ -52,7 +51,6 @@ class SampleEditor(Editor[SampleRow, SampleEdit]):
             set_name=edited.set_name,
             actor=request.actor,
             at=self._clock.now(),
-            is_respecified=is_respecified(row.manifest, edited.manifest),
             expected_version=row.version,
         )
 

@@ -164,7 +164,12 @@ async def test_a_decision_on_an_older_intent_is_rejected(db: Database, lease: Le
     row = await stored(db, new_set())
     spec = {**row.manifest["spec"], "partitions": 2}
     change = SampleEdit(
-        manifest={**row.manifest, "spec": spec}, labels={}, set_name=row.set_name, actor=Actor("bob"), at=later(1)
+        manifest={**row.manifest, "spec": spec},
+        labels={},
+        set_name=row.set_name,
+        actor=Actor("bob"),
+        at=later(1),
+        expected_version=row.version,
     )
     edited = await edits.edit(db, row.uid, change)
     assert not await sample_controller.persist(db, lease, a_pass(row, record=WHOLE, events=[EVENT]), later(2))

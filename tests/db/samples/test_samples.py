@@ -43,6 +43,7 @@ def edit_of(row: Any, **changes: Any) -> SampleEdit:
         set_name=row.set_name,
         actor=Actor("bob"),
         at=later(1),
+        expected_version=row.version,
     )
     return replace(edit, **changes)
 
@@ -140,7 +141,7 @@ async def test_an_edit_increases_the_versions_and_has_a_feed_entry(db: Database)
     assert (after.manifest["spec"]["partitions"], after.labels) == (2, {"app": "other"})
     assert after == await there(db, row.uid)
     assert [line.entry.reason for line in await resources.history(db, SETS, row.uid, limit=9)] == ["", "Edited"]
-    relabelled = await edits.edit(db, row.uid, edit_of(row, is_respecified=False))
+    relabelled = await edits.edit(db, row.uid, edit_of(after, manifest=after.manifest, labels={}))
     assert (relabelled.generation, relabelled.version, relabelled.intent_version) == (2, 3, 3)
 
 
@@ -150,14 +151,14 @@ async def test_an_edit_of_a_changed_or_deleted_sample_is_refused(db: Database) -
         await edits.edit(db, row.uid, edit_of(row, expected_version=2))
     with pytest.raises(NotFound):
         await edits.edit(db, new_set().uid, edit_of(row))
-    await edits.request_deletion(db, row.uid, actor=Actor("bob"), at=later(1))
+    leaving = await edits.request_deletion(db, row.uid, actor=Actor("bob"), at=later(1))
     with pytest.raises(Conflict) as refused:
-        await edits.edit(db, row.uid, edit_of(row))
+        await edits.edit(db, row.uid, edit_of(leaving))
     assert refused.value.code == "Deleted"
     job = await stored(db, new_job())
-    await edits.request_deletion(db, job.uid, actor=Actor("bob"), at=later(1))
+    gone = await edits.request_deletion(db, job.uid, actor=Actor("bob"), at=later(1))
     with pytest.raises(Conflict) as refused:
-        await edits.edit(db, job.uid, edit_of(job))
+        await edits.edit(db, job.uid, edit_of(gone))
     assert refused.value.code == "Deleted"
 
 
