@@ -1,7 +1,7 @@
-"""Requests of clients that change a stored job (edit, cancel, remove, delete), and reports of its own pods.
+"""Requests of clients that change a stored job (edit, cancel, delete), and reports of its own pods.
 
 Each request is one transaction. It increases `version` and `intent_version`, and writes a history row with reason and
-actor, and a feed entry. The controller later writes rows of its own. A repeated cancel or remove changes nothing.
+actor, and a feed entry. The controller later writes rows of its own. A repeated cancel or delete changes nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from app.db.feed import changes
 from app.db.jobs.names import require_more, reserve_more
 from app.db.jobs.pod_room import RoomReader, append, with_room
 from app.db.jobs.rows import COLUMNS, JOB_HISTORY, JobRow, job_row
-from app.db.objects.history import CANCEL_REQUESTED, DELETE_REQUESTED, EDITED, REMOVE_REQUESTED
+from app.db.objects.history import CANCEL_REQUESTED, DELETE_REQUESTED, EDITED
 from app.db.objects.resources import Check
 from app.db.postgres.columns import Columns, record_columns
 from app.db.postgres.engine import Connection, Database
@@ -51,19 +51,18 @@ WHERE uid = $1 AND cancel_requested_at IS NULL AND remove_requested_at IS NULL
 RETURNING j.history_count, {COLUMNS}
 """  # noqa: S608  constants
 # A job that has ended must not appear as cancelled because it is deleted.
-_REMOVE = f"""
+_DELETE = f"""
 UPDATE jobs AS j
-SET remove_requested_at = COALESCE(remove_requested_at, $2),
-    deleted_at = CASE WHEN $3 THEN COALESCE(deleted_at, $2) ELSE deleted_at END,
-    cancel_requested_at = CASE WHEN phase = ANY($6::text[]) THEN cancel_requested_at
+SET remove_requested_at = COALESCE(remove_requested_at, $2), deleted_at = $2,
+    cancel_requested_at = CASE WHEN phase = ANY($5::text[]) THEN cancel_requested_at
                                ELSE COALESCE(cancel_requested_at, $2) END,
-    cancel_requested_by = CASE WHEN phase = ANY($6::text[]) THEN cancel_requested_by
-                               ELSE COALESCE(cancel_requested_by, $4) END,
-    cancel_requested_by_id = CASE WHEN phase = ANY($6::text[]) OR cancel_requested_by IS NOT NULL
-                                  THEN cancel_requested_by_id ELSE $7 END,
-    cancel_reason = CASE WHEN phase = ANY($6::text[]) THEN cancel_reason ELSE COALESCE(cancel_reason, $5) END,
+    cancel_requested_by = CASE WHEN phase = ANY($5::text[]) THEN cancel_requested_by
+                               ELSE COALESCE(cancel_requested_by, $3) END,
+    cancel_requested_by_id = CASE WHEN phase = ANY($5::text[]) OR cancel_requested_by IS NOT NULL
+                                  THEN cancel_requested_by_id ELSE $6 END,
+    cancel_reason = CASE WHEN phase = ANY($5::text[]) THEN cancel_reason ELSE COALESCE(cancel_reason, $4) END,
     version = version + 1, intent_version = intent_version + 1, intent_at = $2, history_count = history_count + 1
-WHERE uid = $1 AND (remove_requested_at IS NULL OR $3 AND deleted_at IS NULL)
+WHERE uid = $1 AND deleted_at IS NULL
 RETURNING j.history_count, {COLUMNS}
 """  # noqa: S608  constants
 # `status_version` is unchanged, so a concurrent decision of the controller stays valid.
@@ -86,9 +85,10 @@ class JobEdit:
 
     `expected_version` refuses the edit after any change of the job, `expected_intent_version` only after another edit,
     a cancel or a delete. None is no precondition. `names` are names that the job may use after the edit, in addition to
-    those that it has. `added_pods` is the change of the number of planned pods in `namespace`.
+    those that it has. `added_pods` is the change of the number of planned pods in `namespace`, that of the job.
     """
 
+    namespace: str
     manifest: Manifest
     posted: Manifest | None = None
     labels: Mapping[str, str]
@@ -99,7 +99,6 @@ class JobEdit:
     reason: str = EDITED
     message: str = ""
     scales: Sequence[ScaleChange] = ()
-    namespace: str = ""
     added_pods: int = 0
     names: Sequence[NameRange] = ()
 
@@ -171,28 +170,22 @@ async def request_cancel(
         return await record_change(connection, after, changes.CANCELLED, (at, CANCEL_REQUESTED, reason or "", actor))
 
 
-async def request_remove(
-    db: Database,
-    uid: UUID,
-    *,
-    actor: Actor,
-    at: datetime,
-    delete: bool = False,
-    reason: str | None = None,
-    check: Check | None = None,
+async def request_deletion(
+    db: Database, uid: UUID, *, actor: Actor, at: datetime, reason: str | None = None, check: Check | None = None
 ) -> JobRow:
-    """Request the removal of all objects of a job, which cancels a live job. `delete` also hides the job from lists.
+    """Hide a job from lists and request the removal of all its objects, which cancels a live job.
+
+    A repeated request changes nothing.
 
     Raises:
         NotFound: the job does not exist. `check` may raise other errors for the locked job.
     """
     async with db.begin() as connection:
         await _check(connection, uid, check)
-        after = await connection.fetchrow(_REMOVE, uid, at, delete, actor.name, reason, _TERMINAL, actor.id)
+        after = await connection.fetchrow(_DELETE, uid, at, actor.name, reason, _TERMINAL, actor.id)
         if after is None:
             return await _lock(connection, uid)
-        what, word = (changes.DELETED, DELETE_REQUESTED) if delete else (changes.REMOVED, REMOVE_REQUESTED)
-        return await record_change(connection, after, what, (at, word, reason or "", actor))
+        return await record_change(connection, after, changes.DELETED, (at, DELETE_REQUESTED, reason or "", actor))
 
 
 async def set_reported(db: Database, uid: UUID, value: Mapping[str, Any]) -> bool:

@@ -52,11 +52,11 @@ class JobEditor(Editor[JobRow, edits.JobEdit]):
         return row.status.gone_at is not None
 
     @override
-    async def remove(self, row: JobRow, *, actor: Actor, at: datetime, reason: str, precondition: Check) -> JobRow:
+    async def request_deletion(
+        self, row: JobRow, *, actor: Actor, at: datetime, reason: str, precondition: Check
+    ) -> JobRow:
         """Cancel the job if it is live, and request the removal of its objects."""
-        return await edits.request_remove(
-            self._db, row.uid, actor=actor, at=at, delete=True, reason=reason, check=precondition
-        )
+        return await edits.request_deletion(self._db, row.uid, actor=actor, at=at, reason=reason, check=precondition)
 
     @override
     async def store(self, row: JobRow, edit: edits.JobEdit) -> JobRow:
@@ -184,6 +184,7 @@ class JobEditor(Editor[JobRow, edits.JobEdit]):
         else:
             grown = growth(self._planner, str(row.uid), self._read(row), edited, request.message)
         return edits.JobEdit(
+            namespace=row.namespace,
             manifest=manifest,
             posted=posted,
             labels=manifest["metadata"].get("labels", {}),
@@ -193,7 +194,6 @@ class JobEditor(Editor[JobRow, edits.JobEdit]):
             reason=request.reason,
             message=request.message,
             scales=grown.scales,
-            namespace=row.namespace,
             added_pods=grown.pods,
             names=grown.names,
         )

@@ -103,7 +103,7 @@ class Editor(ABC, Generic[Row, _Edit]):
         """Store the edit. Raise PreconditionFailed if the row has another version by then."""
 
     @abstractmethod
-    async def remove(self, row: Row, *, actor: Actor, at: datetime, reason: str, precondition: Check) -> Row:
+    async def request_deletion(self, row: Row, *, actor: Actor, at: datetime, reason: str, precondition: Check) -> Row:
         """Request the deletion of the object. Check the precondition when the row is locked."""
 
     @abstractmethod
@@ -177,7 +177,9 @@ class Editor(ABC, Generic[Row, _Edit]):
         precondition(row)
         if row.deleted_at is None:
             # Another change may come between the read and the write, which therefore checks the precondition again.
-            row = await self.remove(row, actor=actor, at=self._clock.now(), reason=reason, precondition=precondition)
+            row = await self.request_deletion(
+                row, actor=actor, at=self._clock.now(), reason=reason, precondition=precondition
+            )
             self._hint()
         return Changed(row=row, pending=not self.is_gone(row))
 

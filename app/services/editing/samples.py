@@ -59,7 +59,7 @@ class SampleEditor(Editor[SampleRow, SampleEdit]):
         return await edits.edit(self._db, row.uid, edit)
 
     @override
-    async def remove(
+    async def request_deletion(
         self, row: SampleRow, *, actor: Actor, at: datetime, reason: str, precondition: Check
     ) -> SampleRow:
         """Request the deletion. A SampleJob has no objects in the cluster and is gone at once."""

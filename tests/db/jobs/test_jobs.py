@@ -8,6 +8,7 @@ import pytest
 from app.db.installation.leases import Lease
 from app.db.jobs import attempts, controller, edits, reads, replicas, scale_records
 from app.db.jobs.edits import JobEdit
+from app.db.jobs.names import clear_the_way
 from app.db.jobs.rows import STORED_JOBS
 from app.db.lists import pages
 from app.db.objects import resources
@@ -23,6 +24,7 @@ from app.domain.kinds.base import JOBS
 from app.domain.kubernetes.selectors import parse_selector
 from app.domain.listing import Criteria
 from app.domain.plan import Rank
+from app.domain.reservations.name_ranges import NameRange
 from app.domain.status.records import Attempt, Condition, JobStatus
 from app.domain.vocabulary import ConditionType, JobPhase, Outcome
 from tests.db.factories import NOW, decision, later, move, new_job, replica, stored, submitted
@@ -90,7 +92,7 @@ async def read_list_items(db: Database, where: Criteria) -> set[str]:
 
 async def test_pages_follow_each_other_without_gap_or_repeat(db: Database) -> None:
     uids = await submitted(db, *(new_job(f"job-{n}", names=(), created_at=later(n // 4)) for n in range(10)))
-    await edits.request_remove(db, uids[0], actor=Actor("a"), at=NOW, delete=True)
+    await edits.request_deletion(db, uids[0], actor=Actor("a"), at=NOW)
     seen: list[UUID] = []
     cursor: Cursor | None = None
     for _ in range(5):
@@ -116,7 +118,7 @@ async def test_filters(db: Database, lease: Lease) -> None:
     )
     await submitted(db, *made)
     await move(db, lease, made[1].uid, JobPhase.FAILED, finished_at=later(50))
-    await edits.request_remove(db, made[3].uid, actor=Actor("a"), at=NOW, delete=True)
+    await edits.request_deletion(db, made[3].uid, actor=Actor("a"), at=NOW)
     cases = [
         (Criteria(), {"alpha", "beta", "alphabet"}),
         (Criteria(deleted=True), {"alpha", "beta", "alphabet", "deleted"}),
@@ -168,7 +170,8 @@ async def test_the_database_selects_as_the_domain_does(db: Database, selector: s
 
 
 def edit(**changes: object) -> JobEdit:
-    return replace(JobEdit(manifest={"spec": 2}, labels={"b": "c"}, actor=Actor("bob"), at=later(5)), **changes)  # type: ignore[arg-type]
+    base = JobEdit(namespace="team-a", manifest={"spec": 2}, labels={"b": "c"}, actor=Actor("bob"), at=later(5))
+    return replace(base, **changes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -235,7 +238,7 @@ async def test_unknown_jobs_are_not_found(db: Database) -> None:
     with pytest.raises(NotFound):
         await edits.request_cancel(db, uuid4(), actor=Actor("a"), at=NOW)
     with pytest.raises(NotFound):
-        await edits.request_remove(db, uuid4(), actor=Actor("a"), at=NOW)
+        await edits.request_deletion(db, uuid4(), actor=Actor("a"), at=NOW)
 
 
 async def test_only_the_first_cancel_of_a_live_job_changes_it(db: Database, lease: Lease) -> None:
@@ -257,9 +260,9 @@ async def test_only_the_first_cancel_of_a_live_job_changes_it(db: Database, leas
 
 async def test_delete_cancels_removes_and_hides(db: Database) -> None:
     (uid,) = await submitted(db, new_job())
-    row = await edits.request_remove(db, uid, actor=Actor("bob"), at=later(1), delete=True)
+    row = await edits.request_deletion(db, uid, actor=Actor("bob"), at=later(1))
     assert (row.deleted_at, row.remove_requested_at, row.cancel_requested_by) == (later(1), later(1), "bob")
-    assert await edits.request_remove(db, uid, actor=Actor("eve"), at=later(2), delete=True) == row
+    assert await edits.request_deletion(db, uid, actor=Actor("eve"), at=later(2)) == row
     with pytest.raises(Conflict) as refused:
         await edits.edit(db, uid, edit())
     assert refused.value.code == "Deleted"
@@ -272,7 +275,12 @@ async def test_delete_cancels_removes_and_hides(db: Database) -> None:
 async def test_removing_a_finished_job_does_not_cancel_it(db: Database, lease: Lease) -> None:
     (uid,) = await submitted(db, new_job())
     await move(db, lease, uid, JobPhase.SUCCEEDED)
-    row = await edits.request_remove(db, uid, actor=Actor("ttl"), at=later(1))
-    assert (row.remove_requested_at, row.cancel_requested_at, row.deleted_at) == (later(1), None, None)
-    row = await edits.request_remove(db, uid, actor=Actor("bob"), at=later(2), delete=True)
-    assert (row.remove_requested_at, row.deleted_at) == (later(1), later(2))
+    # A new job with a name of the ended one needs its objects to go.
+    async with db.begin() as connection:
+        await clear_the_way(connection, [("team-a", NameRange("job", "train"))])
+    removed = await resources.get(db, STORED_JOBS, uid)
+    assert removed is not None
+    assert (removed.remove_requested_at is None, removed.cancel_requested_at, removed.deleted_at) == (False, None, None)
+    row = await edits.request_deletion(db, uid, actor=Actor("bob"), at=later(2))
+    assert (row.remove_requested_at, row.deleted_at) == (removed.remove_requested_at, later(2))
+    assert row.cancel_requested_at is None

@@ -113,7 +113,7 @@ async def test_the_names_of_ten_thousand_replicas_are_one_row_for_each_task(db: 
 
 
 def edit(*names: NameRange) -> JobEdit:
-    return JobEdit(manifest={}, labels={}, actor=Actor("a"), at=NOW, names=names)
+    return JobEdit(namespace="team-a", manifest={}, labels={}, actor=Actor("a"), at=NOW, names=names)
 
 
 async def test_ranges_of_a_job_that_scales_up_repeatedly_never_overlap(db: Database) -> None:

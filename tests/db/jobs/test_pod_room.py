@@ -90,7 +90,7 @@ async def test_scaling_up_obeys_the_limits_and_scaling_down_releases_pods(db: Da
     await submit(db, [job], TIGHT)
 
     def resized(pods: int) -> JobEdit:
-        return JobEdit(manifest={}, labels={}, actor=Actor("a"), at=NOW, namespace="team-a", added_pods=pods)
+        return JobEdit(namespace="team-a", manifest={}, labels={}, actor=Actor("a"), at=NOW, added_pods=pods)
 
     with pytest.raises(Conflict) as refused:
         await edit(db, job.uid, resized(11), TIGHT)

@@ -31,6 +31,7 @@ MORE = ScaleChange(task="worker", from_replicas=2, to_replicas=5, reason="more")
 
 def edit(*scales: ScaleChange, names: Sequence[NameRange] = (), version: int | None = None) -> JobEdit:
     return JobEdit(
+        namespace="team-a",
         manifest={"spec": 2},
         labels={},
         actor=Actor("bob"),

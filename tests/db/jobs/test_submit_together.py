@@ -54,10 +54,10 @@ async def change(db: Database, chance: random.Random, uid: UUID) -> None:
     if what == 0:
         await edits.request_cancel(db, uid, actor=Actor("a"), at=NOW)
     elif what == 1:
-        await edits.request_remove(db, uid, actor=Actor("a"), at=NOW, delete=chance.random() < 0.5)
+        await edits.request_deletion(db, uid, actor=Actor("a"), at=NOW)
     else:
         try:
-            await edits.edit(db, uid, JobEdit(manifest={}, labels={}, actor=Actor("a"), at=NOW))
+            await edits.edit(db, uid, JobEdit(namespace="team-a", manifest={}, labels={}, actor=Actor("a"), at=NOW))
         except Conflict:
             return
 

@@ -57,7 +57,11 @@ async def check_submission(db: Database) -> UUID:
 async def check_scale_record(db: Database, uid: UUID) -> None:
     scale = with_value(ScaleChange(task="worker", from_replicas=1, to_replicas=2, reason="more"), "scale")
     manifest = factories.new_job().row.manifest
-    await edits.edit(db, uid, edits.JobEdit(manifest=manifest, labels={}, actor=Actor("me"), at=NOW, scales=[scale]))
+    await edits.edit(
+        db,
+        uid,
+        edits.JobEdit(namespace="team-a", manifest=manifest, labels={}, actor=Actor("me"), at=NOW, scales=[scale]),
+    )
     assert [value_of(record) for record in await scale_records.page(db, uid, limit=9)] == ["scale"]
 
 

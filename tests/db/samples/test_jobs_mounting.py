@@ -104,7 +104,9 @@ async def test_an_edit_changes_the_claims_that_a_job_mounts(db: Database) -> Non
 
     async def edited(*claims: str) -> None:
         manifest = {"spec": {"volumes": [volume(claim) for claim in claims]}}
-        await edits.edit(db, uid, edits.JobEdit(manifest=manifest, labels={}, actor=Actor("me"), at=later(1)))
+        await edits.edit(
+            db, uid, edits.JobEdit(namespace="team-a", manifest=manifest, labels={}, actor=Actor("me"), at=later(1))
+        )
 
     await edited(CLAIM, "b", CLAIM)
     assert await sample_controller.jobs_mounting(db, TEAM, "before") == []

@@ -59,7 +59,7 @@ async def relabel(stage: Stage, uid: UUID) -> None:
 def relabelling() -> edits.JobEdit:
     manifest = elastic_manifest()
     manifest["metadata"]["labels"] = {"team": "b"}
-    return edits.JobEdit(manifest=manifest, labels={"team": "b"}, actor=Actor("alice"), at=NOW)
+    return edits.JobEdit(namespace="team-a", manifest=manifest, labels={"team": "b"}, actor=Actor("alice"), at=NOW)
 
 
 @asynccontextmanager
@@ -143,7 +143,9 @@ async def test_an_annotation_that_opts_out_is_respected_from_the_next_run_on(sta
     autoscaler = stage.autoscaler(replace(ON, max_load=0.0))
     assert (await autoscaler.run_once()).decisions[0].verdict is Verdict.CPU_AT_LOAD
     manifest = elastic_manifest(annotations={"jobgate.dev/autoscale": "false"})
-    await edits.edit(stage.db, uid, edits.JobEdit(manifest=manifest, labels={}, actor=Actor("alice"), at=NOW))
+    await edits.edit(
+        stage.db, uid, edits.JobEdit(namespace="team-a", manifest=manifest, labels={}, actor=Actor("alice"), at=NOW)
+    )
     assert (await autoscaler.run_once()).decisions[0].verdict is Verdict.OPTED_OUT
 
 

@@ -55,7 +55,7 @@ async def test_each_stage_of_a_job_is_measured_once(harness: Harness) -> None:
     harness.reconcile_with(harness.db)
     version = (await stored(harness.db, uid)).status_version
     async with harness.reconciling():
-        await edits.request_remove(harness.db, uid, actor=Actor("alice"), at=harness.clock.now())
+        await edits.request_deletion(harness.db, uid, actor=Actor("alice"), at=harness.clock.now())
         harness.queue.add(str(uid))
         await harness.job_until(uid, lambda job: job.status_version > version)
     assert change(before) == {"creation": 1, "start": 1, "run": 1, "Succeeded": 1, "Cancelled": 0}

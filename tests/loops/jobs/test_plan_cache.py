@@ -30,7 +30,9 @@ async def test_an_edit_of_annotations_makes_another_plan_of_the_same_generation(
     plans = PlanCache(Planner(installation="i"), KEY)
     before = plans.plan(await stored(db, uid))
     edited = accepted(**{DEADLINE: "60"})
-    await edits.edit(db, uid, edits.JobEdit(manifest=edited, labels={}, actor=Actor("alice"), at=NOW))
+    await edits.edit(
+        db, uid, edits.JobEdit(namespace="team-a", manifest=edited, labels={}, actor=Actor("alice"), at=NOW)
+    )
     after = plans.plan(await stored(db, uid))
     await db.close()
     assert (before.active_deadline, after.active_deadline) == (None, 60)

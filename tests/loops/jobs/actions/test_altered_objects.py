@@ -97,7 +97,7 @@ async def test_nothing_of_a_job_with_altered_objects_stays_after_its_removal(
     async with harness.reconciling():
         uid = await submitted(harness)
         await harness.hits(2)
-        await edits.request_remove(harness.db, uid, actor=Actor("alice"), at=harness.clock.now())
+        await edits.request_deletion(harness.db, uid, actor=Actor("alice"), at=harness.clock.now())
         harness.queue.add(str(uid))
         await harness.job_until(uid, lambda job: job.recorded.status.gone_at is not None)
     assert await objects(harness) == {"pods": [], "services": [], "configmaps": []}
@@ -116,7 +116,7 @@ async def test_a_pod_is_followed_by_its_name_if_a_policy_keeps_the_labels_from_i
         job = await harness.job_until(uid, lambda job: job.recorded.status.quiet)
         assert (job.recorded.status.phase, attempt_of(job).number) == (JobPhase.SUCCEEDED, 1)
         assert not (await harness.pods())["train-worker-0"]["metadata"].get("finalizers")
-        await edits.request_remove(harness.db, uid, actor=Actor("alice"), at=harness.clock.now())
+        await edits.request_deletion(harness.db, uid, actor=Actor("alice"), at=harness.clock.now())
         harness.queue.add(str(uid))
         await harness.job_until(uid, lambda job: job.recorded.status.gone_at is not None)
     assert await objects(harness) == {"pods": [], "services": [], "configmaps": []}
@@ -130,7 +130,7 @@ async def test_a_job_is_not_gone_while_the_containers_of_an_altered_pod_stop(har
     async with harness.reconciling():
         uid = await submitted(harness)
         await harness.pods_until(lambda names: names == ["train-worker-0"])
-        await edits.request_remove(harness.db, uid, actor=Actor("alice"), at=harness.clock.now())
+        await edits.request_deletion(harness.db, uid, actor=Actor("alice"), at=harness.clock.now())
         harness.queue.add(str(uid))
         # The create, and a delete that was repeated because the pod is still there.
         await harness.hits(3)
