@@ -24,9 +24,9 @@ from typing_extensions import override
 from bench.measuring.processes import cpu_seconds
 from bench.measuring.report import table
 from cacheserver.engine.binary import juicefs_path
-from tests.support.cache_server import TOKEN, CacheServer, cache_server
-from tests.support.juicefs import Volume, formatted, mounted, needs_fuse
-from tests.support.processes import processes_of
+from tests.support.cache.cache_server import TOKEN, CacheServer, cache_server
+from tests.support.cache.juicefs import Volume, formatted, mounted, needs_fuse
+from tests.support.machine.processes import processes_of
 
 MEMORY = Path("/dev/shm")
 SHAPES = ("2000x64", "400x1024", "100x8192")  # files and KiB of each

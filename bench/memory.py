@@ -20,7 +20,7 @@ import httpx2
 from app.embedded_postgres.server import EmbeddedPostgres
 from bench.measuring.client import MeasurementFailed, Target
 from bench.measuring.gateway import gateway, new_database, new_token
-from tests.support.cluster import running_embedded_cluster
+from tests.support.clusters.cluster import running_embedded_cluster
 
 JOBS: Final = 10
 REPLICAS: Final = 10_000

@@ -1,12 +1,12 @@
 """Registers the fixtures, which are in the modules of `tests.support`."""
 
 pytest_plugins = [
-    "tests.support.golden",
-    "tests.support.properties",
+    "tests.support.plugins.golden",
+    "tests.support.plugins.properties",
     "tests.support.postgres",
-    "tests.support.cluster",
-    "tests.support.log_lines",
-    "tests.support.proof",
-    "tests.support.longest",
-    "tests.support.reruns",
+    "tests.support.clusters.cluster",
+    "tests.support.telemetry.log_lines",
+    "tests.support.plugins.proof",
+    "tests.support.plugins.longest",
+    "tests.support.plugins.reruns",
 ]

@@ -15,9 +15,9 @@ from app.cli import app
 from app.settings import ENV_PREFIX, Settings
 from cacheserver.cli import runtime
 from jobgate.server_commands import SERVER_COMMANDS
-from tests.support.forked_commands import jobgate
-from tests.support.gateway_process import gateway_process
-from tests.support.kube import Cluster
+from tests.support.clusters.kube import Cluster
+from tests.support.gateways.forked_commands import jobgate
+from tests.support.gateways.process import gateway_process
 from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[1]

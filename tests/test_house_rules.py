@@ -31,7 +31,7 @@ OWN_LOOPS = {
     "tests/crash/test_faults.py:submit": "paces the requests of a load",
     "tests/crash/test_rolling_restart.py:_offer": "paces the requests of a load",
     "tests/image/test_processes.py:submit": "repeats a request of a load",
-    "tests/support/juicefs.py:mounted": "is synchronous",
+    "tests/support/cache/juicefs.py:mounted": "is synchronous",
     "tests/support/waiting.py:until": "is the function that the others use",
 }
 UNFINISHED = re.compile(r"\b(?:TODO|FIXME|XXX|HACK|TBD|lorem ipsum)\b|NotImplementedError")

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from tests.support.gateway_process import gateway_process
-from tests.support.ports import kept_port
+from tests.support.gateways.process import gateway_process
+from tests.support.machine.ports import kept_port
 
 
 def require_address(host: str) -> None:

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.support.cluster import as_gateway
-from tests.support.forked_commands import jobgate
-from tests.support.kube import Cluster
-from tests.support.ports import kept_port
+from tests.support.clusters.cluster import as_gateway
+from tests.support.clusters.kube import Cluster
+from tests.support.gateways.forked_commands import jobgate
+from tests.support.machine.ports import kept_port
 from tests.support.postgres import execute
 
 SERVE = ("serve", "--port", "0")

@@ -19,8 +19,8 @@ import httpx2
 import pytest
 
 from tests.e2e.user import User, job
-from tests.support.cluster import running_embedded_cluster
-from tests.support.workers import made_once
+from tests.support.clusters.cluster import running_embedded_cluster
+from tests.support.plugins.workers import made_once
 from tools.dist import PROJECTS, build_distributions
 
 ROOT = Path(__file__).parents[1]

@@ -27,8 +27,8 @@ from app.embedded_postgres.server import EmbeddedPostgres
 from bench.changes.checkouts import Connection
 from bench.measuring.client import LoadClient, MeasurementFailed, NoCompiler, Target
 from bench.measuring.gateway import gateway, new_database, new_token
-from tests.support.gateway import NAMESPACE, manifest, running_gateway
-from tests.support.log_cluster import log_cluster, store_running_job
+from tests.support.clusters.log_cluster import log_cluster, store_running_job
+from tests.support.gateways.gateway import NAMESPACE, manifest, running_gateway
 
 _PATH: Final = f"/api/v1/namespaces/{NAMESPACE}/jobs"
 _LOGS: Final = "merged log"

@@ -21,8 +21,8 @@ from bench.soak import judgement, report
 from bench.soak.load import SoakRates, compile_load
 from bench.soak.run import SoakPlan, SoakResult, Surroundings, soak
 from bench.soak.tables import unexplained
-from tests.support.cluster import running_embedded_cluster
-from tests.support.kube import Cluster
+from tests.support.clusters.cluster import running_embedded_cluster
+from tests.support.clusters.kube import Cluster
 
 _MINUTE: Final = 60.0
 _NODE_PODS: Final = 400  # more would wait: the node agent starts some pods per second

@@ -24,9 +24,9 @@ from bench.soak.processes import POSTGRESQL, Sample, of_gateway, of_trees
 from bench.soak.tables import TableSize
 from tests.crash.ledger import Ledger, objects_by_job
 from tests.crash.pods import PodWatcher, pod_watcher
-from tests.support.cluster import as_gateway
-from tests.support.kube import Cluster, KubeClient, connect
-from tests.support.ports import kept_port
+from tests.support.clusters.cluster import as_gateway
+from tests.support.clusters.kube import Cluster, KubeClient, connect
+from tests.support.machine.ports import kept_port
 from tests.support.waiting import until
 
 _SAMPLE_SECONDS: Final = 2.0

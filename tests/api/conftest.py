@@ -4,9 +4,9 @@ import pytest
 import pytest_asyncio
 
 from app.domain.kinds.registry import all_kinds
-from tests.support.every_kind import Collection
-from tests.support.gateway import Gateway, running_gateway
-from tests.support.oidc_site import Site, ready_site
+from tests.support.gateways.gateway import Gateway, running_gateway
+from tests.support.gateways.oidc_site import Site, ready_site
+from tests.support.kinds.every_kind import Collection
 from tests.support.postgres import fresh_database
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from app.api.pages import dashboard
 from app.api.pages.start import DOCS_PATH
-from tests.support.gateway import Gateway
+from tests.support.gateways.gateway import Gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

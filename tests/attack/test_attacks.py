@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.attack.victim import BODY_SECONDS, DESCRIPTORS, HEADER_SECONDS, Victim
-from tests.support.gateway import jobs_path, manifest
-from tests.support.raw_http import Connection, chunked, request
+from tests.support.gateways.gateway import jobs_path, manifest
+from tests.support.machine.raw_http import Connection, chunked, request
 from tests.support.waiting import until
 
 Prove = Callable[[str], None]

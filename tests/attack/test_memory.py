@@ -18,11 +18,11 @@ from app.domain.status.records import Attempt, Replica
 from app.domain.vocabulary import JobPhase, ReplicaPhase
 from app.models.jobs import jobs
 from tests.attack.victim import Victim, running_victim
-from tests.support import samples
-from tests.support.gateway import Gateway, jobs_path, manifest, running_gateway
-from tests.support.log_cluster import log_cluster, store_running_job
+from tests.support.clusters.log_cluster import log_cluster, store_running_job
+from tests.support.gateways.gateway import Gateway, jobs_path, manifest, running_gateway
+from tests.support.kinds import samples
+from tests.support.machine.raw_http import PATIENCE, Connection, request
 from tests.support.postgres import fresh_database
-from tests.support.raw_http import PATIENCE, Connection, request
 from tests.support.waiting import until
 
 Prove = Callable[[str], None]

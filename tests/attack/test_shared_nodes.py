@@ -14,11 +14,11 @@ import pytest_asyncio
 from app.demo.second_node import TOLERATION
 from app.running.dev import RUNTIME_IMAGE
 from devcluster.node.storage.fuse import mounts_below
-from tests.support.gateway_process import STEADY, gateway_process
-from tests.support.juicefs import needs_fuse
-from tests.support.kube import Cluster, KubeClient, connect
-from tests.support.nodes import running_node
-from tests.support.processes import processes_of
+from tests.support.cache.juicefs import needs_fuse
+from tests.support.clusters.kube import Cluster, KubeClient, connect
+from tests.support.clusters.nodes import running_node
+from tests.support.gateways.process import STEADY, gateway_process
+from tests.support.machine.processes import processes_of
 from tests.support.waiting import until
 
 VICTIM, ATTACKER = "team-b", "team-a"

@@ -12,12 +12,12 @@ import pytest_asyncio
 from app.db.postgres.engine import Database
 from app.domain.access.credentials import credential_of
 from tests.attack.victim import Victim, running_victim
-from tests.support.di_jobs import at, di_job
-from tests.support.gateway import jobs_path, manifest
+from tests.support.gateways.gateway import jobs_path, manifest
+from tests.support.kinds.di_jobs import at, di_job
+from tests.support.kinds.samples import RESOURCES, sample
+from tests.support.kinds.samples import path as samples_path
+from tests.support.machine.raw_http import request
 from tests.support.postgres import fresh_database
-from tests.support.raw_http import request
-from tests.support.samples import RESOURCES, sample
-from tests.support.samples import path as samples_path
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(280)]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.attack.victim import running_victim
-from tests.support.raw_http import PATIENCE, request
+from tests.support.machine.raw_http import PATIENCE, request
 
 READY = request("GET", "/readyz", "Connection: close")
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tests.support.gateway_process import GatewayProcess, gateway_process
-from tests.support.raw_http import PATIENCE, Connection
+from tests.support.gateways.process import GatewayProcess, gateway_process
+from tests.support.machine.raw_http import PATIENCE, Connection
 from tests.support.waiting import until
 
 DESCRIPTORS = 256

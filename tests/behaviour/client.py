@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx2
 
-from tests.support.kube import MERGE, KubeClient
+from tests.support.clusters.kube import MERGE, KubeClient
 from tests.support.waiting import until
 
 DEADLINE = 120.0

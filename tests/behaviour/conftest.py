@@ -12,9 +12,9 @@ import pytest_asyncio
 
 from tests.behaviour.client import Jobs
 from tests.behaviour.stage import control_plane, fresh_namespace, running_gateway
-from tests.support.gateway_process import GatewayProcess
-from tests.support.kube import Cluster, KubeClient, connect
-from tests.support.nodes import some_node
+from tests.support.clusters.kube import Cluster, KubeClient, connect
+from tests.support.clusters.nodes import some_node
+from tests.support.gateways.process import GatewayProcess
 
 OtherGateway: TypeAlias = Callable[..., AbstractAsyncContextManager[Jobs]]
 

@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-from tests.support.cluster import REAL_CLUSTER, running_embedded_cluster
-from tests.support.gateway_process import GatewayProcess, gateway_process
-from tests.support.kube import Cluster, KubeClient, connect
+from tests.support.clusters.cluster import REAL_CLUSTER, running_embedded_cluster
+from tests.support.clusters.kube import Cluster, KubeClient, connect
+from tests.support.gateways.process import GatewayProcess, gateway_process
 from tests.support.postgres import fresh_database
 
 QUICK_NODE = ("--backoff-base", "1", "--retry", "0.2", "--lease-interval", "1", "--configmap-refresh", "1")

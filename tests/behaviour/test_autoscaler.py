@@ -16,9 +16,9 @@ import pytest_asyncio
 from tests.behaviour.client import DEADLINE, Body, Jobs
 from tests.behaviour.manifests import container, job, task
 from tests.behaviour.stage import fresh_namespace, running_gateway
-from tests.support.cluster import running_embedded_cluster
-from tests.support.gateway_process import GatewayProcess
-from tests.support.kube import connect
+from tests.support.clusters.cluster import running_embedded_cluster
+from tests.support.clusters.kube import connect
+from tests.support.gateways.process import GatewayProcess
 from tests.support.waiting import until
 
 SETTINGS = {"JOBGATE_AUTOSCALER_PERIOD": "0.3", "JOBGATE_AUTOSCALER_FREEZE": "1"}

@@ -7,7 +7,7 @@ import pytest
 from tests.behaviour.client import Jobs, first_of
 from tests.behaviour.conftest import OtherGateway
 from tests.behaviour.manifests import job, task
-from tests.support.gateway_process import GatewayProcess
+from tests.support.gateways.process import GatewayProcess
 
 
 def runs_again(replica: dict[str, Any]) -> bool:

@@ -5,8 +5,8 @@ from typing import Any
 
 from tests.behaviour.client import DEADLINE, Jobs
 from tests.behaviour.manifests import job, task
-from tests.support.cluster import require_real
-from tests.support.kube import Cluster
+from tests.support.clusters.cluster import require_real
+from tests.support.clusters.kube import Cluster
 from tests.support.waiting import until
 
 

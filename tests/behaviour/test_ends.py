@@ -9,7 +9,7 @@ import pytest
 
 from tests.behaviour.client import Jobs
 from tests.behaviour.manifests import container, job, task, until_marked
-from tests.support.gateway_process import GatewayProcess
+from tests.support.gateways.process import GatewayProcess
 
 PORT = {"ports": [{"port": 2222}]}
 

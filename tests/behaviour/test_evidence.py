@@ -10,7 +10,7 @@ import pytest_asyncio
 from tests.behaviour.client import Jobs
 from tests.behaviour.conftest import OtherGateway
 from tests.behaviour.manifests import container, job, task, until_marked
-from tests.support.cluster import require_faults
+from tests.support.clusters.cluster import require_faults
 
 KEPT = 64 * 1024
 

@@ -11,7 +11,7 @@ import pytest_asyncio
 from tests.behaviour.client import Body, Jobs
 from tests.behaviour.manifests import container, job, task
 from tests.behaviour.stage import fresh_namespace
-from tests.support.kube import KubeClient
+from tests.support.clusters.kube import KubeClient
 
 PORT = {"ports": [{"port": 2222}]}
 FINALIZER = "jobgate.dev/evidence"

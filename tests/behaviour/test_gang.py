@@ -12,9 +12,9 @@ import pytest_asyncio
 from tests.behaviour.client import Jobs
 from tests.behaviour.manifests import job, task
 from tests.behaviour.stage import control_plane, fresh_namespace, running_gateway, running_node
-from tests.support.kube import Cluster, KubeClient, connect
+from tests.support.clusters.kube import Cluster, KubeClient, connect
+from tests.support.plugins.workers import one_worker_at_a_time
 from tests.support.waiting import until
-from tests.support.workers import one_worker_at_a_time
 
 pytestmark = pytest.mark.timeout(600)  # some of it is waiting for one's turn
 

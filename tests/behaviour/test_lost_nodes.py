@@ -16,7 +16,7 @@ from tests.behaviour.client import Jobs, first_of
 from tests.behaviour.conftest import OtherGateway
 from tests.behaviour.manifests import job, task
 from tests.behaviour.stage import NodeProcess, removed_node, running_node
-from tests.support.kube import Cluster
+from tests.support.clusters.kube import Cluster
 
 pytestmark = pytest.mark.timeout(600)
 

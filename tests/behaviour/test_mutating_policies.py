@@ -14,7 +14,7 @@ import pytest
 
 from tests.behaviour.client import Body, Jobs
 from tests.behaviour.manifests import container, job, task, until_marked
-from tests.support.cluster import require_real
+from tests.support.clusters.cluster import require_real
 from tests.support.waiting import until
 
 API = "/apis/admissionregistration.k8s.io/v1"

@@ -7,7 +7,7 @@ import pytest
 
 from tests.behaviour.client import Jobs
 from tests.behaviour.manifests import container, job, task
-from tests.support.cluster import require_real
+from tests.support.clusters.cluster import require_real
 
 
 async def test_no_node_fits_and_the_scheduler_says_why(jobs: Jobs) -> None:

@@ -14,8 +14,8 @@ import yaml
 from tests.behaviour.client import Jobs
 from tests.behaviour.manifests import container, job, task
 from tests.behaviour.stage import running_gateway
-from tests.support.cluster import require_faults, require_real
-from tests.support.kube import DEADLINE, Cluster
+from tests.support.clusters.cluster import require_faults, require_real
+from tests.support.clusters.kube import DEADLINE, Cluster
 from tests.support.waiting import until
 
 

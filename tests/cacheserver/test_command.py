@@ -13,8 +13,8 @@ from app.domain.cache.vocabulary import JobType
 from cacheserver.cli import runtime
 from cacheserver.options import SyncRequest, WarmupRequest, decoded
 from cacheserver.programs.secrets import ENVIRONMENT
-from tests.support.cache_server import ROOT
-from tests.support.juicefs import needs_juicefs
+from tests.support.cache.cache_server import ROOT
+from tests.support.cache.juicefs import needs_juicefs
 
 PAGE = (ROOT / "docs" / "cache-runtime.md").read_text()
 

@@ -16,8 +16,8 @@ from cacheserver import cli
 from cacheserver.config import RuntimeConfig, WarmupTimes
 from cacheserver.engine.binary import juicefs_path
 from cacheserver.options import NO_FLAGS, Options, SyncRequest, WarmupRequest, flags
-from tests.support.cache_server import ROOT
-from tests.support.juicefs import needs_juicefs
+from tests.support.cache.cache_server import ROOT
+from tests.support.cache.juicefs import needs_juicefs
 
 PAGE = (ROOT / "docs" / "cache-runtime.md").read_text()
 # Of the mount options those that the CSI driver's newer juicefs knows.

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import pytest
 
 from cacheserver.engine.binary import juicefs_path
-from tests.support.cache_server import CacheServer, cache_server
-from tests.support.disks import small_disk
-from tests.support.juicefs import formatted, make_files, mounted, needs_fuse, needs_juicefs
-from tests.support.object_storage import ACCESS, object_storage
-from tests.support.processes import processes_of
+from tests.support.cache.cache_server import CacheServer, cache_server
+from tests.support.cache.juicefs import formatted, make_files, mounted, needs_fuse, needs_juicefs
+from tests.support.cache.object_storage import ACCESS, object_storage
+from tests.support.machine.disks import small_disk
+from tests.support.machine.processes import processes_of
 from tests.support.waiting import until
 
 TERMINATED = "terminated on request while it was running"

@@ -10,7 +10,7 @@ from cacheserver.files.paths import check_future, existing
 from cacheserver.files.removal import clear_paths, remove_paths
 from cacheserver.files.threads import Stop, Stopped
 from cacheserver.options import Progress
-from tests.support.disks import small_disk
+from tests.support.machine.disks import small_disk
 
 
 @pytest.fixture

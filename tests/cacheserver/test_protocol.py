@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.support.cache_server import ROOT, TOKEN, CacheServer, cache_server
-from tests.support.disks import small_disk
-from tests.support.juicefs import needs_juicefs
-from tests.support.processes import processes_of
+from tests.support.cache.cache_server import ROOT, TOKEN, CacheServer, cache_server
+from tests.support.cache.juicefs import needs_juicefs
+from tests.support.machine.disks import small_disk
+from tests.support.machine.processes import processes_of
 from tests.support.waiting import until
 
 JSON = b'{"paths": []}'

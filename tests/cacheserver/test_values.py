@@ -13,7 +13,7 @@ from cacheserver.errors import JobFailed
 from cacheserver.files.threads import Stop
 from cacheserver.options import JobResult, Progress, ResultStatus, SyncRequest, WarmupRequest, decoded, flags
 from cacheserver.programs.commands import Output
-from tests.support.disks import small_disk
+from tests.support.machine.disks import small_disk
 
 FLAGS = {
     "nothing": ("{}", []),

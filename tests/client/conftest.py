@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from jobgate.cli.command import app
 from jobgate.client import Client, RetryPolicy, config
 from tests.client.scripted import Answer, RunCommand, Script
-from tests.support.gateway import Gateway, running_gateway
+from tests.support.gateways.gateway import Gateway, running_gateway
 from tests.support.postgres import fresh_database
 
 

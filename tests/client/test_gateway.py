@@ -9,7 +9,7 @@ import pytest
 
 from app.domain.vocabulary import JobPhase
 from jobgate.client import AsyncClient, Client, ConflictError, InvalidRequestError
-from tests.support.gateway import Gateway, manifest
+from tests.support.gateways.gateway import Gateway, manifest
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

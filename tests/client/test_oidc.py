@@ -23,9 +23,9 @@ from devcluster.certificates import Certificates
 from jobgate.cli import oidc
 from jobgate.cli.command import app
 from jobgate.client import config, renewal
-from tests.support.gateway import running_gateway
-from tests.support.oidc_issuer import running_issuer
-from tests.support.oidc_site import Site, ready_site, running_site
+from tests.support.gateways.gateway import running_gateway
+from tests.support.gateways.oidc_issuer import running_issuer
+from tests.support.gateways.oidc_site import Site, ready_site, running_site
 from tests.support.waiting import until
 
 HOSTILE_DEVICE = b'{"device_code": "d", "user_code": "\\u001b[2J", "verification_uri": "https://x", "expires_in": 1}'

@@ -14,7 +14,7 @@ from jobgate.cli.command import app
 from jobgate.client import Client, RetryPolicy, config
 from jobgate.client.errors import InvalidProxyError, ProblemError, ProxyError
 from jobgate.client.proxies import proxy_of
-from tests.support.ports import kept_port
+from tests.support.machine.ports import kept_port
 
 GATEWAY = "https://jobgate.example"
 PROXY = "http://proxy.example:3128"

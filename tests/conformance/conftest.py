@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from tests.conformance.node_support import Node, Pods
-from tests.support.kube import Cluster, KubeClient, connect
+from tests.support.clusters.kube import Cluster, KubeClient, connect
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.support.kube import Cluster, KubeClient
+from tests.support.clusters.kube import Cluster, KubeClient
 from tests.support.waiting import until
 
 QUICK = ("--backoff-base", "1", "--retry", "0.2", "--configmap-refresh", "0.5", "--lease-interval", "1", "--cordoned")

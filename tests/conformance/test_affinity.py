@@ -6,7 +6,7 @@ import pytest
 
 from tests.conformance.manifests import pod
 from tests.conformance.test_scheduling import declared_node, scheduled, unschedulable
-from tests.support.kube import STRATEGIC, KubeClient
+from tests.support.clusters.kube import STRATEGIC, KubeClient
 
 pytestmark = pytest.mark.conformance
 

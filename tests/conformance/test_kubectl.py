@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from tests.conformance.node_support import Node
-from tests.support import kubectl as command
-from tests.support.kube import DEADLINE, Cluster, KubeClient
-from tests.support.kubectl import Kubectl
+from tests.support.clusters import kubectl as command
+from tests.support.clusters.kube import DEADLINE, Cluster, KubeClient
+from tests.support.clusters.kubectl import Kubectl
 
 NOT_FOUND = "there is no kubectl on PATH: install the one of a release of Kubernetes"
 pytestmark = [

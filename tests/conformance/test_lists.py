@@ -3,7 +3,7 @@
 import pytest
 
 from tests.conformance.manifests import bound_pod, config_map, pod
-from tests.support.kube import KubeClient
+from tests.support.clusters.kube import KubeClient
 
 pytestmark = pytest.mark.conformance
 

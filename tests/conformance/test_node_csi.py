@@ -14,8 +14,8 @@ from devcluster.node.processes.leftovers import marked
 from devcluster.node.storage.fuse import mounts_below, why_no_fuse
 from tests.conformance.node_support import Node, Pods, events, shell, state
 from tests.conformance.volumes import VOLUMES, claim, in_phase, remove, volume
-from tests.support.juicefs import needs_fuse
-from tests.support.kube import Cluster, KubeClient
+from tests.support.cache.juicefs import needs_fuse
+from tests.support.clusters.kube import Cluster, KubeClient
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.conformance

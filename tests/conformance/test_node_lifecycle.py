@@ -12,7 +12,7 @@ from devcluster.node.agent import NodeAgent
 from devcluster.node.network import addresses
 from devcluster.node.settings import NodeSettings
 from tests.conformance.node_support import Node, Pods, condition, events, shell, state, status_of
-from tests.support.kube import Cluster, KubeClient
+from tests.support.clusters.kube import Cluster, KubeClient
 
 pytestmark = pytest.mark.conformance
 

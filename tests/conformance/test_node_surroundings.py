@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.conformance.node_support import Node, Pods, condition, python, shell, state, status_of
-from tests.support.kube import Cluster, KubeClient
+from tests.support.clusters.kube import Cluster, KubeClient
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.conformance

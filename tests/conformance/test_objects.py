@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.conformance.manifests import bound_pod, config_map, pod
-from tests.support.kube import JSON_PATCH, MERGE, STRATEGIC, KubeClient
+from tests.support.clusters.kube import JSON_PATCH, MERGE, STRATEGIC, KubeClient
 
 pytestmark = pytest.mark.conformance
 

@@ -8,8 +8,8 @@ import pytest_asyncio
 
 from tests.conformance.manifests import pod
 from tests.conformance.node_support import Pods, python
-from tests.support.kube import KubeClient
-from tests.support.routes import require_routes
+from tests.support.clusters.kube import KubeClient
+from tests.support.machine.routes import require_routes
 
 pytestmark = pytest.mark.conformance
 

@@ -3,9 +3,9 @@
 import pytest
 
 from app.domain.policy import DeclaredTemplate, Level, PodPolicy
-from tests.support.cluster import require_real
-from tests.support.kube import Cluster, KubeClient
-from tests.support.pod_security import CASES
+from tests.support.clusters.cluster import require_real
+from tests.support.clusters.kube import Cluster, KubeClient
+from tests.support.pod_templates.security import CASES
 
 ENFORCE = "pod-security.kubernetes.io/enforce"
 FORBIDDEN = "violates PodSecurity"

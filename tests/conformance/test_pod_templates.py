@@ -26,12 +26,12 @@ from app.domain.kinds import registry
 from app.domain.kinds.job_kind import Limits
 from app.domain.manifests.workload import pod_manifest
 from app.domain.planning import Planner
-from tests.support.cluster import require_real
-from tests.support.kube import Cluster, KubeClient, connect
+from tests.support.clusters.cluster import require_real
+from tests.support.clusters.kube import Cluster, KubeClient, connect
 from tests.support.plans import GIVEN
-from tests.support.pod_template_places import DEFINITIONS, PLACES, Template, other_values
-from tests.support.pod_templates import changed_templates, whole_templates
-from tests.support.properties import examples
+from tests.support.plugins.properties import examples
+from tests.support.pod_templates.places import DEFINITIONS, PLACES, Template, other_values
+from tests.support.pod_templates.strategies import changed_templates, whole_templates
 from tools.generators.pod_template_schema import schema_of
 
 pytestmark = pytest.mark.conformance

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.conformance.manifests import bound_pod, config_map
-from tests.support import protobuf
-from tests.support.kube import Answer, KubeClient
-from tests.support.protobuf import field
+from tests.support.clusters import protobuf
+from tests.support.clusters.kube import Answer, KubeClient
+from tests.support.clusters.protobuf import field
 
 pytestmark = pytest.mark.conformance
 

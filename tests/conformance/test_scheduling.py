@@ -14,8 +14,8 @@ import pytest
 import pytest_asyncio
 
 from tests.conformance.manifests import pod, requesting
-from tests.support.cluster import REAL_CLUSTER, running_embedded_cluster
-from tests.support.kube import STRATEGIC, Cluster, KubeClient, connect
+from tests.support.clusters.cluster import REAL_CLUSTER, running_embedded_cluster
+from tests.support.clusters.kube import STRATEGIC, Cluster, KubeClient, connect
 
 pytestmark = pytest.mark.conformance
 

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from tests.conformance.test_scheduling import declared_node
-from tests.support.kube import KubeClient
+from tests.support.clusters.kube import KubeClient
 
 pytestmark = pytest.mark.conformance
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.conformance.manifests import config_map, pod
-from tests.support.kube import KubeClient
+from tests.support.clusters.kube import KubeClient
 
 pytestmark = pytest.mark.conformance
 

@@ -7,7 +7,7 @@ import pytest
 from tests.conformance.manifests import bound_pod, pod
 from tests.conformance.test_scheduling import declared_node, scheduled
 from tests.conformance.volumes import VOLUMES, claim, in_phase, remove, stored_volume, volume
-from tests.support.kube import KubeClient
+from tests.support.clusters.kube import KubeClient
 
 pytestmark = pytest.mark.conformance
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from tests.support.kube import JSON_PATCH, KubeClient
+from tests.support.clusters.kube import JSON_PATCH, KubeClient
 
 VOLUMES = "/api/v1/persistentvolumes"
 

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import pytest_asyncio
 
-from tests.support.cluster import REAL_CLUSTER, running_embedded_cluster
-from tests.support.kube import Cluster, KubeClient, connect
-from tests.support.nodes import some_node
+from tests.support.clusters.cluster import REAL_CLUSTER, running_embedded_cluster
+from tests.support.clusters.kube import Cluster, KubeClient, connect
+from tests.support.clusters.nodes import some_node
 
 
 @pytest.fixture(scope="session")

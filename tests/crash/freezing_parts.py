@@ -13,12 +13,12 @@ import yaml
 
 from app.db.postgres.migrations import migrate
 from app.embedded_postgres.server import EmbeddedPostgres
-from tests.support.cluster import EmbeddedProcess, as_gateway
-from tests.support.freezing import frozen
-from tests.support.kube import Cluster
-from tests.support.nodes import some_node
+from tests.support.clusters.cluster import EmbeddedProcess, as_gateway
+from tests.support.clusters.kube import Cluster
+from tests.support.clusters.nodes import some_node
+from tests.support.machine.freezing import frozen
+from tests.support.machine.tcp_proxy import Direction, TcpProxy, tcp_proxy
 from tests.support.postgres import CAN_HANG, fresh_database, migrated_template, writes_hang
-from tests.support.tcp_proxy import Direction, TcpProxy, tcp_proxy
 
 STACKS = 2
 

@@ -7,8 +7,8 @@ from typing import Any
 import httpx2
 
 from tests.crash.stories import Client
-from tests.support.gateway_process import GatewayProcess
-from tests.support.kube import KubeClient
+from tests.support.clusters.kube import KubeClient
+from tests.support.gateways.process import GatewayProcess
 from tests.support.waiting import until
 
 PATIENCE = 240.0

@@ -10,7 +10,7 @@ import asyncpg
 
 from tests.crash.pods import Attempt, PodWatcher
 from tests.crash.stories import LAST_WORDS, Story
-from tests.support.kube import KubeClient
+from tests.support.clusters.kube import KubeClient
 from tests.support.waiting import until
 
 EVIDENCE = "jobgate.dev/evidence"

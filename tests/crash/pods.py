@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import aiohttp
 
-from tests.support.kube import Cluster, connect
+from tests.support.clusters.kube import Cluster, connect
 from tests.support.waiting import until
 
 SEEN_WITHIN = 60.0

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
-from tests.support.kube import KubeClient
+from tests.support.clusters.kube import KubeClient
 from tests.support.waiting import until
 
 PORT = 7716

@@ -13,8 +13,8 @@ import httpx2
 from app.base.faultpoints import FaultPoint as At
 from tests.crash.gateways import until_held
 from tests.crash.runtime_pods import BROKEN, SET_UID, RuntimeNodes
-from tests.support.gateway_process import insist
-from tests.support.kube import KubeClient
+from tests.support.clusters.kube import KubeClient
+from tests.support.gateways.process import insist
 from tests.support.waiting import until
 
 DEADLINE = 400.0

@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx2
 
-from tests.support.gateway_process import insist
-from tests.support.kube import KubeClient
+from tests.support.clusters.kube import KubeClient
+from tests.support.gateways.process import insist
 from tests.support.waiting import until
 
 LAST_WORDS = "these are my last words"

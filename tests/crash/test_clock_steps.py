@@ -17,9 +17,9 @@ import pytest
 
 from tests.crash.gateways import PATIENCE, client_of
 from tests.crash.stories import FOREVER, Client, generic_job, task
-from tests.support.gateway_process import STEADY, gateway_process
-from tests.support.kube import Cluster, KubeClient
-from tests.support.stepped_clocks import HOST_STEP, make_steppable, step_database, step_host
+from tests.support.clusters.kube import Cluster, KubeClient
+from tests.support.gateways.process import STEADY, gateway_process
+from tests.support.machine.stepped_clocks import HOST_STEP, make_steppable, step_database, step_host
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]

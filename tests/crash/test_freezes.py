@@ -25,8 +25,8 @@ from tests.crash.gateways import PATIENCE
 from tests.crash.ledger import ledger
 from tests.crash.pods import PodWatcher, pod_watcher
 from tests.crash.stories import Client, Story, cancels, recovers, serves
-from tests.support.gateway_process import GatewayProcess, gateway_process
-from tests.support.kube import Cluster, connect
+from tests.support.clusters.kube import Cluster, connect
+from tests.support.gateways.process import GatewayProcess, gateway_process
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.crash]

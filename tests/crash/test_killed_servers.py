@@ -15,11 +15,11 @@ from app.demo.second_node import TOLERATION
 from app.running.dev import RUNTIME_IMAGE
 from devcluster.node.storage.fuse import mounts_below
 from tests.crash.sample_stories import DEADLINE, SampleClient, check_cluster
-from tests.support.gateway_process import STEADY, gateway_process
-from tests.support.juicefs import make_files, needs_fuse
-from tests.support.kube import Cluster, KubeClient
-from tests.support.nodes import running_node
-from tests.support.processes import processes_of, until_processes
+from tests.support.cache.juicefs import make_files, needs_fuse
+from tests.support.clusters.kube import Cluster, KubeClient
+from tests.support.clusters.nodes import running_node
+from tests.support.gateways.process import STEADY, gateway_process
+from tests.support.machine.processes import processes_of, until_processes
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900), needs_fuse]
 

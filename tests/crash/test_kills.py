@@ -33,8 +33,8 @@ from tests.crash.stories import (
     shrinks,
     trains,
 )
-from tests.support.gateway_process import GatewayProcess, gateway_process
-from tests.support.kube import Cluster, KubeClient
+from tests.support.clusters.kube import Cluster, KubeClient
+from tests.support.gateways.process import GatewayProcess, gateway_process
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(1200)]
 

@@ -13,10 +13,10 @@ import pytest
 
 from tests.crash.gateways import PATIENCE, client_of, until_held
 from tests.crash.stories import FOREVER, generic_job, serves, task
-from tests.support.cluster import as_gateway, running_embedded_cluster
-from tests.support.gateway_process import STEADY, GatewayProcess, gateway_process
-from tests.support.kube import Cluster, KubeClient
-from tests.support.kube_proxy import KubeProxy, kube_proxy
+from tests.support.clusters.cluster import as_gateway, running_embedded_cluster
+from tests.support.clusters.kube import Cluster, KubeClient
+from tests.support.clusters.kube_proxy import KubeProxy, kube_proxy
+from tests.support.gateways.process import STEADY, GatewayProcess, gateway_process
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]

@@ -11,8 +11,8 @@ import pytest
 
 from tests.crash.ledger import ledger
 from tests.crash.stories import Client, generic_job, serves, task
-from tests.support.gateway_process import STEADY, gateway_process, insist
-from tests.support.kube import Cluster, KubeClient
+from tests.support.clusters.kube import Cluster, KubeClient
+from tests.support.gateways.process import STEADY, gateway_process, insist
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 

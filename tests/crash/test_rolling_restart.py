@@ -17,9 +17,9 @@ import httpx2
 import pytest
 
 from tests.crash.test_workers import KUBECONFIG
-from tests.support.balancer import Balancer, balancer
-from tests.support.gateway import jobs_path, manifest
-from tests.support.gateway_process import GatewayProcess, gateway_process
+from tests.support.gateways.balancer import Balancer, balancer
+from tests.support.gateways.gateway import jobs_path, manifest
+from tests.support.gateways.process import GatewayProcess, gateway_process
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]

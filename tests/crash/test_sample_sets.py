@@ -30,9 +30,9 @@ from tests.crash.sample_stories import (
     lives,
     mends,
 )
-from tests.support.gateway_process import STEADY, GatewayProcess, gateway_process
-from tests.support.kube import Cluster, KubeClient
-from tests.support.kube_proxy import kube_proxy
+from tests.support.clusters.kube import Cluster, KubeClient
+from tests.support.clusters.kube_proxy import kube_proxy
+from tests.support.gateways.process import STEADY, GatewayProcess, gateway_process
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]

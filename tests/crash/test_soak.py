@@ -18,7 +18,7 @@ from bench.soak.load import SoakRates, compile_load
 from bench.soak.processes import WORKER
 from bench.soak.run import SoakPlan, Surroundings, soak
 from bench.soak.tables import unexplained
-from tests.support.kube import Cluster
+from tests.support.clusters.kube import Cluster
 from tests.support.postgres import FORGETFUL
 
 # More than the limits of all steps together, so that the step that hangs fails and names itself.

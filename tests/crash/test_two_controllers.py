@@ -15,9 +15,9 @@ from tests.crash.gateways import PATIENCE, client_of, until_held, until_ready
 from tests.crash.ledger import ledger, objects_by_job
 from tests.crash.pods import pod_watcher
 from tests.crash.stories import FOREVER, Client, generic_job, recovers, serves, task
-from tests.support.gateway_process import STEADY, gateway_process
-from tests.support.kube import Cluster, KubeClient
-from tests.support.kube_proxy import kube_proxy
+from tests.support.clusters.kube import Cluster, KubeClient
+from tests.support.clusters.kube_proxy import kube_proxy
+from tests.support.gateways.process import STEADY, gateway_process
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]

@@ -12,8 +12,8 @@ from app.base.faultpoints import HANG, FaultPoint
 from app.running.shutdown import EXIT_STATUS
 from tests.crash.gateways import PATIENCE, client_of, until_held
 from tests.crash.stories import serves
-from tests.support.gateway_process import STEADY, gateway_process
-from tests.support.kube import Cluster, KubeClient
+from tests.support.clusters.kube import Cluster, KubeClient
+from tests.support.gateways.process import STEADY, gateway_process
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]

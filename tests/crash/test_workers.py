@@ -22,9 +22,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from app.db.installation import tokens
 from app.db.postgres.engine import Database
 from app.domain.access.credentials import Role
-from tests.support.freezing import family
-from tests.support.gateway import jobs_path, manifest
-from tests.support.gateway_process import GatewayProcess, gateway_process, insist
+from tests.support.gateways.gateway import jobs_path, manifest
+from tests.support.gateways.process import GatewayProcess, gateway_process, insist
+from tests.support.machine.freezing import family
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]

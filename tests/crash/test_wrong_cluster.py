@@ -13,10 +13,10 @@ from app.db.postgres.migrations import migrate
 from app.embedded_postgres.server import EmbeddedPostgres
 from tests.crash.gateways import client_of, until_ready
 from tests.crash.stories import FOREVER, Client, generic_job, serves, task
-from tests.support.cluster import as_gateway, running_embedded_cluster
-from tests.support.gateway_process import STEADY, gateway_process
-from tests.support.kube import Cluster, KubeClient, connect
-from tests.support.kube_proxy import kube_proxy
+from tests.support.clusters.cluster import as_gateway, running_embedded_cluster
+from tests.support.clusters.kube import Cluster, KubeClient, connect
+from tests.support.clusters.kube_proxy import kube_proxy
+from tests.support.gateways.process import STEADY, gateway_process
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]

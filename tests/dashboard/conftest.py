@@ -13,10 +13,10 @@ from playwright.async_api import Browser, async_playwright
 from tests.dashboard.browser import Tab, opened
 from tests.dashboard.emptying import delete_all
 from tests.e2e.user import User
-from tests.support.bearer import bearer
-from tests.support.cluster import running_embedded_cluster
-from tests.support.gateway_process import STEADY, GatewayProcess, gateway_process
-from tests.support.kube import Cluster
+from tests.support.clusters.cluster import running_embedded_cluster
+from tests.support.clusters.kube import Cluster
+from tests.support.gateways.bearer import bearer
+from tests.support.gateways.process import STEADY, GatewayProcess, gateway_process
 from tests.support.postgres import fresh_database
 from tools.dashboard import BUILT
 

@@ -8,7 +8,7 @@ from tests.dashboard.conftest import NAMESPACE, ClosedGateway
 from tests.dashboard.sets import create, create_set
 from tests.dashboard.test_parts import scalable
 from tests.e2e.user import User
-from tests.support.bearer import bearer
+from tests.support.gateways.bearer import bearer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -20,9 +20,9 @@ from tests.dashboard.browser import PHONE, WIDE, opened
 from tests.dashboard.conftest import NAMESPACE
 from tests.dashboard.sets import create, create_set
 from tests.e2e.user import User
-from tests.support.gateway_process import STEADY, gateway_process
-from tests.support.kube import Cluster
-from tests.support.samples import conclude
+from tests.support.clusters.kube import Cluster
+from tests.support.gateways.process import STEADY, gateway_process
+from tests.support.kinds.samples import conclude
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -6,8 +6,8 @@ from playwright.async_api import Browser, expect
 from tests.dashboard.browser import Tab, opened
 from tests.dashboard.conftest import ClosedGateway
 from tests.e2e.user import User, job
-from tests.support.bearer import bearer, revoke_all
-from tests.support.gateway_process import GatewayProcess
+from tests.support.gateways.bearer import bearer, revoke_all
+from tests.support.gateways.process import GatewayProcess
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

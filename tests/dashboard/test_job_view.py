@@ -14,8 +14,8 @@ from playwright.async_api import Browser, Locator, Page, expect
 
 from tests.dashboard.browser import PHONE, WIDE, Tab, opened
 from tests.e2e.user import User, job
-from tests.support.gateway_process import STEADY, GatewayProcess, gateway_process
-from tests.support.kube import Cluster
+from tests.support.clusters.kube import Cluster
+from tests.support.gateways.process import STEADY, GatewayProcess, gateway_process
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -15,7 +15,7 @@ from playwright.async_api import Browser, Locator, Route, expect
 from tests.dashboard.browser import Tab, opened
 from tests.dashboard.conftest import NAMESPACE, ClosedGateway
 from tests.e2e.user import User, job
-from tests.support.bearer import bearer
+from tests.support.gateways.bearer import bearer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -10,8 +10,8 @@ import pytest_asyncio
 from playwright.async_api import Browser, Locator, expect
 
 from tests.dashboard.browser import Tab, opened
-from tests.support.gateway_process import STEADY, gateway_process
-from tests.support.kube import Cluster
+from tests.support.clusters.kube import Cluster
+from tests.support.gateways.process import STEADY, gateway_process
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -15,7 +15,7 @@ from tests.dashboard.conftest import ClosedGateway
 from tests.dashboard.exercise import exercise
 from tests.dashboard.sets import create, create_set
 from tests.e2e.user import User, job
-from tests.support.bearer import bearer, revoke_all
+from tests.support.gateways.bearer import bearer, revoke_all
 from tools.dashboard import BUILT, DASHBOARD
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

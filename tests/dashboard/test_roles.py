@@ -7,7 +7,7 @@ from tests.dashboard.browser import opened
 from tests.dashboard.conftest import NAMESPACE, ClosedGateway
 from tests.dashboard.sets import create, create_set
 from tests.e2e.user import job
-from tests.support.bearer import bearer
+from tests.support.gateways.bearer import bearer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -10,7 +10,7 @@ from app.demo import player, run
 from tests.dashboard.browser import PHONE, WIDE, opened
 from tests.dashboard.sets import create_set
 from tests.e2e.user import User
-from tests.support.gateway_process import GatewayProcess
+from tests.support.gateways.process import GatewayProcess
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -14,9 +14,9 @@ from playwright.async_api import Browser, Locator, expect
 
 from tests.dashboard.browser import Tab, opened
 from tests.dashboard.conftest import NAMESPACE
-from tests.support.gateway_process import STEADY, gateway_process
-from tests.support.kube import Cluster
-from tests.support.oidc_issuer import CLIENT, FakeIssuer, running_issuer
+from tests.support.clusters.kube import Cluster
+from tests.support.gateways.oidc_issuer import CLIENT, FakeIssuer, running_issuer
+from tests.support.gateways.process import STEADY, gateway_process
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

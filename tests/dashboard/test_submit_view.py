@@ -12,7 +12,7 @@ from tests.dashboard.conftest import NAMESPACE, ClosedGateway
 from tests.dashboard.test_failures import sign_in
 from tests.dashboard.test_jobs_table import late
 from tests.e2e.user import User
-from tests.support.bearer import bearer, revoke_all
+from tests.support.gateways.bearer import bearer, revoke_all
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -13,7 +13,7 @@ from app.bundled import bundled
 from app.demo.run import INTERRUPTED, play_against
 from app.demo.stories import STORIES
 from jobgate.cli.command import app
-from tests.support.gateway import running_gateway
+from tests.support.gateways.gateway import running_gateway
 
 
 async def test_a_signal_ends_the_demo_while_the_gateway_does_not_answer() -> None:

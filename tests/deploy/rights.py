@@ -9,8 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
-from tests.support.discovery import collection_of
-from tests.support.kube import KubeClient
+from tests.support.clusters.discovery import collection_of
+from tests.support.clusters.kube import KubeClient
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 RBAC = DEPLOY / "rbac.yaml"

@@ -14,11 +14,11 @@ from app.db.installation import tokens
 from app.db.postgres.engine import Database
 from app.domain.access.credentials import Role
 from tests.deploy.chart import CHART, NO_HELM, helm, run_helm
-from tests.support import jobgate_on_node
-from tests.support.cluster import require_real
-from tests.support.gateway import jobs_path
-from tests.support.kube import Cluster, KubeClient
-from tests.support.nodes import running_node
+from tests.support.clusters import jobgate_on_node
+from tests.support.clusters.cluster import require_real
+from tests.support.clusters.kube import Cluster, KubeClient
+from tests.support.clusters.nodes import running_node
+from tests.support.gateways.gateway import jobs_path
 from tests.support.waiting import until
 
 REPOSITORY = "registry.example/jobgate"

@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from tests.deploy.chart import EVERYTHING, of_kind, rendered
-from tests.support.cluster import require_real
-from tests.support.discovery import collection_of
-from tests.support.kube import Answer, Cluster, KubeClient
+from tests.support.clusters.cluster import require_real
+from tests.support.clusters.discovery import collection_of
+from tests.support.clusters.kube import Answer, Cluster, KubeClient
 
 APPLY = "application/apply-patch+yaml"
 # Not part of Kubernetes.

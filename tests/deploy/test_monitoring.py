@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.metrics import DefinedMetric, defined_metrics, label_names, metric_names
-from tests.support.promtool import promtool
+from tests.support.telemetry.metrics import DefinedMetric, defined_metrics, label_names, metric_names
+from tests.support.telemetry.promtool import promtool
 
 ROOT = Path(__file__).parents[2]
 MONITORING = ROOT / "deploy" / "monitoring"

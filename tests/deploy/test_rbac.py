@@ -11,8 +11,8 @@ from app.k8s import resources
 from app.k8s.resources import KubeResource
 from tests.deploy.chart import grants, rendered
 from tests.deploy.rights import DRY_RUN, NAMESPACED, RBAC, SAMPLE_SETS, Right, apply, documents, granted
-from tests.support.cluster import require_real
-from tests.support.kube import Cluster, KubeClient
+from tests.support.clusters.cluster import require_real
+from tests.support.clusters.kube import Cluster, KubeClient
 
 ROOT = Path(__file__).parents[2]
 # The modules of the controller that call the cluster.

@@ -18,11 +18,11 @@ from app.running import controlling
 from app.settings import Settings
 from tests.deploy.chart import core_grants
 from tests.deploy.rights import Right, apply, granted, used
-from tests.support.cluster import REAL_GATEWAY, running_embedded_cluster
-from tests.support.gateway_process import STEADY, gateway_process
-from tests.support.kube import Cluster, KubeClient, connect
-from tests.support.kube_proxy import KubeProxy, kube_proxy
-from tests.support.nodes import some_node
+from tests.support.clusters.cluster import REAL_GATEWAY, running_embedded_cluster
+from tests.support.clusters.kube import Cluster, KubeClient, connect
+from tests.support.clusters.kube_proxy import KubeProxy, kube_proxy
+from tests.support.clusters.nodes import some_node
+from tests.support.gateways.process import STEADY, gateway_process
 from tests.support.waiting import until
 
 GANG = "scheduler.tensorstack.dev"

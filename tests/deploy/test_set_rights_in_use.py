@@ -14,12 +14,12 @@ from app.settings import Settings
 from tests.deploy.chart import core_grants, sample_set_grants
 from tests.deploy.rights import Right, apply, granted, used
 from tests.deploy.test_rights_in_use import as_gateway
-from tests.support.cluster import running_embedded_cluster
-from tests.support.gateway_process import gateway_process
-from tests.support.juicefs import formatted, make_files, needs_fuse
-from tests.support.kube import Cluster, connect
-from tests.support.kube_proxy import KubeProxy, kube_proxy
-from tests.support.nodes import some_node
+from tests.support.cache.juicefs import formatted, make_files, needs_fuse
+from tests.support.clusters.cluster import running_embedded_cluster
+from tests.support.clusters.kube import Cluster, connect
+from tests.support.clusters.kube_proxy import KubeProxy, kube_proxy
+from tests.support.clusters.nodes import some_node
+from tests.support.gateways.process import gateway_process
 from tests.support.waiting import until
 
 SETS = "/api/v1/namespaces/default/samplesets"

@@ -20,8 +20,8 @@ from app.running import controlling
 from app.settings import Settings
 from tests.deploy.chart import grants, of_kind, rendered
 from tests.deploy.rights import DEPLOY, NAMESPACED, RBAC, apply
-from tests.support.cluster import require_real
-from tests.support.kube import Cluster, KubeClient
+from tests.support.clusters.cluster import require_real
+from tests.support.clusters.kube import Cluster, KubeClient
 
 Documents = list[dict[str, Any]]
 # The bindings for the whole cluster that those for some namespaces replace: rbac-namespaced.example.yaml.

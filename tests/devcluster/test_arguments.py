@@ -10,9 +10,9 @@ import pytest
 import devcluster
 from devcluster.__main__ import parse
 from devcluster.node.__main__ import parse_arguments
-from tests.support.cluster import running_embedded_cluster
-from tests.support.kube import Cluster, connect
-from tests.support.nodes import running_node
+from tests.support.clusters.cluster import running_embedded_cluster
+from tests.support.clusters.kube import Cluster, connect
+from tests.support.clusters.nodes import running_node
 from tests.support.waiting import until
 
 SOURCES = Path(devcluster.__file__).parent

@@ -11,8 +11,8 @@ import pytest
 
 from devcluster.run import _kept_token
 from tests.conformance.manifests import bound_pod, config_map, owner
-from tests.support.cluster import EmbeddedProcess, running_embedded_cluster
-from tests.support.kube import Cluster, KubeClient, connect
+from tests.support.clusters.cluster import EmbeddedProcess, running_embedded_cluster
+from tests.support.clusters.kube import Cluster, KubeClient, connect
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 GROUPS = "/apis/scheduler.tensorstack.dev/v1beta1/namespaces/default/podgroups"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devcluster.formats.protobuf import ProtobufError, decode
-from tests.support.protobuf import body, field, varint
+from tests.support.clusters.protobuf import body, field, varint
 
 
 def read(kind: str, raw: bytes) -> dict[str, Any]:

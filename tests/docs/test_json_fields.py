@@ -14,7 +14,7 @@ import pytest
 from app.domain.cache.reconcile.cache_status import CacheStatus
 from app.domain.kinds import registry
 from cacheserver import options
-from tests.support.json_fields import Fields, named_on, of_example, of_json_schema, of_kubernetes
+from tests.support.documents.json_fields import Fields, named_on, of_example, of_json_schema, of_kubernetes
 
 ROOT: Final = Path(__file__).parents[2]
 KINDS: Final = sorted((ROOT / "docs" / "kinds").glob("*.md"))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.metrics import defined_metrics, table_rows
+from tests.support.telemetry.metrics import defined_metrics, table_rows
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "metrics.md").read_text()

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.docs.session import Step, documented, observed, script
-from tests.support.terminals import Screen
+from tests.support.machine.terminals import Screen
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs import session
-from tests.support.terminals import on_terminal
+from tests.support.machine.terminals import on_terminal
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```sh tour\n(.*?)^```$", re.MULTILINE | re.DOTALL)

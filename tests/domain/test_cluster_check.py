@@ -17,8 +17,8 @@ from app.domain.cluster_check import (
 from app.domain.kinds.job_kind import Limits
 from app.domain.planning import Planner
 from app.domain.policy.template import DeclaredTemplate
-from tests.support.gateway import manifest
-from tests.support.kind_jobs import JOBS, accepted, kind_of
+from tests.support.gateways.gateway import manifest
+from tests.support.kinds.variations import JOBS, accepted, kind_of
 from tests.support.plans import GIVEN
 
 TEMPLATE = "/spec/replicaSpecs/0/template"

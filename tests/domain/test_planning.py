@@ -13,7 +13,7 @@ from app.domain.manifests.workload import pod_manifest
 from app.domain.plan import Manifest
 from app.domain.planning import Draft, Planner
 from app.domain.vocabulary import CleanUpPolicy
-from tests.support.gateway import manifest
+from tests.support.gateways.gateway import manifest
 
 DEADLINE = "jobgate.dev/active-deadline-seconds"
 

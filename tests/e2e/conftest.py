@@ -15,10 +15,10 @@ import pytest_asyncio
 from app.demo import player, sample_story
 from app.running.dev import RUNTIME_IMAGE
 from tests.e2e.user import User
-from tests.support.cluster import REAL_CLUSTER, as_gateway, running_embedded_cluster
-from tests.support.gateway_process import STEADY, GatewayProcess, gateway_process
-from tests.support.kube import Cluster, KubeClient, connect
-from tests.support.nodes import some_node
+from tests.support.clusters.cluster import REAL_CLUSTER, as_gateway, running_embedded_cluster
+from tests.support.clusters.kube import Cluster, KubeClient, connect
+from tests.support.clusters.nodes import some_node
+from tests.support.gateways.process import STEADY, GatewayProcess, gateway_process
 from tests.support.postgres import fresh_database
 
 

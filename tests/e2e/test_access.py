@@ -10,9 +10,9 @@ import pytest_asyncio
 from app.demo import run
 from app.demo.stories import STORIES
 from tests.e2e.user import User, job
-from tests.support.bearer import bearer
-from tests.support.gateway_process import GatewayProcess, answering
-from tests.support.kube import KubeClient
+from tests.support.clusters.kube import KubeClient
+from tests.support.gateways.bearer import bearer
+from tests.support.gateways.process import GatewayProcess, answering
 
 OPEN_ROUTES = ("/livez", "/readyz", "/readyz?verbose", "/metrics", "/openapi.json")
 

@@ -16,9 +16,9 @@ import httpx2
 import pytest
 
 from tests.e2e.user import User, job
-from tests.support.gateway_process import QUICK
-from tests.support.kube import Cluster
-from tests.support.processes import processes_of, until_processes
+from tests.support.clusters.kube import Cluster
+from tests.support.gateways.process import QUICK
+from tests.support.machine.processes import processes_of, until_processes
 from tests.support.waiting import until
 
 START_SECONDS = 120.0

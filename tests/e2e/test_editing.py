@@ -3,8 +3,8 @@
 import httpx2
 
 from tests.e2e.user import DEADLINE, User, job
-from tests.support.gateway_process import GatewayProcess
-from tests.support.kube import KubeClient
+from tests.support.clusters.kube import KubeClient
+from tests.support.gateways.process import GatewayProcess
 from tests.support.waiting import until
 
 FOREVER = "exec sleep 600"

@@ -7,8 +7,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from app.domain.kinds.registry import all_kinds
 from tests.e2e.user import User, job
-from tests.support.metrics import defined_metrics, exposed_metrics
-from tests.support.promtool import promtool
+from tests.support.telemetry.metrics import defined_metrics, exposed_metrics
+from tests.support.telemetry.promtool import promtool
 from tests.support.waiting import until
 
 # No label may have the name of an object or of a user: each value would create a time series that stays.

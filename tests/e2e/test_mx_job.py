@@ -9,7 +9,7 @@ import yaml
 
 from tests.e2e.test_stories import named, play
 from tests.e2e.user import User
-from tests.support.kube import KubeClient
+from tests.support.clusters.kube import KubeClient
 
 SHIPPED = Path(__file__).parents[1] / "data" / "mx_job"
 

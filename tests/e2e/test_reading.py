@@ -8,8 +8,8 @@ from typing import Any
 import httpx2
 
 from tests.e2e.user import Event, User, job, watching
-from tests.support.gateway_process import GatewayProcess
-from tests.support.kube import KubeClient
+from tests.support.clusters.kube import KubeClient
+from tests.support.gateways.process import GatewayProcess
 from tests.support.waiting import until
 
 STEPS = "for i in 1 2 3; do echo step $i; done; while ! test -e /tmp/jobgate-no-such-file; do sleep 0.1; done"

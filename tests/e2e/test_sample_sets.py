@@ -15,11 +15,11 @@ from app.demo.sample_story import NAME, SampleStory
 from app.demo.second_node import TOLERATION
 from devcluster.node.storage.fuse import mounts_below, why_no_fuse
 from tests.e2e.user import User
-from tests.support.juicefs import needs_fuse
-from tests.support.kube import Cluster, KubeClient
-from tests.support.nodes import running_node
-from tests.support.object_storage import ACCESS, SECRET, object_storage
-from tests.support.processes import until_processes
+from tests.support.cache.juicefs import needs_fuse
+from tests.support.cache.object_storage import ACCESS, SECRET, object_storage
+from tests.support.clusters.kube import Cluster, KubeClient
+from tests.support.clusters.nodes import running_node
+from tests.support.machine.processes import until_processes
 from tests.support.waiting import until
 
 WITHIN = 240.0

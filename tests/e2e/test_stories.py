@@ -9,7 +9,7 @@ from typing_extensions import override
 from app.demo.player import Player
 from app.demo.stories import STORIES, Story
 from tests.e2e.user import DEADLINE, User
-from tests.support.kube import KubeClient
+from tests.support.clusters.kube import KubeClient
 from tests.support.waiting import until
 
 

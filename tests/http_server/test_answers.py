@@ -4,7 +4,7 @@ import asyncio
 
 from tests.http_server.test_connections import PAGE, Receive, Scope, Send, page, served
 from tests.http_server.test_draining import head
-from tests.support.raw_http import Connection, request
+from tests.support.machine.raw_http import Connection, request
 
 START = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]}
 

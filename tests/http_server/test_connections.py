@@ -15,7 +15,7 @@ from app.http_server.limits import ConnectionStage, Overdue, ServerLimits, overd
 from app.http_server.protocol import GuardedProtocol
 from app.http_server.server import Server, uvicorn_config
 from app.http_server.sockets import bind
-from tests.support.raw_http import PATIENCE, Connection, request
+from tests.support.machine.raw_http import PATIENCE, Connection, request
 from tests.support.waiting import until
 
 Scope = MutableMapping[str, Any]

@@ -8,7 +8,7 @@ from app.http_server.limits import ServerLimits
 from app.http_server.server import Server, serve, uvicorn_config
 from app.http_server.sockets import bind
 from tests.http_server.test_connections import Address, App, Receive, Scope, Send, answer, echo_path
-from tests.support.raw_http import PATIENCE, Connection, request
+from tests.support.machine.raw_http import PATIENCE, Connection, request
 
 CLOSE = b"connection: close\r\n"
 

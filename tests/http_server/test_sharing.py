@@ -12,7 +12,7 @@ from app.http_server.server import Server, serve_beside_others, uvicorn_config
 from app.http_server.sharing import ConnectionTable
 from app.http_server.sockets import bind
 from tests.http_server.test_connections import App, Receive, Scope, Send, answer, echo_path
-from tests.support.raw_http import PATIENCE, Connection, request
+from tests.support.machine.raw_http import PATIENCE, Connection, request
 from tests.support.waiting import until
 
 

@@ -17,13 +17,13 @@ import pytest_asyncio
 from tests.deploy import compose, rights
 from tests.e2e.user import TERMINAL, User, job
 from tests.image.containers import Container, container, image_under_test, run_once
-from tests.support import kubectl
-from tests.support.cluster import REAL_CLUSTER
-from tests.support.gateway_process import answering
-from tests.support.kube import Cluster, connect
-from tests.support.nodes import running_node
-from tests.support.ports import kept_port
-from tests.support.tcp_proxy import tcp_proxy
+from tests.support.clusters import kubectl
+from tests.support.clusters.cluster import REAL_CLUSTER
+from tests.support.clusters.kube import Cluster, connect
+from tests.support.clusters.nodes import running_node
+from tests.support.gateways.process import answering
+from tests.support.machine.ports import kept_port
+from tests.support.machine.tcp_proxy import tcp_proxy
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]

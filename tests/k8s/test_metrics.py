@@ -12,7 +12,7 @@ from app.k8s.codec import OBJECT, POD
 from app.k8s.errors import KubeError
 from app.k8s.logs import read_log
 from tests.k8s.support import api_of, pod_manifest
-from tests.support.metrics import value
+from tests.support.telemetry.metrics import value
 
 
 async def get(api: KubeApi) -> None:

@@ -14,7 +14,7 @@ from app.k8s.session.limits import TransportLimits
 from app.k8s.session.transport import MAX_ERROR, ClusterEndpoint, Transport
 from devcluster import clock
 from devcluster.certificates import Certificates
-from tests.support.kube import Cluster, connect
+from tests.support.clusters.kube import Cluster, connect
 
 DEADLINE = 20.0  # seconds; less than the 30 s for which asyncio waits for a TLS goodbye
 ENDLESS_ERROR = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 10000000\r\n\r\n" + b"x" * MAX_ERROR

@@ -7,8 +7,8 @@ import pytest
 import pytest_asyncio
 
 from tests.loops.harness import Harness, a_harness
-from tests.support.cluster import running_embedded_cluster
-from tests.support.kube import Cluster
+from tests.support.clusters.cluster import running_embedded_cluster
+from tests.support.clusters.kube import Cluster
 
 # Nobody renews the heartbeats of nodes that tests make, so the node controller must not give these nodes up.
 ARGUMENTS = ("--nodes", "0", "--node-monitor-grace", "3600", "--bookmark-period", "1", "--pod-groups")

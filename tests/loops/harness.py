@@ -49,8 +49,8 @@ from app.loops.leadership.lease import Leadership
 from app.loops.workqueue import WorkQueue
 from tests.db.factories import new_job, stored, submitted
 from tests.loops.kubelet import Kubelet, a_kubelet
-from tests.support.gateway import manifest
-from tests.support.kube import Cluster, KubeClient, connect
+from tests.support.clusters.kube import Cluster, KubeClient, connect
+from tests.support.gateways.gateway import manifest
 from tests.support.waiting import until
 
 KEY = b"k" * 32

@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from devcluster.certificates import Certificates
-from tests.support.kube import KubeClient
+from tests.support.clusters.kube import KubeClient
 
 HOST = "127.0.0.1"
 

@@ -10,7 +10,7 @@ from app.base.cancellation import TaskGroup
 from app.base.clock import SystemClock
 from app.loops.workqueue import WorkQueue
 from tests.k8s.support import ManualClock
-from tests.support.metrics import value
+from tests.support.telemetry.metrics import value
 
 
 async def test_a_key_waits_once_and_comes_again_if_added_meanwhile() -> None:

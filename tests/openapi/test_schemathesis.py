@@ -15,9 +15,9 @@ import pytest
 from app.db.installation import tokens
 from app.db.postgres.engine import Database
 from app.running.application import create_app
-from tests.support.gateway_process import gateway_process
-from tests.support.kube import Cluster
-from tests.support.openapi import operations
+from tests.support.clusters.kube import Cluster
+from tests.support.documents.openapi import operations
+from tests.support.gateways.process import gateway_process
 
 SECONDS = 3000.0  # generous: two minutes of computing on a busy machine
 PROGRAM = "JOBGATE_TEST_SCHEMATHESIS"  # the path of the program

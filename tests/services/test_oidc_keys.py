@@ -6,7 +6,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from app.services.oidc.metadata import keys_of
-from tests.support.oidc_issuer import ec_key, jwk, rsa_key
+from tests.support.gateways.oidc_issuer import ec_key, jwk, rsa_key
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Helpers and fixtures that tests of several packages share.."""

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.support.gateway_process import READY, GatewayProcess
+from tests.support.gateways.process import READY, GatewayProcess
 
 ALWAYS = ["timestamp", "level", "event", "logger", "process"]
 

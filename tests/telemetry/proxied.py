@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.support.gateway_process import GatewayProcess, gateway_process
-from tests.support.kube import Cluster
-from tests.support.kube_proxy import KubeProxy, kube_proxy
+from tests.support.clusters.kube import Cluster
+from tests.support.clusters.kube_proxy import KubeProxy, kube_proxy
+from tests.support.gateways.process import GatewayProcess, gateway_process
 
 
 @asynccontextmanager

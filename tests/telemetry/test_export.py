@@ -7,11 +7,11 @@ import httpx2
 import pytest
 
 from tests.domain.cache.made import a_set
-from tests.support.gateway import jobs_path, manifest
-from tests.support.gateway_process import gateway_process
-from tests.support.kube import Cluster, connect
-from tests.support.otlp import Collector, ReceivedSpan, running_collector
-from tests.support.sample_secrets import create_storage_secret
+from tests.support.cache.sample_secrets import create_storage_secret
+from tests.support.clusters.kube import Cluster, connect
+from tests.support.gateways.gateway import jobs_path, manifest
+from tests.support.gateways.process import gateway_process
+from tests.support.telemetry.otlp import Collector, ReceivedSpan, running_collector
 from tests.support.waiting import until
 from tests.telemetry.lines import events_of, found
 from tests.telemetry.proxied import proxied_gateway

@@ -14,12 +14,12 @@ from app.db.installation import tokens
 from app.db.postgres.engine import Database
 from app.domain.access.credentials import Role
 from tests.domain.cache.made import a_job, a_set
-from tests.support.gateway import jobs_path, manifest
-from tests.support.gateway_process import GatewayProcess, gateway_process, insist
-from tests.support.kube import Cluster, connect
+from tests.support.cache.sample_secrets import create_storage_secret
+from tests.support.clusters.kube import Cluster, connect
+from tests.support.gateways.gateway import jobs_path, manifest
+from tests.support.gateways.process import GatewayProcess, gateway_process, insist
+from tests.support.machine.raw_http import Connection
 from tests.support.postgres import connected, execute
-from tests.support.raw_http import Connection
-from tests.support.sample_secrets import create_storage_secret
 from tests.support.waiting import until
 from tests.telemetry.lines import events_of, found
 from tests.telemetry.proxied import proxied_gateway

@@ -12,8 +12,8 @@ import pytest
 from app.telemetry import tracing
 from app.telemetry.otlp import OccasionalLines
 from app.telemetry.trace_context import TraceContext, continue_trace, current
-from tests.support.log_lines import Logged
-from tests.support.otlp import running_collector
+from tests.support.telemetry.log_lines import Logged
+from tests.support.telemetry.otlp import running_collector
 
 ROOT = Path(__file__).parents[2]
 TRACE = TraceContext("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", 1)

@@ -15,7 +15,7 @@ CONFIGURATION = "[run]\nsource = app/domain\nparallel = true\ndata_file = {data}
 # The tests of the domain use none of the other plugins, whose imports take most of the time that a process starts.
 OPTIONS = (
     *("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:rerunfailures", "--noconftest"),
-    *("-p", "tests.support.properties", "-p", "tests.support.golden"),
+    *("-p", "tests.support.plugins.properties", "-p", "tests.support.plugins.golden"),
 )
 NEAREST = 3  # test modules that a mutant meets first: together they kill most mutants
 

@@ -29,8 +29,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.deploy import chart, rights
-from tests.support.kube import Cluster, connect
-from tests.support.nodes import GIVEN_NODE, running_node
+from tests.support.clusters.kube import Cluster, connect
+from tests.support.clusters.nodes import GIVEN_NODE, running_node
 
 ROOT = Path(__file__).parents[2]
 CONTROL_PLANE = ROOT.parent / "shared" / "k8s" / "controlplane"

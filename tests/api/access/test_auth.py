@@ -9,9 +9,9 @@ import pytest_asyncio
 
 from app.db.installation import tokens
 from app.domain.access.namespaces import NamespaceSet
-from tests.support.gateway import Gateway, jobs_path, manifest, running_gateway
+from tests.support.gateways.gateway import Gateway, jobs_path, manifest, running_gateway
+from tests.support.kinds.samples import PATCH, RESOURCES, path, sample
 from tests.support.postgres import fresh_database
-from tests.support.samples import PATCH, RESOURCES, path, sample
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -16,9 +16,9 @@ from app.db.samples import controller as sample_controller
 from app.domain.cache.vocabulary import SampleJobPhase
 from app.domain.vocabulary import JobPhase
 from tests.api.routes.test_autoscaler import a_job, recorded
-from tests.support.every_kind import list_of
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
-from tests.support.samples import JOBS, conclude, path, sample, submit
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, manifest
+from tests.support.kinds.every_kind import list_of
+from tests.support.kinds.samples import JOBS, conclude, path, sample, submit
 from tests.support.waiting import until
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)

@@ -9,9 +9,9 @@ from app.domain.access.actors import CONTROLLER
 from app.domain.status.records import HistoryEntry
 from app.domain.vocabulary import JobPhase, Reason
 from tests.db.factories import NOW
-from tests.support.gateway import NAMESPACE, jobs_path, manifest
-from tests.support.oidc_issuer import running_issuer
-from tests.support.oidc_site import WHOAMI, Site, running_site, settings_of
+from tests.support.gateways.gateway import NAMESPACE, jobs_path, manifest
+from tests.support.gateways.oidc_issuer import running_issuer
+from tests.support.gateways.oidc_site import WHOAMI, Site, running_site, settings_of
 
 
 @pytest_asyncio.fixture

@@ -11,12 +11,12 @@ import pytest
 from app.api.http_settings import HttpSettings
 from app.http_server.forwarding import TrustedProxies
 from app.services.oidc import sign_in as sign_in_module
-from tests.support.gateway import Gateway
-from tests.support.oidc_issuer import (
+from tests.support.gateways.gateway import Gateway
+from tests.support.gateways.oidc_issuer import (
     CLIENT,
     running_issuer,
 )
-from tests.support.oidc_site import (
+from tests.support.gateways.oidc_site import (
     OIDC,
     TOKEN,
     Site,

@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives import serialization
 from app.base.backoff import ExponentialBackoff
 from app.services.limits.long_request_limits import LongRequestLimits
 from app.services.oidc import issuer as issuer_module
-from tests.support.gateway import NAMESPACE, jobs_path, manifest, until_open
-from tests.support.oidc_issuer import (
+from tests.support.gateways.gateway import NAMESPACE, jobs_path, manifest, until_open
+from tests.support.gateways.oidc_issuer import (
     EC_KEY,
     RSA_KEY,
     FakeIssuer,
@@ -27,7 +27,7 @@ from tests.support.oidc_issuer import (
     running_issuer,
     unsigned,
 )
-from tests.support.oidc_site import (
+from tests.support.gateways.oidc_site import (
     OIDC,
     Site,
     problem,

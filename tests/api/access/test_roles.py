@@ -10,10 +10,10 @@ import pytest_asyncio
 from app.domain.access.actors import Actor
 from app.domain.access.namespaces import NamespaceSet
 from app.services.submitting.objects import SubmitRequest
-from tests.support.gateway import Gateway, jobs_path, manifest, running_gateway
-from tests.support.openapi import committed_document
+from tests.support.documents.openapi import committed_document
+from tests.support.gateways.gateway import Gateway, jobs_path, manifest, running_gateway
+from tests.support.kinds.samples import RESOURCES, path, sample
 from tests.support.postgres import fresh_database
-from tests.support.samples import RESOURCES, path, sample
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -17,7 +17,7 @@ from app.api.answers.errors import InvalidParameter
 from app.db.installation import heartbeats, leases
 from app.domain.errors import PreconditionFailed
 from app.domain.vocabulary import JobPhase
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest, until_open
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, manifest, until_open
 from tests.support.waiting import until
 
 TAG = '"a-1"'

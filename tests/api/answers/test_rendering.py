@@ -29,8 +29,8 @@ from app.domain.vocabulary import ConditionType, JobPhase, Outcome
 from app.services.reading.jobs import ReplicaHistory
 from app.services.submitting.jobs import JobSubmitter
 from app.services.submitting.objects import SubmitRequest
-from tests.support.every_kind import example
-from tests.support.kind_jobs import JOBS, accepted
+from tests.support.kinds.every_kind import example
+from tests.support.kinds.variations import JOBS, accepted
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 PLANNER = Planner(installation="i")

@@ -10,7 +10,7 @@ import yaml
 
 from app.domain.kinds import registry
 from app.domain.kinds.registry import all_kinds
-from tests.support.gateway import Gateway, jobs_path
+from tests.support.gateways.gateway import Gateway, jobs_path
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -18,8 +18,8 @@ from app.db.feed import changes
 from app.domain.kinds.base import JOBS
 from app.domain.kinds.registry import JOB_KINDS, all_kinds
 from app.running.application import create_app, resources
-from tests.support.openapi import schemas as schemas_of
-from tests.support.problem_codes import codes_in_source
+from tests.support.documents.openapi import schemas as schemas_of
+from tests.support.documents.problem_codes import codes_in_source
 
 WATCH_TYPES = {changes.CREATED, changes.EDITED, changes.DELETED, changes.STATUS, "current"}
 JOB_TYPES = {changes.CANCELLED, changes.REMOVED}

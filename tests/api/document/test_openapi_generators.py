@@ -10,7 +10,7 @@ import pytest
 from app.domain.kinds.registry import JOB_KINDS
 from app.domain.vocabulary import PendingCode
 from app.running.application import create_app
-from tests.support.openapi import operations, parameters, reached_by_answers, schemas
+from tests.support.documents.openapi import operations, parameters, reached_by_answers, schemas
 
 ROOT = Path(__file__).parents[3]
 JSON = {"application/json", "application/problem+json"}

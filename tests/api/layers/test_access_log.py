@@ -13,9 +13,9 @@ import structlog
 from app.api.http_settings import HttpSettings
 from app.http_server.forwarding import TrustedProxies
 from app.services.access import Principal
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest, running_gateway
-from tests.support.log_lines import Logged
-from tests.support.raw_http import Connection, request
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, manifest, running_gateway
+from tests.support.machine.raw_http import Connection, request
+from tests.support.telemetry.log_lines import Logged
 from tests.support.waiting import until
 
 TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

@@ -19,8 +19,8 @@ from app.api.layers.protection import ProtectionLayer
 from app.fairness import byte_budget, fair_memory
 from app.fairness.byte_budget import UNCOUNTED_BYTES
 from app.fairness.fair_memory import FairMemory
-from tests.support.gateway import Gateway, jobs_path, manifest, running_gateway
-from tests.support.raw_http import Connection, request
+from tests.support.gateways.gateway import Gateway, jobs_path, manifest, running_gateway
+from tests.support.machine.raw_http import Connection, request
 from tests.support.waiting import until
 
 LIMIT = 64 * 1024

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from app.api.layers.browsers import host_name
 from app.settings import Settings
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest, running_gateway
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, manifest, running_gateway
 from tests.support.postgres import fresh_database
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -10,8 +10,8 @@ from app.api.answers.conditional import gzip_tag, matches_tag
 from app.api.http_settings import HttpSettings
 from app.api.layers.compression import accepts_gzip
 from tests.api.long_requests.test_watch import stream, take
-from tests.support.every_kind import PATCH, Collection
-from tests.support.gateway import Gateway, jobs_path, manifest, running_gateway
+from tests.support.gateways.gateway import Gateway, jobs_path, manifest, running_gateway
+from tests.support.kinds.every_kind import PATCH, Collection
 from tests.support.postgres import fresh_database
 
 GZIP = {"Accept-Encoding": "gzip, deflate"}

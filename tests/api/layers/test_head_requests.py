@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from tests.support.every_kind import Collection
-from tests.support.gateway import Gateway, jobs_path, until_followed
+from tests.support.gateways.gateway import Gateway, jobs_path, until_followed
+from tests.support.kinds.every_kind import Collection
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

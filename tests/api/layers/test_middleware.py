@@ -7,9 +7,9 @@ from pathlib import Path
 
 from app.api.http_settings import HttpSettings
 from app.db.postgres.errors import DatabaseUnavailable
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, running_gateway
-from tests.support.openapi import committed_document, operations
-from tests.support.raw_http import Connection, request
+from tests.support.documents.openapi import committed_document, operations
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, running_gateway
+from tests.support.machine.raw_http import Connection, request
 from tests.support.waiting import until
 
 ORIGIN = {"Origin": "https://ui.example.com"}

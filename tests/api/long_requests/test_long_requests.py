@@ -23,10 +23,18 @@ from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, Replica
 from app.services.limits.long_request_limits import LongRequestLimits
 from app.services.logs.containers import LogReader, LogRequest
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest, running_gateway, until_followed, until_open
-from tests.support.openapi import committed_document
+from tests.support.documents.openapi import committed_document
+from tests.support.gateways.gateway import (
+    NAMESPACE,
+    Gateway,
+    jobs_path,
+    manifest,
+    running_gateway,
+    until_followed,
+    until_open,
+)
+from tests.support.kinds.samples import JOBS, SETS, path, sample
 from tests.support.postgres import fresh_database
-from tests.support.samples import JOBS, SETS, path, sample
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

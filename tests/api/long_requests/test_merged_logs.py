@@ -24,7 +24,7 @@ from app.services.limits.long_request_limits import LongRequestLimits
 from app.services.logs import merged as merged_logs
 from app.services.logs.channels import ArrivalOrder, LineChannel, TimeOrder
 from app.services.logs.containers import LogReader, LogRequest
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, running_gateway, until_open
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, running_gateway, until_open
 from tests.support.waiting import until
 
 LOGS = jobs_path(NAMESPACE, "hello", "logs")

@@ -16,9 +16,9 @@ from app.domain.cache.vocabulary import SampleJobPhase
 from app.domain.kinds.base import JOBS
 from app.domain.vocabulary import JobPhase
 from tests.api.long_requests.test_watch import Event, stream, take
-from tests.support import samples
-from tests.support.every_kind import Collection
-from tests.support.gateway import Gateway
+from tests.support.gateways.gateway import Gateway
+from tests.support.kinds import samples
+from tests.support.kinds.every_kind import Collection
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

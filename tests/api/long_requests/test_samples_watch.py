@@ -7,8 +7,8 @@ from uuid import uuid4
 import pytest
 
 from tests.api.long_requests.test_watch import Event, stream, take
-from tests.support.gateway import Gateway
-from tests.support.samples import JOBS, RESOURCES, SETS, conclude, path, submit
+from tests.support.gateways.gateway import Gateway
+from tests.support.kinds.samples import JOBS, RESOURCES, SETS, conclude, path, submit
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

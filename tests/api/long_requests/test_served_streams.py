@@ -21,8 +21,8 @@ from app.services.watching.positions import Position
 from app.services.watching.waking import Waiter
 from tests.api.long_requests.test_object_watch import NOW
 from tests.api.long_requests.test_watch import Event, stream, take
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, until_followed, until_open
-from tests.support.raw_http import Connection, request
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, until_followed, until_open
+from tests.support.machine.raw_http import Connection, request
 from tests.support.waiting import until
 
 ALL = "/api/v1/jobs/watch"

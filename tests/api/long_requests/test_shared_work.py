@@ -30,7 +30,7 @@ from app.services.watching import watcher as watching
 from app.services.watching.positions import Interest
 from app.services.watching.waking import Waiter, Waker
 from tests.api.long_requests.test_watch import Event, stream, take
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, until_followed, until_open
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, until_followed, until_open
 from tests.support.waiting import until
 
 STREAMS = 30
@@ -234,7 +234,7 @@ async def events_of(gateway: Gateway) -> AsyncIterator[bytes]:
 
 
 async def test_a_stream_that_is_read_too_slowly_is_reset(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tests.support.gateway import running_gateway
+    from tests.support.gateways.gateway import running_gateway
 
     monkeypatch.setattr(watching, "_KEPT", 5)
     async with running_gateway(database_url) as gateway, asyncio.timeout(60):

@@ -12,7 +12,7 @@ import pytest
 from app.domain.errors import Unavailable
 from app.services.watching.positions import Position, parse_position
 from app.services.watching.watcher import Watcher
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, manifest
 from tests.support.waiting import until
 
 

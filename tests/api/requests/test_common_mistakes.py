@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.gateway import Gateway, jobs_path, manifest
+from tests.support.gateways.gateway import Gateway, jobs_path, manifest
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

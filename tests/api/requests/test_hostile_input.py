@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, manifest
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

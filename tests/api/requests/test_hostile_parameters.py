@@ -16,8 +16,8 @@ import pytest
 import pytest_asyncio
 
 from app.api.requests import paging
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path
-from tests.support.openapi import committed_document, operations
+from tests.support.documents.openapi import committed_document, operations
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -10,8 +10,8 @@ from app.domain.kinds.base import JOBS
 from app.domain.kinds.registry import all_kinds
 from app.running.application import create_app
 from tests.api.long_requests.test_watch import stream, take
-from tests.support.every_kind import Collection
-from tests.support.gateway import Gateway
+from tests.support.gateways.gateway import Gateway
+from tests.support.kinds.every_kind import Collection
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

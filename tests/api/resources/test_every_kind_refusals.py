@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.every_kind import PATCH, Collection, list_of
+from tests.support.kinds.every_kind import PATCH, Collection, list_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from app.domain.kinds.base import JOBS
-from tests.support.every_kind import Collection, list_of
+from tests.support.kinds.every_kind import Collection, list_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from app.domain.vocabulary import JobPhase
-from tests.support.di_jobs import di_job, submit
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path
+from tests.support.kinds.di_jobs import di_job, submit
 
 DATA = Path(__file__).parents[2] / "data"
 ATARI = jobs_path(NAMESPACE, "atari")

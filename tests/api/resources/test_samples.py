@@ -14,9 +14,9 @@ from app.domain.cache.reconcile.values import Complaint, RuntimeStatus
 from app.domain.cache.vocabulary import RemovalStage, SampleJobPhase, SetPhase
 from app.domain.plan import JobWarning
 from app.domain.vocabulary import WarningSource
-from tests.support.gateway import Gateway, jobs_path, manifest
+from tests.support.gateways.gateway import Gateway, jobs_path, manifest
+from tests.support.kinds.samples import JOBS, PATCH, RESOURCES, SETS, conclude, path, sample, submit
 from tests.support.lists import examine_few
-from tests.support.samples import JOBS, PATCH, RESOURCES, SETS, conclude, path, sample, submit
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from app.domain.cache.vocabulary import RemovalStage
 from app.running.application import create_app, resources
-from tests.support.gateway import Gateway
+from tests.support.gateways.gateway import Gateway
 
 PAGE = (Path(__file__).parents[3] / "docs/api.md").read_text()
 SECTION = PAGE.partition("\n## SampleSets and SampleJobs\n")[2].partition("\n## ")[0]

@@ -6,8 +6,8 @@ import pytest
 
 from app.domain.cache.reconcile.values import SampleEvent
 from app.domain.cache.vocabulary import SampleEventType, SampleJobPhase, SetPhase
-from tests.support.gateway import Gateway
-from tests.support.samples import JOBS, RESOURCES, SETS, conclude, path, submit
+from tests.support.gateways.gateway import Gateway
+from tests.support.kinds.samples import JOBS, RESOURCES, SETS, conclude, path, submit
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

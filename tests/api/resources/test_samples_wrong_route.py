@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
-from tests.support.samples import JOBS, SETS, path, sample
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, manifest
+from tests.support.kinds.samples import JOBS, SETS, path, sample
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -6,9 +6,9 @@ import pytest
 
 from app.running.application import create_app
 from tests.api.resources import test_every_kind, test_every_kind_submissions
-from tests.support.every_kind import Collection
-from tests.support.gateway import Gateway
-from tests.support.made_up_kind import NoteKind, a_seventh_kind
+from tests.support.gateways.gateway import Gateway
+from tests.support.kinds.every_kind import Collection
+from tests.support.kinds.made_up import NoteKind, a_seventh_kind
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

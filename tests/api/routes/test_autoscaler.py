@@ -12,7 +12,7 @@ from app.db.jobs.autoscaler_runs import AutoscalerRun
 from app.domain.scaling.dry_run import dry_run
 from app.domain.scaling.values import Inventory, NodeCapacity, ResourceAmount, ScalableJob, WaitingJob
 from app.domain.vocabulary import JobPhase
-from tests.support.gateway import Gateway
+from tests.support.gateways.gateway import Gateway
 
 RUNS = "/api/v1/autoscaler"
 DRY_RUN = f"{RUNS}/dry-run"

@@ -9,8 +9,8 @@ from app.api.resources.jobs import JOBS_RESOURCE
 from app.db.lists import counting
 from app.domain.kinds.base import JOBS
 from app.domain.vocabulary import JobPhase
-from tests.support.every_kind import Collection
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, until_followed
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, until_followed
+from tests.support.kinds.every_kind import Collection
 
 COUNTS = "/api/v1/jobs/counts"
 

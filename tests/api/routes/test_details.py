@@ -13,7 +13,7 @@ from app.domain.plan import Rank
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, HistoryEntry, JobPendingReason, Replica, ReplicaFailure
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, PendingCode, ReplicaPhase
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 MAIN = ObservedContainer(name="main", state="terminated", exit_code=3, reason="Error", finished_at=AT)

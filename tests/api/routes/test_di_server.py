@@ -9,8 +9,8 @@ from app.domain.access.namespaces import NamespaceSet
 from app.domain.plan import Rank
 from app.domain.status.records import Attempt, Replica
 from app.domain.vocabulary import JobPhase, ReplicaPhase
-from tests.support.di_jobs import at, di_job, own, refused, said, submit
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, running_gateway
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, running_gateway
+from tests.support.kinds.di_jobs import at, di_job, own, refused, said, submit
 
 
 async def collectors(gateway: Gateway) -> int:

@@ -6,8 +6,8 @@ from typing import TypeAlias
 import pytest
 import pytest_asyncio
 
-from tests.support.di_jobs import at, own, refused, submit
-from tests.support.gateway import NAMESPACE, Gateway, running_gateway
+from tests.support.gateways.gateway import NAMESPACE, Gateway, running_gateway
+from tests.support.kinds.di_jobs import at, own, refused, submit
 from tests.support.postgres import fresh_database
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -6,7 +6,7 @@ import pytest
 
 from app.domain.vocabulary import JobPhase
 from app.services.editing.objects import merge_patch
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, manifest
 
 PATCH = {"Content-Type": "application/merge-patch+json"}
 HELLO = jobs_path(NAMESPACE, "hello")

@@ -8,8 +8,8 @@ import pytest
 
 from app.domain.status.records import JobPendingReason
 from app.domain.vocabulary import JobPhase, PendingCode, ReplicaPhase
-from tests.support.every_kind import Collection
-from tests.support.gateway import Gateway, jobs_path, manifest
+from tests.support.gateways.gateway import Gateway, jobs_path, manifest
+from tests.support.kinds.every_kind import Collection
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

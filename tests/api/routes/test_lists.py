@@ -12,7 +12,7 @@ from app.api.requests import paging
 from app.api.shared.job_views import JobViewCache, Rendered
 from app.db.jobs.rows import JobRow
 from app.domain.vocabulary import JobPhase
-from tests.support.gateway import Gateway, jobs_path, manifest
+from tests.support.gateways.gateway import Gateway, jobs_path, manifest
 from tests.support.lists import examine_few
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)

@@ -16,7 +16,7 @@ from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, Replica
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, ReplicaPhase, StopReason
 from app.services.logs.containers import LogReader, LogRequest
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, running_gateway
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, running_gateway
 
 LOGS = jobs_path(NAMESPACE, "hello", "logs")
 KEY = Rank("worker", 0)

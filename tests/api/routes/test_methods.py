@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from app.running.application import create_app
-from tests.support.openapi import METHODS
+from tests.support.documents.openapi import METHODS
 
 _NAMES: Final = {"uid": "00000000-0000-4000-8000-000000000000", "job_id": "ns.name"}
 # Routes that are matched before the documented template, or in addition to it.

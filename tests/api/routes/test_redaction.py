@@ -24,9 +24,9 @@ from app.domain.vocabulary import ConditionType, JobPhase, Outcome, ReplicaPhase
 from app.models import metadata
 from app.services.editing import redaction as redacting
 from tests.db.factories import NOW
-from tests.support import samples
-from tests.support.every_kind import list_of
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, manifest
+from tests.support.kinds import samples
+from tests.support.kinds.every_kind import list_of
 
 SECRET = "s3cr3t-value"
 HELLO = jobs_path(NAMESPACE, "hello")

@@ -7,8 +7,8 @@ import pytest
 
 from app.api.routers import ResolvedRoute
 from app.running.application import create_app
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
-from tests.support.openapi import committed_document
+from tests.support.documents.openapi import committed_document
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, manifest
 
 HELLO = jobs_path(NAMESPACE, "hello")
 BY_UID = "/api/v1/jobs/{uid}"

@@ -15,8 +15,8 @@ from app.domain.kinds import registry
 from app.domain.plan import Rank
 from app.domain.status.records import Attempt, Replica
 from app.domain.vocabulary import JobPhase, ScaleOutcome
-from tests.support import resizable_job
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path
+from tests.support.kinds import resizable_job
 
 HELLO = jobs_path(NAMESPACE, "hello")
 PATCH = {"Content-Type": "application/merge-patch+json"}

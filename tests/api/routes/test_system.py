@@ -12,7 +12,7 @@ from app.db.postgres.schema_version import check_database
 from app.domain.access.namespaces import NamespaceSet
 from app.services.reading.freshness import Freshness
 from app.services.reading.system import Check, SystemState
-from tests.support.gateway import Gateway, running_gateway
+from tests.support.gateways.gateway import Gateway, running_gateway
 from tests.support.waiting import until
 
 SYSTEM = "/api/v1/system"

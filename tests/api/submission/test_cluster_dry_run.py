@@ -9,9 +9,9 @@ from typing_extensions import override
 from app.domain.cluster_check import ClusterCheck, ClusterFinding, FindingEffect
 from app.services.submitting.cluster_dry_run import ClusterChecker
 from app.services.submitting.jobs import PreparedJob
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest, running_gateway
-from tests.support.samples import path as samples_path
-from tests.support.samples import sample
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, manifest, running_gateway
+from tests.support.kinds.samples import path as samples_path
+from tests.support.kinds.samples import sample
 
 FINDING = {
     "object": "Pod a-worker-0",

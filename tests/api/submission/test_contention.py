@@ -11,9 +11,9 @@ from app.db.postgres.timeouts import DatabaseTimeouts
 from app.domain.vocabulary import JobPhase
 from app.models.base import metadata
 from tests.db.factories import NOW
-from tests.support import samples
-from tests.support.every_kind import example, list_of
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest, running_gateway
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, manifest, running_gateway
+from tests.support.kinds import samples
+from tests.support.kinds.every_kind import example, list_of
 
 SECONDS = 300.0  # requests wait for connections behind others, each of which waits for the lock
 # Each write waits for the lock until its timeout, which is 5 s by default.

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from tests.support.gateway import Gateway, jobs_path, manifest
+from tests.support.gateways.gateway import Gateway, jobs_path, manifest
 
 KEY = {"Idempotency-Key": "k1"}
 

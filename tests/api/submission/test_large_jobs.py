@@ -14,7 +14,7 @@ from app.domain.status.records import Attempt, Replica
 from app.domain.vocabulary import JobPhase, ReplicaPhase
 from app.services.reading.manifests import PAGE_BYTES
 from bench.memory import paused_job
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, manifest
 
 MANY = 10_000
 # Far more than the intended 50 ms, because the machine may be busy, and far less than rendering all pods takes.

@@ -11,7 +11,7 @@ from app.db.installation import heartbeats
 from app.db.installation.leases import Lease
 from app.domain.vocabulary import JobPhase
 from app.services.submitting import cluster_namespaces as service
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, manifest
 
 KEY = {"Idempotency-Key": "k1"}
 

@@ -10,8 +10,8 @@ import pytest
 from app.base.cancellation import TaskGroup
 from app.domain.vocabulary import JobPhase
 from app.services.limits.turns import Turns
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
-from tests.support.samples import RESOURCES, path, sample
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, manifest
+from tests.support.kinds.samples import RESOURCES, path, sample
 from tests.support.waiting import until
 
 

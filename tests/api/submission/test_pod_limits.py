@@ -12,8 +12,8 @@ from app.domain.kinds import registry
 from app.domain.kinds.job_kind import Limits
 from app.domain.reservations.pod_limits import PodLimits
 from app.domain.vocabulary import JobPhase
-from tests.support import resizable_job
-from tests.support.gateway import Gateway, jobs_path, running_gateway
+from tests.support.gateways.gateway import Gateway, jobs_path, running_gateway
+from tests.support.kinds import resizable_job
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

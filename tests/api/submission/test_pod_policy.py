@@ -10,7 +10,7 @@ import pytest_asyncio
 from app.domain.policy import JOBGATE_CONTROLS, Level, PodPolicy
 from app.domain.vocabulary import JobPhase
 from tests.api.resources.test_kinds_in_use import posted
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest, running_gateway
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, manifest, running_gateway
 
 ALLOW: Final = "jobgate.dev/pod-policy-allow"
 ANNOTATION: Final = "/metadata/annotations/jobgate.dev~1pod-policy-allow"

@@ -8,8 +8,8 @@ import yaml
 
 from app.domain.kinds.base import JOBS
 from app.domain.vocabulary import JobPhase
-from tests.support.every_kind import EXAMPLES, Collection, list_of
-from tests.support.gateway import Gateway, jobs_path
+from tests.support.gateways.gateway import Gateway, jobs_path
+from tests.support.kinds.every_kind import EXAMPLES, Collection, list_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -1,6 +1,6 @@
 """A submitted job in the answers of all reads."""
 
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, manifest
 
 
 async def test_a_submitted_job_is_readable_everywhere(gateway: Gateway) -> None:

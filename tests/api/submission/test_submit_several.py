@@ -13,7 +13,7 @@ import yaml
 
 from app.db.postgres.engine import Database
 from app.domain.planning import Planner
-from tests.support.gateway import NAMESPACE, Gateway, jobs_path, manifest
+from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, manifest
 
 YAML = {"Content-Type": "application/yaml"}
 KEY = {"Idempotency-Key": "several"}

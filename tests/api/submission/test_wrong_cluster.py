@@ -9,8 +9,8 @@ import pytest
 from app.db.installation import heartbeats
 from app.domain.kinds.registry import all_kinds
 from app.services.reading import freshness
-from tests.support.every_kind import Collection, list_of
-from tests.support.gateway import Gateway
+from tests.support.gateways.gateway import Gateway
+from tests.support.kinds.every_kind import Collection, list_of
 
 KEY = {"Idempotency-Key": "k1"}
 

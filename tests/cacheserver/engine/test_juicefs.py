@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.cache_server import CacheServer, cache_server
-from tests.support.disks import small_disk
-from tests.support.juicefs import formatted, make_files, mounted, needs_fuse
-from tests.support.processes import processes_of
+from tests.support.cache.cache_server import CacheServer, cache_server
+from tests.support.cache.juicefs import formatted, make_files, mounted, needs_fuse
+from tests.support.machine.disks import small_disk
+from tests.support.machine.processes import processes_of
 from tests.support.waiting import until
 
 pytestmark = needs_fuse

@@ -16,9 +16,9 @@ from cacheserver.errors import JobFailed
 from cacheserver.options import Progress, SyncRequest
 from cacheserver.programs import confinement
 from cacheserver.programs.sync_access import check_source
-from tests.support.cache_server import CacheServer, cache_server
-from tests.support.juicefs import needs_juicefs
-from tests.support.object_storage import object_storage
+from tests.support.cache.cache_server import CacheServer, cache_server
+from tests.support.cache.juicefs import needs_juicefs
+from tests.support.cache.object_storage import object_storage
 
 # Not `confinement.version`, whose errors would skip its tests. 444 is landlock_create_ruleset, here with the flag that
 # requests the version.

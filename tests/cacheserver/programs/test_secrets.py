@@ -11,9 +11,9 @@ import pytest
 from typing_extensions import override
 
 from cacheserver.programs.secrets import ENVIRONMENT, SyncEnd, scrubber, sync_ends
-from tests.support.cache_server import ALLOWED, cache_server
-from tests.support.juicefs import needs_juicefs
-from tests.support.processes import processes_of
+from tests.support.cache.cache_server import ALLOWED, cache_server
+from tests.support.cache.juicefs import needs_juicefs
+from tests.support.machine.processes import processes_of
 from tests.support.waiting import until
 
 ACCESS, SECRET = "AKIDEXAMPLEKEY", "s3cr3t+Pass%2Fword"

@@ -8,9 +8,9 @@ import pytest
 
 from cacheserver.files.threads import Stop
 from cacheserver.warmup.file_lists import regular_files, split
-from tests.support.cache_server import cache_server
-from tests.support.disks import small_disk
-from tests.support.juicefs import formatted, mounted, needs_fuse, needs_juicefs
+from tests.support.cache.cache_server import cache_server
+from tests.support.cache.juicefs import formatted, mounted, needs_fuse, needs_juicefs
+from tests.support.machine.disks import small_disk
 
 MANY = 100_000
 SOME = 5_000

@@ -17,7 +17,7 @@ from app.db.installation.timekeeper import HOST_TOLERANCE, Timekeeper
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import LeaseLost
 from app.domain.timekeeping import PATIENCE
-from tests.support.stepped_clocks import install, make_steppable, step_database, step_host
+from tests.support.machine.stepped_clocks import install, make_steppable, step_database, step_host
 
 HOUR = 3600.0
 NEAR = 60.0  # seconds that a test may take on a busy machine

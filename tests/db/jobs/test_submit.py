@@ -26,8 +26,8 @@ from app.domain.reservations.pod_limits import PodLimits
 from app.domain.vocabulary import JobPhase
 from app.http_server.stalls import Stall, watch
 from tests.db.factories import NOW, later, move, names_held, new_job, stored, submitted
-from tests.support.metrics import value
 from tests.support.postgres import count_rows
+from tests.support.telemetry.metrics import value
 from tests.support.waiting import until
 
 _T = TypeVar("_T")

@@ -27,7 +27,7 @@ from app.embedded_postgres.server import EmbeddedPostgres
 from app.fairness.share import CURRENT, FairShares
 from tests.db.factories import NOW, new_job, submitted
 from tests.fairness.test_fair_memory import Client
-from tests.support.metrics import value
+from tests.support.telemetry.metrics import value
 from tests.support.waiting import until
 
 SHORT = DatabaseTimeouts(statement=0.2, lock=0.1, idle_in_transaction=0.2, acquire=0.3)

@@ -11,7 +11,7 @@ from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseUnavailable
 from app.db.postgres.timeouts import DatabaseTimeouts
 from app.embedded_postgres.server import EmbeddedPostgres
-from tests.support.freezing import frozen
+from tests.support.machine.freezing import frozen
 from tests.support.postgres import FORGETFUL
 from tests.support.waiting import until
 

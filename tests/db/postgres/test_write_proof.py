@@ -18,7 +18,7 @@ from app.db.postgres.write_proof import prove_writable
 from app.embedded_postgres.server import EmbeddedPostgres
 from app.running.readiness import PROOF_EVERY, PROOF_WITHIN, Readiness
 from tests.k8s.support import ManualClock
-from tests.support.disks import small_disk
+from tests.support.machine.disks import small_disk
 from tests.support.postgres import CAN_HANG, FORGETFUL, writes_hang
 
 WITHIN = 60.0

@@ -11,8 +11,8 @@ import pytest
 import pytest_asyncio
 
 from tests.conformance.manifests import config_map
-from tests.support.cluster import running_embedded_cluster
-from tests.support.kube import Cluster, KubeClient, connect
+from tests.support.clusters.cluster import running_embedded_cluster
+from tests.support.clusters.kube import Cluster, KubeClient, connect
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

@@ -30,8 +30,8 @@ from app.domain.kubernetes import labels, names
 from app.domain.plan import Manifest
 from app.domain.pod_template import validate_pod_template
 from tests.domain.cache.made import IDENTITY, LIMITS, SITE, SOURCES, a_pv, a_runtime, a_secret, a_set, set_spec
-from tests.support.golden import Golden
 from tests.support.json_values import UNHURRIED
+from tests.support.plugins.golden import Golden
 
 DATA = Path(__file__).parents[2] / "data" / "sample_set"
 CASES = sorted(path.name for path in DATA.iterdir())

@@ -13,8 +13,8 @@ from app.domain.plan import Manifest
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, JobStatus, Replica
 from app.domain.vocabulary import JobPhase, Outcome, Reason, ReplicaPhase
-from tests.support.kind_jobs import KINDS, accepted, kind_of
-from tests.support.kind_world import plan_of
+from tests.support.kinds.variations import KINDS, accepted, kind_of
+from tests.support.model.kind_world import plan_of
 from tests.support.plans import GIVEN
 
 MANY: Final = 10_000

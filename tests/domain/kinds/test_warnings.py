@@ -7,8 +7,8 @@ import pytest
 from app.domain.plan import JobWarning
 from app.domain.planning import Planner
 from app.domain.vocabulary import WarningSource
-from tests.support.every_kind import example
-from tests.support.gateway import manifest
+from tests.support.gateways.gateway import manifest
+from tests.support.kinds.every_kind import example
 
 GENERIC = "/spec/replicaSpecs/0"
 IGNORED = "has no effect: jobgate restarts replicas itself, with new pods whose restartPolicy is Never"

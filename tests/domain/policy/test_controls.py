@@ -10,7 +10,7 @@ from app.domain.errors import Forbidden
 from app.domain.policy import CONTROLS, JOBGATE_CONTROLS, DeclaredTemplate, Level, PodPolicy
 from app.domain.policy.keys import is_pattern
 from tests.support.json_values import JSON_VALUES, UNHURRIED
-from tests.support.pod_security import CASES, RESTRICTED_POD, WITHOUT_USER_NAMESPACES, PodCase
+from tests.support.pod_templates.security import CASES, RESTRICTED_POD, WITHOUT_USER_NAMESPACES, PodCase
 
 AT = "/spec/replicaSpecs/3/template"
 

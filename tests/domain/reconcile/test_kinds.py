@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from app.domain.plan import Rank
 from app.domain.reconcile.timing import Timing
 from app.domain.vocabulary import JobPhase, ScaleOutcome
-from tests.support.kind_jobs import ANNOTATIONS, JOBS, KINDS, accepted, kind_of
-from tests.support.kind_world import KindWorld, a_kind_world
-from tests.support.native_laws import FOLLOWED, LAWS, PHASES, check_native_status
-from tests.support.properties import examples
-from tests.support.stories import (
+from tests.support.kinds.variations import ANNOTATIONS, JOBS, KINDS, accepted, kind_of
+from tests.support.model.kind_world import KindWorld, a_kind_world
+from tests.support.model.native_laws import FOLLOWED, LAWS, PHASES, check_native_status
+from tests.support.model.stories import (
     ANY_OP,
     NO_END_OP,
     SIZES,
@@ -26,6 +25,7 @@ from tests.support.stories import (
     intend,
     play,
 )
+from tests.support.plugins.properties import examples
 
 RESIZABLE = [job for job in JOBS if kind_of(manifest := accepted(job)).scaling(kind_of(manifest).read(manifest))]
 TIMINGS = st.builds(

@@ -20,7 +20,8 @@ from app.domain.vocabulary import (
     ReplicaPhase,
     StopReason,
 )
-from tests.support.cluster_model import World
+from tests.support.model.cluster import World
+from tests.support.model.reconcile_checks import check_reconcile
 from tests.support.plans import (
     T0,
     W0,
@@ -41,7 +42,6 @@ from tests.support.plans import (
     running_status,
     success,
 )
-from tests.support.reconcile_checks import check_reconcile
 
 PAUSED = a_plan(paused=True)
 CANCEL = Intent(generation=1, cancel=True, cancel_actor=Actor("ann"), cancel_reason="no use")

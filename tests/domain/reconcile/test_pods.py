@@ -22,7 +22,8 @@ from app.domain.status.log_lines import MAX_LINES
 from app.domain.status.observed import ClusterRefusal, ObservedContainer, PendingReason, RefusalVerdict
 from app.domain.status.records import Recorded, Replica
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, PendingCode, Reason, ReplicaPhase, StopReason
-from tests.support.cluster_model import World
+from tests.support.model.cluster import World
+from tests.support.model.reconcile_checks import check_reconcile
 from tests.support.plans import (
     T0,
     W0,
@@ -41,7 +42,6 @@ from tests.support.plans import (
     restarting,
     running_status,
 )
-from tests.support.reconcile_checks import check_reconcile
 
 P = ReplicaPhase
 ONE = a_plan({"worker": 1}, restart=restarting(2))

@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 from app.domain.plan import JobPlan
 from app.domain.reconcile.timing import Timing
 from app.domain.vocabulary import CleanUpPolicy, JobPhase, Outcome, RestartPolicy, RestartScope, ScaleOutcome
-from tests.support.cluster_model import World
-from tests.support.plans import a_plan, failure, restarting, success
-from tests.support.properties import examples
-from tests.support.reconcile_checks import check_reconcile
-from tests.support.stories import (
+from tests.support.model.cluster import World
+from tests.support.model.reconcile_checks import check_reconcile
+from tests.support.model.stories import (
     ANY_OP,
     NO_END_OP,
     SIZES,
@@ -29,6 +27,8 @@ from tests.support.stories import (
     phases_until_running,
     play,
 )
+from tests.support.plans import a_plan, failure, restarting, success
+from tests.support.plugins.properties import examples
 
 
 @st.composite

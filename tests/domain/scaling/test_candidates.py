@@ -12,7 +12,7 @@ from app.domain.scaling.candidates import Live, Shape, TaskWaits, can_scale, can
 from app.domain.scaling.values import Verdict, WaitingJob
 from app.domain.vocabulary import JobPhase
 from tests.domain.scaling.cases import amount
-from tests.support.elastic import ElasticKind, elastic_manifest
+from tests.support.kinds.elastic import ElasticKind, elastic_manifest
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 FREEZE = timedelta(seconds=60)

@@ -26,7 +26,7 @@ from app.loops.autoscaling.autoscaler import Autoscaler
 from app.loops.controller_settings import AutoscalerSettings, ControllerSettings
 from tests.db import factories
 from tests.db.factories import NOW
-from tests.support.elastic import API_VERSION, KIND, ElasticKind, elastic_manifest
+from tests.support.kinds.elastic import API_VERSION, KIND, ElasticKind, elastic_manifest
 
 ON = AutoscalerSettings(enabled=True, max_load=1.0)
 

@@ -24,7 +24,7 @@ from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodRoom
 from app.domain.scaling.values import Verdict
 from tests.db.factories import NOW
 from tests.loops.autoscaling.stage import ON, Stage, a_stage
-from tests.support.elastic import ElasticKind, elastic_manifest
+from tests.support.kinds.elastic import ElasticKind, elastic_manifest
 from tests.support.waiting import until
 
 _OTHERS_WAIT = "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"

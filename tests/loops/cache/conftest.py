@@ -6,8 +6,8 @@ import pytest
 import pytest_asyncio
 
 from tests.loops.cache.stage import QUIET_CLUSTER, Stage, a_stage
-from tests.support.cluster import running_embedded_cluster
-from tests.support.kube import Cluster
+from tests.support.clusters.cluster import running_embedded_cluster
+from tests.support.clusters.kube import Cluster
 
 
 @pytest.fixture(scope="module")

@@ -39,7 +39,7 @@ from app.services.editing.samples import SampleEditor
 from app.services.submitting.objects import SubmitRequest
 from app.services.submitting.samples import SampleSubmitter
 from tests.loops.harness import SkippingClock
-from tests.support.kube import Cluster, KubeClient, connect
+from tests.support.clusters.kube import Cluster, KubeClient, connect
 from tests.support.waiting import until
 
 KEY = b"k" * 32

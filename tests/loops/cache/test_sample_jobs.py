@@ -15,7 +15,7 @@ from app.loops.cache.reconciler import FRESH_SECONDS
 from app.services.reading.objects import Address
 from app.services.reading.samples import SampleReader
 from tests.loops.cache.stage import KEYS, Stage
-from tests.support.made_up_kind import a_seventh_kind
+from tests.support.kinds.made_up import a_seventh_kind
 
 TERMINATE = "upload/clearOptions"
 

@@ -13,7 +13,7 @@ from app.domain.cache.vocabulary import RemovalStage
 from app.domain.kinds.samples.kinds import SAMPLE_SET
 from app.loops.cache import observation
 from tests.loops.cache.stage import KEYS, Stage, a_stage
-from tests.support.kube import Answer, Cluster
+from tests.support.clusters.kube import Answer, Cluster
 from tests.support.waiting import until
 
 

@@ -10,7 +10,7 @@ from app.domain.access.actors import Actor
 from app.domain.vocabulary import JobPhase
 from tests.db.factories import stored
 from tests.loops.harness import Harness
-from tests.support.metrics import value
+from tests.support.telemetry.metrics import value
 
 KIND = {"kind": "GenericJob"}
 STAGES = ("creation", "start", "run")

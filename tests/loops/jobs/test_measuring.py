@@ -4,7 +4,7 @@ import pytest
 
 from app.loops.jobs.measuring import ChangeLag
 from tests.k8s.support import ManualClock
-from tests.support.metrics import value
+from tests.support.telemetry.metrics import value
 
 JOB = "a job"
 # Each step: the second at which it happens, and what happens.

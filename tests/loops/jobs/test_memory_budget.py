@@ -14,8 +14,8 @@ from app.db.postgres.engine import Database
 from app.loops.jobs.memory_budget import MIB, REPLICA_BYTES, MemoryBudget, acting_bytes, batches
 from bench.memory import paused_job, peak_mib
 from tests.db.factories import new_job, submitted
-from tests.support.cluster import running_embedded_cluster
-from tests.support.gateway_process import answering, gateway_process, insist
+from tests.support.clusters.cluster import running_embedded_cluster
+from tests.support.gateways.process import answering, gateway_process, insist
 from tests.support.waiting import until
 
 JOBS = "/api/v1/namespaces/default/jobs"

@@ -10,7 +10,7 @@ from app.domain.access.credentials import credential_of
 from app.domain.planning import Planner
 from app.loops.jobs.plan_cache import PlanCache
 from tests.db.factories import NOW, new_job, stored, submitted
-from tests.support.gateway import manifest
+from tests.support.gateways.gateway import manifest
 
 KEY = b"a key"
 

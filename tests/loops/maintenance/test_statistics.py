@@ -20,7 +20,7 @@ from app.domain.vocabulary import JobPhase
 from app.loops import metrics
 from app.loops.maintenance.statistics import Statistics
 from tests.db.factories import NOW, move, new_job, submitted
-from tests.support.metrics import value
+from tests.support.telemetry.metrics import value
 from tests.support.waiting import until
 
 AS_KIND = {"namespace": "team-a", "kind": "GenericJob"}

@@ -16,8 +16,8 @@ from app.domain.kubernetes import labels
 from app.running import controlling
 from app.running.connections import NotConfigured
 from app.settings import Settings
-from tests.support.kube import Cluster, KubeClient
-from tests.support.kube_proxy import kube_proxy
+from tests.support.clusters.kube import Cluster, KubeClient
+from tests.support.clusters.kube_proxy import kube_proxy
 from tests.support.waiting import until
 
 

@@ -19,8 +19,8 @@ from app.services.submitting.cluster_dry_run import ClusterDryRun, NoCluster
 from app.services.submitting.jobs import JobSubmitter, PreparedJob
 from app.services.submitting.objects import SubmitRequest
 from tests.k8s.support import LIMITS, api_of
-from tests.support.gateway import manifest
-from tests.support.ports import kept_port
+from tests.support.gateways.gateway import manifest
+from tests.support.machine.ports import kept_port
 from tests.support.waiting import until
 
 FAST = 1000.0  # objects per second

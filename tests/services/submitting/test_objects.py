@@ -27,7 +27,7 @@ from app.services.submitting import objects as submitting
 from app.services.submitting.jobs import JobSubmitter
 from app.services.submitting.objects import SubmitRequest
 from app.services.submitting.request_keys import RequestKey, fingerprint
-from tests.support.gateway import manifest
+from tests.support.gateways.gateway import manifest
 
 REQUEST = SubmitRequest(namespace="team", actor=Actor("me"))
 KEY = RequestKey(scope="s", key="k", fingerprint="f")

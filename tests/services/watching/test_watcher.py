@@ -14,7 +14,7 @@ from app.domain.access.namespaces import NamespaceSet
 from app.services.watching import watcher as watching
 from app.services.watching.positions import Interest, Position
 from app.services.watching.watcher import Watcher
-from tests.support.metrics import value
+from tests.support.telemetry.metrics import value
 from tests.support.waiting import until
 
 JOB = UUID(int=1)

@@ -8,7 +8,7 @@ import pytest
 
 from devcluster.node.network import addresses
 from devcluster.node.network.addresses import AddressBlock
-from tests.support.routes import require_routes
+from tests.support.machine.routes import require_routes
 
 
 def test_pods_have_addresses_of_their_own_until_they_are_gone(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from app.domain.kinds.envelope import postable
 from app.domain.kinds.job_kind import Given, Limits, Site
 from app.domain.manifests.rendered import objects_of, pod_bytes
 from app.domain.plan import JobIdentity, JobPlan, Manifest, Rank
-from tests.support.golden import Golden, load_manifest
 from tests.support.plans import GIVEN, reserved
+from tests.support.plugins.golden import Golden, load_manifest
 
 KIND = DIJobKind()
 DATA = Path(__file__).parents[3] / "data" / "di_job"

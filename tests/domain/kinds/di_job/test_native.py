@@ -15,10 +15,10 @@ from app.domain.status.records import JobStatus, Replica, ScaleRecord, Transitio
 from app.domain.vocabulary import JobPhase, Outcome, Reason, ReplicaPhase
 from tests.domain.kinds.di_job.test_golden import DATA, KIND, accept, identity
 from tests.domain.kinds.di_job.test_validation import a_manifest, a_task
-from tests.support.cluster_model import ModelPod, World
-from tests.support.golden import Golden
+from tests.support.model.cluster import ModelPod, World
+from tests.support.model.reconcile_checks import check_reconcile
 from tests.support.plans import T0, an_attempt
-from tests.support.reconcile_checks import check_reconcile
+from tests.support.plugins.golden import Golden
 
 MANIFEST = accept(a_manifest(a_task(type="learner"), a_task(type="collector", replicas=2), backoffLimit=1))
 LEARNER, FIRST, SECOND, THIRD = Rank("learner", 0), *(Rank("collector", rank) for rank in range(3))

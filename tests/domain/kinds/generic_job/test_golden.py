@@ -11,8 +11,8 @@ from app.domain.kinds.job_kind import Limits, Site
 from app.domain.kinds.registry import find
 from app.domain.manifests.rendered import objects_of, pod_bytes
 from app.domain.plan import JobIdentity, JobPlan, Manifest
-from tests.support.golden import Golden, load_manifest
 from tests.support.plans import GIVEN
+from tests.support.plugins.golden import Golden, load_manifest
 
 DATA = Path(__file__).parents[3] / "data" / "generic_job"
 load = partial(load_manifest, DATA)

@@ -13,8 +13,8 @@ from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, Condition, FailureSummary, JobStatus, Replica, ReplicaFailure
 from app.domain.vocabulary import ConditionType, JobPhase, Outcome, Reason, ReplicaPhase
 from tests.domain.kinds.generic_job.test_golden import DATA, load
-from tests.support.golden import Golden
 from tests.support.plans import GIVEN
+from tests.support.plugins.golden import Golden
 
 KIND = GenericJobKind()
 CREATED = datetime(2026, 1, 1, tzinfo=UTC)

@@ -13,8 +13,8 @@ from app.domain.kinds.job_kind import Given, Limits, Site
 from app.domain.kinds.mx_job import MxJobKind
 from app.domain.manifests.rendered import objects_of, pod_bytes
 from app.domain.plan import JobIdentity, JobPlan, Manifest
-from tests.support.golden import Golden, load_manifest
 from tests.support.plans import GIVEN, reserved
+from tests.support.plugins.golden import Golden, load_manifest
 
 DATA = Path(__file__).parents[3] / "data" / "mx_job"
 load = partial(load_manifest, DATA)

@@ -17,8 +17,8 @@ from app.domain.manifests.rendered import objects_of, pod_bytes
 from app.domain.plan import JobIdentity, JobPlan, Manifest, Rank
 from app.domain.reservations.name_ranges import NameRange
 from app.domain.vocabulary import CleanUpPolicy, RestartPolicy
-from tests.support.golden import Golden, load_manifest
 from tests.support.plans import GIVEN, reserved
+from tests.support.plugins.golden import Golden, load_manifest
 
 DATA = Path(__file__).parents[3] / "data" / "training_job"
 load = partial(load_manifest, DATA)

@@ -14,8 +14,8 @@ from app.domain.status.failures import summarize_failures
 from app.domain.status.records import JobStatus, Replica, ScaleRecord
 from app.domain.vocabulary import JobPhase, Outcome, Reason, ReplicaPhase, ScaleOutcome
 from tests.domain.kinds.training_job.test_golden import DATA, changed, identity, load
-from tests.support.golden import Golden
 from tests.support.plans import GIVEN, T0, a_replica, an_attempt, at, by_rank, ended
+from tests.support.plugins.golden import Golden
 
 KIND = TrainingJobKind()
 GOLDEN = DATA.parent / "training_job_native"

@@ -16,7 +16,7 @@ from app.loops.jobs.actions.creator import Work
 from app.loops.jobs.expectations import Expectations
 from app.loops.leadership.identity import WrongCluster
 from tests.loops.harness import Harness
-from tests.support.gateway import manifest
+from tests.support.gateways.gateway import manifest
 
 KEY = Rank("worker", 0)
 FIRST, SECOND = CreatePod(key=KEY, attempt=1), CreatePod(key=KEY, attempt=2)

@@ -26,8 +26,8 @@ from app.loops.jobs.evidence.event_lists import MAX_EVENTS, EventLists, PodEvent
 from app.loops.leadership.identity import WrongCluster
 from tests.db.factories import decision, replica, stored
 from tests.loops.harness import LOG_BYTES, Harness
-from tests.support.metrics import value
-from tests.support.ports import kept_port
+from tests.support.machine.ports import kept_port
+from tests.support.telemetry.metrics import value
 
 KEY = Rank("worker", 0)
 NAME = "train-worker-0"

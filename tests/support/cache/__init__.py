@@ -1,0 +1,1 @@
+"""The parts of a data cache: runtime servers, JuiceFS volumes, and an object storage."""

@@ -1,0 +1,1 @@
+"""Kubernetes for tests: clusters, nodes, clients, and a proxy that injects faults."""

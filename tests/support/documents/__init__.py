@@ -1,0 +1,1 @@
+"""What the documents of the project define: fields, routes and codes."""

@@ -1,0 +1,1 @@
+"""Manifests of the registered kinds, and kinds that exist in tests alone."""

@@ -1,0 +1,1 @@
+"""What a test does to the machine: processes, ports, connections, disks, terminals and clocks."""

@@ -1,0 +1,1 @@
+"""How pytest runs: golden files, profiles of properties, the order and the repetition of tests."""

@@ -1,0 +1,1 @@
+"""Pod templates with every field, and what the Pod Security Standards say of each."""

@@ -1,0 +1,1 @@
+"""Logs, metrics and spans as a test reads them."""
