@@ -133,7 +133,7 @@ class SampleResource(Resource):
         return self.models.status(**self._status(row))
 
     def _status(self, row: SampleRow) -> dict[str, Any]:
-        conditions = [condition_view(condition) for condition in row.outcome.conditions]
+        conditions = [condition_view(condition) for condition in row.status.conditions]
         return {**identity(row), "status": self._state(row), "conditions": conditions}
 
     def _state(self, row: SampleRow) -> dict[str, Any]:
@@ -149,8 +149,8 @@ class SampleResource(Resource):
             "reason": row.reason,
             "message": row.message,
             "observed_generation": row.observed_generation,
-            "started_at": row.outcome.started_at,
-            "finished_at": row.outcome.finished_at,
+            "started_at": row.status.started_at,
+            "finished_at": row.status.finished_at,
             "observed_at": row.observed_at,
             "warnings": _warnings(self.kind, row.manifest, row.record),
             **_values_of(self.kind.make_figures(facts)),

@@ -18,7 +18,7 @@ from app.db.installation.leases import Lease
 from app.db.postgres.columns import Columns, columns, record_columns
 from app.db.postgres.engine import Connection, Database
 from app.db.postgres.queries import in_namespaces, namespace_arguments
-from app.db.samples.rows import COLUMNS, OUTCOME, SAMPLE_HISTORY, SampleRow, record_document, sample_row
+from app.db.samples.rows import COLUMNS, HOLDER, SAMPLE_HISTORY, STATUS, SampleRow, record_document, sample_row
 from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.cache.reconcile.values import SampleEvent
 from app.domain.cache.vocabulary import SampleJobPhase
@@ -82,9 +82,6 @@ _LOAD: Final = f"""
 SELECT {COLUMNS} FROM samples AS s
 WHERE s.uid = $1 AND s.gone_at IS NULL AND {in_namespaces(2, "s.namespace")}
 """  # noqa: S608  constants
-_LIVE_NAMED: Final = f"""
-SELECT {COLUMNS} FROM samples AS s WHERE s.kind = $1 AND s.namespace = $2 AND s.name = $3 AND s.gone_at IS NULL
-"""  # noqa: S608  constants
 _OF_SET: Final = f"""
 SELECT uid FROM samples WHERE kind = $1 AND namespace = $2 AND set_name = $3 AND {_UNFINISHED} ORDER BY created_at
 """  # noqa: S608  constants
@@ -96,7 +93,7 @@ ORDER BY created_at DESC, uid DESC LIMIT $4
 """  # noqa: S608  constants
 _LOCK: Final = f"SELECT {COLUMNS} FROM samples AS s WHERE s.uid = $1 AND s.gone_at IS NULL FOR UPDATE"  # noqa: S608
 _DECISION: Final = columns(samples, "phase", "reason", "message", "record", "wake_at", "gone_at")
-_DECIDED: Final = _DECISION + OUTCOME + columns(samples, "observed_generation")
+_DECIDED: Final = _DECISION + STATUS + columns(samples, "observed_generation")
 _OBSERVED: Final = columns(samples, "observed_at", "cache_observed_at")
 _COUNTS: Final = Columns(Column(name, Integer) for name in ("changes", "lines", "events"))
 _WRITTEN: Final = columns(samples, "uid") + _DECIDED + _OBSERVED + _COUNTS
@@ -147,7 +144,7 @@ async def load(db: Database, uid: UUID, served: NamespaceSet = EVERY_NAMESPACE) 
 async def live_set(db: Database, namespace: str, name: str) -> SampleRow | None:
     """Return the SampleSet that holds the name, also while it is being deleted."""
     async with db.read() as connection:
-        row = await connection.fetchrow(_LIVE_NAMED, SAMPLE_SET.name, namespace, name)
+        row = await connection.fetchrow(HOLDER, SAMPLE_SET.name, namespace, name)
     return None if row is None else sample_row(row)
 
 
@@ -186,18 +183,18 @@ async def persist(db: Database, lease: Lease, done: SampleWrite, now: datetime) 
 
 async def _write(connection: Connection, before: SampleRow, done: SampleWrite, now: datetime) -> None:
     is_line = done.gone or (before.phase, before.reason, before.message) != (done.phase, done.reason, done.message)
-    outcome = updated_status(before.of_kind, before.outcome, done.record, done.generation, now)
+    status = updated_status(before.of_kind, before.status, done.record, done.generation, now)
     is_news = (
         is_line
         or bool(done.events)
-        or (before.record, before.outcome, before.observed_generation) != (done.record, outcome, done.generation)
+        or (before.record, before.status, before.observed_generation) != (done.record, status, done.generation)
     )
     decision = (done.phase, done.reason, done.message, record_document(done.record))
     times = (None if done.gone else done.wake_at, now if done.gone else None)
     values = (
         done.uid,
         *_DECISION.encode((*decision, *times)),
-        *OUTCOME.values(outcome),
+        *STATUS.values(status),
         *(done.generation, done.observed_at, done.cache_observed_at),
         *(int(is_news), int(is_line), len(done.events)),
     )

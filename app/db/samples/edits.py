@@ -21,7 +21,7 @@ from app.db.postgres import codec
 from app.db.postgres.columns import columns
 from app.db.postgres.engine import Connection, Database
 from app.db.postgres.errors import DatabaseContended, KeyContended
-from app.db.samples.rows import COLUMNS, ROW, SAMPLE_HISTORY, SampleRow, row_values, sample_row
+from app.db.samples.rows import COLUMNS, HOLDER, ROW, SAMPLE_HISTORY, SampleRow, row_values, sample_row
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
 from app.domain.kinds.changes import is_respecified
@@ -51,9 +51,6 @@ _INSERTED: Final = ROW + _POSTED
 _INSERT: Final = f"""
 INSERT INTO samples ({_INSERTED}, intent_at) SELECT {_INSERTED}, created_at FROM {_INSERTED.rows("w")}
 ON CONFLICT (kind, namespace, name) WHERE gone_at IS NULL DO NOTHING RETURNING true
-"""  # noqa: S608  constants
-_HOLDER: Final = f"""
-SELECT {COLUMNS} FROM samples AS s WHERE kind = $1 AND namespace = $2 AND name = $3 AND gone_at IS NULL
 """  # noqa: S608  constants
 _LOCK: Final = f"SELECT {COLUMNS} FROM samples AS s WHERE s.uid = $1 FOR UPDATE"  # noqa: S608  constants
 _EDIT: Final = f"""
@@ -136,7 +133,7 @@ async def _insert(connection: Connection, new: New[SampleRow]) -> NameTaken | No
     for _ in range(_MAX_TRIES):
         if await connection.fetchval(_INSERT, *_INSERTED.arguments([(*row_values(row), *_POSTED.values(new))])):
             return None
-        found = await connection.fetchrow(_HOLDER, row.kind, row.namespace, row.name)
+        found = await connection.fetchrow(HOLDER, row.kind, row.namespace, row.name)
         if found is not None:
             holder = sample_row(found)
             leaving = holder.delete_requested_at is not None
@@ -210,12 +207,12 @@ def _after_deletion(row: SampleRow, at: datetime) -> tuple[Any, ...]:
 
     What has objects is reconciled until they are removed; nothing reconciles what has none.
     """
-    kind, outcome, reason = row.of_kind, row.outcome, row.reason
+    kind, status, reason = row.of_kind, row.status, row.reason
     if not kind.has_objects:
-        outcome = deleted_status(outcome, row.generation, at)
+        status = deleted_status(status, row.generation, at)
         if kind.ended and row.phase not in kind.ended:
             reason = DELETED
-    return not kind.has_objects, reason, codec.dump(outcome.conditions), outcome.finished_at
+    return not kind.has_objects, reason, codec.dump(status.conditions), status.finished_at
 
 
 async def _lock(connection: Connection, uid: UUID) -> SampleRow:

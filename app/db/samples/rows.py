@@ -44,7 +44,7 @@ class SampleRow(ObjectRow):
     gone_at: datetime | None = None
     reason: str = ""
     message: str = ""
-    outcome: SampleStatus = NO_STATUS
+    status: SampleStatus = NO_STATUS
     observed_at: datetime | None = None
     cache_observed_at: datetime | None = None
 
@@ -75,12 +75,16 @@ class SampleEventRow:
     message: str
 
 
-_PLAIN: Final = record_columns(samples, SampleRow, elsewhere=["record", "outcome"])
-OUTCOME: Final = record_columns(samples, SampleStatus)
-ROW: Final = _PLAIN + columns(samples, "record") + OUTCOME
+_PLAIN: Final = record_columns(samples, SampleRow, elsewhere=["record", "status"])
+STATUS: Final = record_columns(samples, SampleStatus)
+ROW: Final = _PLAIN + columns(samples, "record") + STATUS
 """The columns of a whole row, in the order of `row_values`."""
 COLUMNS: Final = ROW.of("s")
 """The columns of `samples AS s` that `sample_row` reads."""
+HOLDER: Final = f"""
+SELECT {COLUMNS} FROM samples AS s WHERE s.kind = $1 AND s.namespace = $2 AND s.name = $3 AND s.gone_at IS NULL
+"""  # noqa: S608  constants
+"""Finds the sample that holds a name, by kind, namespace and name. It may be leaving."""
 
 _EVENT: Final = record_columns(sample_events_table, SampleEventRow)
 _EVENTS: Final = f"""
@@ -89,12 +93,12 @@ SELECT {_EVENT} FROM sample_events WHERE uid = $1 AND seq > $2 ORDER BY seq LIMI
 
 
 def sample_row(row: Mapping[str, Any]) -> SampleRow:
-    outcome = codec.load(OUTCOME.read(row), SampleStatus)
-    return SampleRow(record=record_from(row["kind"], row["record"]), outcome=outcome, **_PLAIN.read(row))
+    status = codec.load(STATUS.read(row), SampleStatus)
+    return SampleRow(record=record_from(row["kind"], row["record"]), status=status, **_PLAIN.read(row))
 
 
 def row_values(row: SampleRow) -> tuple[Any, ...]:
-    return (*_PLAIN.values(row), codec.text_of(record_document(row.record)), *OUTCOME.values(row.outcome))
+    return (*_PLAIN.values(row), codec.text_of(record_document(row.record)), *STATUS.values(row.status))
 
 
 def record_document(record: Any) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def a_row(record: SetRecord | JobRecord, **changes: Any) -> SampleRow:
         "reason": record.complaint.reason if record.complaint else "",
         "message": record.complaint.message if record.complaint else "",
         "record": record,
-        "outcome": SampleStatus(conditions=merge_conditions((), kind.conditions(record, ()), NOW, 1, followed=())),
+        "status": SampleStatus(conditions=merge_conditions((), kind.conditions(record, ()), NOW, 1, followed=())),
         "observed_at": NOW,
         "cache_observed_at": None,
     }

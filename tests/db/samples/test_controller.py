@@ -234,8 +234,8 @@ async def test_a_job_that_is_deleted_in_any_phase_has_ended(
     assert await persisted(db, lease, row.uid, later(2), record=JobRecord(phase=phase))
     after = await edits.request_deletion(db, row.uid, actor=Actor("bob"), at=later(9))
     assert after == await there(db, row.uid)
-    assert (after.outcome.started_at, after.outcome.finished_at, after.reason) == (started, ended, reason)
-    found = [one for one in after.outcome.conditions if one.type is ConditionType.RUNNING]
+    assert (after.status.started_at, after.status.finished_at, after.reason) == (started, ended, reason)
+    found = [one for one in after.status.conditions if one.type is ConditionType.RUNNING]
     assert [(one.status, one.reason, one.last_transition_at) for one in found] == ([running] if running else [])
 
 
