@@ -47,7 +47,6 @@ def next_step(api_version: object, kind: object, registered: Iterable[Kind]) -> 
     return f"a {name} is not one of the kinds here; apply it with kubectl, and post the job alone"
 
 
-def group_of(api_version: str) -> str:
-    """Return the API group; empty for the core group."""
-    group, slash, _ = api_version.partition("/")
-    return group if slash else ""
+def group_of(api_version: object) -> str | None:
+    """Return the API group, also if the version is missing. The core group has no name: the result is its version."""
+    return api_version.partition("/")[0] if isinstance(api_version, str) else None

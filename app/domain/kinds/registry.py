@@ -7,7 +7,7 @@ from typing import Any, Final
 from app.domain.errors import FieldError, InvalidManifest, shorten
 from app.domain.kinds.base import Kind
 from app.domain.kinds.di_job import DIJobKind
-from app.domain.kinds.foreign import next_step
+from app.domain.kinds.foreign import group_of, next_step
 from app.domain.kinds.generic_job import GenericJobKind
 from app.domain.kinds.job_kind import JobKind
 from app.domain.kinds.mx_job import MxJobKind
@@ -96,15 +96,15 @@ def _refusals(api_version: object, name: object) -> list[FieldError]:
     for kind in kinds:
         # The kind is known, so only the version is wrong.
         if kind.name == name:
-            groups = {_group(version) for version in kind.api_versions}
-            other = "version" if _group(api_version) in groups else "group"
+            groups = {group_of(version) for version in kind.api_versions}
+            other = "version" if group_of(api_version) in groups else "group"
             detail = f"{name} belongs to another {other}"
             return [_refusal("/apiVersion", api_version, detail, " or ".join(kind.api_versions))]
     known = [kind.name for kind in kinds]
     meant = nearest(name, known) if isinstance(name, str) else None
     accepted = ", ".join(f"{kind.name} ({kind.api_versions[0]})" for kind in kinds)
     wrong = [_refusal("/kind", name, f'did you mean "{meant}"?' if meant else "the kind is not known here", accepted)]
-    versions = [version for version, _ in JOB_KINDS if _group(version) == _group(api_version)]
+    versions = [version for version, _ in JOB_KINDS if group_of(version) == group_of(api_version)]
     if versions and api_version not in versions:
         wrong.append(
             _refusal(
@@ -117,10 +117,6 @@ def _refusals(api_version: object, name: object) -> list[FieldError]:
     if api_version is None:
         wrong.append(_refusal("/apiVersion", None, "", " or ".join(kind.api_versions[0] for kind in kinds)))
     return wrong
-
-
-def _group(api_version: object) -> str | None:
-    return api_version.partition("/")[0] if isinstance(api_version, str) else None
 
 
 def _refusal(pointer: str, value: object, detail: str, accepted: str) -> FieldError:
