@@ -84,7 +84,7 @@ class Planner:
         refuse_wrong_route(document, JOBS, namespace)
         kind = registry.find(document.get("apiVersion"), document.get("kind"))
         called, generated = add_name(document, suffix)
-        given = Given(random=suffix, stored=stored)
+        given = Given(suffix=suffix, stored=stored)
         accepted = kind.accept(require_namespace(called, namespace), self.limits, given)
         manifest = accepted.manifest
         # The stored manifest has its final name: a retry must not generate another one.

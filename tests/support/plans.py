@@ -20,7 +20,7 @@ from app.domain.status.records import Attempt, Intent, JobStatus, Recorded, Repl
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, Quantifier, ReplicaPhase, RestartPolicy, RuleOutcome
 
 # A constant suffix instead of a random one.
-GIVEN = Given(random=lambda: "x7k2m")
+GIVEN = Given(suffix=lambda: "x7k2m")
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
 W0, W1 = Rank("worker", 0), Rank("worker", 1)
 

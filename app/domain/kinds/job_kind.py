@@ -58,11 +58,11 @@ class Site:
 class Given:
     """Values that `JobKind.accept` needs besides the posted manifest.
 
-    `random` returns five new characters of Kubernetes' alphabet for generated names at each call. `stored` is the
+    `suffix` returns five new characters of Kubernetes' alphabet for generated names at each call. `stored` is the
     accepted manifest that the posted one replaces; values that were assigned to it are kept.
     """
 
-    random: Callable[[], str]
+    suffix: Callable[[], str]
     stored: Manifest | None = None
 
 

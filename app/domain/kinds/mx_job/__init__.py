@@ -44,7 +44,7 @@ class MxJobKind(JobKind[MxJobSpec]):
         """Return the spec with a RuntimeId: that of the user, otherwise that of the stored job, otherwise a new one."""
         if spec.runtime_id is not None:
             return spec
-        drawn = given.stored["spec"]["RuntimeId"] if given.stored else given.random()[:_RUNTIME_ID_LENGTH]
+        drawn = given.stored["spec"]["RuntimeId"] if given.stored else given.suffix()[:_RUNTIME_ID_LENGTH]
         return spec.model_copy(update={"runtime_id": drawn})
 
     @override

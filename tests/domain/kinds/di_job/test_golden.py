@@ -178,4 +178,4 @@ def test_random_names_are_not_drawn() -> None:
     def refuse() -> str:
         raise AssertionError
 
-    assert KIND.accept(load("seed"), Limits(), Given(random=refuse)).manifest
+    assert KIND.accept(load("seed"), Limits(), Given(suffix=refuse)).manifest

@@ -74,7 +74,7 @@ def with_pod_spec(**changes: Any) -> Manifest:
 def test_the_stored_manifest(case: str, golden: Golden) -> None:
     stored = accepted(load(case))
     golden(DATA / case / "accepted.yaml", stored)
-    assert accepted(stored, Given(random=lambda: "other")) == stored
+    assert accepted(stored, Given(suffix=lambda: "other")) == stored
     assert jsonschema_rs.validator_for(KIND.json_schema()).is_valid(stored)
 
 
@@ -110,7 +110,7 @@ def test_the_runtime_id_is_generated_once() -> None:
     manifest = load("shipped_dist")
     stored = accepted(manifest)
     assert stored["spec"]["RuntimeId"] == "x7k2"
-    assert accepted(manifest, Given(random=lambda: "zzzzz", stored=stored)) == stored
+    assert accepted(manifest, Given(suffix=lambda: "zzzzz", stored=stored)) == stored
     assert not KIND.changes(stored, stored)
 
 
