@@ -37,6 +37,9 @@ class SampleJobPhase(StrEnum):
     FAILED = "Failed"
 
 
+ENDED_JOB_PHASES = frozenset({SampleJobPhase.SUCCEEDED, SampleJobPhase.FAILED})
+
+
 class SetPart(StrEnum):
     """The Kubernetes objects of a SampleSet, named as in upstream's events, in the order of their creation."""
 

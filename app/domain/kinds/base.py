@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final
 
 from app.domain.errors import FieldError
 from app.domain.kinds.changes import immutable_changes
+from app.domain.kinds.spec.checks import Place
 from app.domain.kinds.spec.model import SpecModel
 from app.domain.kinds.spec.schema import manifest_schema
 from app.domain.plan import Manifest
@@ -17,7 +18,7 @@ JOBS: Final = "jobs"
 class Kind(ABC):
     """A kind of manifest. Implementations are stateless; one instance serves all manifests.
 
-    `JobKind` adds what a job needs: plan, pods, scaling and pause. `SampleKind` adds what a kind without pods needs.
+    `JobKind` adds what a job needs: plan, pods, scaling and pause. `SampleKind` adds what the data cache needs.
     """
 
     name: ClassVar[str]  # the `kind` of its manifests
@@ -30,6 +31,10 @@ class Kind(ABC):
     def changes(self, stored: Manifest, new: Manifest) -> Sequence[FieldError]:
         """Return an error for each immutable field in which two accepted manifests differ."""
         return immutable_changes(stored, new, self.mutable_fields)
+
+    def is_consequence(self, error: FieldError, left_out: Sequence[Place]) -> bool:  # noqa: ARG002  for kinds that know
+        """Return whether the error may exist only because the fields at these places could not be read."""
+        return False
 
     def json_schema(self) -> dict[str, Any]:
         """Return the JSON schema of the manifest, for `GET /api/v1/kinds`."""

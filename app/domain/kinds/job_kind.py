@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from app.domain.errors import Conflict, FieldError, Problems
+from app.domain.errors import Conflict, Problems
 from app.domain.kinds.base import JOBS, Kind
 from app.domain.kinds.envelope import ASSIGNED, read_envelope, usable_name
-from app.domain.kinds.spec.checks import Place, SpecChecks, read_and_check
+from app.domain.kinds.spec.checks import SpecChecks, read_and_check
 from app.domain.kinds.spec.model import SpecModel
 from app.domain.kinds.spec.spelling import Spelling
 from app.domain.plan import JobIdentity, JobPlan, JobWarning, Manifest
@@ -194,10 +194,6 @@ class JobKind(Kind, Generic[SpecT]):
     def complete(self, spec: SpecT, given: Given) -> SpecT:  # noqa: ARG002  for kinds that draw values
         """Return the spec with the defaults that depend on other fields or on the stored manifest."""
         return spec
-
-    def is_consequence(self, error: FieldError, left_out: Sequence[Place]) -> bool:  # noqa: ARG002  for kinds that know
-        """Return whether the error may exist only because the fields at these places could not be read."""
-        return False
 
     def check_unreadable(self, spec: Any, problems: Problems) -> None:
         """Report the errors in the parts of a spec that cannot be read as a model, such as its pod templates."""

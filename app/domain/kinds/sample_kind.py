@@ -14,10 +14,11 @@ from app.domain.cache.limits import CacheLimits
 from app.domain.errors import FieldError, Problems, pointer_to
 from app.domain.kinds.base import Kind
 from app.domain.kinds.envelope import read_envelope
-from app.domain.kinds.spec.checks import Place, SpecChecks, read_and_check
+from app.domain.kinds.spec.checks import SpecChecks, read_and_check
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.names import DNS_LABEL_MAX
 from app.domain.plan import JobWarning, Manifest
+from app.domain.status.conditions import Wanted
 from app.domain.vocabulary import ConditionType
 
 
@@ -81,10 +82,6 @@ class SampleKind(Kind):
     def check(self, spec: Any, metadata: Mapping[str, Any], limits: CacheLimits, problems: Problems) -> None:
         """Report every error of a spec that has the right shape."""
 
-    def is_consequence(self, error: FieldError, left_out: Sequence[Place]) -> bool:  # noqa: ARG002  for kinds that know
-        """Return whether the error may exist only because the fields at these places could not be read."""
-        return False
-
     def set_name(self, manifest: Manifest) -> str:
         """Return the name of the SampleSet that an accepted manifest refers to; without one, its own name."""
         return str(manifest["metadata"]["name"])
@@ -124,8 +121,8 @@ class SampleKind(Kind):
         self,
         record: Any,  # noqa: ARG002  as above
         known: Collection[ConditionType],  # noqa: ARG002  as above
-    ) -> Mapping[ConditionType, tuple[bool, str, str]]:
-        """Return whether each condition of the object holds, with its reason and message.
+    ) -> Wanted:
+        """Return the conditions of the object.
 
         The result contains all `known` conditions, which the object has already: a condition that has appeared stays.
         """

@@ -3,14 +3,18 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import TypeAlias
 
 from app.domain.status.records import Condition
 from app.domain.vocabulary import ConditionType
 
+Wanted: TypeAlias = Mapping[ConditionType, tuple[bool, str, str]]
+"""Whether each condition holds, with its reason and message."""
+
 
 def merge_conditions(
     before: Sequence[Condition],
-    wanted: Mapping[ConditionType, tuple[bool, str, str]],
+    wanted: Wanted,
     now: datetime,
     generation: int,
     *,

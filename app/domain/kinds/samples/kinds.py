@@ -9,7 +9,7 @@ from typing_extensions import override
 from app.domain.cache.limits import CacheLimits
 from app.domain.cache.naming import NAME_MAX
 from app.domain.cache.reconcile.values import JobRecord, SetRecord
-from app.domain.cache.vocabulary import SampleJobPhase, SetPhase
+from app.domain.cache.vocabulary import ENDED_JOB_PHASES, SampleJobPhase, SetPhase
 from app.domain.errors import FieldError, Problems
 from app.domain.kinds.sample_kind import Facts, SampleKind
 from app.domain.kinds.samples.edits import frozen_changes, require_editable
@@ -22,7 +22,6 @@ from app.domain.kinds.samples.status import (
     SampleJobFigures,
     SampleSetDetails,
     SampleSetFigures,
-    Wanted,
     job_conditions,
     job_figures,
     native_job_status,
@@ -34,6 +33,7 @@ from app.domain.kinds.samples.status import (
 from app.domain.kinds.samples.warnings import job_warnings, set_warnings
 from app.domain.kinds.spec.checks import Place
 from app.domain.plan import JobWarning, Manifest
+from app.domain.status.conditions import Wanted
 from app.domain.vocabulary import ConditionType
 
 _SPEC: Final = "/spec"
@@ -148,7 +148,7 @@ class SampleJobKind(_CacheKind):
     is_about_set = True
     record = JobRecord
     phases = SampleJobPhase
-    ended: ClassVar[frozenset[str]] = frozenset({SampleJobPhase.SUCCEEDED, SampleJobPhase.FAILED})
+    ended: ClassVar[frozenset[str]] = ENDED_JOB_PHASES
     figures = SampleJobFigures
     example: ClassVar[Manifest] = {
         "apiVersion": API_VERSION,
@@ -164,7 +164,7 @@ class SampleJobKind(_CacheKind):
 
     @override
     def check(self, spec: Any, metadata: Mapping[str, Any], limits: CacheLimits, problems: Problems) -> None:
-        check_sample_job(spec, metadata, _SPEC, limits, problems)
+        check_sample_job(spec, _SPEC, limits, problems)
 
     @override
     def set_name(self, manifest: Manifest) -> str:

@@ -1,13 +1,14 @@
 """The status of SampleSets and SampleJobs as the API shows it: their figures, conditions and native status."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any
 
 from app.domain.cache.reconcile.progress import OperationProgress
 from app.domain.cache.reconcile.values import JobRecord, SetRecord
-from app.domain.cache.vocabulary import JobType, RemovalStage, SampleJobPhase, SetPhase
+from app.domain.cache.vocabulary import ENDED_JOB_PHASES, JobType, RemovalStage, SampleJobPhase, SetPhase
 from app.domain.kinds.sample_kind import Facts, Figures
+from app.domain.status.conditions import Wanted
 from app.domain.vocabulary import ConditionType
 
 
@@ -133,10 +134,7 @@ def job_figures(facts: Facts) -> SampleJobFigures:
     )
 
 
-Wanted: TypeAlias = Mapping[ConditionType, tuple[bool, str, str]]
-
 _SYNC_PHASES = (SetPhase.SYNCING, SetPhase.SYNC_FAILED)
-_ENDED = (SampleJobPhase.SUCCEEDED, SampleJobPhase.FAILED)
 
 
 def set_conditions(record: SetRecord, known: Collection[ConditionType]) -> Wanted:
@@ -184,9 +182,9 @@ def job_conditions(record: JobRecord, known: Collection[ConditionType]) -> Wante
     phase = record.phase
     reason, message = _job_reason(record)
     wanted = {}
-    if phase is SampleJobPhase.RUNNING or phase in _ENDED or ConditionType.RUNNING in known:
+    if phase is SampleJobPhase.RUNNING or phase in ENDED_JOB_PHASES or ConditionType.RUNNING in known:
         wanted[ConditionType.RUNNING] = (phase is SampleJobPhase.RUNNING, reason, message)
-    if phase in _ENDED or ConditionType.COMPLETED in known:
+    if phase in ENDED_JOB_PHASES or ConditionType.COMPLETED in known:
         wanted[ConditionType.COMPLETED] = (phase is SampleJobPhase.SUCCEEDED, reason, message)
         wanted[ConditionType.FAILED] = (phase is SampleJobPhase.FAILED, reason, message)
     return wanted
@@ -194,7 +192,7 @@ def job_conditions(record: JobRecord, known: Collection[ConditionType]) -> Wante
 
 def _job_reason(record: JobRecord) -> tuple[str, str]:
     # A complaint about a failed job is about its next try. The condition Failed keeps the message of the failure.
-    if record.phase in _ENDED:
+    if record.phase in ENDED_JOB_PHASES:
         return str(record.phase), record.message
     if record.complaint is not None:
         return record.complaint.reason, record.complaint.message

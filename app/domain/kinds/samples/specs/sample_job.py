@@ -1,7 +1,6 @@
 """The spec of a SampleJob (batch.paddlepaddle.org/v1alpha1) and its rules."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from pydantic import ConfigDict, Field
 
@@ -134,12 +133,8 @@ class SampleJobSpec(SpecModel):
     """The options of a job of type `clear`."""
 
 
-def check_sample_job(
-    spec: SampleJobSpec, metadata: Mapping[str, Any], base: str, limits: CacheLimits, problems: Problems
-) -> None:
+def check_sample_job(spec: SampleJobSpec, base: str, limits: CacheLimits, problems: Problems) -> None:
     """Report every violated rule of a spec that matches the schema."""
-    # The checks of all kinds have the same arguments. No rule of a SampleJob concerns its metadata.
-    del metadata
     _check_type(spec, base, problems)
     at = pointer_to(base, "sampleSetRef", "name")
     if spec.sample_set_ref is None or not spec.sample_set_ref.name:
