@@ -3,6 +3,6 @@
 `kinds` accepts manifests and turns those of jobs into plans, and `manifests` turns plans into Kubernetes objects; they
 meet only in `plan`. `planning` offers both to the API and to the controller.
 `status` turns raw pods into observations. `reconcile` compares plan, intent, record and observed pods of a job, and
-returns its new status and the actions to execute. `cache` has the Kubernetes objects and
-the reconcile of SampleSets and SampleJobs.
+returns its new status and the actions to execute. `cache` has the Kubernetes objects and the reconcile of SampleSets
+and SampleJobs.
 """

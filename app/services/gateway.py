@@ -52,7 +52,7 @@ _SUBMISSION_WAIT: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class SampleServices:
-    """The services of one kind without pods."""
+    """The services of one sample kind."""
 
     reading: SampleReader
     submitter: SampleSubmitter

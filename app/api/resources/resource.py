@@ -2,7 +2,7 @@
 
 Resource ─▶ routes: submit, batch, replace, patch, delete, list, count, get, status, history, events, watch
     ├ jobs: all kinds whose manifests become pods (`app.api.resources.jobs`)
-    └ one resource for each kind without pods (`app.api.resources.samples`)
+    └ one resource for each sample kind (`app.api.resources.samples`)
 """
 
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""The resource of a kind without pods. Its views, routes and documentation are derived from the kind."""
+"""The resource of a sample kind. Its views, routes and documentation are derived from the kind."""
 
 import inspect
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The history of a job or of an object without pods: a row for each change, numbered from 1 without gaps."""
+"""The history of a job or of an object of a sample kind: a row for each change, numbered from 1 without gaps."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

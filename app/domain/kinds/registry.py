@@ -29,9 +29,9 @@ _ALL: Final[tuple[JobKind[Any] | SampleKind, ...]] = (
 JOB_KINDS: Final[Mapping[tuple[str, str], JobKind[Any]]] = MappingProxyType(
     {(version, kind.name): kind for kind in _ALL if isinstance(kind, JobKind) for version in kind.api_versions}
 )
-"""The kinds with pods, by apiVersion and name."""
+"""The job kinds, by apiVersion and name."""
 SAMPLE_KINDS: Final[dict[str, SampleKind]] = {kind.name: kind for kind in _ALL if isinstance(kind, SampleKind)}
-"""The kinds without pods, by name. Each has its own resource in the API."""
+"""The sample kinds, by name. Each has its own resource in the API."""
 
 
 def all_kinds() -> Mapping[str, Kind]:

@@ -1,4 +1,4 @@
-"""The interface of kinds without pods, such as SampleSet, and the values that its methods take and return."""
+"""The interface of sample kinds, which make no pods of manifests, and the values that its methods take and return."""
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
@@ -42,7 +42,7 @@ class Facts:
 
 
 class SampleKind(Kind):
-    """A kind without pods: a spec with rules, and a record that its reconcile step writes.
+    """A kind of the data cache: a spec with rules, and a record that its reconcile step writes.
 
     If the kind `has_objects` in the cluster, a deleted object keeps its name until its reconcile step finds that all
     objects are gone.

@@ -1,4 +1,4 @@
-"""The part of the status that all kinds without pods have in common: conditions, and the times of start and end."""
+"""The part of the status that all sample kinds have in common: conditions, and the times of start and end."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime

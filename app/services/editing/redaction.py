@@ -136,7 +136,7 @@ class JobRedactor(Redactor[JobRow]):
 
 
 class SampleRedactor(Redactor[SampleRow]):
-    """Redacts objects of one kind without pods."""
+    """Redacts objects of one sample kind."""
 
     def __init__(self, db: Database, reading: Reader[SampleRow], clock: Clock) -> None:
         super().__init__(db, stored.SAMPLES, reading, clock)

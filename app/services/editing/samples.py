@@ -1,4 +1,4 @@
-"""Edits and deletions of objects without pods."""
+"""Edits and deletions of SampleSets and SampleJobs."""
 
 from datetime import datetime
 
@@ -22,7 +22,7 @@ from app.services.submitting.sample_drafts import SampleDraft, make_draft
 
 
 class SampleEditor(Editor[SampleRow, SampleEdit]):
-    """Edits and deletes objects of one kind without pods."""
+    """Edits and deletes objects of one sample kind."""
 
     def __init__(self, kind: SampleKind, db: Database, clock: Clock, hint: Hint, limits: CacheLimits) -> None:
         super().__init__(db, storage_of(kind), kind.name, clock, hint)

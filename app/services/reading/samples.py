@@ -1,4 +1,4 @@
-"""Reads of objects without pods."""
+"""Reads of SampleSets and SampleJobs."""
 
 from typing_extensions import override
 
@@ -13,7 +13,7 @@ from app.services.reading.objects import Reader, ResourceEvent
 
 
 class SampleReader(Reader[SampleRow]):
-    """Reads objects of one kind without pods."""
+    """Reads objects of one sample kind."""
 
     def __init__(self, kind: SampleKind, db: Database, lists: Turns | None = None) -> None:
         super().__init__(db, storage_of(kind), kind.name, lists)

@@ -1,4 +1,4 @@
-"""Submission of objects without pods: a transaction for each request."""
+"""Submission of SampleSets and SampleJobs: a transaction for each request."""
 
 import asyncio
 import random
@@ -31,7 +31,7 @@ PreparedSample: TypeAlias = Prepared[New[SampleRow]]
 
 
 class SampleSubmitter(Submitter[PreparedSample, New[SampleRow], SampleRow]):
-    """Submits objects of one kind without pods. `limits` apply to each namespace."""
+    """Submits objects of one sample kind. `limits` apply to each namespace."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class SampleSubmitter(Submitter[PreparedSample, New[SampleRow], SampleRow]):
 
     @override
     def remedy(self, taken: NameTaken) -> str:
-        """An object without pods keeps its name, even after its end, until it is deleted and nothing of it is left."""
+        """An object keeps its name, even after its end, until it is deleted and nothing of it is left."""
         if taken.leaving:
             return "another name, or wait until nothing of that one is left"
         return "another name, or delete that one"

@@ -5,7 +5,7 @@ import { type DataColumn, DataTable } from "../ui/data-table";
 import { PhaseBadge } from "../ui/phases";
 import { When } from "../ui/when";
 
-/** An entry of the history of an object without pods. */
+/** An entry of the history of a SampleSet or a SampleJob. */
 interface Entry {
   seq: number;
   at: string;

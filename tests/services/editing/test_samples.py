@@ -45,7 +45,7 @@ SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'samples'::regcla
 
 @dataclass
 class Service:
-    """The services of kinds without pods. `hints` records each announcement to the controller."""
+    """The services of sample kinds. `hints` records each announcement to the controller."""
 
     db: Database
     hints: list[str] = field(default_factory=list)

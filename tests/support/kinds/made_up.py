@@ -1,4 +1,4 @@
-"""A made-up kind without pods: the minimum that a further kind must implement."""
+"""A made-up sample kind: the minimum that a further kind must implement."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
