@@ -3,7 +3,7 @@ only `soak` also checks something.
 
 Commands that measure one thing, `python -m bench <command> --help` lists their options:
 
-cache    the cache runtime beside the bare `juicefs` command
+cache    the runtime server beside the bare `juicefs` command
 follow   the polls of a client beside thousands of streams and long polls
 large    jobs of a thousand replicas, or many jobs on a node, beside kube-controller-manager
 memory   the peak memory with many planned replicas

@@ -1,4 +1,4 @@
-"""`python -m bench cache`: compares the cache runtime with the bare `juicefs` command, on the same data, alternating.
+"""`python -m bench cache`: compares the runtime server with the bare `juicefs` command, on the same data, alternating.
 
 Each run has a new volume, or a new mount with an empty cache. Both are in memory, so that other users of a disk do not
 affect the figures. Requires Linux, root and /dev/fuse.
@@ -335,7 +335,7 @@ def measure(arguments: argparse.Namespace, volumes: Path, sources: Path) -> None
 def main(arguments: Sequence[str] | None = None) -> None:
     given = parse(arguments)
     if needs_fuse.args[0]:
-        print(f"bench: the cache runtime cannot be measured: {needs_fuse.kwargs['reason']}")
+        print(f"bench: the runtime server cannot be measured: {needs_fuse.kwargs['reason']}")
         return
     with (
         tempfile.TemporaryDirectory(

@@ -288,7 +288,7 @@ def test_the_client_has_the_extras_of_the_server() -> None:
 
 
 @pytest.mark.timeout(INSTALL_SECONDS + 400)
-def test_the_wheel_contains_the_cache_runtime_and_no_juicefs(installed: Path, tmp_path: Path) -> None:
+def test_the_wheel_contains_the_runtime_server_and_no_juicefs(installed: Path, tmp_path: Path) -> None:
     """JuiceFS has a different licence, so operators of a cache install it."""
     found = run(installed.parent / "python", "-c", "import juicefs", cwd=tmp_path)
     assert "No module named 'juicefs'" in found.stderr

@@ -25,7 +25,7 @@ PAGES: Final = sorted(
 SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "docs/access.md": ("Kubernetes",),
     "docs/autoscaling.md": ("Kubernetes",),
-    "docs/cache-runtime.md": ("cache runtime",),
+    "docs/cache-runtime.md": ("runtime server",),
     "docs/concepts.md": ("manifests",),
     "docs/elasticity.md": ("Kubernetes",),
     "docs/embedded-cluster.md": ("Kubernetes", "node scripts"),
@@ -167,7 +167,7 @@ def of_source(name: str) -> Fields:
                 fields |= of_example([{"nativeStatus": status} for status in statuses])
             of_cache = CacheStatus(**dict.fromkeys(CacheStatus.__dataclass_fields__, "x")).native()
             fields |= of_example({"nativeStatus": {"cacheStatus": of_cache}})
-        case "cache runtime":
+        case "runtime server":
             fields |= of_json_schema(msgspec.json.schema(options.CacheInfo))
         case "node scripts":
             source = (ROOT / "devcluster" / "testing" / "script.py").read_text(encoding="utf-8")

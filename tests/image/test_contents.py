@@ -68,7 +68,7 @@ async def test_help_is_the_default_entry_point() -> None:
     assert (ran.returncode, "migrate" in ran.stdout) == (0, True), ran.stderr
 
 
-async def test_the_cache_runtime_copies_files_with_juicefs(tmp_path: Path) -> None:
+async def test_the_runtime_server_copies_files_with_juicefs(tmp_path: Path) -> None:
     """As in the pod of a SampleSet: privileged and root, with the volume and the cache mounted."""
     source, volume = tmp_path / "source", tmp_path / "volume"
     source.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The cache runtime as a separate process, with an HTTP client."""
+"""The runtime server as a separate process, with an HTTP client."""
 
 import json
 import os
