@@ -1,0 +1,1 @@
+"""The client: its library and its commands."""

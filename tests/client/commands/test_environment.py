@@ -16,8 +16,8 @@ from jobgate.client import Client, InvalidArgumentError, InvalidAuthorityError
 from jobgate.client.config import Context, ContextError, Contexts, checked_address, save
 from jobgate.client.transports import tls_of
 from jobgate.interrupts import silent_interrupts
+from tests.client.commands.test_commands import dry_run_of
 from tests.client.scripted import RunCommand, Script, job, ok, page
-from tests.client.test_commands import dry_run_of
 
 # What Python makes of the byte 0xff in an argument of a process.
 NOT_UTF8 = "\udcff"

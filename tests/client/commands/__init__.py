@@ -1,0 +1,1 @@
+"""The commands of the client, and what users type."""
