@@ -232,7 +232,7 @@ class _Batch:
 
     def _win(self, index: int) -> None:
         job = self._jobs[index]
-        self.answers[index] = Submitted(uid=job.uid)
+        self.answers[index] = Submitted()
         if job.idempotency:
             key = job.idempotency
             self._known[key.place] = StoredAnswer(fingerprint=key.fingerprint, uid=job.uid, answer=key.answer)

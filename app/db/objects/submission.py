@@ -31,7 +31,7 @@ class New(Generic[Row]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submitted:
-    uid: UUID
+    """The object is stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

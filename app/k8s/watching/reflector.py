@@ -151,7 +151,6 @@ class ReflectorStats:
     """Counters since the start, for metrics."""
 
     relists: int = 0
-    watches: int = 0
     events: int = 0
     bookmarks: int = 0
     stale: int = 0
@@ -276,7 +275,6 @@ class Reflector(Generic[T]):
         pace = self._pace
         # At random, so that watches that began together do not end together.
         seconds = int(pace.shortest + (pace.longest - pace.shortest) * self._chance())
-        self.stats.watches += 1
         async with aclosing(self._source.watch(str(self._position), seconds, pace.idle, self._heard)) as events:
             async for event in events:
                 self._take(event)

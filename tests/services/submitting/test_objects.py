@@ -80,7 +80,7 @@ def taken(name: str) -> NameTaken:
 
 
 async def test_the_stored_job_has_names_status_and_idempotency_key() -> None:
-    commit = Scripted(Submitted(uid=HOLDER))
+    commit = Scripted(Submitted())
     service, hints = submitter(commit)
     created = await service.submit(manifest("a"), REQUEST, key=KEY, render=name_of)
     (job,) = commit.seen
@@ -100,7 +100,7 @@ async def test_the_stored_job_has_names_status_and_idempotency_key() -> None:
 
 async def test_a_generated_name_that_is_in_use_is_generated_again() -> None:
     document = manifest("x") | {"metadata": {"generateName": "run-"}}
-    commit = Scripted(taken("run-a"), taken("run-b"), Submitted(uid=HOLDER))
+    commit = Scripted(taken("run-a"), taken("run-b"), Submitted())
     created = await submit(commit, document)
     assert len({job.row.name for job in commit.seen}) == 3
     # The database stores the text, and the answer shows the manifest.
@@ -136,7 +136,7 @@ async def test_a_key_of_another_request_is_refused() -> None:
 
 
 async def test_objects_that_no_cluster_accepts_are_never_stored() -> None:
-    commit = Scripted(Submitted(uid=HOLDER))
+    commit = Scripted(Submitted())
     service, _ = submitter(commit, Limits(max_rendered_pod_bytes=500))
     with pytest.raises(InvalidManifest):
         await service.submit(manifest("a"), REQUEST, key=None, render=name_of)
@@ -154,7 +154,7 @@ def test_generated_names_fit(base: str) -> None:
 
 
 def test_suffixes_differ_and_contain_no_vowels() -> None:
-    service, _ = submitter(Scripted(Submitted(uid=HOLDER)))
+    service, _ = submitter(Scripted(Submitted()))
     drawn = {service.suffix() for _ in range(200)}
     assert len(drawn) > 190
     assert set("".join(drawn)) <= set(SUFFIX_ALPHABET)
