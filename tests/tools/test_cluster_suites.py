@@ -30,7 +30,7 @@ def test_every_suite_names_tests_that_exist() -> None:
     ("named", "expected"),
     [
         (["tests/behaviour"], [("tests/behaviour",)]),
-        (["tests/behaviour/test_pause.py::test_x[a]"], [("tests/behaviour/test_pause.py::test_x[a]",)]),
+        (["tests/behaviour/phases/test_pause.py::test_x[a]"], [("tests/behaviour/phases/test_pause.py::test_x[a]",)]),
         (["tests/conformance", "tests/e2e/test_dev.py"], [("tests/conformance",), ("tests/e2e/test_dev.py",)]),
         # Of the tests that a directory contains, each runs in its own suite.
         (["tests/crash"], [("tests/crash",), (FREEZES,), ("tests/crash/test_soak.py",)]),

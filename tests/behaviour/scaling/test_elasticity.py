@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.behaviour.client import Body, Jobs
-from tests.behaviour.elastic import GRACE, leaves, leaves_when_marked, of_rank, python, shell, training_job
 from tests.behaviour.manifests import job, until_marked
+from tests.behaviour.scaling.elastic import GRACE, leaves, leaves_when_marked, of_rank, python, shell, training_job
 
 
 async def started(jobs: Jobs, name: str, script: str, trainers: int = 1, entrypoint: str = "") -> str:

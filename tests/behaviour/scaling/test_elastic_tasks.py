@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from tests.behaviour.client import DEADLINE, EVERY, Body, Jobs
-from tests.behaviour.elastic import di_job, di_task
+from tests.behaviour.scaling.elastic import di_job, di_task
 from tests.behaviour.stage import NodeProcess, removed_node, running_node
 from tests.support.clusters.kube import Cluster
 from tests.support.waiting import until

@@ -1,0 +1,1 @@
+"""How replicas fail, are replaced, and leave evidence."""

@@ -1,0 +1,1 @@
+"""How a job waits, pauses and ends."""

@@ -1,0 +1,1 @@
+"""Jobs whose size changes, and large ones."""
