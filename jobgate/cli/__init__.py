@@ -1,1 +1,1 @@
-"""The commands for users of a gateway. A module may do I/O unless its docstring says `Pure`."""
+"""The commands for users of a gateway. A module may do I/O unless its docstring or that of its package says `Pure`."""

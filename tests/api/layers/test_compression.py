@@ -52,16 +52,16 @@ async def large(of: Collection) -> str:
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_long_answer_is_compressed_and_its_tag_works(of: Collection) -> None:
     client, path = of.gateway.client, await large(of)
-    plain, coded = await client.get(path, headers=PLAIN), await client.get(path, headers=GZIP)
+    plain, compressed = await client.get(path, headers=PLAIN), await client.get(path, headers=GZIP)
     assert "content-encoding" not in plain.headers
-    assert coded.headers["content-encoding"] == "gzip"
-    assert coded.json() == plain.json()
-    assert int(coded.headers["content-length"]) < int(plain.headers["content-length"]) / 4
-    assert coded.headers["etag"] == gzip_tag(plain.headers["etag"])
+    assert compressed.headers["content-encoding"] == "gzip"
+    assert compressed.json() == plain.json()
+    assert int(compressed.headers["content-length"]) < int(plain.headers["content-length"]) / 4
+    assert compressed.headers["etag"] == gzip_tag(plain.headers["etag"])
     assert {"Accept-Encoding"} <= {name.strip() for name in plain.headers["vary"].split(",")}
-    assert plain.headers["vary"] == coded.headers["vary"]
+    assert plain.headers["vary"] == compressed.headers["vary"]
     for accepting in (PLAIN, GZIP):
-        for known in (plain, coded):
+        for known in (plain, compressed):
             tag = known.headers["etag"]
             again = await client.get(path, headers=accepting | {"If-None-Match": tag})
             assert (again.status_code, again.content) == (304, b"")
@@ -69,10 +69,10 @@ async def test_a_long_answer_is_compressed_and_its_tag_works(of: Collection) -> 
             if accepting is GZIP:
                 assert again.headers["etag"] == tag
     edited = await client.patch(
-        path, json={"metadata": {"labels": {"a": "b"}}}, headers=PATCH | {"If-Match": coded.headers["etag"]}
+        path, json={"metadata": {"labels": {"a": "b"}}}, headers=PATCH | {"If-Match": compressed.headers["etag"]}
     )
     assert edited.status_code in (200, 202), edited.text
-    stale = await client.patch(path, json={}, headers=PATCH | {"If-Match": coded.headers["etag"]})
+    stale = await client.patch(path, json={}, headers=PATCH | {"If-Match": compressed.headers["etag"]})
     assert stale.status_code == 412
 
 
