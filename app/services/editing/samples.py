@@ -16,9 +16,9 @@ from app.domain.errors import Conflict, InvalidManifest
 from app.domain.kinds.sample_kind import SampleKind
 from app.domain.plan import Manifest
 from app.domain.redaction import is_redacted
+from app.domain.sample_drafts import SampleDraft, make_draft
 from app.services.editing.objects import Editor, EditRequest
 from app.services.hints import Hint
-from app.services.submitting.sample_drafts import SampleDraft, make_draft
 
 
 class SampleEditor(Editor[SampleRow, SampleEdit]):

@@ -17,9 +17,9 @@ from app.domain.cache.limits import CacheLimits
 from app.domain.kinds.sample_kind import SampleKind
 from app.domain.plan import Manifest
 from app.domain.reservations.name_ranges import NameKind, NameRange
+from app.domain.sample_drafts import make_draft
 from app.services.hints import Hint
 from app.services.submitting.objects import Prepared, SubmitRequest, Submitter
-from app.services.submitting.sample_drafts import make_draft
 from app.telemetry import trace_context
 
 # Transactions that submissions of one kind have open at once. A batch submits 100 objects together, and would otherwise

@@ -19,8 +19,8 @@ from app.domain.errors import InvalidManifest
 from app.domain.kinds.sample_kind import SampleKind
 from app.domain.kinds.sample_status import SampleStatus
 from app.domain.kinds.samples.kinds import SAMPLE_JOB, SAMPLE_SET
+from app.domain.sample_drafts import make_draft
 from app.domain.status.conditions import merge_conditions
-from app.services.submitting.sample_drafts import make_draft
 from tests.domain.cache.made import a_job, a_set
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

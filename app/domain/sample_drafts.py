@@ -1,4 +1,4 @@
-"""Validates the documents of sample kinds and completes them for storage. Pure functions."""
+"""Validates the documents of sample kinds and completes them for storage."""
 
 from dataclasses import dataclass, replace
 
