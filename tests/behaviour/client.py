@@ -1,4 +1,4 @@
-"""A client of one gateway and one namespace, with an eye on the cluster behind it."""
+"""A client of one gateway and one namespace, and of its cluster."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

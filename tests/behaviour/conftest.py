@@ -1,4 +1,4 @@
-"""A gateway a session on a cluster with one node; a namespace and a client a test."""
+"""One gateway for each session, on a cluster with one node; a namespace and a client for each test."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager

@@ -1,4 +1,4 @@
-"""GenericJobs in a few words."""
+"""Short constructors of GenericJobs."""
 
 import json
 from collections.abc import Mapping, Sequence

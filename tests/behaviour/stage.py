@@ -1,4 +1,4 @@
-"""Where the promises are tried: a control plane, a node that runs commands, and gateways that know no patience.
+"""The environment of the tests: a control plane, a node that runs commands, and gateways with short timeouts.
 
 stage (cluster and node) ◀─ gateway (a process a session) ◀─ Jobs (a client with one namespace)
 """

@@ -1,4 +1,4 @@
-"""What the cluster or its people do to a pod is no failure of the job: it is replaced, and charged to nobody."""
+"""A disruption is no failure of the job: its pod is replaced, and no restart limit counts it."""
 
 from typing import Any
 

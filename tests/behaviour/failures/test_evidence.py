@@ -1,4 +1,4 @@
-"""The last words of an attempt are in Postgres before its pod is replaced or cleaned up."""
+"""The evidence of an attempt is in PostgreSQL before its pod is replaced or cleaned up."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A node that froze: its replicas are unknown, then taken away by force and replaced elsewhere, unless forbidden."""
+"""Replicas of a frozen node are Unknown, then deleted by force and replaced on another node, if that is allowed."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""The in-cluster REST of DIJobs from where it is used: inside the job's own pods, with what their environment gives."""
+"""The in-cluster server of DIJobs, requested by pods of the job with the variables of their environment."""
 
 import sys
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""Labels prove nothing: forged objects change no job, and jobgate neither deletes them nor takes their finalizers off.
+"""Forged objects with labels of jobgate change no job. jobgate neither deletes them nor removes their finalizers.
 
-Of a real pod, labels that somebody took off are put back, and nothing is started twice.
+Labels that another client removed from a real pod are restored, and no replica starts twice.
 """
 
 from collections.abc import AsyncIterator, Mapping

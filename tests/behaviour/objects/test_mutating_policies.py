@@ -1,4 +1,4 @@
-"""MutatingAdmissionPolicies that change what jobgate knows its pods by.
+"""MutatingAdmissionPolicies that change the fields by which jobgate identifies its pods.
 
 The status names the change, each further create waits longer, and nothing of the job stays.
 """

@@ -1,4 +1,4 @@
-"""A name is somebody's: leftovers of a former job are waited for, a stranger's object is left alone."""
+"""A name in use: a job waits for the objects of a former job, and leaves those of another client unchanged."""
 
 from pathlib import Path
 from typing import Any

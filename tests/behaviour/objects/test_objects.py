@@ -1,4 +1,4 @@
-"""What a job becomes in the cluster: names, labels, owners, finalizers, Services, and variables in the running pod."""
+"""The objects of a job in the cluster: names, labels, owners, finalizers, Services and variables in the pod."""
 
 import json
 from typing import Any

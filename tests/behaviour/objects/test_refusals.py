@@ -1,4 +1,4 @@
-"""What the cluster refuses: waited for where time may help, Failed with the cluster's words where it will not."""
+"""Refusals of the cluster: a job waits if time may help, and is otherwise Failed with the message of the cluster."""
 
 import secrets
 from collections.abc import AsyncIterator

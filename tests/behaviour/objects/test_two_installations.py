@@ -1,4 +1,4 @@
-"""Two gateways with databases of their own, on one cluster and in one namespace, leave each other's objects alone."""
+"""Two installations on one cluster and in one namespace leave the objects of the other one unchanged."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""Queue and priority: the scheduler's PodGroup where the cluster has it, else a condition that says what is lacking."""
+"""Queue and priority: the scheduler's PodGroup where the cluster has it, otherwise a condition that says so."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack

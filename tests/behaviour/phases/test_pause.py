@@ -1,4 +1,4 @@
-"""Pause and resume: pods go gracefully, nothing is charged, ranks that have succeeded stay as they are."""
+"""Pause and resume: pods end gracefully, no restart limit counts them, ranks that have succeeded do not change."""
 
 from pathlib import Path
 

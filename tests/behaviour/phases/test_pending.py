@@ -1,4 +1,4 @@
-"""Why a job waits: one code for each cause, in the cluster's words; it goes on once the cause is gone."""
+"""Pending reasons: one code for each cause, with the message of the cluster. A job continues when it is gone."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""Jobs that may change their size, in a few words, and what their replicas do when they are told to leave."""
+"""Short constructors of jobs that can be resized, and what their replicas do when they receive SIGTERM."""
 
 import shlex
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A DIJob whose tasks change their size: holes in its lists, what its pods are told, and a node lost with a leaver."""
+"""A DIJob whose tasks are resized: gaps in its lists, what its pods receive, and a lost node with a leaving replica."""
 
 import os
 import signal

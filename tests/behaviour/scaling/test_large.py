@@ -1,4 +1,4 @@
-"""More replicas than one pass has actions for; and odd bytes in a status, which stop nobody."""
+"""More replicas than one reconcile has actions for, and unusual bytes in a status, which stop no other job."""
 
 from typing import Any
 

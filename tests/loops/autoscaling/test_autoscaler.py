@@ -1,7 +1,6 @@
 """A run looks at cluster and jobs, records what it would do, and does it where it is turned on."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -24,13 +23,7 @@ from app.k8s.errors import KubeForbidden
 from app.loops.leadership.identity import WrongCluster
 from tests.db import factories
 from tests.db.factories import NOW, later
-from tests.loops.autoscaling.stage import ON, Stage, a_stage
-
-
-@pytest.fixture
-async def stage(database_url: str) -> AsyncIterator[Stage]:
-    async with a_stage(database_url) as found:
-        yield found
+from tests.loops.autoscaling.stage import ON, Stage
 
 
 def messages(run: AutoscalerRun) -> dict[str, str]:

@@ -23,17 +23,11 @@ from app.domain.planning import Planner
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodRoom
 from app.domain.scaling.values import Verdict
 from tests.db.factories import NOW
-from tests.loops.autoscaling.stage import ON, Stage, a_stage
+from tests.loops.autoscaling.stage import ON, Stage
 from tests.support.kinds.elastic import ElasticKind, elastic_manifest
 from tests.support.waiting import until
 
 _OTHERS_WAIT = "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
-
-
-@pytest.fixture
-async def stage(database_url: str) -> AsyncIterator[Stage]:
-    async with a_stage(database_url) as found:
-        yield found
 
 
 async def test_an_edit_of_a_client_precedes_the_autoscaler(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
