@@ -56,6 +56,10 @@ class JobRow(JobSummary):
     def has_ended(self) -> bool:
         return self.status.phase.is_terminal
 
+    @property
+    def is_in_cluster(self) -> bool:
+        return self.status.gone_at is None
+
 
 STATUS: Final = shared_columns(jobs, JobStatus)
 """The part of a job's status that has columns. The column `status` holds the rest, except the conditions."""

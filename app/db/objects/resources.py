@@ -38,7 +38,7 @@ class ObjectRow(Traced):
 
 
 class StoredRow(Protocol):
-    """What the rows of all resources have: the fields of ObjectRow, a manifest, and the time of the deletion."""
+    """What the rows of all resources have: the fields of ObjectRow, a manifest, and what tells of the deletion."""
 
     @property
     def uid(self) -> UUID: ...
@@ -58,6 +58,9 @@ class StoredRow(Protocol):
     def created_at(self) -> datetime: ...
     @property
     def deleted_at(self) -> datetime | None: ...
+    @property
+    def is_in_cluster(self) -> bool:
+        """Whether the cluster may have objects of it."""
 
 
 Row = TypeVar("Row", bound=StoredRow)

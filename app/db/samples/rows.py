@@ -56,6 +56,10 @@ class SampleRow(ObjectRow):
         return self.phase in self.of_kind.ended
 
     @property
+    def is_in_cluster(self) -> bool:
+        return self.of_kind.has_objects and self.gone_at is None
+
+    @property
     def of_kind(self) -> SampleKind:
         return SAMPLE_KINDS[self.kind]
 

@@ -48,10 +48,6 @@ class JobEditor(Editor[JobRow, edits.JobEdit]):
         return row.status.observed_generation >= row.generation
 
     @override
-    def is_gone(self, row: JobRow) -> bool:
-        return row.status.gone_at is not None
-
-    @override
     async def request_deletion(
         self, row: JobRow, *, actor: Actor, at: datetime, reason: str, precondition: Check
     ) -> JobRow:

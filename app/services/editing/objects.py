@@ -110,10 +110,6 @@ class Editor(ABC, Generic[Row, _Edit]):
     def is_carried_out(self, row: Row) -> bool:
         """Whether the controller has carried out the current generation."""
 
-    @abstractmethod
-    def is_gone(self, row: Row) -> bool:
-        """Whether the cluster has no objects left of a deleted object."""
-
     async def replace(
         self,
         namespace: str,
@@ -181,7 +177,7 @@ class Editor(ABC, Generic[Row, _Edit]):
                 row, actor=actor, at=self._clock.now(), reason=reason, precondition=precondition
             )
             self._hint()
-        return Changed(row=row, pending=not self.is_gone(row))
+        return Changed(row=row, pending=row.is_in_cluster)
 
     async def current(self, namespace: str, name: str) -> Row:
         """Return the object with this name, or else the newest one that had it. Raise NotFound if there is none."""

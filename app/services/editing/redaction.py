@@ -57,10 +57,6 @@ class Redactor(ABC, Generic[Row]):
             Conflict: the object has not ended, or its manifest names something that jobgate must find again.
         """
 
-    @abstractmethod
-    def is_gone(self, row: Row) -> bool:
-        """Whether the cluster has no objects of it."""
-
     async def redact(self, row: Row, selection: SecretSelection, actor: Actor, after: Place = START) -> Redacted:
         """Remove what is selected from the object, from stored answers and from records about it.
 
@@ -82,7 +78,7 @@ class Redactor(ABC, Generic[Row]):
             if self._clock.monotonic() > deadline:
                 break
             await asyncio.sleep(0)
-        return Redacted(changed=changed, in_cluster=not self.is_gone(row), rest=rest)
+        return Redacted(changed=changed, in_cluster=row.is_in_cluster, rest=rest)
 
     async def _redact_row(
         self, row: Row, selection: SecretSelection, entry: RedactionEntry
@@ -126,10 +122,6 @@ class JobRedactor(Redactor[JobRow]):
         if not is_same:
             raise _not_redactable()
 
-    @override
-    def is_gone(self, row: JobRow) -> bool:
-        return row.status.gone_at is not None
-
     def _names(self, row: JobRow, manifest: Manifest) -> Any:
         plan = self._planner.plan(self._planner.read(manifest, row.uid, row.generation), str(row.uid))
         return _identity(manifest), sorted(plan.replicas), reserved_names(plan)
@@ -147,10 +139,6 @@ class SampleRedactor(Redactor[SampleRow]):
             raise _lives(f"the {row.kind} is {row.phase}, and needs its manifest", "delete it first")
         if self._names(row, manifest) != self._names(row, row.manifest):
             raise _not_redactable()
-
-    @override
-    def is_gone(self, row: SampleRow) -> bool:
-        return not row.of_kind.has_objects or row.gone_at is not None
 
     def _names(self, row: SampleRow, manifest: Manifest) -> Any:
         return _identity(manifest), row.of_kind.set_name(manifest)

@@ -69,10 +69,6 @@ class SampleEditor(Editor[SampleRow, SampleEdit]):
     def is_carried_out(self, row: SampleRow) -> bool:
         return row.observed_generation >= row.generation
 
-    @override
-    def is_gone(self, row: SampleRow) -> bool:
-        return row.gone_at is not None
-
 
 def _make_next_draft(row: SampleRow, document: Manifest, limits: CacheLimits) -> SampleDraft:
     """Return the document as the next version of the stored object.
