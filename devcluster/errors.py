@@ -1,5 +1,6 @@
 """Failures as Kubernetes Status objects, with the messages of a real API server."""
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,6 +79,14 @@ def duplicate(field: str, value: str) -> FieldCause:
     return FieldCause("FieldValueDuplicate", f'Duplicate value: "{value}"', field)
 
 
+def duplicate_item(field: str, item: dict[str, str]) -> FieldCause:
+    return FieldCause("FieldValueDuplicate", f"Duplicate value: {json.dumps(item, separators=(',', ':'))}", field)
+
+
+def too_many(field: str, count: int, limit: int) -> FieldCause:
+    return FieldCause("FieldValueTooMany", f"Too many: {count}: must have at most {limit} items", field)
+
+
 def unknown_reference(field: str, value: str) -> FieldCause:
     return FieldCause("FieldValueNotFound", f'Not found: "{value}"', field)
 
@@ -135,6 +144,12 @@ def invalid(kind: str, name: str, causes: list[FieldCause], group: str = "") -> 
     details = _details(kind, name, group) | {"causes": [cause.as_dict() for cause in causes]}
     message = f'{_qualify(kind, group)} "{name}" is invalid: {listed}'
     return StatusError(422, "Invalid", message, details=details)
+
+
+def denied(webhook: str, cause: FieldCause) -> StatusError:
+    """Return the refusal by a validating webhook, which has no details."""
+    why = f'admission webhook "{webhook}" denied the request: {cause.field}: {cause.message}'
+    return StatusError(403, "Forbidden", why)
 
 
 def bad_request(message: str) -> StatusError:

@@ -1,6 +1,7 @@
 """The table of the resources that the embedded API server serves."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from devcluster.errors import StatusError, bad_request
 
@@ -165,9 +166,32 @@ POD_GROUPS = ApiResource(
     custom=True,
 )
 
+_kueue = partial(
+    ApiResource,
+    group="kueue.x-k8s.io",
+    version="v1beta2",
+    unconditional_update=False,
+    has_generation=True,
+    custom=True,
+)
+WORKLOADS = _kueue(
+    "workloads", "Workload", short_names=("kwl", "kueueworkload", "kueueworkloads"), subresources=("status",)
+)
+LOCAL_QUEUES = _kueue("localqueues", "LocalQueue", short_names=("queue", "queues", "lq"), subresources=("status",))
+CLUSTER_QUEUES = _kueue(
+    "clusterqueues", "ClusterQueue", namespaced=False, short_names=("cq",), subresources=("status",)
+)
+RESOURCE_FLAVORS = _kueue(
+    "resourceflavors", "ResourceFlavor", namespaced=False, short_names=("flavor", "flavors", "rf")
+)
+WORKLOAD_PRIORITY_CLASSES = _kueue(
+    "workloadpriorityclasses", "WorkloadPriorityClass", namespaced=False, short_names=("wpc",)
+)
+
 BUILT_IN = (
     PODS, NAMESPACES, NODES, SERVICES, CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, EVENTS, QUOTAS, LEASES,
     PERSISTENT_VOLUMES, PERSISTENT_VOLUME_CLAIMS, STATEFUL_SETS, CONTROLLER_REVISIONS,
+    WORKLOADS, LOCAL_QUEUES, CLUSTER_QUEUES, RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES,
 )  # fmt: skip
 
 

@@ -18,6 +18,8 @@ from devcluster import clock
 from devcluster.certificates import Certificates
 from devcluster.controllers.events import EventExpiry
 from devcluster.controllers.garbage import GarbageCollector, OrphanPods
+from devcluster.controllers.kueue.controller import KueueController
+from devcluster.controllers.kueue.pods import GatedPodController
 from devcluster.controllers.namespaces import NamespaceController
 from devcluster.controllers.nodes import NodeLifecycle
 from devcluster.controllers.quotas import QuotaController
@@ -170,6 +172,8 @@ def _controllers(settings: DevClusterSettings, registry: Registry) -> list[_Loop
         QuotaController(registry),
         VolumeController(registry),
         StatefulSetController(registry),
+        KueueController(registry),
+        GatedPodController(registry),
         EventExpiry(registry, timings.event_ttl),
     ]
 

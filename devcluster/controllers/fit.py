@@ -20,12 +20,12 @@ def reasons(pod: Object, node: Object, used: Amounts, closed: str = "") -> list[
     `closed` is the message of the anti-affinity filter for this node, which is the last filter.
     """
     # The filters come in the order of kube-scheduler's default plugins.
-    if spec(node).get("unschedulable") and not _is_tolerated(pod, {"key": UNSCHEDULABLE_TAINT, "effect": "NoSchedule"}):
+    if spec(node).get("unschedulable") and not is_tolerated(pod, {"key": UNSCHEDULABLE_TAINT, "effect": "NoSchedule"}):
         return ["node(s) were unschedulable"]
     for taint in spec(node).get("taints") or []:
-        if taint.get("effect") in ("NoSchedule", "NoExecute") and not _is_tolerated(pod, taint):
+        if taint.get("effect") in ("NoSchedule", "NoExecute") and not is_tolerated(pod, taint):
             return ["node(s) had untolerated taint(s)"]
-    if not _is_selected(pod, node):
+    if not is_selected(pod, node):
         return ["node(s) didn't match Pod's node affinity/selector"]
     return _insufficient(pod, node, used) or ([closed] if closed else [])
 
@@ -56,11 +56,11 @@ def tolerates(toleration: Object, taint: Object) -> bool:
     return bool(toleration.get("key")) and toleration.get("value", "") == taint.get("value", "")
 
 
-def _is_tolerated(pod: Object, taint: Object) -> bool:
+def is_tolerated(pod: Object, taint: Object) -> bool:
     return any(tolerates(entry, taint) for entry in spec(pod).get("tolerations") or [])
 
 
-def _is_selected(pod: Object, node: Object) -> bool:
+def is_selected(pod: Object, node: Object) -> bool:
     found = labels(node)
     if any(found.get(key) != value for key, value in (spec(pod).get("nodeSelector") or {}).items()):
         return False

@@ -58,6 +58,23 @@ def render(value: Decimal) -> str:
     return f"{int((value * 1000).to_integral_value())}m"
 
 
+def render_canonical(resource: str, value: Decimal) -> str:
+    """Format a quantity of a resource as Go does: with the largest suffix that leaves a whole number.
+
+    Bytes have binary suffixes, all else has decimal ones.
+    """
+    binary = resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")
+    base, suffixes = (1024, "KMGTPE") if binary else (1000, "kMGTPE")
+    if value != value.to_integral_value():
+        return render(value)
+    whole, suffix = int(value), ""
+    for letter in suffixes:
+        if not whole or whole % base:
+            break
+        whole, suffix = whole // base, f"{letter}i" if binary else letter
+    return f"{whole}{suffix}"
+
+
 def amounts(quantities: Mapping[str, str | float] | None) -> Amounts:
     return {name: parse(text) for name, text in (quantities or {}).items()}
 

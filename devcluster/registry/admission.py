@@ -4,7 +4,7 @@ import ipaddress
 
 from devcluster.errors import FieldCause, forbidden, not_found
 from devcluster.formats.objects import Object, is_terminating, meta, spec
-from devcluster.registry import quota
+from devcluster.registry import kueue_pods, quota
 from devcluster.registry.store import ObjectStore
 from devcluster.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS, SERVICES, ApiResource
 
@@ -30,10 +30,11 @@ class Admission:
             why = f"unable to create new content in namespace {namespace} because it is being terminated"
             raise forbidden(resource.plural, name, why, group=resource.group, causes=(cause,))
 
-    def mutate(self, resource: ApiResource, obj: Object) -> None:
-        """Set the fields whose values the cluster chooses: default tolerations and service addresses."""
+    def mutate(self, resource: ApiResource, namespace: str, obj: Object) -> None:
+        """Set the fields whose values the cluster chooses: default tolerations, gates and service addresses."""
         if resource is PODS:
             self._add_tolerations(obj)
+            kueue_pods.gate(self._store, namespace, obj)
         if resource is SERVICES:
             self._allocate_address(obj)
 

@@ -68,14 +68,14 @@ class Registry:
         resource, kind = address.resource, strategy_for(address.resource)
         metadata = meta(obj)
         _check_namespace_agrees(address, metadata)
-        kind.prepare_create(obj)
         if resource.namespaced:
             self._admission.check_namespace(resource, address.namespace, metadata.get("name", ""))
             metadata["namespace"] = address.namespace
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = _generate_name(metadata["generateName"])
+        self._admission.mutate(resource, address.namespace, obj)
+        kind.prepare_create(obj)
         kind.default(obj)
-        self._admission.mutate(resource, obj)
         self._admission.check(resource, address.namespace, obj)
         _set_system_fields(obj, resource)
         name = metadata.get("name", "")
@@ -109,6 +109,8 @@ class Registry:
         causes = validate_finalizers_update(new, current.object) + validate_metadata(new, kind)
         if not address.subresource:
             causes += kind.validate_update(new, current.object)
+        elif address.subresource == "status":
+            causes += kind.validate_status(new, current.object)
         if causes:
             raise invalid(resource.kind, address.name, causes, resource.group)
         # An update without a change gets no new version and no event, as with a real API server.

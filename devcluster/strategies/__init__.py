@@ -5,6 +5,13 @@ This package is pure: it reads neither the store nor the clock nor the network.
 
 from devcluster.resources import ApiResource
 from devcluster.strategies.base import Strategy
+from devcluster.strategies.kueue import (
+    ClusterQueueStrategy,
+    LocalQueueStrategy,
+    ResourceFlavorStrategy,
+    WorkloadPriorityClassStrategy,
+    WorkloadStrategy,
+)
 from devcluster.strategies.pods import PodStrategy
 from devcluster.strategies.simple import (
     ConfigMapStrategy,
@@ -34,6 +41,11 @@ _KINDS: dict[str, Strategy] = {
     "PersistentVolumeClaim": PersistentVolumeClaimStrategy(),
     "StatefulSet": StatefulSetStrategy(),
     "PodGroup": CustomStrategy(),
+    "Workload": WorkloadStrategy(),
+    "LocalQueue": LocalQueueStrategy(),
+    "ClusterQueue": ClusterQueueStrategy(),
+    "ResourceFlavor": ResourceFlavorStrategy(),
+    "WorkloadPriorityClass": WorkloadPriorityClassStrategy(),
 }
 _PLAIN = Strategy()
 

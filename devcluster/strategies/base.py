@@ -46,6 +46,11 @@ class Strategy:
         del new, old
         return []
 
+    def validate_status(self, new: Object, old: Object) -> list[FieldCause]:
+        """Return the causes for which an update of the status is invalid."""
+        del new, old
+        return []
+
     def prepare_update(self, new: Object, old: Object, subresource: str) -> None:
         """Undo changes that an update may not make.
 

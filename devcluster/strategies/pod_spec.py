@@ -35,6 +35,8 @@ def validate_spec(found: Object) -> list[FieldCause]:
         causes += _container(f"spec.containers[{index}]", container, volumes, seen)
     for index, container in enumerate(found.get("initContainers") or []):
         causes += _container(f"spec.initContainers[{index}]", container, volumes, seen)
+    if found.get("nodeName") and found.get("schedulingGates"):
+        causes.append(forbidden_field("spec.nodeName", "cannot be set until all schedulingGates have been cleared"))
     causes += _choices(found)
     causes += _names(found)
     return causes

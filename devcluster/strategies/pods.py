@@ -1,5 +1,6 @@
 """The strategy of pods: defaults, validation, and the few fields that may change."""
 
+import msgspec
 from typing_extensions import override
 
 from devcluster.errors import FieldCause, forbidden_field
@@ -13,7 +14,7 @@ _IMMUTABLE = (
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
-_MUTABLE = ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds")
+_MUTABLE = ("activeDeadlineSeconds", "schedulingGates", "tolerations", "terminationGracePeriodSeconds")
 
 
 _GATED = {
@@ -37,6 +38,8 @@ class PodStrategy(Strategy):
     @override
     def default(self, obj: Object) -> None:
         _default_spec(obj.setdefault("spec", {}))
+        if not spec(obj).get("schedulingGates"):
+            obj["spec"].pop("schedulingGates", None)
         found = obj.setdefault("status", {})
         found.setdefault("phase", "Pending")
         found.setdefault("qosClass", qos_class(obj))
@@ -59,9 +62,14 @@ class PodStrategy(Strategy):
 
     @override
     def validate_update(self, new: Object, old: Object) -> list[FieldCause]:
-        if _comparable(spec(new)) == _comparable(spec(old)) and _only_additions(new, old):
-            return []
-        return [forbidden_field("spec", _IMMUTABLE)]
+        causes = _gates(new, old)
+        before, after = _comparable(spec(old)), _comparable(spec(new))
+        if spec(old).get("schedulingGates"):
+            # Whoever opens the gates may narrow the choice of nodes first.
+            causes += _selector(after.pop("nodeSelector", {}), before.pop("nodeSelector", {}))
+        if before != after or not _only_additions(new, old):
+            causes.append(forbidden_field("spec", _IMMUTABLE))
+        return causes
 
     @override
     def prepare_update(self, new: Object, old: Object, subresource: str) -> None:
@@ -140,6 +148,26 @@ def _default_volume(volume: Object) -> None:
     # A volume without a source is an empty directory.
     if not volume.keys() - {"name"}:
         volume["emptyDir"] = {}
+
+
+def _gates(new: Object, old: Object) -> list[FieldCause]:
+    present = [gate["name"] for gate in spec(old).get("schedulingGates") or []]
+    return [
+        forbidden_field(
+            f"spec.schedulingGates[{place}].name",
+            f"only deletion is allowed, but found new scheduling gate '{gate['name']}'",
+        )
+        for place, gate in enumerate(spec(new).get("schedulingGates") or [])
+        if gate["name"] not in present
+    ]
+
+
+def _selector(new: dict[str, str], old: dict[str, str]) -> list[FieldCause]:
+    if old.items() <= new.items():
+        return []
+    shown = msgspec.json.encode(new).decode()
+    why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+    return [FieldCause("FieldValueInvalid", f"Invalid value: {shown}: {why}", "spec.nodeSelector")]
 
 
 def _comparable(found: Object) -> Object:

@@ -1,13 +1,14 @@
 """One node a session for most tests; a test that kills its node starts its own."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import pytest_asyncio
 
 from tests.conformance.node_support import Node, Pods
 from tests.support.clusters.kube import Cluster, KubeClient, connect
+from tests.support.clusters.kueue import Queues, queues_of
 
 
 @pytest.fixture(scope="session")
@@ -32,3 +33,17 @@ async def minor(api: KubeClient) -> int:
 @pytest.fixture
 def pods(api: KubeClient, namespace: str, node: Node) -> Pods:
     return Pods(api, namespace, node)
+
+
+@pytest_asyncio.fixture
+async def queues(api: KubeClient, namespace: str) -> AsyncIterator[Queues]:
+    async with queues_of(api, namespace) as found:
+        yield found
+
+
+@pytest_asyncio.fixture
+async def queue(queues: Queues) -> Queues:
+    """A queue `q` with 4 CPUs of the flavor `f`."""
+    await queues.add_flavor("f")
+    await queues.add_queue("q", {"f": {"cpu": "4"}})
+    return queues

@@ -1,0 +1,5 @@
+"""The part of Kueue's manager that the embedded cluster plays: quota, admission, preemption and the status of queues.
+
+`controller` reads and writes. The other modules are pure. There are no cohorts, fair sharing, admission checks,
+topologies or partial admission.
+"""

@@ -1,0 +1,46 @@
+"""The choice of the Workloads that give quota back for one of a higher priority, in one ClusterQueue. Pure."""
+
+from devcluster.controllers.kueue.assignment import Quota
+from devcluster.controllers.kueue.workloads import Usage, has_condition, priority_of, total, usage
+from devcluster.formats.objects import Object, condition, uid
+
+
+def victims(preemptor: Object, wanted: Usage, reserving: list[Object], quota: Quota) -> list[Object]:
+    """Return as few Workloads as Kueue would, or none if all of a lower priority do not free enough."""
+    lower = [
+        workload
+        for workload in reserving
+        if priority_of(workload) < priority_of(preemptor) and usage(workload).keys() & wanted.keys()
+    ]
+    chosen: list[Object] = []
+    for workload in sorted(lower, key=_youngest_last):
+        chosen.append(workload)
+        if quota.fits(wanted, _freed(chosen)):
+            break
+    else:
+        return []
+    # The first ones may be superfluous after a large one.
+    for workload in reversed(chosen[:-1]):
+        rest = [other for other in chosen if other is not workload]
+        if quota.fits(wanted, _freed(rest)):
+            chosen = rest
+    return chosen
+
+
+def _freed(workloads: list[Object]) -> Usage:
+    return total(usage(workload) for workload in workloads)
+
+
+def _youngest_last(workload: Object) -> tuple[bool, int, list[int], str]:
+    """Order candidates: those that are evicted already, then lower priorities, then those that were admitted last."""
+    reserved = str((condition(workload, "QuotaReserved") or {}).get("lastTransitionTime", ""))
+    # A later time comes first.
+    later = [-ord(letter) for letter in reserved]
+    return not has_condition(workload, "Evicted"), priority_of(workload), later, uid(workload)
+
+
+def message(preemptor: Object, queue: str) -> str:
+    return (
+        f"Preempted to accommodate a workload (UID: {uid(preemptor)}, JobUID: UNKNOWN) due to prioritization in the "
+        f"ClusterQueue; preemptor path: /{queue}; preemptee path: /{queue}"
+    )

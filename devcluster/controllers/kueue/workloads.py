@@ -1,0 +1,102 @@
+"""What a Workload is to its queue: its state, its order, what it requests and what it uses. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+
+from devcluster.formats.objects import Object, condition, is_terminating, meta, spec, status, uid
+from devcluster.formats.quantity import Amounts, amounts, pod_amounts
+from devcluster.strategies.kueue import holds_quota
+
+Usage = dict[tuple[str, str], Decimal]
+"""Amounts by flavor and resource."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodSet:
+    """The pods of one pod set that are still needed, and what they request together."""
+
+    name: str
+    count: int
+    pod: Object
+    requests: Amounts
+
+
+def has_condition(workload: Object, kind: str) -> bool:
+    return (condition(workload, kind) or {}).get("status") == "True"
+
+
+def is_active(workload: Object) -> bool:
+    return bool(spec(workload).get("active", True))
+
+
+def is_pending(workload: Object) -> bool:
+    """Tell whether a Workload waits for quota. Its owner holds it back with Requeued=False."""
+    if holds_quota(workload) or has_condition(workload, "Finished") or is_terminating(workload):
+        return False
+    return is_active(workload) and (condition(workload, "Requeued") or {}).get("status") != "False"
+
+
+def is_reserving(workload: Object) -> bool:
+    return holds_quota(workload) and not has_condition(workload, "Finished")
+
+
+def priority_of(workload: Object) -> int:
+    return int(spec(workload).get("priority") or 0)
+
+
+def queue_order(workload: Object) -> tuple[int, str, str]:
+    """Higher priority first, then first come, first served. The time has whole seconds, so the uid decides the rest."""
+    return -priority_of(workload), str(meta(workload).get("creationTimestamp", "")), uid(workload)
+
+
+def pod_sets(workload: Object) -> list[PodSet]:
+    reclaimable = _reclaimable(workload)
+    found = []
+    for item in spec(workload)["podSets"]:
+        pod = {"spec": _with_requests(spec(item["template"]))}
+        count = max(item["count"] - reclaimable.get(item["name"], 0), 0)
+        requests = {name: amount * count for name, amount in pod_amounts(pod).items()}
+        found.append(PodSet(item["name"], count, pod, requests))
+    return found
+
+
+def _reclaimable(workload: Object) -> dict[str, int]:
+    return {entry["name"]: entry["count"] for entry in status(workload).get("reclaimablePods") or []}
+
+
+def _with_requests(pod: Object) -> Object:
+    """Return a pod spec whose containers request their limits if they request nothing else.
+
+    The API server sets this default in pods, and Kueue in Workloads.
+    """
+    changed = {}
+    for group in ("containers", "initContainers"):
+        changed[group] = [
+            container | {"resources": {"requests": {**(given.get("limits") or {}), **(given.get("requests") or {})}}}
+            for container in pod.get(group) or []
+            for given in (container.get("resources") or {},)
+        ]
+    return pod | changed
+
+
+def usage(workload: Object) -> Usage:
+    """Return what an admitted Workload uses: its assignments without the pods that it does not need any more."""
+    reclaimable = _reclaimable(workload)
+    found: Usage = {}
+    for assignment in (status(workload).get("admission") or {}).get("podSetAssignments") or []:
+        count = assignment.get("count") or 1
+        share = Decimal(max(count - reclaimable.get(assignment["name"], 0), 0)) / count
+        used = amounts(assignment.get("resourceUsage"))
+        for resource, flavor in (assignment.get("flavors") or {}).items():
+            key = (flavor, resource)
+            found[key] = found.get(key, Decimal(0)) + used.get(resource, Decimal(0)) * share
+    return found
+
+
+def total(usages: Iterable[Usage]) -> Usage:
+    found: Usage = {}
+    for each in usages:
+        for key, amount in each.items():
+            found[key] = found.get(key, Decimal(0)) + amount
+    return found
