@@ -252,14 +252,16 @@ async def test_a_deactivated_workload_neither_runs_nor_queues(queue: Queues) -> 
     await queue.submit("waits", "q", pod_set(cpu="3"))
     await queue.submit("born-inactive", "q", active=False)
     await queue.reaches("waits", holds("QuotaReserved", "False"))
-    await queue.edit("runs", active=False)
-    await queue.edit("waits", active=False)
+    for name in ("waits", "runs"):
+        await queue.edit(name, active=False)
     for name in ("runs", "waits", "born-inactive"):
         found = await queue.reaches(name, holds("Evicted", reason="Deactivated"))
         assert queue.message(found, "Evicted") == "The workload is deactivated"
-    await queue.give_back("runs")
+    # Its quota is free before its owner has stopped its pods.
     await queue.submit("other", "q", pod_set(cpu="4"))
     await queue.admitted("other")
+    assert (await queue.get("runs"))["status"]["admission"]
+    await queue.give_back("runs")
     await queue.finish("other")
     for name in ("runs", "waits", "born-inactive"):
         assert not holds("QuotaReserved")(await queue.get(name))
@@ -279,7 +281,8 @@ async def test_a_queue_that_stops(api: KubeClient, queue: Queues, kind: str) -> 
     await queue.submit("waits", "q")
     await queue.reaches("waits", holds("QuotaReserved", "False", "Pending"))
     (await api.patch(path, {"spec": {"stopPolicy": "Hold"}})).ok()
-    await queue.pending("waits", f"{kind} {name} is inactive", "Inadmissible")
+    await queue.submit("late", "q")
+    await queue.pending("late", f"{kind} {name} is inactive", "Inadmissible")
     assert not condition(await queue.get("runs"), "Evicted")
     (await api.patch(path, {"spec": {"stopPolicy": "HoldAndDrain"}})).ok()
     drained = await queue.reaches("runs", holds("Evicted", reason=f"{kind}Stopped"))
@@ -287,7 +290,8 @@ async def test_a_queue_that_stops(api: KubeClient, queue: Queues, kind: str) -> 
     assert drained["status"]["admission"]
     await queue.give_back("runs")
     await queue.pending("runs", f"{kind} {name} is inactive", "Inadmissible")
-    await queue.edit("waits", active=False)
+    for other in ("waits", "late"):
+        await queue.edit(other, active=False)
     (await api.patch(path, {"spec": {"stopPolicy": "None"}})).ok()
     await queue.admitted("runs")
 
@@ -311,7 +315,9 @@ async def test_pods_that_are_not_needed_any_more_give_their_quota_back(api: Kube
     assert (await reclaim(2))[0] == 200
     await queue.admitted("waits")
     code, message = await reclaim(1)
-    assert (code, message) == (403, f"{refusal}[main].count: Invalid value: 1: cannot be less than 2")
+    # Kueue 0.15 writes "then".
+    words = f"{refusal}[main].count: Invalid value: 1: cannot be less than 2"
+    assert (code, message.replace("then", "than")) == (403, words)
     used = [{"name": queue.wide("f"), "resources": [{"name": "cpu", "total": "4"}]}]
     await api.eventually(f"{queue.local_queues}/q", lambda obj: obj["status"]["flavorsUsage"] == used)
 

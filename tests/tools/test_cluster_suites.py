@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.suites.test_cluster import FREEZES, ROOT, SUITES, selected_suites
+from tools.suites.test_cluster import FREEZES, ROOT, SUITES, WITH_KUEUE, selected_suites
 
 
 def paths(*arguments: str) -> list[tuple[str, ...]]:
@@ -31,7 +31,11 @@ def test_every_suite_names_tests_that_exist() -> None:
     [
         (["tests/behaviour"], [("tests/behaviour",)]),
         (["tests/behaviour/phases/test_pause.py::test_x[a]"], [("tests/behaviour/phases/test_pause.py::test_x[a]",)]),
-        (["tests/conformance", "tests/e2e/test_dev.py"], [("tests/conformance",), ("tests/e2e/test_dev.py",)]),
+        (
+            ["tests/conformance", "tests/e2e/test_dev.py"],
+            [("tests/conformance",), ("tests/e2e/test_dev.py",), WITH_KUEUE],
+        ),
+        (["tests/conformance/test_kueue.py"], [("tests/conformance/test_kueue.py",)]),
         # Of the tests that a directory contains, each runs in its own suite.
         (["tests/crash"], [("tests/crash",), (FREEZES,), ("tests/crash/test_soak.py",)]),
         ([FREEZES], [(FREEZES,)]),

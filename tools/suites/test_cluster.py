@@ -6,8 +6,10 @@ It uses the first of these control planes that is available:
     ../shared/k8s/controlplane exists     a new control plane on free ports, which is deleted afterwards
     neither                               a message, and exit status 0
 
-K8S_VERSION selects the version of the new control plane. Arguments that name files or directories of tests restrict the
-run to these. `--quick` leaves out the suites that run one test at a time for minutes. All others are those of pytest.
+K8S_VERSION selects the version of the new control plane, and KUEUE that of Kueue (../shared/k8s/kueue), which runs for
+the suites that need it. On a given cluster, these skip themselves unless it serves Kueue. Arguments that name files or
+directories of tests restrict the run to these. `--quick` leaves out the suites that run one test at a time for minutes.
+All others are those of pytest.
 
 The gateway authenticates as the user `gateway`, which has only the rights of deploy/. Its kubeconfig is that of
 JOBGATE_TEST_GATEWAY_KUBECONFIG, or gateway.kubeconfig beside that of the admin.
@@ -34,9 +36,11 @@ from tests.support.clusters.nodes import GIVEN_NODE, running_node
 
 ROOT = Path(__file__).parents[2]
 CONTROL_PLANE = ROOT.parent / "shared" / "k8s" / "controlplane"
+KUEUE = CONTROL_PLANE.with_name("kueue")
 KUBECONFIG = "JOBGATE_TEST_KUBECONFIG"
 GATEWAY_KUBECONFIG = "JOBGATE_TEST_GATEWAY_KUBECONFIG"
 PORTS = range(20_000, 32_000)
+KUEUE_DEFAULT = "0.19"  # that of the program
 CONTROL_PLANE_SECONDS = 120.0
 # Short periods, because tests wait for lost nodes (a grace period of 40 s and checks every 5 s by default) and for
 # volumes that are bound (every 15 s).
@@ -48,6 +52,7 @@ EMBEDDED_ONLY = (
     "tests/e2e/test_dev.py::test_the_children_end_by_themselves_after_a_sigkill",
 )
 FREEZES = "tests/crash/test_freezes.py"
+WITH_KUEUE = ("tests/conformance/test_kueue.py", "tests/conformance/test_kueue_objects.py")
 # Their gateways have no cluster, or their tests only read files, so a real control plane changes nothing.
 WITHOUT_CLUSTER = (
     "tests/crash/test_rolling_restart.py",
@@ -74,11 +79,12 @@ class Suite:
     only: str = ""
     slow: bool = False  # run the tests that `make test` leaves out because of their duration
     is_quick: bool = True
+    kueue: bool = False  # Kueue runs, whose webhooks concern all pods and fail without it
 
 
 SUITES = (
     # Its tests stop the heartbeats of nodes, so no other suite may run at the same time.
-    Suite(paths=("tests/conformance", "tests/k8s/test_live.py"), workers=3, shared_node=False),
+    Suite(paths=("tests/conformance", "tests/k8s/test_live.py"), workers=3, shared_node=False, left_out=WITH_KUEUE),
     # The jobs of a process can run on any node, so all processes share one node that outlives them.
     Suite(paths=("tests/e2e",), workers=3, shared_node=True, left_out=EMBEDDED_ONLY),
     Suite(paths=("tests/behaviour",), workers=4, shared_node=True),
@@ -88,13 +94,18 @@ SUITES = (
     Suite(paths=(FREEZES,), workers=1, shared_node=True, only="api_server or network_to_cluster", is_quick=False),
     # It compares memory and descriptors over a minute of load.
     Suite(paths=("tests/crash/test_soak.py",), workers=1, shared_node=True, slow=True, is_quick=False),
+    # The last ones, because the API of Kueue remains when its manager has stopped.
+    Suite(paths=WITH_KUEUE, workers=3, shared_node=False, kueue=True),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlPlane:
+    """The kubeconfigs of a control plane. One that this process has started has an environment for its tools."""
+
     admin: Path
     gateway: Path | None
+    environment: dict[str, str] | None = None
 
 
 class NotRunnable(Exception):  # noqa: N818 - a message for the person who started it
@@ -104,24 +115,31 @@ class NotRunnable(Exception):  # noqa: N818 - a message for the person who start
 @contextmanager
 def own_control_plane(directory: Path) -> Iterator[ControlPlane]:
     """Run a new control plane during the block, and delete it afterwards."""
-    port, etcd_port = _free_ports(3, 2)
+    port, etcd_port, kueue_port = _free_ports(3, 2, 3)
     state = directory / "k8s"
-    environment = os.environ | {"K8S_DIR": str(state), "K8S_PORT": str(port), "K8S_ETCD_PORT": str(etcd_port)}
+    environment = os.environ | {
+        "K8S_DIR": str(state),
+        "K8S_PORT": str(port),
+        "K8S_ETCD_PORT": str(etcd_port),
+        "KUEUE_PORT": str(kueue_port),
+    }
     # The pod proxy of the API server uses the HTTP proxy of the environment for addresses that are not loopback.
     environment["NO_PROXY"] = environment["no_proxy"] = ",".join(
         filter(None, (os.environ.get("NO_PROXY"), POD_NETWORK))
     )
     environment["KCM_FLAGS"] = f"{CONTROLLER_FLAGS} {os.environ.get('KCM_FLAGS', '')}".strip()
     try:
-        _start(environment)
-        yield ControlPlane(admin=state / "admin.kubeconfig", gateway=state / "gateway.kubeconfig")
+        _start(CONTROL_PLANE, environment)
+        yield ControlPlane(
+            admin=state / "admin.kubeconfig", gateway=state / "gateway.kubeconfig", environment=environment
+        )
     finally:
         subprocess.run([str(CONTROL_PLANE), "reset"], env=environment, check=False, timeout=CONTROL_PLANE_SECONDS)
 
 
-def _start(environment: dict[str, str]) -> None:
+def _start(program: Path, environment: dict[str, str]) -> None:
     ran = subprocess.run(
-        [str(CONTROL_PLANE), "start"],
+        [str(program), "start"],
         env=environment,
         check=False,
         capture_output=True,
@@ -129,7 +147,22 @@ def _start(environment: dict[str, str]) -> None:
         timeout=CONTROL_PLANE_SECONDS,
     )
     if ran.returncode:
-        raise NotRunnable(f"the control plane does not start: {(ran.stderr or ran.stdout).strip()}")
+        raise NotRunnable(f"{program.name} does not start: {(ran.stderr or ran.stdout).strip()}")
+
+
+@contextmanager
+def running_kueue(found: ControlPlane) -> Iterator[None]:
+    """Run Kueue during the block, on a control plane that this process has started."""
+    if found.environment is None or not KUEUE.exists():
+        print("test-cluster: Kueue is not started: its tests need a cluster that serves it", flush=True)
+        yield
+        return
+    try:
+        _start(KUEUE, found.environment)
+        print(f"test-cluster: Kueue {os.environ.get('KUEUE') or KUEUE_DEFAULT}", flush=True)
+        yield
+    finally:
+        subprocess.run([str(KUEUE), "stop"], env=found.environment, check=False, timeout=CONTROL_PLANE_SECONDS)
 
 
 def _free_ports(*lengths: int) -> list[int]:
@@ -239,6 +272,8 @@ def _passes(
     print(f"test-cluster: {name}", flush=True)
     started = time.monotonic()
     with ExitStack() as stack:
+        if suite.kueue:
+            stack.enter_context(running_kueue(found))
         if suite.shared_node:
             node = stack.enter_context(running_node(Cluster.read(found.admin, real=True), directory))
             environment = environment | {GIVEN_NODE: node}

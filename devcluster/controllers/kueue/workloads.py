@@ -38,7 +38,8 @@ def is_pending(workload: Object) -> bool:
 
 
 def is_reserving(workload: Object) -> bool:
-    return holds_quota(workload) and not has_condition(workload, "Finished")
+    """Tell whether the quota of a Workload is in use. That of a deactivated one is free before its owner returns it."""
+    return holds_quota(workload) and is_active(workload) and not has_condition(workload, "Finished")
 
 
 def priority_of(workload: Object) -> int:

@@ -124,9 +124,10 @@ class Queues:
         return await self.reaches(name, holds("Admitted"))
 
     async def pending(self, name: str, message: str, reason: str = "Pending") -> Json:
-        """Wait until the Workload has no quota for this reason."""
+        """Wait until the Workload has no quota for this reason. Kueue 0.15 begins some messages with a capital."""
         return await self.reaches(
-            name, lambda obj: holds("QuotaReserved", "False", reason)(obj) and self.message(obj) == message
+            name,
+            lambda obj: holds("QuotaReserved", "False", reason)(obj) and self.message(obj).lower() == message.lower(),
         )
 
     @staticmethod
