@@ -231,7 +231,8 @@ class JobPlan:
     `fails_when_success_is_impossible` ends a job once no success rule can hold any more. With
     `suspends_rules` (debug mode), only a cancel or a deadline ends the job. `spare_pods` are names of pods that the job
     may need when it grows; no other job can use them. `missing_scheduler` is the requested scheduler if this cluster
-    does not have it; the default one is used instead. `main_container` is the container whose end is the end of a
+    does not have it; the default one is used instead. `minimum` is how many replicas the job needs to work; None means
+    all. `main_container` is the container whose end is the end of a
     replica, in pods that have it; a template can name another one. Durations are seconds.
     """
 
@@ -247,9 +248,11 @@ class JobPlan:
     clean_up: CleanUpPolicy = CleanUpPolicy.NONE
     paused: bool = False
     suspends_rules: bool = False
+    minimum: int | None = None
     main_container: str | None = None
     active_deadline: int | None = None
     pending_deadline: int | None = None
+    start_deadline: int | None = None
     ttl_after_finished: int | None = None
 
     @cached_property

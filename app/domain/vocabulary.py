@@ -89,6 +89,7 @@ class StopReason(StrEnum):
     CLEAN_UP = "CleanUp"
     REMOVE = "Removed"
     SCALE_DOWN = "ScaledDown"
+    START_DEADLINE = "StartDeadlineExceeded"
 
 
 class ScaleOutcome(StrEnum):
@@ -215,6 +216,7 @@ class Reason(StrEnum):
     CANCELLED = "Cancelled"
     DEADLINE_EXCEEDED = "DeadlineExceeded"
     PENDING_DEADLINE_EXCEEDED = "PendingDeadlineExceeded"
+    START_DEADLINE_EXCEEDED = "StartDeadlineExceeded"  # the job has freed its nodes, and starts again later
     RULE_FULFILLED = "RuleFulfilled"
     SUCCESS_IMPOSSIBLE = "SuccessImpossible"
     NO_RULE_FULFILLED = "NoRuleFulfilled"

@@ -157,6 +157,13 @@ class Settings(SampleSetSettings):
             description="longest uninterrupted time pending, after which a job fails; 0 or never: no limit",
         ),
     ] = "86400"
+    start_deadline: Annotated[
+        str,
+        Field(
+            pattern=r"^(never|[0-9]+(\.[0-9]+)?)$",
+            description="longest time that a job holds nodes while its other replicas find none; 0 or never: no limit",
+        ),
+    ] = "600"
     node_lost_after: Annotated[
         str,
         Field(
@@ -301,6 +308,7 @@ class Settings(SampleSetSettings):
             disruption_limit=self.disruption_limit,
             # 0 means no limit too.
             pending_deadline=_seconds(self.pending_deadline) or None,
+            start_deadline=_seconds(self.start_deadline) or None,
             node_lost_after=_seconds(self.node_lost_after),
             events_after=self.events_after,
         )

@@ -787,6 +787,7 @@ class Plan(Struct, frozen=True, kw_only=True, rename="camel"):
     services: list[str]
     active_deadline_seconds: int | None = None
     pending_deadline_seconds: int | None = None
+    start_deadline_seconds: int | None = None
     ttl_seconds_after_finished: int | None = None
 
 

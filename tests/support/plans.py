@@ -183,6 +183,7 @@ def inputs(
     intent: Intent | None = None,
     now: float = 0,
     timing: Timing | None = None,
+    may_start: bool = True,
     **observed: Any,
 ) -> Inputs:
     """The inputs of a reconcile. `now` is in seconds after T0."""
@@ -193,6 +194,7 @@ def inputs(
         observed=ObservedJob(pods=pods, **observed),
         now=at(now),
         timing=timing or Timing(),
+        may_start=may_start,
     )
 
 

@@ -288,6 +288,7 @@ def dry_run_bytes(run: PreparedJob, manifests: Sequence[bytes], left_out: int, c
         services=[service.name for service in plan.services] + services,
         active_deadline_seconds=plan.active_deadline,
         pending_deadline_seconds=plan.pending_deadline,
+        start_deadline_seconds=plan.start_deadline,
         ttl_seconds_after_finished=plan.ttl_after_finished,
     )
     # Joined by hand, because `manifests` may have 4 MiB that need no second encoding.

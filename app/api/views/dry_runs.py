@@ -25,6 +25,7 @@ class PlanView(View):
     services: list[str]
     active_deadline_seconds: int | None
     pending_deadline_seconds: int | None
+    start_deadline_seconds: int | None
     ttl_seconds_after_finished: int | None
 
 

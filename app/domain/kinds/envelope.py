@@ -29,7 +29,12 @@ _CLUSTERS_OWN: Final = (
     "initializers",
 )
 _SECONDS: Final = frozenset(
-    {labels.ACTIVE_DEADLINE_SECONDS, labels.PENDING_DEADLINE_SECONDS, labels.TTL_SECONDS_AFTER_FINISHED}
+    {
+        labels.ACTIVE_DEADLINE_SECONDS,
+        labels.PENDING_DEADLINE_SECONDS,
+        labels.START_DEADLINE_SECONDS,
+        labels.TTL_SECONDS_AFTER_FINISHED,
+    }
 )
 _KEY: Final = "a name of 63 characters or fewer, which a DNS prefix and a slash may precede"
 # Ten years: longer than any job, and short enough to be added to any date.
@@ -41,6 +46,7 @@ class ClientDeadlines(TypedDict):
 
     active_deadline: int | None
     pending_deadline: int | None
+    start_deadline: int | None
     ttl_after_finished: int | None
 
 
@@ -99,6 +105,7 @@ def client_deadlines(manifest: Manifest) -> ClientDeadlines:
     return {
         "active_deadline": client_seconds(annotations, labels.ACTIVE_DEADLINE_SECONDS),
         "pending_deadline": client_seconds(annotations, labels.PENDING_DEADLINE_SECONDS),
+        "start_deadline": client_seconds(annotations, labels.START_DEADLINE_SECONDS),
         "ttl_after_finished": client_seconds(annotations, labels.TTL_SECONDS_AFTER_FINISHED),
     }
 

@@ -8,6 +8,7 @@ from app.domain.plan import Rank
 from app.domain.reconcile.conditions import job_conditions
 from app.domain.reconcile.endings import is_removing
 from app.domain.reconcile.resizing import Members, changes_size, scaling_now, still_open
+from app.domain.reconcile.starting import seconds_of
 from app.domain.reconcile.stepping import Directive
 from app.domain.reconcile.values import Inputs
 from app.domain.status.failures import crashed_replicas
@@ -54,7 +55,8 @@ def next_status(
     changes: Changes,
 ) -> JobStatus:
     replicas = members.wanted
-    counts = aggregate(replicas.values(), restarting=directive.start)
+    again_at = status.partial_start.again_at
+    counts = aggregate(replicas.values(), restarting=directive.start or again_at is not None)
     # Nothing is restarted or replaced in a job that ends, so what its pods do now must not change its counters.
     counted = not (status.phase.is_terminal or inputs.intent.cancel or inputs.intent.remove)
     status = replace(
@@ -62,7 +64,7 @@ def next_status(
         aggregate=counts,
         observed_generation=inputs.plan.identity.generation,
         restarts=status.restarts + (counted and changes.restarted),
-        reschedules=status.reschedules + (counted and _is_rescheduled(inputs, members, changes.former)),
+        reschedules=status.reschedules + (counted and _is_rescheduled(inputs, status, members, changes.former)),
         restarts_in_place=sum(replica.attempt.restarts_in_place for replica in replicas.values()),
         # No edit changes what they are about: pod templates and restart policies.
         warnings=known_warnings(inputs.recorded.status.warnings, inputs.observed.warnings),
@@ -105,10 +107,14 @@ def _has_pod(replica: Replica) -> bool:
     return replica.settled or (attempt.outcome is None and attempt.pod_uid is not None and attempt.stopping is None)
 
 
-def _is_rescheduled(inputs: Inputs, members: Members, former: Mapping[Rank, Attempt]) -> bool:
-    """Return whether this reconcile finds replicas lost, added or removed. Losses in one disruption count once."""
+def _is_rescheduled(inputs: Inputs, status: JobStatus, members: Members, former: Mapping[Rank, Attempt]) -> bool:
+    """Return whether this reconcile finds replicas lost, added or removed, or withdraws the job.
+
+    Losses in one disruption count once.
+    """
     before = inputs.recorded
-    if changes_size(before, members):
+    is_withdrawn = status.partial_start.withdrawals > before.status.partial_start.withdrawals
+    if is_withdrawn or changes_size(before, members):
         return True
     if (before.status.phase, before.status.reason) == (JobPhase.RESTARTING, Reason.DISRUPTED):
         return False
@@ -166,6 +172,8 @@ def _live_status(
             resumes=status.resumes + 1,
             pending_since=now,
         )
+    if status.partial_start.again_at is not None:
+        return _withdrawn(inputs, status, status.partial_start.again_at)
     scaling = scaling_now(inputs, status, members, still_open(inputs.recorded.scaling, changes.scaled))
     crashed = crashed_replicas(replicas, changes.former, status.crashed)
     reasons = pending_reasons(replicas, pods, inputs.observed, now, crashed)
@@ -184,6 +192,20 @@ def _live_status(
         pending_reasons=reasons,
         pending_since=(status.pending_since or _waits_since(inputs)) if waits else None,
     )
+
+
+def _withdrawn(inputs: Inputs, status: JobStatus, again_at: datetime) -> JobStatus:
+    """Return the status of a job that has freed its nodes. It waits, so its pending deadline goes on."""
+    seconds = seconds_of(inputs.plan, inputs.timing)
+    when = (
+        f"at {again_at.isoformat(timespec='seconds')}" if inputs.now < again_at else "after others that were withdrawn"
+    )
+    message = (
+        f"too few of its replicas found nodes within {seconds:g} s: "
+        f"the job frees those that it has for other jobs, and starts again {when}"
+    )
+    reason = Reason.START_DEADLINE_EXCEEDED
+    return replace(status, phase=JobPhase.QUEUED, reason=reason, message=message, crashed=(), pending_reasons=())
 
 
 def is_resuming(inputs: Inputs) -> bool:

@@ -28,6 +28,7 @@ from app.domain.reconcile.lifecycle import RestartLimits, settle, track
 from app.domain.reconcile.progress import Changes, is_at_rest, is_resuming, next_status
 from app.domain.reconcile.resizing import Members, as_leaving, as_wanted, settled_records
 from app.domain.reconcile.rules import Finish
+from app.domain.reconcile.starting import next_start, start_due
 from app.domain.reconcile.stepping import Directive, Step, Stepper
 from app.domain.reconcile.values import Decision, Inputs
 from app.domain.status.failures import first_failure
@@ -71,6 +72,9 @@ def reconcile(inputs: Inputs) -> Decision:
     failure = _first_failure(inputs, members)
     if failure != status.first_failure:
         status = replace(status, first_failure=failure)
+    start = next_start(inputs, members)
+    if start != status.partial_start:
+        status = replace(status, partial_start=start)
     directive = _directive(inputs, status) if waiting_for is None else Directive()
     steps = _step_all(inputs, status, directive, members, pods)
     after = Members(
@@ -141,6 +145,8 @@ def _directive(inputs: Inputs, status: JobStatus) -> Directive:
     # created yet.
     if is_resuming(inputs):
         return Directive()
+    if status.partial_start.again_at is not None:
+        return Directive(stop=StopReason.START_DEADLINE)
     return Directive(start=True)
 
 
@@ -346,5 +352,9 @@ def _wake_at(inputs: Inputs, status: JobStatus, steps: Mapping[Rank, Step]) -> d
     if status.phase.is_terminal:
         times.append(None if is_removing(inputs, status) else removal_due(inputs.plan, status))
     elif not (inputs.intent.cancel or inputs.intent.remove):
-        times += [active_deadline(inputs.plan, status), pending_deadline(inputs, status)]
+        times += [
+            active_deadline(inputs.plan, status),
+            pending_deadline(inputs, status),
+            start_due(inputs, status.partial_start),
+        ]
     return min((time for time in times if time is not None), default=None)

@@ -4,9 +4,10 @@ A step returns the replica to record, and the actions to execute afterwards. No 
 earlier action.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Final
 
 from app.domain.reconcile.actions import (
     Action,
@@ -35,6 +36,12 @@ from app.domain.vocabulary import (
 )
 
 UNFOLLOWED_EVERY = timedelta(seconds=10)  # between two reads of a pod that has lost the job's labels
+
+
+_REASON_OF_RETURN: Final[Mapping[StopReason | None, Reason]] = {
+    StopReason.SCALE_DOWN: Reason.SCALING,
+    StopReason.START_DEADLINE: Reason.START_DEADLINE_EXCEEDED,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,7 +320,7 @@ class Stepper:
 def _restart_entry(replica: Replica, number: int) -> tuple[str, str]:
     attempt = replica.attempt
     if was_stopped(attempt):
-        reason = Reason.SCALING if attempt.stopping is StopReason.SCALE_DOWN else Reason.RESUMING
+        reason = _REASON_OF_RETURN.get(attempt.stopping, Reason.RESUMING)
         return reason, f"{replica.key} comes back as attempt {number}"
     if attempt.outcome is Outcome.SUCCEEDED:
         return Reason.RESTARTING, f"{replica.key} succeeded; attempt {number} follows"

@@ -11,6 +11,7 @@ class Timing:
     """Delays and limits of restarts, in seconds. The back-off is that of a Kubernetes Job: 10 s, doubling to 6 min.
 
     `pending_deadline` is how long a job without its own annotation may wait in one stretch; None means no limit.
+    `start_deadline` is how long a job may hold nodes while others of its replicas find none; None means no limit.
     `node_lost_after` of None forbids force-deleting a pod whose node is lost; the replica then stays unknown.
     """
 
@@ -18,6 +19,7 @@ class Timing:
     restart_backoff_max: float = 360.0
     disruption_limit: int = 10
     pending_deadline: float | None = 86_400.0
+    start_deadline: float | None = 600.0
     node_lost_after: float | None = 300.0
     events_after: float = 5.0
 
@@ -28,6 +30,13 @@ class Timing:
     def disruption_backoff(self, earlier: int) -> timedelta:
         """Return the back-off after a disruption. The first is zero, because the replica did not fail."""
         return self._delay(earlier)
+
+    def start_backoff(self, earlier: int, share: float) -> timedelta:
+        """Return how long a job waits that has freed its nodes for the `earlier` + 1st time.
+
+        `share` of the wait, from 0 to 1, is that of the job, so that jobs that compete do not start again together.
+        """
+        return self._delay(earlier + 1) * (0.5 + share)
 
     def _delay(self, failures: int) -> timedelta:
         return timedelta(seconds=ExponentialBackoff(self.restart_backoff, self.restart_backoff_max).delay(failures))

@@ -34,7 +34,10 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """The inputs of one reconcile. `plan` must match `recorded.status.resumes`, since resumed pods may differ."""
+    """The inputs of one reconcile. `plan` must match `recorded.status.resumes`, since resumed pods may differ.
+
+    `may_start` is False while another job that has been withdrawn starts again: see `app/loops/jobs/start_turns.py`.
+    """
 
     plan: JobPlan
     intent: Intent
@@ -42,3 +45,4 @@ class Inputs:
     observed: ObservedJob
     now: datetime
     timing: Timing
+    may_start: bool = True

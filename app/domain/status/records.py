@@ -188,6 +188,22 @@ NO_FAILURES: Final = FailureSummary()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PartialStart:
+    """How far a job is from running whole for the first time, or for the first time after a pause.
+
+    `since` is when some replicas had nodes and too many others had none; None if that is not so. `withdrawals` is how
+    often the job has freed its nodes since it last ran whole. While it waits to start again, `again_at` is when.
+    """
+
+    since: datetime | None = None
+    withdrawals: int = 0
+    again_at: datetime | None = None
+
+
+NOT_PARTIAL: Final = PartialStart()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatus:
     """The status of a job as the controller stores it.
 
@@ -239,6 +255,7 @@ class JobStatus:
     still_running: int = 0
     anchors: tuple[str, ...] = ()
     warnings: tuple[JobWarning, ...] = ()
+    partial_start: PartialStart = NOT_PARTIAL
 
     @property
     def is_restored(self) -> bool:

@@ -34,6 +34,7 @@ from app.loops.jobs.measuring import measure
 from app.loops.jobs.memory_budget import ACTING_BYTES, MemoryBudget
 from app.loops.jobs.mirror import Mirror
 from app.loops.jobs.plan_cache import PlanCache
+from app.loops.jobs.start_turns import TURN_SECONDS, StartTurns
 from app.loops.jobs.unknown import UNKNOWN_PAUSE, unknown
 from app.loops.leadership.identity import WrongCluster
 from app.loops.leadership.lease import Leadership
@@ -90,6 +91,7 @@ class Reconciler:
         self._queue = queue
         self._hooks = hooks
         self._expectations = ExpectationsByJob()
+        self._turns = StartTurns(self._clock, queue.add, longest=2 * (self._timing.start_deadline or TURN_SECONDS))
         self._budget = MemoryBudget(ACTING_BYTES)
         self._metrics = ReconcileMetrics("jobs")
         self._loader = Loader(
@@ -260,8 +262,10 @@ class Reconciler:
                 observed=observed,
                 now=now,
                 timing=self._timing,
+                may_start=self._turns.may_start(uid, plan.identity.namespace, job.recorded.status.partial_start, now),
             )
         )
+        self._turns.follow(uid, plan.identity.namespace, decision.status.partial_start, now)
         work = Work(
             plan=plan,
             actions=decision.actions,

@@ -119,6 +119,7 @@ function PlanTable({ plan }: { plan: Plan }) {
         <Fact name="Services">{listed(plan.services)}</Fact>
         <Fact name="Time to run">{limit(plan.activeDeadlineSeconds, "no limit")}</Fact>
         <Fact name="Time to wait">{limit(plan.pendingDeadlineSeconds, "the default of the gateway")}</Fact>
+        <Fact name="Time with few nodes">{limit(plan.startDeadlineSeconds, "the default of the gateway")}</Fact>
         <Fact name="Objects deleted after the end">{limit(plan.ttlSecondsAfterFinished, "never")}</Fact>
       </Facts>
     </>

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from app.domain.kinds.di_job.bounds import largest_sizes
+from app.domain.kinds.di_job.bounds import largest_sizes, least_total
 from app.domain.kinds.di_job.environment import pod_name, service_name, shared_variables, with_variables
 from app.domain.kinds.di_job.members import DEFAULT_PORT, PORT_NAME, ranks
 from app.domain.kinds.di_job.spec import DIJobSpec, TaskSpec
@@ -57,6 +57,7 @@ def plan_job(spec: DIJobSpec, manifest: Manifest, identity: JobIdentity, site: S
         ),
         spare_pods=_spare_pods(spec, identity.name),
         clean_up=_CLEAN_UP[spec.clean_pod_policy],
+        minimum=least_total(spec),
         **client_deadlines(manifest),
     )
 

@@ -80,9 +80,8 @@ def plan_job(spec: TrainingJobSpec, trainers: int, manifest: Manifest, identity:
         hosts=_hosts(wanted, identity) if spec.fault_tolerant else None,
         spare_pods=_spare_pods(job, trainers, spec.trainer.max_instance),
         clean_up=CleanUpPolicy.ALL if site.auto_clean else CleanUpPolicy.UNFINISHED,
-        active_deadline=min((seconds for seconds in active if seconds is not None), default=None),
-        pending_deadline=deadlines["pending_deadline"],
-        ttl_after_finished=deadlines["ttl_after_finished"],
+        **(deadlines | {"active_deadline": min((item for item in active if item is not None), default=None)}),
+        minimum=sum(wanted.values()) - trainers + min(spec.trainer.min_instance, trainers),
     )
 
 

@@ -1,0 +1,76 @@
+"""Withdraws a job that holds nodes while others of its replicas find none, and starts it again later.
+
+Two such jobs can wait for each other for ever, where neither a queue nor a gang scheduler prevents it. A job that has
+run whole since its last pause is never withdrawn, and neither is one with as many replicas as it needs to work.
+"""
+
+import hashlib
+from datetime import datetime, timedelta
+from typing import Final
+
+from app.domain.plan import JobPlan
+from app.domain.reconcile.resizing import Members
+from app.domain.reconcile.timing import Timing
+from app.domain.reconcile.values import Inputs
+from app.domain.status.records import NOT_PARTIAL, PartialStart, Replica
+
+# How often a job that is due asks for its turn. It is told when it has one, unless the process has changed meanwhile.
+TURN_POLL: Final = timedelta(seconds=60)
+
+
+def next_start(inputs: Inputs, members: Members) -> PartialStart:
+    """Return the start of the job after this reconcile. Its replicas stop while it has `again_at`."""
+    status, plan, now = inputs.recorded.status, inputs.plan, inputs.now
+    before, limit = status.partial_start, seconds_of(plan, inputs.timing)
+    if status.phase.is_terminal or status.active_since is not None or plan.paused or limit is None:
+        return NOT_PARTIAL
+    if before.again_at is not None:
+        stops = any(_may_run(replica) for replica in members.wanted.values())
+        waits = now < before.again_at or stops or not inputs.may_start
+        return before if waits else PartialStart(withdrawals=before.withdrawals)
+    if not _is_partial(plan, members, now):
+        return PartialStart(withdrawals=before.withdrawals)
+    since = before.since or now
+    if now < since + timedelta(seconds=limit):
+        return PartialStart(since=since, withdrawals=before.withdrawals)
+    wait = inputs.timing.start_backoff(before.withdrawals, _share(plan.identity.uid, before.withdrawals))
+    return PartialStart(withdrawals=before.withdrawals + 1, again_at=now + wait)
+
+
+def seconds_of(plan: JobPlan, timing: Timing) -> float | None:
+    """Return the start deadline of the job's annotation, otherwise of the installation; None means no limit."""
+    return (timing.start_deadline if plan.start_deadline is None else plan.start_deadline) or None
+
+
+def start_due(inputs: Inputs, start: PartialStart) -> datetime | None:
+    """Return when the job is withdrawn, or starts again, if nothing changes before."""
+    limit = seconds_of(inputs.plan, inputs.timing)
+    if start.since is not None and limit is not None:
+        return start.since + timedelta(seconds=limit)
+    if start.again_at is None or start.again_at > inputs.now:
+        return start.again_at
+    return inputs.now + TURN_POLL
+
+
+def _is_partial(plan: JobPlan, members: Members, now: datetime) -> bool:
+    """Return whether some replicas hold nodes, others wait for one, and too few have one for the job to work."""
+    replicas = members.wanted.values()
+    holding = sum(replica.attempt.outcome is None and replica.attempt.node is not None for replica in replicas)
+    done = sum(replica.settled for replica in replicas)
+    needed = plan.size if plan.minimum is None else plan.minimum
+    return 0 < holding < needed - done and any(_lacks_node(replica, now) for replica in replicas)
+
+
+def _lacks_node(replica: Replica, now: datetime) -> bool:
+    """Return whether nothing but a node, or the create of its pod, is missing to the replica."""
+    backs_off = replica.retry_at is not None and replica.retry_at > now
+    return replica.attempt.outcome is None and replica.attempt.node is None and not backs_off
+
+
+def _may_run(replica: Replica) -> bool:
+    return replica.attempt.outcome is None and replica.attempt.pod_uid is not None
+
+
+def _share(uid: str, withdrawals: int) -> float:
+    """Return a number from 0 to 1 that differs between jobs, and between the withdrawals of one."""
+    return int.from_bytes(hashlib.sha256(f"{uid} {withdrawals}".encode()).digest()[:4]) / 2**32
