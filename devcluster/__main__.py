@@ -34,7 +34,7 @@ def parse(arguments: list[str] | None = None) -> tuple[DevClusterSettings, int |
     parser.add_argument(
         "--watch-window", type=int, default=defaults.watch_window, help="number of changes kept for each resource"
     )
-    parser.add_argument("--pod-groups", action="store_true", help="serve scheduler.tensorstack.dev PodGroups")
+    parser.add_argument("--pod-groups", action="store_true", help="serve PodGroups of gang schedulers")
     parser.add_argument(
         "--scheduler-name", action="append", default=[], help="further schedulerName to schedule pods for"
     )

@@ -154,16 +154,24 @@ STATEFUL_SETS = ApiResource(
     has_generation=True,
 )
 CONTROLLER_REVISIONS = ApiResource("controllerrevisions", "ControllerRevision", group="apps")
-POD_GROUPS = ApiResource(
-    "podgroups",
-    "PodGroup",
-    group="scheduler.tensorstack.dev",
-    version="v1beta1",
-    short_names=("pg",),
-    subresources=("status",),
-    unconditional_update=False,
-    has_generation=True,
-    custom=True,
+# Those of TensorStack's scheduler, Volcano and scheduler-plugins.
+POD_GROUPS = tuple(
+    ApiResource(
+        "podgroups",
+        "PodGroup",
+        group=group,
+        version=version,
+        short_names=("pg",),
+        subresources=("status",),
+        unconditional_update=False,
+        has_generation=True,
+        custom=True,
+    )
+    for group, version in (
+        ("scheduler.tensorstack.dev", "v1beta1"),
+        ("scheduling.volcano.sh", "v1beta1"),
+        ("scheduling.x-k8s.io", "v1alpha1"),
+    )
 )
 
 _kueue = partial(
@@ -199,7 +207,7 @@ class Catalog:
     """The resources that this server serves."""
 
     def __init__(self, *, pod_groups: bool) -> None:
-        self.rows = (*BUILT_IN, POD_GROUPS) if pod_groups else BUILT_IN
+        self.rows = (*BUILT_IN, *POD_GROUPS) if pod_groups else BUILT_IN
         self._by_address = {(row.group, row.version, row.plural): row for row in self.rows}
         self.by_key = {row.key: row for row in self.rows}
 

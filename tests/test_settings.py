@@ -19,6 +19,19 @@ def test_flags_of_paddles_operator_reach_its_jobs(monkeypatch: pytest.MonkeyPatc
     assert site.schedulers == {"kube-batchd": "batch", "volcano": None}
 
 
+def test_schedulers_place_gangs_by_the_apis_of_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = {"default-scheduler": "kubernetes", "volcano": "volcano", "scheduler-plugins-scheduler": "scheduler-plugins"}
+    assert Settings().site().gang_schedulers == own
+    monkeypatch.setenv("JOBGATE_GANG_SCHEDULERS", " batch = volcano,")
+    assert Settings().site().gang_schedulers == {"batch": "volcano"}
+    monkeypatch.setenv("JOBGATE_GANG_SCHEDULERS", "")
+    assert Settings().site().gang_schedulers == {}
+    for wrong in ("batch", "batch=tensorstack", "=volcano"):
+        monkeypatch.setenv("JOBGATE_GANG_SCHEDULERS", wrong)
+        with pytest.raises(ValueError, match="expected scheduler=API, with one of the APIs kubernetes, volcano"):
+            Settings()
+
+
 def test_by_default_the_autoscaler_is_off_and_its_period_is_30_seconds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -7,7 +7,8 @@ and not on the number of replicas: it renders a replica on each request and keep
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum, unique
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
@@ -116,8 +117,9 @@ class TaskPlan:
     """A named group of replicas with the ranks 0 to `size` - 1. The size of an elastic task may change.
 
     `render` makes the replica of a rank; it is pure and can be called any number of times. `pod_name` returns the name
-    of the pod of a rank without rendering it. With `own_services`, every replica has a Service with the name of its
-    pod.
+    of the pod of a rank without rendering it. `template` is what the templates of all ranks have in common. With
+    `own_services`, every replica has a Service with the name of its pod. `least` is how many replicas of this task the
+    job needs to work; None means all.
     """
 
     name: str
@@ -125,8 +127,15 @@ class TaskPlan:
     size: int
     pod_name: Callable[[int], str]
     render: Callable[[int], ReplicaPlan]
+    template: Manifest
     elastic: bool = False
+    least: int | None = None
     own_services: bool = False
+
+    @property
+    def needed(self) -> int:
+        """How many replicas the job needs of this task."""
+        return self.size if self.least is None else min(self.least, self.size)
 
     def ranks(self) -> Iterator[Rank]:
         """Yield the desired replicas of this task in ascending order."""
@@ -200,19 +209,34 @@ class FinishRule:
     ranks: AbstractSet[Rank]
 
 
+@unique
+class GangApi(StrEnum):
+    """The APIs of PodGroups: `app/domain/manifests/gangs.py` has the table."""
+
+    KUBERNETES = "kubernetes"
+    VOLCANO = "volcano"
+    SCHEDULER_PLUGINS = "scheduler-plugins"
+    TENSORSTACK = "tensorstack"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangPlan:
-    """The PodGroup of a gang scheduler, created if the cluster has its API.
+    """The replicas that the scheduler places together or not at all: those that the job needs to work.
 
-    An empty `scheduler_name` means that the cluster has no such scheduler; the default scheduler places the pods.
+    `apis` are the APIs that the scheduler may read PodGroups of, the best one first. `api` is the one that is used, in
+    the version `api_version`. It is None if the cluster serves none of them; each replica is then placed by itself. An
+    empty `scheduler` is the default scheduler.
     """
 
-    api_version: str
-    kind: str
-    name: str
-    spec: Manifest
-    labels: Mapping[str, str]
-    scheduler_name: str
+    members: AbstractSet[Rank]
+    apis: tuple[GangApi, ...]
+    scheduler: str = ""
+    queue: str = ""
+    priority: int = 0
+    priority_class: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    api: GangApi | None = None
+    api_version: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,8 +255,7 @@ class JobPlan:
     `fails_when_success_is_impossible` ends a job once no success rule can hold any more. With
     `suspends_rules` (debug mode), only a cancel or a deadline ends the job. `spare_pods` are names of pods that the job
     may need when it grows; no other job can use them. `missing_scheduler` is the requested scheduler if this cluster
-    does not have it; the default one is used instead. `minimum` is how many replicas the job needs to work; None means
-    all. `main_container` is the container whose end is the end of a
+    does not have it; the default one is used instead. `main_container` is the container whose end is the end of a
     replica, in pods that have it; a template can name another one. Durations are seconds.
     """
 
@@ -248,7 +271,6 @@ class JobPlan:
     clean_up: CleanUpPolicy = CleanUpPolicy.NONE
     paused: bool = False
     suspends_rules: bool = False
-    minimum: int | None = None
     main_container: str | None = None
     active_deadline: int | None = None
     pending_deadline: int | None = None
@@ -264,6 +286,11 @@ class JobPlan:
     def size(self) -> int:
         """The number of desired replicas."""
         return sum(task.size for task in self.tasks)
+
+    @property
+    def minimum(self) -> int:
+        """The number of replicas that the job needs to work."""
+        return sum(task.needed for task in self.tasks)
 
     @cached_property
     def task(self) -> Mapping[str, TaskPlan]:

@@ -5,7 +5,7 @@
 The API and the controller of one process share a `Planner`, and with it the typed specs of the jobs that they use.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -18,10 +18,12 @@ from app.domain.errors import FieldError, InvalidManifest, Problems, pointer_to,
 from app.domain.kinds import registry
 from app.domain.kinds.base import JOBS
 from app.domain.kinds.envelope import allowed_controls
+from app.domain.kinds.gangs import plan_gang
 from app.domain.kinds.job_kind import Accepted, Given, Limits, Site
 from app.domain.kinds.posted_metadata import Suffix, add_name, require_namespace
 from app.domain.kinds.registry import refuse_wrong_route
 from app.domain.kubernetes import labels
+from app.domain.manifests.gangs import with_gang_apis
 from app.domain.manifests.rendered import pod_bytes
 from app.domain.plan import JobIdentity, JobPlan, Manifest
 from app.domain.pod_template.metadata import container_names
@@ -124,9 +126,19 @@ class Planner:
         self._specs.put((uid, generation), accepted, stored_bytes(accepted.manifest, text))
 
     def plan(
-        self, accepted: Accepted[Any], uid: str, *, generation: int = 1, resumed: bool = False, credential: str = ""
+        self,
+        accepted: Accepted[Any],
+        uid: str,
+        *,
+        generation: int = 1,
+        resumed: bool = False,
+        credential: str = "",
+        gang_apis: Collection[str] | None = None,
     ) -> JobPlan:
-        """Return the plan of an accepted manifest. A plan for a dry run needs no credential."""
+        """Return the plan of an accepted manifest. A plan for a dry run needs no credential.
+
+        `gang_apis` are the versions of APIs of PodGroups that the cluster serves; None if they are not known.
+        """
         manifest = accepted.manifest
         identity = JobIdentity(
             uid=uid,
@@ -140,7 +152,9 @@ class Planner:
         )
         plan = accepted.kind.plan(accepted, identity, resumed=resumed, site=self.site)
         main = _main_container(manifest)
-        return plan if main is None else replace(plan, main_container=main)
+        gang = plan_gang(plan, manifest, self.site)
+        plan = replace(plan, gang=gang, main_container=plan.main_container if main is None else main)
+        return with_gang_apis(plan, gang_apis)
 
     def checked_plan(self, accepted: Accepted[Any], uid: str) -> JobPlan:
         """Return the plan of a new manifest, and check that its objects are within the limits.

@@ -172,6 +172,7 @@ class PendingCode(StrEnum):
     NAME_TERMINATING = "NameTerminating"  # the pod of the previous attempt is still being deleted
     BACK_OFF = "BackOff"  # waiting before the next attempt
     UNSCHEDULABLE = "Unschedulable"
+    GANG_UNSCHEDULABLE = "GangUnschedulable"  # the pods of a gang cannot all be placed
     SCHEDULING_GATED = "SchedulingGated"
     NOT_SCHEDULED = "NotScheduled"  # no scheduler has reported a result yet
     IMAGE_PULL = "ImagePull"

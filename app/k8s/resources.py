@@ -1,10 +1,12 @@
 """The paths of resources, and whether the cluster serves an API."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from app.base.cancellation import TaskGroup
 from app.base.clock import Clock
 from app.k8s.errors import KubeError, KubeNotFound
 
@@ -54,7 +56,17 @@ NAMESPACE = KubeResource("v1", "Namespace", "namespaces", namespaced=False)
 STATEFUL_SET = KubeResource("apps/v1", "StatefulSet", "statefulsets")
 LEASE = KubeResource("coordination.k8s.io/v1", "Lease", "leases")
 PRIORITY_CLASS = KubeResource("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False)
-POD_GROUP = KubeResource("scheduler.tensorstack.dev/v1beta1", "PodGroup", "podgroups")
+# Those of gang schedulers. `app/domain/manifests/gangs.py` describes them.
+POD_GROUPS = tuple(
+    KubeResource(api_version, "PodGroup", "podgroups")
+    for api_version in (
+        "scheduling.k8s.io/v1beta1",
+        "scheduling.k8s.io/v1alpha2",
+        "scheduling.volcano.sh/v1beta1",
+        "scheduling.x-k8s.io/v1alpha1",
+        "scheduler.tensorstack.dev/v1beta1",
+    )
+)
 
 _TABLE = {
     (resource.api_version, resource.kind): resource
@@ -72,7 +84,7 @@ _TABLE = {
         STATEFUL_SET,
         LEASE,
         PRIORITY_CLASS,
-        POD_GROUP,
+        *POD_GROUPS,
     )
 }
 
@@ -107,6 +119,24 @@ class Discovery:
             kinds = await self._kinds(resource.api_version)
             self._known[resource.api_version] = (now + self._ttl, kinds)
         return resource.kind in kinds
+
+    async def served(self, resources: Collection[KubeResource]) -> frozenset[str]:
+        """Return the API versions of those of these resources that the cluster serves.
+
+        Without an answer the last one counts; a resource without any is not among them.
+        """
+        async with TaskGroup() as group:
+            for resource in resources:
+                group.create_task(self._look_up(resource))
+        return frozenset(
+            resource.api_version
+            for resource in resources
+            if resource.kind in self._known.get(resource.api_version, (0.0, frozenset[str]()))[1]
+        )
+
+    async def _look_up(self, resource: KubeResource) -> None:
+        with suppress(KubeError):
+            await self.has(resource)
 
     async def _kinds(self, api_version: str) -> frozenset[str]:
         try:

@@ -133,7 +133,6 @@ class Term:
             context.api,
             context.db,
             self._leadership,
-            creator,
             verify=self._identity.verify,
             timeout=context.settings.request_timeout,
         )

@@ -24,6 +24,7 @@ from app.http_server import server as http_server
 from app.http_server import stalls
 from app.http_server.limits import ServerLimits
 from app.http_server.sockets import bind, url_of
+from app.k8s.resources import Discovery
 from app.loops.leadership.controller_state import ControllerCondition
 from app.loops.supervisor import Loop, Supervisor
 from app.running.application import create_app
@@ -34,6 +35,7 @@ from app.services.access import OpenAccess
 from app.services.gateway import Services
 from app.services.logs.containers import ClusterLogs
 from app.services.oidc.token_access import token_access
+from app.services.reading.gang_apis import GangApis, discovered, unknown
 from app.services.reading.system import Check
 from app.services.submitting.cluster_dry_run import ClusterChecker, ClusterDryRun, NoCluster
 from app.settings import ENV_PREFIX, Settings
@@ -170,6 +172,7 @@ def _services(
     # The times of an issuer are those of its clock, with which that of this host agrees.
     host_clock, key = SystemClock(), opened.installation.key
     access, sign_in = (OpenAccess(), None) if settings.open_access else token_access(opened.db, host_clock, oidc, key)
+    gang_apis = _gang_apis(settings, opened)
     ready = Readiness(opened.db, opened.clock, condition)
 
     async def readiness() -> Sequence[Check]:
@@ -191,7 +194,8 @@ def _services(
         feed_hint=feed_hint,
         readiness=readiness,
         log_reader=ClusterLogs(opened.api) if opened.api is not None else None,
-        cluster=_cluster_checker(settings, opened),
+        cluster=_cluster_checker(settings, opened, gang_apis),
+        gang_apis=gang_apis,
         namespaces=settings.served_namespaces(),
         refuses_missing_namespaces=settings.missing_namespaces == "refuse",
         stale_after=timedelta(seconds=settings.stale_after),
@@ -201,12 +205,18 @@ def _services(
     )
 
 
-def _cluster_checker(settings: Settings, opened: Connections) -> ClusterChecker:
+def _gang_apis(settings: Settings, opened: Connections) -> GangApis:
+    if opened.api is None or not settings.dry_run_rate:
+        return unknown
+    return discovered(Discovery(opened.api.get_raw, opened.clock))
+
+
+def _cluster_checker(settings: Settings, opened: Connections, gang_apis: GangApis) -> ClusterChecker:
     if opened.api is None:
         return NoCluster()
     if not settings.dry_run_rate:
         return NoCluster("this installation of jobgate does not involve the cluster in dry runs")
-    return ClusterDryRun(opened.api, opened.clock, rate=settings.dry_run_rate)
+    return ClusterDryRun(opened.api, opened.clock, rate=settings.dry_run_rate, gang_apis=gang_apis)
 
 
 def refuse_open_access_to_others(settings: Settings) -> None:

@@ -29,6 +29,7 @@ from app.services.logs.containers import LogReader, Logs
 from app.services.logs.merged import MergedLogs
 from app.services.reading.autoscaling import Autoscaling
 from app.services.reading.freshness import FreshnessReader
+from app.services.reading.gang_apis import GangApis, unknown
 from app.services.reading.jobs import JobReader
 from app.services.reading.objects import list_turns
 from app.services.reading.samples import SampleReader
@@ -76,6 +77,7 @@ class Services:
         sign_in: signs users in at the OIDC issuer; None if none is configured.
         log_reader: reads the logs of running pods; None in a process without a cluster.
         cluster: has the cluster check the objects of a dry run.
+        gang_apis: tells which APIs of PodGroups the cluster serves, for the objects that are shown of a job.
         namespaces: the namespaces that this installation serves, for every caller.
         refuses_missing_namespaces: refuse new objects in namespaces that the cluster does not have.
         stale_after: age of the controller's last contact with the cluster from which status is stale. It is longer than
@@ -99,6 +101,7 @@ class Services:
     sign_in: "SignIn | None" = None
     log_reader: LogReader | None = None
     cluster: ClusterChecker = field(default_factory=NoCluster)
+    gang_apis: GangApis = unknown
     namespaces: NamespaceSet = EVERY_NAMESPACE
     refuses_missing_namespaces: bool = True
     stale_after: timedelta = timedelta(seconds=30)
@@ -128,7 +131,7 @@ class Services:
     def __post_init__(self) -> None:
         lists = list_turns()
         self._commit = GroupCommit(self.db, self.planner.limits.pods)
-        self.reading = JobReader(self.db, self.planner, lists)
+        self.reading = JobReader(self.db, self.planner, lists, self.gang_apis)
         self.submitter = JobSubmitter(self._commit, self.planner, self.clock, self.job_hint, self.randomness)
         self.submission_turns = Turns(
             "submissions",

@@ -20,6 +20,7 @@ from app.domain.decoding import decode_yaml
 from app.domain.errors import DomainError
 from app.domain.kinds.accelerators import accelerators_of
 from app.domain.kinds.job_kind import Accelerator, Limits, Site
+from app.domain.plan import GangApi
 from app.domain.reconcile.timing import Timing
 from app.domain.reservations.pod_limits import PodLimits
 from app.k8s.session.limits import TransportLimits
@@ -31,6 +32,9 @@ from app.settings.serving import Names
 ENV_PREFIX = "JOBGATE_"
 # Absolute, without dot components, and without characters that need quoting.
 _DIRECTORY = r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$"
+
+# A queue of TensorStack's scheduler is requested by a job, and not for all jobs of a scheduler.
+_GANG_APIS = [api.value for api in GangApi if api is not GangApi.TENSORSTACK]
 
 # Limits that hold for all workers of a gateway together, and the least that one worker needs. Without a division, more
 # workers would need more memory and more connections to PostgreSQL than the operator has allowed.
@@ -91,6 +95,13 @@ class Settings(SampleSetSettings):
         str,
         Field(description="comma-separated pairs upstream=cluster, for schedulers with another name in the cluster"),
     ] = ""
+    gang_schedulers: Annotated[
+        str,
+        Field(
+            description="comma-separated pairs scheduler=API, for schedulers that place the pods of a job together; "
+            f"APIs are {', '.join(_GANG_APIS)}"
+        ),
+    ] = "default-scheduler=kubernetes,volcano=volcano,scheduler-plugins-scheduler=scheduler-plugins"
     accelerators_file: Annotated[
         str | None,
         Field(description="YAML in mxnet-operator's format: additions to containers that request a resource"),
@@ -196,6 +207,12 @@ class Settings(SampleSetSettings):
         float, Field(gt=0, le=1, description="share of the cluster's CPU and memory that pods may request, as upstream")
     ] = 0.97
 
+    @field_validator("gang_schedulers")
+    @classmethod
+    def _name_known_apis(cls, value: str) -> str:
+        _gang_schedulers(value)
+        return value
+
     @field_validator("accelerators_file")
     @classmethod
     def _can_be_read(cls, value: str | None) -> str | None:
@@ -283,6 +300,7 @@ class Settings(SampleSetSettings):
         return Site(
             # An empty name stands for the default scheduler.
             schedulers={upstream.strip(): here.strip() or None for upstream, here in pairs},
+            gang_schedulers=_gang_schedulers(self.gang_schedulers),
             server_url=(self.server_url or f"http://{self.host}:{self.port}").rstrip("/"),
             accelerators=_accelerators(self.accelerators_file),
             pserver_restart_limit=self.pserver_restart_limit,
@@ -338,6 +356,14 @@ class Settings(SampleSetSettings):
 
 def _seconds(text: str) -> float | None:
     return None if text == "never" else float(text)
+
+
+def _gang_schedulers(text: str) -> Mapping[str, GangApi]:
+    pairs = [tuple(map(str.strip, item.partition("=")[::2])) for item in text.split(",") if item.strip()]
+    wrong = [f"{scheduler}={api}" for scheduler, api in pairs if not scheduler or api not in _GANG_APIS]
+    if wrong:
+        raise ValueError(f"{', '.join(wrong)}: expected scheduler=API, with one of the APIs {', '.join(_GANG_APIS)}")
+    return {scheduler: GangApi(api) for scheduler, api in pairs}
 
 
 def _accelerators(path: str | None) -> Mapping[str, Accelerator]:

@@ -107,6 +107,7 @@ class PendingCode(StrEnum):
     CONTAINER_ENDED = "ContainerEnded"
     CONTAINER_START = "ContainerStart"
     CRASH_LOOP = "CrashLoop"
+    GANG_UNSCHEDULABLE = "GangUnschedulable"
     IMAGE_PULL = "ImagePull"
     INITIALIZING = "Initializing"
     INVALID_IMAGE_NAME = "InvalidImageName"

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ CONTROLLER: dict[str, frozenset[str]] = {
     "POD/log": frozenset({"get"}),
     "SERVICE": frozenset({"get", "list", "create", "delete"}),
     "CONFIG_MAP": frozenset({"get", "list", "create", "patch", "delete"}),
-    "POD_GROUP": frozenset({"get", "list", "create", "delete"}),
+    "POD_GROUPS": frozenset({"get", "list", "create", "delete"}),
     "EVENT": frozenset({"list"}),
     "NODE": frozenset({"list", "watch"}),
     "NAMESPACE": frozenset({"get", "list", "watch"}),  # get: of kube-system
@@ -59,10 +60,9 @@ def wanted(needs: dict[str, frozenset[str]]) -> set[Right]:
     rights: set[Right] = set()
     for key, verbs in needs.items():
         name, _, subresource = key.partition("/")
-        resource: KubeResource = getattr(resources, name)
-        group = resource.api_version.rpartition("/")[0]
-        plural = f"{resource.plural}/{subresource}" if subresource else resource.plural
-        for verb in verbs:
+        for resource, verb in product(_resources(name), verbs):
+            group = resource.api_version.rpartition("/")[0]
+            plural = f"{resource.plural}/{subresource}" if subresource else resource.plural
             names = ("kube-system",) if (name, verb) == ("NAMESPACE", "get") else ()
             rights.add(Right(group, plural, verb, names))
     return rights
@@ -83,7 +83,7 @@ def test_sets_take_rights_of_their_own() -> None:
 
 def test_dry_runs_need_the_right_to_create_the_objects_of_jobs() -> None:
     """The kinds are those that app.domain.manifests renders for a job."""
-    needs = {name: frozenset({"create"}) for name in ("POD", "SERVICE", "CONFIG_MAP", "POD_GROUP")}
+    needs = {name: frozenset({"create"}) for name in ("POD", "SERVICE", "CONFIG_MAP", "POD_GROUPS")}
     assert granted("jobgate-api", documents(DRY_RUN)) == wanted(needs)
     for subject in ("jobgate-controller", "gateway"):
         assert wanted(needs) < granted(subject, documents(RBAC))
@@ -119,15 +119,18 @@ def calls_of_the_code() -> dict[str, set[str]]:
             if not isinstance(node, ast.Call):
                 continue
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            known = [a.id for a in node.args if isinstance(a, ast.Name) and isinstance(_resource(a.id), KubeResource)]
+            known = [a.id for a in node.args if isinstance(a, ast.Name) and _resources(a.id)]
             if name in verbs and known:
                 scaled = any(k.arg == "subresource" for k in node.keywords)
                 found.setdefault(f"{known[0]}/scale" if scaled else known[0], set()).add(verbs[name])
     return found
 
 
-def _resource(name: str) -> object:
-    return getattr(resources, name, None)
+def _resources(name: str) -> tuple[KubeResource, ...]:
+    """The resource or resources that app.k8s.resources has under this name; none if it is something else."""
+    found = getattr(resources, name, ())
+    listed = found if isinstance(found, tuple) else (found,)
+    return tuple(resource for resource in listed if isinstance(resource, KubeResource))
 
 
 def test_covers_every_call_of_the_code() -> None:
@@ -143,7 +146,7 @@ def test_knows_every_resource_that_the_code_names() -> None:
     for path in CALLERS:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module == "app.k8s.resources":
-                imported |= {alias.name for alias in node.names if isinstance(_resource(alias.name), KubeResource)}
+                imported |= {alias.name for alias in node.names if _resources(alias.name)}
     assert imported == {key for key in (*CONTROLLER, *OF_SETS) if "/" not in key}
 
 

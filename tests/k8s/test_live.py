@@ -103,7 +103,7 @@ async def test_discovery(live: KubeApi) -> None:
     discovery = Discovery(live.get_raw, SystemClock())
     assert await discovery.has(resources.STATEFUL_SET)
     assert await discovery.has(resources.POD)
-    assert not await discovery.has(resources.POD_GROUP)
+    assert not await discovery.has(resources.POD_GROUPS[-1])
     assert (await live.get_raw("/version"))["major"] == "1"
 
 

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from app.k8s.errors import KubeNotFound, Unreachable
-from app.k8s.resources import DISCOVERY_TTL, NODE, POD, POD_GROUP, STATEFUL_SET, Discovery, KubeResource, resource_for
+from app.k8s.resources import DISCOVERY_TTL, NODE, POD, POD_GROUPS, STATEFUL_SET, Discovery, KubeResource, resource_for
 from tests.k8s.support import ManualClock
+
+POD_GROUP = POD_GROUPS[-1]
 
 
 @pytest.mark.parametrize(
@@ -72,3 +74,16 @@ async def test_discovery_uses_the_last_answer_while_the_cluster_is_unreachable()
     server.answer = Unreachable("refused")
     clock.seconds = DISCOVERY_TTL
     assert await discovery.has(POD_GROUP)
+
+
+async def test_what_is_served_among_several_resources() -> None:
+    server, clock = Server(), ManualClock()
+    discovery = Discovery(server.fetch, clock)
+    other = POD_GROUPS[0]
+    server.answer = Unreachable("refused")
+    assert await discovery.served([POD_GROUP, other]) == frozenset()
+    server.answer = {"resources": [{"kind": "PodGroup"}]}
+    assert await discovery.served([POD_GROUP]) == {POD_GROUP.api_version}
+    server.answer = KubeNotFound(404, "NotFound", "404 page not found")
+    assert await discovery.served([POD_GROUP, other]) == {POD_GROUP.api_version}
+    assert sorted(server.asked[2:]) == [f"/apis/{one.api_version}" for one in (POD_GROUP, other)]

@@ -272,7 +272,7 @@ async def _assembled(api: KubeApi, db: Database, database_url: str, kubelet: Kub
     event_reader = EventReader(event_lists, clock, queue.add_after)
     actuator = Actuator(
         creator,
-        Remover(api, db, leadership, creator, verify=verify, timeout=timeout),
+        Remover(api, db, leadership, verify=verify, timeout=timeout),
         PodActions(api, leadership, mirror, verify=verify, timeout=timeout),
         evidence,
         event_reader,

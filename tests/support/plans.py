@@ -72,9 +72,10 @@ def a_plan(
     restart: RestartPlan | Mapping[str, RestartPlan] = ON_FAILURE,
     *,
     fails_when_success_is_impossible: bool = True,
+    least: int | None = None,
     **more: Any,
 ) -> JobPlan:
-    """A job of two workers, which by default succeeds when both succeed."""
+    """A job of two workers, which by default succeeds when both succeed. It needs `least` replicas of each task."""
     tasks = tasks or {"worker": 2}
     every = [Rank(task, rank) for task, count in tasks.items() for rank in range(count)]
     if rules is None:
@@ -92,6 +93,8 @@ def a_plan(
                 size=count,
                 pod_name=partial(a_pod_name, task),
                 render=partial(a_replica_plan, task, every.index(Rank(task, 0)) if count else 0),
+                template={"spec": {"containers": [{"name": "train"}]}},
+                least=least,
             )
             for task, count in tasks.items()
         ),

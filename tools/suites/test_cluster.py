@@ -6,10 +6,10 @@ It uses the first of these control planes that is available:
     ../shared/k8s/controlplane exists     a new control plane on free ports, which is deleted afterwards
     neither                               a message, and exit status 0
 
-K8S_VERSION selects the version of the new control plane, and KUEUE that of Kueue (../shared/k8s/kueue), which runs for
-the suites that need it. On a given cluster, these skip themselves unless it serves Kueue. Arguments that name files or
-directories of tests restrict the run to these. `--quick` leaves out the suites that run one test at a time for minutes.
-All others are those of pytest.
+K8S_VERSION selects the version of the new control plane, GANG=1 turns on its gang scheduling, and KUEUE selects the
+version of Kueue (../shared/k8s/kueue), which runs for the suites that need it. On a given cluster, these skip
+themselves unless it serves Kueue. Arguments that name files or directories of tests restrict the run to these.
+`--quick` leaves out the suites that run one test at a time for minutes. All others are those of pytest.
 
 The gateway authenticates as the user `gateway`, which has only the rights of deploy/. Its kubeconfig is that of
 JOBGATE_TEST_GATEWAY_KUBECONFIG, or gateway.kubeconfig beside that of the admin.
@@ -64,6 +64,7 @@ WITHOUT_CLUSTER = (
     "tests/deploy/test_monitoring.py",
     "tests/deploy/test_shutdown.py",
 )
+GANG_VERSIONS = ("v1beta1", "v1alpha2")  # of the API of Kubernetes' own PodGroups
 _QUICK = "--quick"
 NOTHING_RAN = 5  # pytest's status when all tests were deselected
 
@@ -256,7 +257,10 @@ def _is_within(name: str, directories: Sequence[str]) -> bool:
 async def _print_version(admin: Path) -> None:
     async with connect(Cluster.read(admin, real=True)) as api:
         version = (await api.get("/version")).ok()
+        gangs = [await api.get(f"/apis/scheduling.k8s.io/{name}") for name in GANG_VERSIONS]
     print(f"test-cluster: Kubernetes {version['gitVersion']}", flush=True)
+    if all(answer.status != 200 for answer in gangs):
+        print("test-cluster: its own gang scheduling is not tested, because it is off: GANG=1 turns it on", flush=True)
 
 
 async def _grant(admin: Path) -> None:

@@ -123,7 +123,7 @@ async def _answer_dry_run(
     checks: Sequence[ClusterCheck | None] = [None] * len(prepared)
     if mode == "All":
         checks = await resource.cluster_checks(services, prepared, caller.principal.id)
-    sampler = Sampler()
+    sampler = Sampler(gang_apis=await services.gang_apis())
     items = [await resource.dry_run_bytes(*pair, sampler) for pair in zip(prepared, checks, strict=True)]
     body = items[0] if isinstance(submitted, dict) and not as_list else _items(items)
     return Response(body, media_type=JSON, headers=NO_STORE)

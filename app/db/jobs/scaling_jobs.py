@@ -14,6 +14,7 @@ from app.domain.scaling.values import WaitingJob
 from app.domain.vocabulary import TERMINAL_PHASES, JobPhase, PendingCode, ReplicaPhase
 
 _TERMINAL = sorted(TERMINAL_PHASES)
+_UNPLACED = [PendingCode.UNSCHEDULABLE, PendingCode.GANG_UNSCHEDULABLE]
 _IS_LIVE = """
 NOT j.quiet AND j.phase <> ALL($1::text[]) AND j.cancel_requested_at IS NULL AND j.remove_requested_at IS NULL
 """
@@ -32,13 +33,14 @@ WITH stuck AS (
     SELECT j.uid, j.namespace, j.name,
            ARRAY(SELECT jsonb_array_elements_text(p -> 'replicas')
                  FROM jsonb_array_elements(j.status -> 'pending_reasons') AS p
-                 WHERE p ->> 'code' = $2 AND p ->> 'message' ~ $6) AS listed,
+                 WHERE p ->> 'code' = ANY($2::text[]) AND p ->> 'message' ~ $6) AS listed,
            (SELECT sum((p ->> 'count')::int)
             FROM jsonb_array_elements(j.status -> 'pending_reasons') AS p
-            WHERE p ->> 'code' = $2 AND p ->> 'message' ~ $6) AS many
+            WHERE p ->> 'code' = ANY($2::text[]) AND p ->> 'message' ~ $6) AS many
     FROM jobs AS j
     WHERE {_IS_LIVE} AND {in_namespaces(4, "j.namespace")}
-      AND j.status -> 'pending_reasons' @> jsonb_build_array(jsonb_build_object('code', $2::text)))
+      AND j.status -> 'pending_reasons' @> ANY(
+          SELECT jsonb_build_array(jsonb_build_object('code', code)) FROM unnest($2::text[]) AS code))
 SELECT stuck.uid, stuck.namespace, stuck.name, r.task,
        bool_and(r.phase = $3)
        AND bool_or(stuck.many > cardinality(stuck.listed) OR format('%s[%s]', r.task, r.rank) = ANY(stuck.listed))
@@ -87,7 +89,7 @@ async def waiting(db: Database, served: NamespaceSet = EVERY_NAMESPACE) -> list[
     """Return the tasks of live jobs of all kinds that have unschedulable replicas, for which no node has room."""
     async with db.read() as connection:
         rows = await connection.fetch(
-            _WAITING, _TERMINAL, PendingCode.UNSCHEDULABLE, ReplicaPhase.CREATING, *namespace_arguments(served), NO_ROOM
+            _WAITING, _TERMINAL, _UNPLACED, ReplicaPhase.CREATING, *namespace_arguments(served), NO_ROOM
         )
     return [
         TaskWaits(

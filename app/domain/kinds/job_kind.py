@@ -12,7 +12,7 @@ from app.domain.kinds.envelope import ASSIGNED, read_envelope, usable_name
 from app.domain.kinds.spec.checks import SpecChecks, read_and_check
 from app.domain.kinds.spec.model import SpecModel
 from app.domain.kinds.spec.spelling import Spelling
-from app.domain.plan import JobIdentity, JobPlan, JobWarning, Manifest
+from app.domain.plan import GangApi, JobIdentity, JobPlan, JobWarning, Manifest
 from app.domain.policy.template import DeclaredTemplate
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits
 from app.domain.status.records import Attempt, JobStatus, Replica, ScaleRecord
@@ -43,11 +43,13 @@ class Site:
     """The configuration of an installation that plans depend on.
 
     `schedulers` maps the scheduler names of the five systems to those of this cluster; None stands for the default
+    scheduler. `gang_schedulers` are the APIs that schedulers of this cluster read PodGroups of, by the name of the
     scheduler. `accelerators` are by resource name. Pods reach jobgate at `server_url`. `pserver_restart_limit` and
     `auto_clean` are flags of Paddle's operator.
     """
 
     schedulers: Mapping[str, str | None] = field(default_factory=dict)
+    gang_schedulers: Mapping[str, GangApi] = field(default_factory=dict)
     accelerators: Mapping[str, Accelerator] = field(default_factory=dict)
     server_url: str = "http://127.0.0.1:8080"
     pserver_restart_limit: int = 5

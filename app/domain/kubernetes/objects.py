@@ -126,10 +126,17 @@ class SchedulingGate(msgspec.Struct, frozen=True, gc=False):
     name: str = ""
 
 
+class SchedulingGroup(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The PodGroup of Kubernetes with which the scheduler places a pod."""
+
+    pod_group_name: str = ""
+
+
 class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     node_name: str = ""
     scheduler_name: str = ""
     scheduling_gates: tuple[SchedulingGate, ...] = ()
+    scheduling_group: SchedulingGroup = SchedulingGroup()
     restart_policy: str = ""
     termination_grace_period_seconds: int | None = None
     init_containers: tuple[Container, ...] = ()

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import msgspec
 
 from app.domain.manifests.config import anchor_manifest, hosts_manifest
-from app.domain.manifests.workload import gang_manifest, pod_manifest, service_manifest
+from app.domain.manifests.gangs import group_manifest
+from app.domain.manifests.workload import pod_manifest, service_manifest
 from app.domain.plan import JobPlan, Manifest, ReplicaPlan, TaskPlan
 from app.domain.reservations.name_ranges import NameKind, NameRange, merge_ranges, number_range, without
 
@@ -60,15 +61,22 @@ def sample_objects(plan: JobPlan, most: int) -> Iterator[Manifest]:
 def _objects_of_replica(plan: JobPlan, replica: ReplicaPlan, anchor_uid: str | None) -> list[Manifest]:
     """Return the Service of a replica, if it has one, and the pod of its first attempt."""
     service = [] if replica.service is None else [service_manifest(plan, replica.service, anchor_uid)]
-    return [*service, pod_manifest(plan, replica, 1, anchor_uid)]
+    return [*service, _first_pod(plan, replica, anchor_uid)]
+
+
+def _first_pod(plan: JobPlan, replica: ReplicaPlan, anchor_uid: str | None) -> Manifest:
+    """Return the pod of the first attempt of a replica."""
+    in_gang = plan.gang is not None and replica.key in plan.gang.members
+    return pod_manifest(plan, replica, 1, anchor_uid, in_gang=in_gang)
 
 
 def _shared_objects(plan: JobPlan, anchor_uid: str | None) -> list[Manifest]:
     """Return the objects that all replicas share."""
     objects = [anchor_manifest(plan)]
     objects += [service_manifest(plan, service, anchor_uid) for service in plan.services]
-    if plan.gang is not None:
-        objects.append(gang_manifest(plan, plan.gang, anchor_uid))
+    group = group_manifest(plan, anchor_uid)
+    if group is not None:
+        objects.append(group)
     if plan.hosts is not None:
         objects.append(hosts_manifest(plan, plan.hosts, anchor_uid))
     return objects
@@ -79,7 +87,7 @@ def pod_bytes(plan: JobPlan) -> dict[str, int]:
     # As long as a real uid, so that the size is that of the created pod.
     no_uid = "00000000-0000-0000-0000-000000000000"
     return {
-        task.name: len(msgspec.json.encode(pod_manifest(plan, task.render(task.size - 1), 1, no_uid)))
+        task.name: len(msgspec.json.encode(_first_pod(plan, task.render(task.size - 1), no_uid)))
         for task in plan.tasks
         if task.size
     }

@@ -1,12 +1,18 @@
-"""Renders the pods of a job, the Services by which they find one another, and the PodGroup of a gang."""
+"""Renders the pods of a job, and the Services by which they find one another."""
 
 from app.domain.kubernetes import labels
+from app.domain.manifests.gangs import as_member
 from app.domain.manifests.metadata import owned_metadata
-from app.domain.plan import GangPlan, JobPlan, Manifest, ReplicaPlan, ServicePlan
+from app.domain.plan import JobPlan, Manifest, ReplicaPlan, ServicePlan
 
 
-def pod_manifest(plan: JobPlan, replica: ReplicaPlan, attempt: int, anchor_uid: str | None) -> Manifest:
-    """Return the pod of an attempt. Its finalizer keeps a deleted pod until its evidence is stored."""
+def pod_manifest(
+    plan: JobPlan, replica: ReplicaPlan, attempt: int, anchor_uid: str | None, *, in_gang: bool = False
+) -> Manifest:
+    """Return the pod of an attempt. Its finalizer keeps a deleted pod until its evidence is stored.
+
+    With `in_gang`, it is placed together with the gang of its job.
+    """
     template = replica.template
     own = template.get("metadata") or {}
     pod_labels = {**(own.get("labels") or {}), **replica.labels, **_labels(replica, attempt)}
@@ -22,7 +28,8 @@ def pod_manifest(plan: JobPlan, replica: ReplicaPlan, attempt: int, anchor_uid: 
     spec = {**template["spec"], "hostname": replica.hostname}
     if replica.subdomain is not None:
         spec["subdomain"] = replica.subdomain
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    return as_member(plan, pod) if in_gang else pod
 
 
 def main_container_of(template: Manifest, of_job: str | None) -> str | None:
@@ -61,13 +68,4 @@ def service_manifest(plan: JobPlan, service: ServicePlan, anchor_uid: str | None
         "kind": "Service",
         "metadata": owned_metadata(plan.identity, service.name, service.labels, anchor_uid),
         "spec": spec,
-    }
-
-
-def gang_manifest(plan: JobPlan, gang: GangPlan, anchor_uid: str | None) -> Manifest:
-    return {
-        "apiVersion": gang.api_version,
-        "kind": gang.kind,
-        "metadata": owned_metadata(plan.identity, gang.name, gang.labels, anchor_uid),
-        "spec": dict(gang.spec),
     }

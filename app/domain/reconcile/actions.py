@@ -19,10 +19,14 @@ class WriteHosts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatePod:
-    """Create the pod of this rank and attempt, and its own Service before it."""
+    """Create the pod of this rank and attempt, and its own Service before it.
+
+    With `in_gang`, the pod is placed together with the gang of its job.
+    """
 
     key: Rank
     attempt: int
+    in_gang: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from app.domain.plan import GangPlan, JobPlan, Rank
+from app.domain.manifests.gangs import KIND, newest_version
+from app.domain.plan import GangApi, GangPlan, JobPlan, Rank
 from app.domain.status.conditions import merge_conditions
 from app.domain.status.ends import has_failed
 from app.domain.status.records import Condition, JobStatus, Replica
@@ -16,7 +17,7 @@ FOUND = ("SchedulerFound", "this cluster has the requested scheduler")
 
 
 def job_conditions(
-    status: JobStatus, plan: JobPlan, replicas: Mapping[Rank, Replica], now: datetime, *, gang_available: bool
+    status: JobStatus, plan: JobPlan, replicas: Mapping[Rank, Replica], now: datetime
 ) -> tuple[Condition, ...]:
     """Return the conditions of a job. A condition appears once it has been True."""
     wanted: dict[ConditionType, tuple[bool, str, str]] = {}
@@ -35,8 +36,8 @@ def job_conditions(
         wanted[ConditionType.COMPLETED] = (status.phase is JobPhase.SUCCEEDED, status.reason, status.message)
         wanted[ConditionType.FAILED] = (status.phase in ENDED_BADLY, status.reason, status.message)
     known = any(condition.type is ConditionType.SCHEDULER_UNAVAILABLE for condition in status.conditions)
-    if plan.gang is not None:
-        lacks = _scheduler_lacks(plan.gang, gang_available=gang_available)
+    if plan.gang is not None and GangApi.TENSORSTACK in plan.gang.apis:
+        lacks = _scheduler_lacks(plan.gang)
         if lacks or known:
             wanted[ConditionType.SCHEDULER_UNAVAILABLE] = (bool(lacks), *(lacks or FOUND))
     elif plan.missing_scheduler is not None:
@@ -45,13 +46,14 @@ def job_conditions(
     return merge_conditions(status.conditions, wanted, now, status.observed_generation, followed=_FOLLOWED)
 
 
-def _scheduler_lacks(gang: GangPlan, *, gang_available: bool) -> tuple[str, str] | None:
+def _scheduler_lacks(gang: GangPlan) -> tuple[str, str] | None:
     """Return reason and message of the condition SchedulerUnavailable; None if the cluster has the scheduler."""
-    api = f"{gang.api_version} {gang.kind}"
-    if gang.scheduler_name and gang_available:
+    api = f"{newest_version(GangApi.TENSORSTACK)} {KIND}"
+    if gang.scheduler and gang.api is not None:
         return None
-    if gang.scheduler_name:
-        return "NoSuchApi", f"this cluster has no {api}: {gang.scheduler_name} places each replica by itself"
-    if gang_available:
-        return "NoScheduler", f"no scheduler is configured for {api}: the default one places each replica by itself"
-    return "NoSuchApi", f"this cluster has no {api}: the default scheduler places each replica by itself"
+    if gang.scheduler:
+        return "NoSuchApi", f"this cluster has no {api}: {gang.scheduler} places each replica by itself"
+    if gang.api is None:
+        return "NoSuchApi", f"this cluster has no {api}: the default scheduler places each replica by itself"
+    how = "each replica by itself" if gang.api is GangApi.TENSORSTACK else "the replicas together, without a queue"
+    return "NoScheduler", f"no scheduler is configured for {api}: the default one places {how}"

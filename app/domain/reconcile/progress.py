@@ -80,9 +80,7 @@ def next_status(
         status = _quiet_status(inputs, status, directive, members.all, pods)
     elif not changes.is_ending:
         status = _live_status(inputs, status, counts, members, pods, changes)
-    conditions = job_conditions(
-        status, inputs.plan, replicas, inputs.now, gang_available=inputs.observed.gang_available
-    )
+    conditions = job_conditions(status, inputs.plan, replicas, inputs.now)
     status = replace(status, conditions=conditions, transitions=_transitions(inputs, status))
     # This needs the transition that the line above may have added.
     restored_at = _restored_at(inputs, status, members)

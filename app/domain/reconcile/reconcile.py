@@ -23,6 +23,7 @@ from app.domain.reconcile.actions import (
     WriteHosts,
 )
 from app.domain.reconcile.endings import active_deadline, finish, is_removing, pending_deadline, removal_due
+from app.domain.reconcile.gangs import place_gang
 from app.domain.reconcile.in_place import restart_entries
 from app.domain.reconcile.lifecycle import RestartLimits, settle, track
 from app.domain.reconcile.progress import Changes, is_at_rest, is_resuming, next_status
@@ -185,6 +186,7 @@ def _step_all(
     for key, replica in members.leaving.items():
         name = inputs.recorded.pod_names.get(key, "")
         steps[key] = out.step(replica, name, pods.get(key, []), is_new=False)
+    place_gang(inputs.plan, steps, pods)
     return steps
 
 

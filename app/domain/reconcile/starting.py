@@ -57,8 +57,7 @@ def _is_partial(plan: JobPlan, members: Members, now: datetime) -> bool:
     replicas = members.wanted.values()
     holding = sum(replica.attempt.outcome is None and replica.attempt.node is not None for replica in replicas)
     done = sum(replica.settled for replica in replicas)
-    needed = plan.size if plan.minimum is None else plan.minimum
-    return 0 < holding < needed - done and any(_lacks_node(replica, now) for replica in replicas)
+    return 0 < holding < plan.minimum - done and any(_lacks_node(replica, now) for replica in replicas)
 
 
 def _lacks_node(replica: Replica, now: datetime) -> bool:

@@ -96,6 +96,7 @@ class ObservedPod:
     pending: PendingReason | None = None
     containers: tuple[ObservedContainer, ...] = ()
     followed: bool = True
+    group: str = ""  # the name of its PodGroup
     restarts_in_place: tuple[ContainerRestart, ...] = ()
 
     @property
@@ -164,7 +165,6 @@ class ObservedJob:
     pending_events: Mapping[str, PendingReason] = field(default_factory=dict)
     objects_gone: bool = False
     anchor_marked: bool = False
-    gang_available: bool = False
     hosts_generation: int | None = None
     anchors: tuple[str, ...] = ()
     warnings: tuple[JobWarning, ...] = ()

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -233,7 +233,10 @@ def _why(
         # A cause in the pod's status is newer than its Events, which are read at intervals.
         if current.pending is not None and current.pending.code not in VAGUE:
             return current.pending
-        return observed.pending_events.get(current.uid) or current.pending
+        reason = observed.pending_events.get(current.uid) or current.pending
+        if reason is not None and reason.code is PendingCode.UNSCHEDULABLE and current.group:
+            return replace(reason, code=PendingCode.GANG_UNSCHEDULABLE)
+        return reason
     if pods:
         return name_terminating(pods)
     if replica.retry_at is not None and replica.retry_at > now:

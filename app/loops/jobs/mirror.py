@@ -190,9 +190,7 @@ class Mirror:
         """Return the pod with this uid, or None if the mirror has none."""
         return next((pod for store in self._stores.values() if (pod := store.get(uid)) is not None), None)
 
-    def observe(
-        self, plan: JobPlan, recorded: Recorded, expectations: Expectations, *, gang_available: bool
-    ) -> ObservedJob | None:
+    def observe(self, plan: JobPlan, recorded: Recorded, expectations: Expectations) -> ObservedJob | None:
         """Return the observation, or None if it depends on the uid of the job's anchor, which is not known."""
         pods = self._pods_of(plan.identity.uid, expectations)
         lost = frozenset(pod.spec.node_name for pod in pods if self._nodes.is_lost(pod.spec.node_name))
@@ -207,7 +205,6 @@ class Mirror:
             lost_nodes=lost,
             pending_events=dict(expectations.pending_events),
             objects_gone=expectations.objects_gone,
-            gang_available=gang_available,
             anchor_marked=expectations.anchor_marked,
             hosts_generation=expectations.hosts_generation,
             anchors=tuple(expectations.anchors),

@@ -22,6 +22,7 @@ class _PlanKey(NamedTuple):
     uid: UUID
     intent_version: int
     resumed: bool
+    gang_apis: frozenset[str]
 
 
 class PlanCache:
@@ -32,8 +33,9 @@ class PlanCache:
         self._key = key
         self._plans: BoundedCache[_PlanKey, JobPlan] = BoundedCache(max_bytes)
 
-    def plan(self, job: StoredJob) -> JobPlan:
-        key = _PlanKey(job.uid, job.intent_version, job.recorded.status.resumes > 0)
+    def plan(self, job: StoredJob, gang_apis: frozenset[str] = frozenset()) -> JobPlan:
+        """Return the plan of a job on a cluster that serves these versions of APIs of PodGroups."""
+        key = _PlanKey(job.uid, job.intent_version, job.recorded.status.resumes > 0, gang_apis)
         kept = self._plans.get(key)
         if kept is not None:
             return kept
@@ -43,6 +45,7 @@ class PlanCache:
             generation=job.generation,
             resumed=key.resumed,
             credential=credential_of(self._key, str(job.uid)),
+            gang_apis=gang_apis,
         )
         self._plans.put(key, plan, stored_bytes(job.manifest))
         return plan

@@ -167,13 +167,13 @@ class Reconciler:
         return [stored_work(item, batch.sizes[item.job.uid]) for item in stored]
 
     async def _decide_all(self, batch: LoadedJobs) -> list[Decided]:
-        gang_available = await self._creator.has_gang_api() if batch.jobs else False
+        gang_apis = await self._creator.gang_apis() if batch.jobs else frozenset[str]()
         decided: list[Decided] = []
         for index, (uid, job) in enumerate(list(batch.jobs.items())):
             if index % DECIDED_AT_ONCE == 0:
                 await asyncio.sleep(0)  # the next batch loads, and actions run
             self._hooks.begins(str(uid))
-            decision = await self._try_to_decide(job, gang_available=gang_available)
+            decision = await self._try_to_decide(job, gang_apis)
             if decision is not None:
                 decided.append(decision)
             else:
@@ -181,11 +181,11 @@ class Reconciler:
                 del batch.jobs[uid]
         return decided
 
-    async def _try_to_decide(self, job: StoredJob, *, gang_available: bool) -> Decided | None:
+    async def _try_to_decide(self, job: StoredJob, gang_apis: frozenset[str]) -> Decided | None:
         """Return the decision, or None if the job is queued for later."""
         with bound_contextvars(job=str(job.uid)), continue_trace(job.trace):
             try:
-                return await self._decide_with_anchor(job, gang_available=gang_available)
+                return await self._decide_with_anchor(job, gang_apis)
             except DatabaseUnavailable:
                 raise
             except Exception as error:
@@ -218,11 +218,11 @@ class Reconciler:
         self._queue.add_after(key, UNKNOWN_PAUSE / timedelta(seconds=1))
         self._queue.done(key)
 
-    async def _decide_with_anchor(self, job: StoredJob, *, gang_available: bool) -> Decided | None:
+    async def _decide_with_anchor(self, job: StoredJob, gang_apis: frozenset[str]) -> Decided | None:
         """Return the decision. If it depends on the unknown uid of the job's anchor, read that first."""
-        decided = self._decide(job, gang_available=gang_available)
+        decided = self._decide(job, gang_apis)
         if decided is None and await self._finds_anchor(job):
-            return self._decide(job, gang_available=gang_available)
+            return self._decide(job, gang_apis)
         return decided
 
     async def _finds_anchor(self, job: StoredJob) -> bool:
@@ -244,12 +244,12 @@ class Reconciler:
             return False
         return True
 
-    def _decide(self, job: StoredJob, *, gang_available: bool) -> Decided | None:
+    def _decide(self, job: StoredJob, gang_apis: frozenset[str]) -> Decided | None:
         """Return the decision, or None if it depends on the unknown uid of the job's anchor."""
         uid = str(job.uid)
-        plan = self._plans.plan(job)
+        plan = self._plans.plan(job, gang_apis)
         expectations = self._expectations.of(uid)
-        observed = self._mirror.observe(plan, job.recorded, expectations, gang_available=gang_available)
+        observed = self._mirror.observe(plan, job.recorded, expectations)
         if observed is None:
             return None
         self._hooks.observes(uid)

@@ -16,7 +16,7 @@ from app.k8s.codec import OBJECT
 from app.k8s.codec import POD as POD_CODEC
 from app.k8s.errors import KubeForbidden, KubeNotFound
 from app.k8s.finalizers import delete_and_release
-from app.k8s.resources import CONFIG_MAP, NAMESPACE, POD, POD_GROUP, SERVICE, KubeResource
+from app.k8s.resources import CONFIG_MAP, NAMESPACE, POD, POD_GROUPS, SERVICE, KubeResource
 from app.loops.cache.uninstall import SetUninstaller
 from app.loops.leadership.identity import installation_record
 from app.loops.leadership.lease import Leadership
@@ -51,7 +51,7 @@ async def uninstall(
             leadership.guard(request_seconds)
             await delete_and_release(api, POD, pod, labels.EVIDENCE_FINALIZER, request_seconds=request_seconds)
             deleted[POD.kind] += 1
-    for resource in (POD, POD_GROUP, SERVICE, CONFIG_MAP):
+    for resource in (POD, *POD_GROUPS, SERVICE, CONFIG_MAP):
         for namespace in places:
             for item in await _list(api, resource, namespace, selector):
                 if (resource, item.metadata.name) == (CONFIG_MAP, record):

@@ -17,11 +17,13 @@ from app.db.jobs.replicas import ReplicaFilter, StoredReplica
 from app.db.jobs.rows import STORED_JOBS, JobRow, JobSummary
 from app.db.objects.events import EventPlace
 from app.db.postgres.engine import Database
+from app.domain.manifests.gangs import with_gang_apis
 from app.domain.plan import JobPlan, Rank
 from app.domain.planning import Planner
 from app.domain.status.records import Attempt, JobPendingReason, Replica, ScaleRecord
 from app.domain.vocabulary import ReplicaPhase
 from app.services.limits.turns import Turns, room_for
+from app.services.reading.gang_apis import GangApis, unknown
 from app.services.reading.manifests import PAGE_BYTES, ManifestPage, page_of
 from app.services.reading.objects import DECODED, Address, Reader, ResourceEvent
 
@@ -61,9 +63,12 @@ class ReplicaHistory:
 class JobReader(Reader[JobRow]):
     """Reads jobs: what every resource has, and replicas, attempts and scale records, which only jobs have."""
 
-    def __init__(self, db: Database, planner: Planner, lists: Turns | None = None) -> None:
+    def __init__(
+        self, db: Database, planner: Planner, lists: Turns | None = None, gang_apis: GangApis = unknown
+    ) -> None:
         super().__init__(db, STORED_JOBS, "job", lists)
         self._planner = planner
+        self._gang_apis = gang_apis
 
     async def summaries(self, uids: Collection[UUID]) -> Mapping[UUID, JobSummary]:
         """Return the existing jobs among these, without their manifests, in one statement."""
@@ -147,7 +152,7 @@ class JobReader(Reader[JobRow]):
     async def manifests(self, job: JobRow, *, start: int, size: int, task: str | None) -> ManifestPage:
         """Return a page of the Kubernetes objects of the job, with first attempts of its replicas."""
         await room_for(2 * PAGE_BYTES)
-        plan = await offload(self._plan, job)
+        plan = with_gang_apis(await offload(self._plan, job), await self._gang_apis())
         return await page_of(plan, start=start, size=size, task=task)
 
     def _plan(self, job: JobRow) -> JobPlan:

@@ -1,11 +1,12 @@
 """Renders the Kubernetes objects of a plan as JSON, page by page, so that no request renders a whole job at once."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
+from app.domain.manifests.gangs import with_gang_apis
 from app.domain.manifests.rendered import count_objects, objects_of, sample_objects
 from app.domain.plan import JobPlan, Manifest
 from app.fairness.share import next_slice
@@ -35,13 +36,18 @@ async def page_of(
 
 
 class Sampler:
-    """Renders some objects of each job of a dry run, within one limit for the whole answer."""
+    """Renders some objects of each job of a dry run, within one limit for the whole answer.
 
-    def __init__(self, max_bytes: int = PAGE_BYTES) -> None:
+    `gang_apis` are the versions of APIs of PodGroups that the cluster serves; None if they are not known.
+    """
+
+    def __init__(self, max_bytes: int = PAGE_BYTES, *, gang_apis: Collection[str] | None = None) -> None:
         self._left = max_bytes
+        self._gang_apis = gang_apis
 
     async def sample(self, plan: JobPlan) -> tuple[list[bytes], int]:
         """Return the objects of the job and of the first replicas of each task, and the number of omitted objects."""
+        plan = with_gang_apis(plan, self._gang_apis)
         page = await _take(sample_objects(plan, SAMPLE), count_objects(plan), self._left, least=0)
         self._left -= sum(map(len, page.items))
         return page.items, count_objects(plan) - len(page.items)

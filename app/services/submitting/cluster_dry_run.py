@@ -19,10 +19,12 @@ from typing_extensions import override
 from app.base.clock import Clock
 from app.domain import cluster_check
 from app.domain.cluster_check import Answer, CheckedObject, ClusterCheck, ClusterFinding
+from app.domain.manifests.gangs import with_gang_apis
 from app.k8s.api import KubeApi
 from app.k8s.errors import KubeError, KubeStatusError
 from app.k8s.limiter import CreateLimiter
 from app.services.limits.rate_limiter import RateLimiter
+from app.services.reading.gang_apis import GangApis, unknown
 from app.services.submitting.jobs import PreparedJob
 
 # Seconds for all objects of a request. A webhook may take 10 s by default, and then its creates mostly fail as well.
@@ -77,8 +79,9 @@ class _Progress:
 class ClusterDryRun(ClusterChecker):
     """Uses the Kubernetes API with the rights of this process, for at most `rate` objects per second."""
 
-    def __init__(self, api: KubeApi, clock: Clock, *, rate: float) -> None:
+    def __init__(self, api: KubeApi, clock: Clock, *, rate: float, gang_apis: GangApis = unknown) -> None:
         self._api = api
+        self._gang_apis = gang_apis
         self._limiter = CreateLimiter(clock, first=_OBJECTS_AT_ONCE, most=_OBJECTS_AT_ONCE)
         self._rate_limiter = RateLimiter(clock, rate)
         self._open: Counter[str] = Counter()  # checks in progress of each token
@@ -108,9 +111,9 @@ class ClusterDryRun(ClusterChecker):
 
     async def _check(self, jobs: Sequence[PreparedJob], progress: Sequence[_Progress]) -> str:
         """Add the findings about each job. Return why the others were not checked; empty if all were."""
-        left = _MOST_OBJECTS
+        left, gang_apis = _MOST_OBJECTS, await self._gang_apis()
         for job, so_far in zip(jobs, progress, strict=True):
-            for checked in cluster_check.objects_to_check(job.plan, job.accepted):
+            for checked in cluster_check.objects_to_check(with_gang_apis(job.plan, gang_apis), job.accepted):
                 if not left:
                     return f"only the first {_MOST_OBJECTS} objects of a request are checked"
                 left -= 1

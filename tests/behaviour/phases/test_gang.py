@@ -1,7 +1,8 @@
-"""Queue and priority: the scheduler's PodGroup where the cluster has it, otherwise a condition that says so."""
+"""The PodGroups of other schedulers where the cluster has them, and what is said of a scheduler that it lacks."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,41 +27,42 @@ PATIENCE = 90.0
 MAPPED = {"JOBGATE_SCHEDULER_NAMES": "t9k-scheduler=gang-scheduler"}
 
 
-def definition() -> dict[str, Any]:
+def definition(group: str, version: str) -> dict[str, Any]:
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything}}}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"podgroups.{GROUP}"},
+        "metadata": {"name": f"podgroups.{group}"},
         "spec": {
-            "group": GROUP,
+            "group": group,
             "scope": "Namespaced",
             "names": {"plural": "podgroups", "singular": "podgroup", "kind": "PodGroup", "listKind": "PodGroupList"},
-            "versions": [{"name": "v1beta1", "served": True, "storage": True, "schema": schema}],
+            "versions": [{"name": version, "served": True, "storage": True, "schema": schema}],
         },
     }
 
 
-async def has_api(api: KubeClient) -> bool:
-    return (await api.get(f"/apis/{GROUP}/v1beta1")).status == 200
+async def has_api(api: KubeClient, group: str = GROUP, version: str = "v1beta1") -> bool:
+    return (await api.get(f"/apis/{group}/{version}")).status == 200
 
 
-async def add_api(api: KubeClient, stack: AsyncExitStack) -> None:
+async def add_api(api: KubeClient, stack: AsyncExitStack, group: str, version: str) -> None:
     """To a real cluster; the embedded one is started with it."""
-    if await has_api(api):
+    if await has_api(api, group, version):
         return
-    (await api.post(CRDS, definition())).ok()
-    stack.push_async_callback(remove_api, api)
-    await until(lambda: has_api(api), what="the API is served", within=PATIENCE, every=0.1)
+    (await api.post(CRDS, definition(group, version))).ok()
+    stack.push_async_callback(remove_api, api, group, version)
+    await until(lambda: has_api(api, group, version), what="the API is served", within=PATIENCE, every=0.1)
 
 
-async def remove_api(api: KubeClient) -> None:
+async def remove_api(api: KubeClient, group: str, version: str) -> None:
     """Until nobody is told of it any more: the next test would take it for its own."""
-    path = f"{CRDS}/podgroups.{GROUP}"
+    path = f"{CRDS}/podgroups.{group}"
     await api.delete(path)
     await api.gone(path)
-    await until(lambda: has_api(api), lambda served: not served, what="the API is gone", within=PATIENCE, every=0.1)
+    served = partial(has_api, api, group, version)
+    await until(served, lambda served: not served, what="the API is gone", within=PATIENCE, every=0.1)
 
 
 @pytest_asyncio.fixture
@@ -85,14 +87,14 @@ class Setting:
     def __init__(self, stack: AsyncExitStack, stage: Cluster, server_url: str, template: str, path: Path) -> None:
         self._stack, self._stage, self._server, self._template, self._path = stack, stage, server_url, template, path
 
-    async def jobs(self, *, api: bool, mapped: bool) -> Jobs:
+    async def jobs(self, *, api: bool, mapped: bool, group: str = GROUP, version: str = "v1beta1") -> Jobs:
         stack, cluster = self._stack, self._stage
         if api and not cluster.real:
             cluster = stack.enter_context(control_plane(self._path / "cluster", "--pod-groups"))
             stack.enter_context(running_node(cluster, self._path / "node"))
         kube = await stack.enter_async_context(connect(cluster))
         if api:
-            await add_api(kube, stack)
+            await add_api(kube, stack, group, version)
         namespace = await stack.enter_async_context(fresh_namespace(kube))
         names = MAPPED if mapped else {}
         gateway = await stack.enter_async_context(
@@ -129,6 +131,40 @@ async def test_with_the_api_the_job_has_a_pod_group_and_labels_and_loses_both(se
         "role": "worker",
     }
     assert "SchedulerUnavailable" not in await jobs.conditions("gang")
+    await jobs.delete("gang")
+    await jobs.kube.gone(path)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "group", "version", "place"),
+    [
+        ("volcano", "scheduling.volcano.sh", "v1beta1", ("annotations", "scheduling.k8s.io/group-name")),
+        (
+            "scheduler-plugins-scheduler",
+            "scheduling.x-k8s.io",
+            "v1alpha1",
+            ("labels", "scheduling.x-k8s.io/pod-group"),
+        ),
+    ],
+)
+async def test_the_pods_of_a_job_name_the_pod_group_that_their_scheduler_reads(
+    setting: Setting, scheduler: str, group: str, version: str, place: tuple[str, str]
+) -> None:
+    jobs = await setting.jobs(api=True, mapped=False, group=group, version=version)
+    body = job("gang", task(replicas=2, schedulerName=scheduler))
+    url = f"/api/v1/namespaces/{jobs.namespace}/jobs/dry-run"
+    shown = (await jobs.http.post(url, json=body)).json()["items"][0]["manifests"]
+    uid = (await jobs.submit(body))["uid"]
+    pods = await jobs.until_objects("pods", uid, lambda pods: len(pods) == 2)
+    name, (field, key) = f"jobgate-{uid}-2", place
+    assert [pod["metadata"][field][key] for pod in pods] == [name, name]
+    path = f"/apis/{group}/{version}/namespaces/{jobs.namespace}/podgroups/{name}"
+    found = (await jobs.kube.get(path)).ok()
+    [planned] = [one for one in shown if one["kind"] == "PodGroup"]
+    assert found["spec"] == planned["spec"] == {"minMember": 2}
+    listed = (await jobs.read("gang", "manifests"))["items"]
+    assert [one["metadata"]["name"] for one in listed if one["kind"] == "PodGroup"] == [name]
+    assert all(one["metadata"][field][key] == name for one in listed if one["kind"] == "Pod")
     await jobs.delete("gang")
     await jobs.kube.gone(path)
 

@@ -88,7 +88,7 @@ def test_at_the_deadline_the_job_frees_its_nodes_and_waits() -> None:
     ("plan", "status", "timing"),
     [
         pytest.param(a_plan(), running_status(), TIMING, id="it has run whole"),
-        pytest.param(a_plan(minimum=1), PENDING, TIMING, id="an elastic job at its minimum"),
+        pytest.param(a_plan(least=1), PENDING, TIMING, id="an elastic job at its minimum"),
         pytest.param(a_plan(start_deadline=0), PENDING, TIMING, id="its annotation forbids it"),
         pytest.param(a_plan(), PENDING, Timing(start_deadline=None), id="the setting forbids it"),
         pytest.param(a_plan(paused=True), PENDING, TIMING, id="it is paused"),

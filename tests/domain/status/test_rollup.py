@@ -103,10 +103,12 @@ def test_a_job_waits_for_replicas_that_have_yet_to_start(replica: Replica, *, ex
     assert is_waiting([replica]) is expected
 
 
+PREPARING = a_replica(W0, an_attempt(phase=P.PENDING))
 CREATING = a_replica(W0, an_attempt(seen=False, phase=P.CREATING))
 QUOTA = ClusterRefusal(
     verdict=RefusalVerdict.RETRY, code=PendingCode.QUOTA_EXCEEDED, message="exceeded quota", since=T0
 )
+NO_ROOM = {"pending_events": {"worker0-1": PendingReason(code=PendingCode.UNSCHEDULABLE, message="full")}}
 NO_VOLUME = PendingReason(code=PendingCode.VOLUME, message="no volume")
 PULL = PendingReason(code=PendingCode.IMAGE_PULL, message="not found")
 
@@ -131,24 +133,20 @@ PULL = PendingReason(code=PendingCode.IMAGE_PULL, message="not found")
             "BackOff: attempt 2 starts at 2030-01-01T00:00:20+00:00",
         ),
         (a_replica(W0, an_attempt(2, seen=False, phase=P.CREATING), retry_at=at(0)), [], {}, None),
+        (PREPARING, [a_pod(phase=P.PENDING, pending=PULL)], {}, "ImagePull: not found"),
         (
-            a_replica(W0, an_attempt(phase=P.PENDING)),
-            [a_pod(phase=P.PENDING, pending=PULL)],
-            {},
-            "ImagePull: not found",
-        ),
-        (
-            a_replica(W0, an_attempt(phase=P.PENDING)),
+            PREPARING,
             [a_pod(phase=P.PENDING, pending=PULL)],
             {"pending_events": {"worker0-1": NO_VOLUME}},
             "ImagePull: not found",
         ),
         (
-            a_replica(W0, an_attempt(phase=P.PENDING)),
+            PREPARING,
             [a_pod(phase=P.PENDING, pending=PendingReason(code=PendingCode.CONTAINER_CREATING, message="wait"))],
             {"pending_events": {"worker0-1": NO_VOLUME}},
             "Volume: no volume",
         ),
+        (CREATING, [a_pod(phase=P.CREATING, group="g")], NO_ROOM, "GangUnschedulable: full"),
         (ended(W0, Outcome.SUCCEEDED), [], {"job_refusal": QUOTA}, None),
         (
             a_replica(attempt=an_attempt(stopping=StopReason.PAUSE)),

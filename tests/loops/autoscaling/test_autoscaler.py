@@ -209,17 +209,21 @@ UNSCHEDULABLE = {
 }
 
 
-@pytest.mark.parametrize(("message", "lacks_room"), UNSCHEDULABLE.items())
+@pytest.mark.parametrize(
+    ("code", "message", "lacks_room"),
+    [
+        *((PendingCode.UNSCHEDULABLE, *case) for case in UNSCHEDULABLE.items()),
+        (PendingCode.GANG_UNSCHEDULABLE, "0/1 nodes are available: 1 Insufficient cpu.", True),
+    ],
+)
 async def test_only_a_job_without_room_makes_others_shrink_whatever_their_phase(
-    stage: Stage, message: str, *, lacks_room: bool
+    stage: Stage, code: PendingCode, message: str, *, lacks_room: bool
 ) -> None:
     waits = await stage.job("waits", JobPhase.PENDING)
     large = await stage.job("large", JobPhase.PENDING, size=3)
     job = await factories.stored(stage.db, waits)
     creating = Attempt(number=1, phase=ReplicaPhase.CREATING)
-    reason = JobPendingReason(
-        code=PendingCode.UNSCHEDULABLE, message=message, since=NOW, replicas=("leader[0]",), count=1
-    )
+    reason = JobPendingReason(code=code, message=message, since=NOW, replicas=("leader[0]",), count=1)
     status = replace(job.recorded.status, phase=JobPhase.PENDING, pending_reasons=(reason,))
     replicas = [factories.replica("leader", 0, creating), factories.replica("worker", 0, creating)]
     await write(stage, waits, status, replicas)

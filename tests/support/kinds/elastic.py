@@ -105,4 +105,12 @@ def _task(job: str, name: str, size: int, template: Manifest) -> TaskPlan:
             labels={},
         )
 
-    return TaskPlan(name=name, restart=_RESTART, size=size, pod_name=pod_name, render=replica, elastic=name == "worker")
+    return TaskPlan(
+        name=name,
+        restart=_RESTART,
+        size=size,
+        pod_name=pod_name,
+        render=replica,
+        template=template,
+        elastic=name == "worker",
+    )

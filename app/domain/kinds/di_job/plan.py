@@ -57,7 +57,6 @@ def plan_job(spec: DIJobSpec, manifest: Manifest, identity: JobIdentity, site: S
         ),
         spare_pods=_spare_pods(spec, identity.name),
         clean_up=_CLEAN_UP[spec.clean_pod_policy],
-        minimum=least_total(spec),
         **client_deadlines(manifest),
     )
 
@@ -105,7 +104,9 @@ def _tasks(
     # Computed once for all replicas: the lists of hosts may have 128 KiB. A rendered replica adds only its DI_RANK.
     shared = shared_variables(identity, ranked, site.server_url)
     restart = RestartPlan(policy=RestartPolicy.ON_FAILURE, limit=spec.backoff_limit, scope=RestartScope.JOB)
-    total = sum(len(of_task) for of_task in ranked.values())
+    sizes = {task: len(of_task) for task, of_task in ranked.items()}
+    total = sum(sizes.values())
+    least = _least(spec, sizes)
     tasks: list[TaskPlan] = []
     for task in spec.tasks:
         template = _with_variables(pod_template(spec, task), shared)
@@ -114,13 +115,29 @@ def _tasks(
             TaskPlan(
                 name=task.name,
                 restart=restart,
-                size=len(ranked[task.name]),
+                size=sizes[task.name],
                 pod_name=partial(pod_name, identity.name, task.name),
                 render=partial(_replica, task, template, identity.name, ranked[task.name], total),
+                template=template,
                 elastic=True,
+                least=least[task.name],
             )
         )
     return tuple(tasks)
+
+
+def _least(spec: DIJobSpec, sizes: Mapping[str, int]) -> Mapping[str, int]:
+    """Return how many replicas of each task the job needs to work: minReplicas of all tasks together.
+
+    Each task has at least one of them. The others are of the first tasks, as far as these have so many.
+    """
+    left = least_total(spec) - len(spec.tasks)
+    least: dict[str, int] = {}
+    for task in spec.tasks:
+        more = min(left, sizes[task.name] - 1)
+        left -= more
+        least[task.name] = 1 + more
+    return least
 
 
 def _replica(

@@ -10,8 +10,10 @@ from app.domain.kinds.generic_job.spec import GenericJobSpec, ReplicaSpec, Servi
 from app.domain.kinds.generic_job.variables import Scope, has_references, rank_dependent_bytes, with_variables
 from app.domain.kinds.job_kind import Site
 from app.domain.kinds.scheduling import with_own_scheduler
+from app.domain.manifests.gangs import newest_version
 from app.domain.plan import (
     FinishRule,
+    GangApi,
     GangPlan,
     JobIdentity,
     JobPlan,
@@ -29,7 +31,6 @@ JOB_LABEL: Final = "genericjob"
 REPLICA_LABEL: Final = "genericjob-replica"
 IMPLIED_RULE: Final = "allReplicas"
 UPSTREAM_SCHEDULER: Final = "t9k-scheduler"
-_GANG_API: Final = "scheduler.tensorstack.dev/v1beta1"
 _GANG_PREFIX: Final = "scheduler.tensorstack.dev/"
 
 
@@ -144,6 +145,7 @@ def _tasks(spec: GenericJobSpec, job: str, *, resumed: bool, site: Site) -> tupl
                 size=replica.replicas,
                 pod_name=partial(replica_name, job, replica.type),
                 render=source.replica,
+                template=source.template,
                 own_services=service is not None,
             )
         )
@@ -254,14 +256,12 @@ def _set_scheduler(pod_spec: Manifest, queueing: T9kScheduler | None, site: Site
 
 def _gang(spec: GenericJobSpec, queueing: T9kScheduler, job: str, site: Site) -> GangPlan:
     return GangPlan(
-        api_version=_GANG_API,
-        kind="PodGroup",
-        name=job,
-        spec={
-            "minMember": sum(replica.replicas for replica in spec.replica_specs),
-            "queue": queueing.queue,
-            "priority": queueing.priority,
-        },
+        members=Ranks({replica.type: range(replica.replicas) for replica in spec.replica_specs}),
+        apis=(GangApi.TENSORSTACK,),
+        scheduler=site.schedulers.get(UPSTREAM_SCHEDULER) or "",
+        queue=queueing.queue,
+        priority=queueing.priority,
         labels={JOB_LABEL: job},
-        scheduler_name=site.schedulers.get(UPSTREAM_SCHEDULER) or "",
+        api=GangApi.TENSORSTACK,
+        api_version=newest_version(GangApi.TENSORSTACK),
     )

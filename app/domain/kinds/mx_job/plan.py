@@ -69,6 +69,7 @@ def _tasks(spec: MxJobSpec, job: str, site: Site) -> tuple[TaskPlan, ...]:
                 size=replica.replicas,
                 pod_name=partial(replica_name, job, role.task, spec.runtime_id or ""),
                 render=partial(_replica, spec, replica, job, template, first),
+                template=template,
                 own_services=role is MxRole.SCHEDULER,
             )
         )

@@ -81,7 +81,6 @@ def plan_job(spec: TrainingJobSpec, trainers: int, manifest: Manifest, identity:
         spare_pods=_spare_pods(job, trainers, spec.trainer.max_instance),
         clean_up=CleanUpPolicy.ALL if site.auto_clean else CleanUpPolicy.UNFINISHED,
         **(deadlines | {"active_deadline": min((item for item in active if item is not None), default=None)}),
-        minimum=sum(wanted.values()) - trainers + min(spec.trainer.min_instance, trainers),
     )
 
 
@@ -110,7 +109,9 @@ def _tasks(spec: TrainingJobSpec, wanted: Mapping[str, int], identity: JobIdenti
                 size=count,
                 pod_name=partial(pod_name, identity.name, role),
                 render=partial(_replica, spec, identity, role, template, first),
+                template=template,
                 elastic=role == TRAINER,  # an edit of both bounds resizes trainers whose bounds are equal
+                least=spec.trainer.min_instance if role == TRAINER else None,
             )
         )
         first += count

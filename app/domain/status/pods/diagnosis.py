@@ -6,6 +6,7 @@ from typing import Final
 
 from app.domain.errors import shorten_list
 from app.domain.kubernetes.objects import ContainerStatus, Event, ObjectCondition, Pod
+from app.domain.manifests.gangs import group_of
 from app.domain.status.observed import PendingReason
 from app.domain.status.pods.containers import (
     default_container,
@@ -139,14 +140,19 @@ def _unbound(pod: Pod, scheduled: ObjectCondition | None) -> PendingReason:
         scheduler = pod.spec.scheduler_name or "default-scheduler"
         return PendingReason(
             code=PendingCode.NOT_SCHEDULED,
-            message=f'the scheduler "{scheduler}" has not reported a result for the pod yet',
+            message=f'the scheduler "{scheduler}" has not reported a result for the pod yet{_gang(pod)}',
             since=pod.metadata.creation_timestamp,
         )
     code = {
-        "Unschedulable": PendingCode.UNSCHEDULABLE,
+        "Unschedulable": PendingCode.GANG_UNSCHEDULABLE if group_of(pod) else PendingCode.UNSCHEDULABLE,
         "SchedulingGated": PendingCode.SCHEDULING_GATED,
     }.get(scheduled.reason, PendingCode.NOT_SCHEDULED)
     return PendingReason(code=code, message=scheduled.message or scheduled.reason, since=since)
+
+
+def _gang(pod: Pod) -> str:
+    group = group_of(pod)
+    return f"; it places all pods of the PodGroup {group} together" if group else ""
 
 
 def _gates(pod: Pod) -> str:

@@ -18,6 +18,7 @@ from typing import Final
 
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata, Pod
+from app.domain.manifests.gangs import group_of
 from app.domain.plan import Rank
 from app.domain.status.observed import ObservedContainer, ObservedPod, PendingReason
 from app.domain.status.pods.containers import (
@@ -83,6 +84,7 @@ def observe_pod(pod: Pod, *, lost_nodes: Collection[str]) -> ObservedPod:
         pending=_pending(pod, phase),
         containers=containers,
         restarts_in_place=restarts_in_place(pod),
+        group=group_of(pod),
     )
 
 

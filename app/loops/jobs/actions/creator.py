@@ -22,7 +22,8 @@ from app.base.faultpoints import FaultPoint, reach
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata, Object, Pod
 from app.domain.manifests.config import anchor_manifest, hosts_data, hosts_manifest
-from app.domain.manifests.workload import gang_manifest, pod_manifest, service_manifest
+from app.domain.manifests.gangs import group_manifest
+from app.domain.manifests.workload import pod_manifest, service_manifest
 from app.domain.plan import JobPlan, Manifest, Rank
 from app.domain.reconcile.actions import Action, CreatePod, MarkAnchor
 from app.domain.status.observed import AlteredObject, ClusterRefusal, RefusalVerdict
@@ -35,7 +36,7 @@ from app.k8s.codec import OBJECT, Codec
 from app.k8s.codec import POD as POD_CODEC
 from app.k8s.errors import KubeAlreadyExists, KubeError, KubeNotFound, KubeStatusError
 from app.k8s.limiter import CreateLimiter
-from app.k8s.resources import CONFIG_MAP, POD, POD_GROUP, Discovery, KubeResource, resource_for
+from app.k8s.resources import CONFIG_MAP, POD, POD_GROUPS, Discovery, KubeResource, resource_for
 from app.loops import metrics
 from app.loops.jobs.expectations import Expectations
 from app.loops.leadership.lease import Leadership
@@ -91,15 +92,12 @@ class Creator:
         self._verify = verify
         self._timeout = timeout
         self._discovery = Discovery(api.get_raw, clock)
-        self._gang_api = False
         # Before the first refusal, for the alert on it: Prometheus sees no increase in a series that begins with 1.
         metrics.REFUSED.labels(PendingCode.CLUSTER_DENIED)
 
-    async def has_gang_api(self) -> bool:
-        """Return whether the cluster serves PodGroups. While it does not answer, the last answer counts."""
-        with suppress(KubeError):
-            self._gang_api = await self._discovery.has(POD_GROUP)
-        return self._gang_api
+    async def gang_apis(self) -> frozenset[str]:
+        """Return the versions of APIs of PodGroups that the cluster serves."""
+        return await self._discovery.served(POD_GROUPS)
 
     async def ensure_objects(self, work: Work) -> str | None:
         """Create the objects that the job's pods need.
@@ -116,8 +114,9 @@ class Creator:
             reach(FaultPoint.ANCHOR_CREATED)
             for service in plan.services:
                 await self._ensure(service_manifest(plan, service, anchor.uid), work)
-            if plan.gang is not None and await self.has_gang_api():
-                await self._ensure(gang_manifest(plan, plan.gang, anchor.uid), work)
+            group = group_manifest(plan, anchor.uid)
+            if group is not None:
+                await self._ensure(group, work)
             if plan.hosts is not None:
                 await self._ensure(hosts_manifest(plan, plan.hosts, anchor.uid), work)
         except KubeError as error:
@@ -185,7 +184,7 @@ class Creator:
             if replica.service is not None:
                 await self._ensure(service_manifest(plan, replica.service, anchor), work, action.key)
                 reach(FaultPoint.SERVICE_CREATED)
-            manifest = pod_manifest(plan, replica, action.attempt, anchor)
+            manifest = pod_manifest(plan, replica, action.attempt, anchor, in_gang=action.in_gang)
             reach(FaultPoint.POD_BEFORE_CREATE)
             pod = await self._create_or_find(manifest, POD_CODEC, work, action.key)
             reach(FaultPoint.POD_CREATED)

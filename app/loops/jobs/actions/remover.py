@@ -3,7 +3,7 @@
 The database keeps the names of the Services and ConfigMaps that the job has used, also in former sizes, until they are
 gone. Up to MOST_BY_NAME objects are read by name, because kube-apiserver reads a whole namespace for a list by label.
 After a restore from an older backup, the names of later sizes are unknown: the garbage collector deletes such objects,
-because their owner, the anchor, is deleted.
+because their owner, the anchor, is deleted. It also deletes the PodGroups that a job had before edits of its minimum.
 """
 
 from collections.abc import Awaitable, Callable
@@ -14,14 +14,15 @@ from app.db.jobs import names
 from app.db.postgres.engine import Database
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata
+from app.domain.manifests import gangs
 from app.domain.plan import JobIdentity
 from app.domain.reservations.name_ranges import NameKind, NameRange
 from app.domain.status.pods.ownership import is_owned
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
 from app.k8s.errors import KubeConflict, KubeNotFound
-from app.k8s.resources import CONFIG_MAP, POD_GROUP, SERVICE, KubeResource
-from app.loops.jobs.actions.creator import Creator, Work
+from app.k8s.resources import CONFIG_MAP, SERVICE, KubeResource, resource_for
+from app.loops.jobs.actions.creator import Work
 from app.loops.leadership.lease import Leadership
 
 # For more objects, a list costs less: a page of it has up to 500 of them.
@@ -40,7 +41,6 @@ class Remover:
         api: KubeApi,
         db: Database,
         leadership: Leadership,
-        creator: Creator,
         *,
         verify: Callable[[], Awaitable[None]],
         timeout: float,
@@ -48,7 +48,6 @@ class Remover:
         self._api = api
         self._db = db
         self._leadership = leadership
-        self._creator = creator
         self._verify = verify
         self._timeout = timeout
 
@@ -87,8 +86,10 @@ class Remover:
         identity = work.plan.identity
         ranges = await names.of_objects(self._db, identity.uid, RESOURCE_OF)
         wanted = [(RESOURCE_OF[NameKind(name_range.kind)], name_range) for name_range in ranges]
-        if work.plan.gang is not None and await self._creator.has_gang_api():
-            wanted.append((POD_GROUP, NameRange(POD_GROUP.kind, work.plan.gang.name)))
+        gang = work.plan.gang
+        if gang is not None and gang.api is not None:
+            resource = resource_for(gang.api_version, gangs.KIND)
+            wanted.append((resource, NameRange(gangs.KIND, gangs.group_name(work.plan))))
         if sum(name_range.count for _, name_range in wanted) <= MOST_BY_NAME:
             return [
                 (resource, metadata)

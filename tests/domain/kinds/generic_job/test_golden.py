@@ -74,7 +74,7 @@ def summary(plan: JobPlan) -> dict[str, Any]:
         "restarts": {name: [restart.policy, restart.limit] for name, restart in plan.restarts.items()},
         "deadlines": [plan.active_deadline, plan.pending_deadline, plan.ttl_after_finished],
         "globalRanks": {str(key): replica.global_rank for key, replica in plan.replicas.items()},
-        "scheduler": plan.gang.scheduler_name if plan.gang else None,
+        "scheduler": plan.gang.scheduler if plan.gang else None,
     }
 
 
@@ -91,7 +91,7 @@ def pod_specs(plan: JobPlan) -> list[Manifest]:
 def test_a_scheduler_that_this_cluster_lacks_leaves_its_default() -> None:
     plan = plan_of(load("scheduler"), site=Site())
     assert plan.gang is not None
-    assert plan.gang.scheduler_name == ""
+    assert plan.gang.scheduler == ""
     assert all("schedulerName" not in spec for spec in pod_specs(plan))
 
 

@@ -16,6 +16,10 @@ def a_pod(status: dict[str, Any], node: str = "n1") -> Pod:
     return msgspec.convert({"metadata": {"creationTimestamp": T0}, "spec": {"nodeName": node}, "status": status}, Pod)
 
 
+def unplaced(message: str) -> list[dict[str, Any]]:
+    return [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}]
+
+
 def unbound(status: str, reason: str, message: str = "") -> Pod:
     condition = {"type": "PodScheduled", "status": status, "reason": reason, "message": message}
     return a_pod({"conditions": [condition]}, node="")
@@ -23,6 +27,11 @@ def unbound(status: str, reason: str, message: str = "") -> Pod:
 
 def gated(*gates: str, **status: Any) -> Pod:
     spec = {"schedulingGates": [{"name": gate} for gate in gates]}
+    return msgspec.convert({"metadata": {"creationTimestamp": T0}, "spec": spec, "status": status}, Pod)
+
+
+def in_gang(**status: Any) -> Pod:
+    spec = {"schedulingGroup": {"podGroupName": "group-1"}}
     return msgspec.convert({"metadata": {"creationTimestamp": T0}, "spec": spec, "status": status}, Pod)
 
 
@@ -39,6 +48,8 @@ def waiting(reason: str, message: str = "", *, init: bool = False) -> Pod:
         (gated("example.com/hold"), "SchedulingGated", "remove the scheduling gate example.com/hold"),
         (gated("a/b", "c/d", "e/f", "g/h"), "SchedulingGated", "the scheduling gates a/b, c/d, e/f and 1 more"),
         (unbound("False", "Unschedulable", NO_NODE), "Unschedulable", NO_NODE),
+        (in_gang(conditions=unplaced(NO_NODE)), "GangUnschedulable", NO_NODE),
+        (in_gang(), "NotScheduled", "yet; it places all pods of the PodGroup group-1 together"),
         (unbound("False", "SchedulingGated", "Scheduling is blocked"), "SchedulingGated", "blocked"),
         (unbound("False", "SchedulerError", "oops"), "NotScheduled", "oops"),
         (a_pod({"conditions": [SCHEDULED]}), "ContainerCreating", "n1"),

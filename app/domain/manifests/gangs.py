@@ -1,0 +1,158 @@
+"""The APIs of PodGroups: which one a gang uses, how its PodGroup is written, and how its pods name it.
+
+A further API is one more row of the table, and a resource of `app/k8s/resources.py`.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from app.domain.kubernetes import labels
+from app.domain.kubernetes.objects import Pod
+from app.domain.manifests.metadata import owned_metadata
+from app.domain.plan import GangApi, GangPlan, JobPlan, Manifest
+
+KIND: Final = "PodGroup"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reference:
+    """How a pod names its PodGroup: by the text at this path of the manifest."""
+
+    path: tuple[str, ...]
+    observed: Callable[[Pod], str]
+
+    def is_in(self, template: Manifest) -> bool:
+        """Return whether a pod template names a PodGroup."""
+        value: Any = template
+        for step in self.path:
+            value = (value or {}).get(step)
+        return bool(value)
+
+    def written(self, pod: Manifest, group: str) -> Manifest:
+        """Return the manifest of the pod with the name of its PodGroup."""
+        return _with(pod, self.path, group)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Api:
+    """One API. `versions` are the newest first. Without a `reference`, the kind of the job writes it."""
+
+    versions: tuple[str, ...]
+    spec: Callable[[GangPlan], Manifest]
+    reference: _Reference | None
+
+
+def _annotation(key: str) -> _Reference:
+    return _Reference(path=("metadata", "annotations", key), observed=lambda pod: pod.metadata.annotations.get(key, ""))
+
+
+def _label(key: str) -> _Reference:
+    return _Reference(path=("metadata", "labels", key), observed=lambda pod: pod.metadata.labels.get(key, ""))
+
+
+def _present(**fields: Any) -> Manifest:
+    return {name: value for name, value in fields.items() if value}
+
+
+_TABLE: Final[Mapping[GangApi, _Api]] = {
+    GangApi.KUBERNETES: _Api(
+        versions=("scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha2"),
+        spec=lambda gang: {
+            "schedulingPolicy": {"gang": {"minCount": len(gang.members)}},
+            **_present(priorityClassName=gang.priority_class),
+        },
+        reference=_Reference(
+            path=("spec", "schedulingGroup", "podGroupName"),
+            observed=lambda pod: pod.spec.scheduling_group.pod_group_name,
+        ),
+    ),
+    GangApi.VOLCANO: _Api(
+        versions=("scheduling.volcano.sh/v1beta1",),
+        spec=lambda gang: {
+            "minMember": len(gang.members),
+            **_present(queue=gang.queue, priorityClassName=gang.priority_class),
+        },
+        reference=_annotation("scheduling.k8s.io/group-name"),
+    ),
+    GangApi.SCHEDULER_PLUGINS: _Api(
+        versions=("scheduling.x-k8s.io/v1alpha1",),
+        spec=lambda gang: {"minMember": len(gang.members)},
+        reference=_label("scheduling.x-k8s.io/pod-group"),
+    ),
+    # The label of the pods is one of those of a GenericJob, which it has on every cluster.
+    GangApi.TENSORSTACK: _Api(
+        versions=("scheduler.tensorstack.dev/v1beta1",),
+        spec=lambda gang: {"minMember": len(gang.members), "queue": gang.queue, "priority": gang.priority},
+        reference=None,
+    ),
+}
+_REFERENCES: Final = tuple(api.reference for api in _TABLE.values() if api.reference is not None)
+
+
+def with_gang_apis(plan: JobPlan, served: Collection[str] | None) -> JobPlan:
+    """Return the plan on a cluster that serves these versions of the APIs.
+
+    Its gang uses the first of its APIs that is served, in the newest version. If it is not known what the cluster
+    serves, the gang keeps the API that the manifest itself requests, if it requests one.
+    """
+    gang = plan.gang
+    if gang is None or served is None:
+        return plan
+    found = ((api, version) for api in gang.apis for version in _TABLE[api].versions if version in served)
+    api, version = next(found, (None, ""))
+    return replace(plan, gang=replace(gang, api=api, api_version=version))
+
+
+def newest_version(api: GangApi) -> str:
+    """Return the newest version of an API."""
+    return _TABLE[api].versions[0]
+
+
+def group_name(plan: JobPlan) -> str:
+    """Return the name of the PodGroup of the job; empty if it has none.
+
+    It contains the number of members: not every API allows to change that of a PodGroup, and an edit of the job may
+    change it.
+    """
+    gang = plan.gang
+    if gang is None or gang.api is None:
+        return ""
+    if gang.api is GangApi.TENSORSTACK:
+        return plan.identity.name
+    return f"{labels.anchor_name(plan.identity.uid)}-{len(gang.members)}"
+
+
+def group_manifest(plan: JobPlan, anchor_uid: str | None) -> Manifest | None:
+    """Return the PodGroup of the job, if it has one."""
+    gang = plan.gang
+    if gang is None or gang.api is None:
+        return None
+    return {
+        "apiVersion": gang.api_version,
+        "kind": KIND,
+        "metadata": owned_metadata(plan.identity, group_name(plan), gang.labels, anchor_uid),
+        "spec": _TABLE[gang.api].spec(gang),
+    }
+
+
+def as_member(plan: JobPlan, pod: Manifest) -> Manifest:
+    """Return the manifest of a pod that names the PodGroup of its job."""
+    gang = plan.gang
+    reference = _TABLE[gang.api].reference if gang is not None and gang.api is not None else None
+    return pod if reference is None else reference.written(pod, group_name(plan))
+
+
+def names_own_group(template: Manifest) -> bool:
+    """Return whether a pod template names a PodGroup, which a user has made."""
+    return any(reference.is_in(template) for reference in _REFERENCES)
+
+
+def group_of(pod: Pod) -> str:
+    """Return the name of the PodGroup that a pod names; empty if it names none."""
+    return next((name for reference in _REFERENCES if (name := reference.observed(pod))), "")
+
+
+def _with(value: Manifest, path: tuple[str, ...], text: str) -> Manifest:
+    first, *rest = path
+    return {**value, first: _with(value.get(first) or {}, tuple(rest), text) if rest else text}

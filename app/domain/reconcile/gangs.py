@@ -1,0 +1,49 @@
+"""Which new pods of a job the scheduler places together, and which ones wait until it has.
+
+The members of a gang are the replicas that the job needs to work. Their pods name the PodGroup of the job. Further
+replicas of an elastic job are created once all members have nodes: before, they would take the room that this gang or
+another one needs, and could not work.
+
+A scheduler counts the live pods of a PodGroup only. Once a member has succeeded or failed for good, or runs outside the
+PodGroup, no gang can be placed any more: a pod that named it would wait for ever, so new pods are placed one by one.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from app.domain.manifests.gangs import group_name
+from app.domain.plan import JobPlan, Rank
+from app.domain.reconcile.actions import Action, CreatePod
+from app.domain.reconcile.lifecycle import pod_of
+from app.domain.reconcile.stepping import Step
+from app.domain.status.observed import ObservedPod
+
+
+def place_gang(plan: JobPlan, steps: Mapping[Rank, Step], pods: Mapping[Rank, Sequence[ObservedPod]]) -> None:
+    """Let the creates of the steps join the gang of the job, and drop those that wait for it."""
+    group = group_name(plan)
+    if plan.gang is None or not group or not any(_creates(step) for step in steps.values()):
+        return
+    members = {key: _live_pod(steps[key], pods.get(key, ())) for key in plan.gang.members}
+    settled = any(steps[key].replica.settled for key in members)
+    if settled or any(pod is not None and pod.group != group for pod in members.values()):
+        return
+    is_placed = all(pod is not None and pod.node is not None for pod in members.values())
+    for key, step in steps.items():
+        if key in members:
+            step.actions = [_joining(action) for action in step.actions]
+        elif not is_placed:
+            step.actions = [action for action in step.actions if not isinstance(action, CreatePod)]
+
+
+def _creates(step: Step) -> bool:
+    return any(isinstance(action, CreatePod) for action in step.actions)
+
+
+def _live_pod(step: Step, pods: Sequence[ObservedPod]) -> ObservedPod | None:
+    pod = pod_of(step.replica.attempt, pods)
+    return None if pod is None or pod.ended else pod
+
+
+def _joining(action: Action) -> Action:
+    return replace(action, in_gang=True) if isinstance(action, CreatePod) else action
