@@ -3,10 +3,10 @@
 This package is pure: a cell is a function of an object and the current time. It does not read the store.
 """
 
-from devcluster.columns import pods, simple
+from devcluster.columns import kueue, pods, simple
 from devcluster.columns.base import AGE, NAME, Column
 
-_COLUMNS: dict[str, tuple[Column, ...]] = {"Pod": pods.COLUMNS, **simple.COLUMNS}
+_COLUMNS: dict[str, tuple[Column, ...]] = {"Pod": pods.COLUMNS, **simple.COLUMNS, **kueue.COLUMNS}
 _DEFAULT = (NAME, AGE)
 
 

@@ -230,6 +230,39 @@ async def test_a_higher_priority_preempts_and_the_victim_queues_again(queue: Que
         assert found["message"] == f"Previously: {message}"
 
 
+async def test_the_victims_of_a_preemption(queue: Queues) -> None:
+    for name, cpu, priority in (("one", "1", 1), ("two", "1", 2), ("three", "2", 3)):
+        await queue.submit(name, "q", pod_set(cpu=cpu), priority=priority)
+        await queue.admitted(name)
+    # The lowest priorities go first, but not those that a larger victim makes superfluous.
+    await queue.submit("high", "q", pod_set(cpu="3"), priority=9)
+    for name in ("one", "three"):
+        await queue.reaches(name, holds("Evicted", reason="Preempted"))
+    # Nothing overtakes a Workload that waits for its victims, although there would be room.
+    await queue.give_back("one")
+    await queue.submit("small", "q", pod_set(cpu="500m"), priority=1)
+    await queue.give_back("three")
+    await queue.admitted("high")
+    for name in ("one", "three", "small"):
+        await queue.reaches(name, holds("QuotaReserved", "False", "Pending"))
+    assert holds("Admitted")(await queue.get("two"))
+    assert not condition(await queue.get("two"), "Evicted")
+
+
+async def test_strict_order(queue: Queues) -> None:
+    await queue.add_queue("strict", {"f": {"cpu": "4"}}, queueingStrategy="StrictFIFO")
+    await queue.submit("runs", "strict", pod_set(cpu="3"), priority=9)
+    await queue.admitted("runs")
+    await queue.submit("large", "strict", pod_set(cpu="2"), priority=5)
+    await queue.reaches("large", holds("QuotaReserved", "False", "Pending"))
+    await queue.submit("small", "strict", pod_set(cpu="1"))
+    await queue.finish("runs")
+    await queue.admitted("large")
+    found = await queue.admitted("small")
+    times = [condition(obj, "QuotaReserved")["lastTransitionTime"] for obj in (await queue.get("large"), found)]
+    assert times == sorted(times)
+
+
 async def test_the_order_of_the_queue(queue: Queues) -> None:
     await queue.submit("runs", "q", pod_set(cpu="4"), priority=9)
     await queue.admitted("runs")
@@ -270,6 +303,27 @@ async def test_a_deactivated_workload_neither_runs_nor_queues(queue: Queues) -> 
         assert holds("Evicted", "False", "QuotaReserved")(found)
         assert queue.message(found, "Evicted") == "Previously: The workload is deactivated"
         await queue.finish(name)
+
+
+async def test_queues_that_come_and_go(api: KubeClient, queue: Queues) -> None:
+    await queue.submit("runs", "q", pod_set(cpu="4"))
+    await queue.admitted("runs")
+    await queue.submit("waits", "q")
+    await queue.submit("early", "late")
+    await queue.pending("early", "LocalQueue late doesn't exist", "Inadmissible")
+    await queue.reaches("waits", holds("QuotaReserved", "False", "Pending"))
+    (await api.delete(f"{queue.local_queues}/q")).ok()
+    await queue.pending("waits", "LocalQueue q doesn't exist", "Inadmissible")
+    assert holds("Admitted")(await queue.get("runs"))
+    used = [{"name": queue.wide("f"), "resources": [{"name": "cpu", "total": "4", "borrowed": "0"}]}]
+    await api.eventually(queue.cluster_queue("q"), lambda obj: obj["status"]["flavorsUsage"] == used)
+    await queue.add_local_queue("late", "q")
+    resources = [{"name": "cpu", "nominalQuota": "6"}]
+    groups = [{"coveredResources": ["cpu"], "flavors": [{"name": queue.wide("f"), "resources": resources}]}]
+    (await api.patch(queue.cluster_queue("q"), {"spec": {"resourceGroups": groups}})).ok()
+    await queue.admitted("early")
+    await queue.add_local_queue("q", "q")
+    await queue.admitted("waits")
 
 
 @pytest.mark.parametrize("kind", ["ClusterQueue", "LocalQueue"])

@@ -38,6 +38,22 @@ async def test_the_api_is_discovered(api: KubeClient, queue: Queues) -> None:
         assert event["object"]["metadata"]["name"] == "w"
 
 
+async def test_tables(api: KubeClient, queue: Queues) -> None:
+    await queue.submit("w", "q")
+    await queue.admitted("w")
+    await api.eventually(f"{queue.local_queues}/q", lambda obj: obj["status"].get("admittedWorkloads"))
+    name = queue.wide("q")
+    accept = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+    for path, columns, cells in (
+        (queue.workloads, ["Name", "Queue", "Reserved in", "Admitted", "Finished", "Age"], ["w", "q", name, "True"]),
+        (queue.local_queues, ["Name", "ClusterQueue", "Pending Workloads", "Admitted Workloads"], ["q", name, 0, 1]),
+        (queue.cluster_queue("q"), ["Name", "Cohort", "Strategy", "Pending Workloads", "Admitted Workloads"], [name]),
+    ):
+        table = (await api.request("GET", path, None, accept, {})).ok()
+        assert [column["name"] for column in table["columnDefinitions"]] == columns
+        assert table["rows"][0]["cells"][: len(cells)] == cells
+
+
 async def test_invalid_objects_are_refused(api: KubeClient, queue: Queues) -> None:
     unnamed, nameless = workload("w", "q", pod_set("Bad_Name")), workload("w", "Bad_Queue")
     without_template = workload("w", "q")

@@ -18,18 +18,19 @@ from devcluster.controllers.kueue.workloads import (
     is_pending,
     is_reserving,
     pod_sets,
+    priority_of,
     queue_order,
     total,
     usage,
 )
 from devcluster.errors import StatusError
-from devcluster.formats.objects import Object, condition, labels, spec, uid
+from devcluster.formats.objects import Object, condition, labels, meta, spec, uid
 from devcluster.formats.selectors import selects
 from devcluster.registry.operations import ObjectAddress, Registry
-from devcluster.registry.store import Record
+from devcluster.registry.store import Change, ChangeType, Record
 from devcluster.resources import CLUSTER_QUEUES, LOCAL_QUEUES, NAMESPACES, RESOURCE_FLAVORS, WORKLOADS
 
-_RELEVANT = (WORKLOADS, LOCAL_QUEUES, CLUSTER_QUEUES, RESOURCE_FLAVORS, NAMESPACES)
+_RULES = (LOCAL_QUEUES, CLUSTER_QUEUES, RESOURCE_FLAVORS, NAMESPACES)
 
 
 class KueueController:
@@ -39,16 +40,32 @@ class KueueController:
         self._registry = registry
         self._store = registry.store
         self._feed = registry.store.feed()
+        # By uid: the generation of a Workload that does not fit. It is tried again once quota is free.
+        self._parked: dict[str, int] = {}
 
     async def run(self) -> None:
         self.reconcile()
         while True:
-            relevant = (await self._feed.get()).record.resource in _RELEVANT
+            relevant = self._handle_change(await self._feed.get())
             # One round serves all changes that are queued.
             while not self._feed.empty():
-                relevant |= self._feed.get_nowait().record.resource in _RELEVANT
+                relevant |= self._handle_change(self._feed.get_nowait())
             if relevant:
                 self.reconcile()
+
+    def _handle_change(self, change: Change) -> bool:
+        """Return whether the change may concern a Workload, after those that it may help have left the parked ones."""
+        resource, new, old = change.record.resource, change.record.object, change.previous
+        if resource is WORKLOADS:
+            if old is not None and (change.type is ChangeType.DELETED or _frees(old.object, new)):
+                self._parked.clear()
+            return True
+        if resource not in _RULES:
+            return False
+        if old is not None and change.type is ChangeType.MODIFIED and _rules(old.object) == _rules(new):
+            return False
+        self._parked.clear()
+        return True
 
     def reconcile(self) -> None:
         flavors = {record.name: spec(record.object) for record in self._store.iterate(RESOURCE_FLAVORS)}
@@ -115,7 +132,11 @@ class KueueController:
         ]
         strict = spec(queue.object)["queueingStrategy"] == "StrictFIFO"
         for record in waiting:
-            fit = self._try(record, queue, reserving, flavors)
+            own, generation = uid(record.object), meta(record.object)["generation"]
+            is_parked = self._parked.get(own) == generation
+            fit = Fit.NONE if is_parked else self._try(record, queue, reserving, flavors)
+            if fit is Fit.NONE:
+                self._parked[own] = generation
             if fit is Fit.AFTER_PREEMPTION or (fit is Fit.NONE and strict):
                 return
 
@@ -148,34 +169,52 @@ class KueueController:
         return Fit.AFTER_PREEMPTION
 
     def _write_queues(self, flavors: dict[str, Object]) -> None:
-        clusters = {record.name: QueueCounts() for record in self._store.iterate(CLUSTER_QUEUES)}
-        for local in self._store.listed(LOCAL_QUEUES):
-            target = self._store.get(CLUSTER_QUEUES, "", str(spec(local.object)["clusterQueue"]))
-            counts = QueueCounts()
-            for record in self._store.iterate(WORKLOADS, local.namespace):
-                if spec(record.object).get("queueName") == local.name:
-                    counts.add(record.object, stopped=queues.is_stopped(local.object))
-            if target is not None:
-                clusters[target.name].join(counts)
-            is_usable = target is not None and not queues.problem_of(target.object, flavors)[0]
-            found = target.object if target else None
-            self._write(local, partial(queues.local_queue_status, counts=counts, target=found, is_usable=is_usable))
-        for record in self._store.listed(CLUSTER_QUEUES):
+        local_counts = {(queue.namespace, queue.name): QueueCounts() for queue in self._store.iterate(LOCAL_QUEUES)}
+        cluster_counts = {queue.name: QueueCounts() for queue in self._store.iterate(CLUSTER_QUEUES)}
+        for record in self._store.iterate(WORKLOADS):
+            name = spec(record.object).get("queueName", "")
+            local = self._store.get(LOCAL_QUEUES, record.namespace, name)
+            target = spec(local.object)["clusterQueue"] if local else ""
+            if is_reserving(record.object):
+                target = record.object["status"]["admission"]["clusterQueue"]
+            stopped = local is None or queues.is_stopped(local.object)
+            for counts in (local_counts.get((record.namespace, name)), cluster_counts.get(target)):
+                if counts is not None:
+                    counts.add(record.object, stopped=stopped)
+        for queue in self._store.listed(LOCAL_QUEUES):
+            cluster = self._store.get(CLUSTER_QUEUES, "", spec(queue.object)["clusterQueue"])
             status = partial(
-                queues.cluster_queue_status,
-                counts=clusters[record.name],
-                problem=queues.problem_of(record.object, flavors),
+                queues.local_queue_status,
+                counts=local_counts[queue.namespace, queue.name],
+                target=cluster.object if cluster else None,
+                is_usable=cluster is not None and not queues.problem_of(cluster.object, flavors)[0],
             )
-            self._write(record, status)
+            self._write(queue, status)
+        for queue in self._store.listed(CLUSTER_QUEUES):
+            problem = queues.problem_of(queue.object, flavors)
+            self._write(queue, partial(queues.cluster_queue_status, counts=cluster_counts[queue.name], problem=problem))
 
     def _report(self, record: Record, message: str) -> None:
         self._write(record, partial(conditions.report_pending, message=message))
 
     def _write(self, record: Record, change: Callable[[Object], Object]) -> Record:
-        """Update the status of an object. Without a change of its content, it gets no new version."""
+        """Update the status of an object, unless it says so already."""
+        if change(record.fresh()) == record.object:
+            return record
         address = ObjectAddress(record.resource, record.namespace, record.name, "status")
         try:
             return self._registry.update(address, change)
         except StatusError:
             # The object is gone or its owner has written an invalid one. The next change leads to another round.
             return record
+
+
+def _frees(old: Object, new: Object) -> bool:
+    """Tell whether a Workload uses less than before, or others may preempt it."""
+    before, after = (is_reserving(old), usage(old), priority_of(old)), (is_reserving(new), usage(new), priority_of(new))
+    return is_reserving(old) and before != after
+
+
+def _rules(obj: Object) -> tuple[Object, dict[str, str]]:
+    """Return the fields of a queue, flavor or namespace that admission depends on: all but the status."""
+    return spec(obj), labels(obj)

@@ -60,13 +60,6 @@ class QueueCounts:
         elif is_pending(workload) and not stopped:
             self.pending += 1
 
-    def join(self, other: "QueueCounts") -> None:
-        """Count the Workloads of a LocalQueue for its ClusterQueue."""
-        self.pending += other.pending
-        self.reserving += other.reserving
-        self.admitted += other.admitted
-        self.used = total((self.used, other.used))
-
 
 def cluster_queue_status(queue: Object, counts: QueueCounts, problem: tuple[str, str]) -> Object:
     found = _status(queue, counts, flavors_of(queue), borrowed=True)
