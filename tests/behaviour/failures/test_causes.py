@@ -102,7 +102,7 @@ async def test_warnings_of_jobgate_and_of_the_cluster_are_kept_with_the_job(jobs
 
 async def test_a_job_that_waits_says_why_in_its_message(jobs: Jobs) -> None:
     resources = {"requests": {"cpu": "4000"}}
-    await jobs.submit(job("greedy", task(replicas=2, containers=[container(resources=resources)])))
+    await jobs.submit(job("greedy", task(containers=[container(resources=resources)])))
     status = await jobs.until_status("greedy", lambda status: status["message"].startswith("Unschedulable: 0/"))
     assert "Insufficient cpu" in status["message"]
 

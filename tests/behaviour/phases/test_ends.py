@@ -214,7 +214,7 @@ async def test_a_job_whose_quota_is_for_one_of_two_says_at_its_deadline_who_wait
     uid = (await jobs.submit(job("half", task(replicas=2), annotations={"pending-deadline-seconds": "12"})))["uid"]
     status = await jobs.until("half", "Failed")
     assert status["reason"] == "PendingDeadlineExceeded"
-    assert re.search(r": worker\[[01]\]: QuotaExceeded: .*exceeded quota: one", status["message"]), status["message"]
+    assert re.search(r" worker\[[01]\]: QuotaExceeded: .*exceeded quota: one", status["message"]), status["message"]
     await jobs.until_objects("pods", uid, lambda pods: not pods)
 
 

@@ -22,6 +22,7 @@ IMPATIENT = {
     "JOBGATE_START_DEADLINE": "2",
     "JOBGATE_RESTART_BACKOFF": "0.3",
     "JOBGATE_RESTART_BACKOFF_MAX": "3",
+    "JOBGATE_GANG_SCHEDULERS": "",
 }
 # Each replica leaves a mark while it runs, and goes on when the marks of all replicas of its job are there. The kubelet
 # turns $$$$ into $$, the id of the shell.
