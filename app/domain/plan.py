@@ -240,6 +240,20 @@ class GangPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QueuePlan:
+    """The queue that a job requests: a LocalQueue of Kueue, and a WorkloadPriorityClass or the `priority` of the kind.
+
+    With `of_own_scheduler`, the manifest names a queue of TensorStack's scheduler. Kueue has it if the cluster does not
+    serve the API of that scheduler, and has a LocalQueue of this name.
+    """
+
+    name: str
+    priority_class: str | None = None
+    priority: int = 0
+    of_own_scheduler: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HostsPlan:
     """The ConfigMap `name` with the hosts of all desired replicas, by task in order of rank."""
 
@@ -265,6 +279,7 @@ class JobPlan:
     fails_when_success_is_impossible: bool
     services: tuple[ServicePlan, ...] = ()
     gang: GangPlan | None = None
+    queue: QueuePlan | None = None
     missing_scheduler: str | None = None
     hosts: HostsPlan | None = None
     spare_pods: tuple[NameRange, ...] = ()

@@ -30,6 +30,7 @@ from app.domain.pod_template.metadata import container_names
 from app.domain.policy import PodPolicy
 from app.domain.policy.pod_policy import violation
 from app.domain.policy.template import DeclaredTemplate
+from app.domain.queueing.requests import check_queue, queue_of
 
 # Typed specs take about twelve times as much memory as their JSON, so this bounds them at about 50 MiB.
 _MAX_SPEC_BYTES: Final = 4 * 1024 * 1024
@@ -63,6 +64,7 @@ class Planner:
     limits: Limits = field(default_factory=Limits)
     site: Site = field(default_factory=Site)
     policy: PodPolicy = field(default_factory=PodPolicy)
+    requires_queue: bool = False
     _specs: BoundedCache[SpecKey, Accepted[Any]] = field(
         default_factory=partial(BoundedCache, _MAX_SPEC_BYTES), init=False
     )
@@ -152,8 +154,9 @@ class Planner:
         )
         plan = accepted.kind.plan(accepted, identity, resumed=resumed, site=self.site)
         main = _main_container(manifest)
+        queue = queue_of(manifest) or plan.queue
         gang = plan_gang(plan, manifest, self.site)
-        plan = replace(plan, gang=gang, main_container=plan.main_container if main is None else main)
+        plan = replace(plan, gang=gang, queue=queue, main_container=plan.main_container if main is None else main)
         return with_gang_apis(plan, gang_apis)
 
     def checked_plan(self, accepted: Accepted[Any], uid: str) -> JobPlan:
@@ -162,9 +165,10 @@ class Planner:
         Only the last replica of each task is rendered: its rank has the most digits, so it is the largest of the task.
 
         Raises:
-            InvalidManifest: one of its pods is too large, or all pods together are.
+            InvalidManifest: one of its pods is too large, or all pods together are, or its queue is not valid.
         """
         plan = self.plan(accepted, uid)
+        check_queue(plan, required=self.requires_queue)
         sizes = pod_bytes(plan)
         errors = [*self._too_large(plan, sizes)]
         if errors:

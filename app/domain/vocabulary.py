@@ -90,6 +90,7 @@ class StopReason(StrEnum):
     REMOVE = "Removed"
     SCALE_DOWN = "ScaledDown"
     START_DEADLINE = "StartDeadlineExceeded"
+    EVICT = "Evicted"  # by Kueue, which requires the quota of the job
 
 
 class ScaleOutcome(StrEnum):
@@ -187,6 +188,15 @@ class PendingCode(StrEnum):
     INITIALIZING = "Initializing"  # init containers are at work
     NOT_READY_NODE = "NodeNotReady"
     QUOTA_EXCEEDED = "QuotaExceeded"
+    WAITING_FOR_QUOTA = "WaitingForQuota"  # this and the following: of a job that waits for its admission by Kueue
+    EXCEEDS_MAX_QUOTA = "ExceedsMaxQuota"
+    NO_MATCHING_FLAVOR = "NoMatchingFlavor"
+    QUEUE_STOPPED = "QueueStopped"
+    QUEUE_MISSING = "QueueMissing"
+    PRIORITY_CLASS_MISSING = "PriorityClassMissing"
+    ADMISSION_CHECKS = "AdmissionChecks"
+    REQUEUE_BACK_OFF = "RequeueBackOff"
+    WAITING_FOR_KUEUE = "WaitingForKueue"  # Kueue has not answered, or jobgate cannot read its objects
     SERVICE_ACCOUNT_NOT_FOUND = "ServiceAccountNotFound"
     NAMESPACE_NOT_FOUND = "NamespaceNotFound"
     REFUSED = "RefusedByCluster"  # the cluster refuses further replicas, or the message of a 403 is unknown
@@ -213,6 +223,8 @@ class Reason(StrEnum):
     PAUSING = "Pausing"
     PAUSED = "Paused"
     RESUMING = "Resuming"
+    EVICTING = "Evicting"
+    DEACTIVATED = "Deactivated"  # in the queue, by Kueue or an administrator: the job is paused
     CANCELLING = "Cancelling"
     CANCELLED = "Cancelled"
     DEADLINE_EXCEEDED = "DeadlineExceeded"

@@ -67,6 +67,12 @@ POD_GROUPS = tuple(
         "scheduler.tensorstack.dev/v1beta1",
     )
 )
+WORKLOAD = KubeResource("kueue.x-k8s.io/v1beta2", "Workload", "workloads")
+LOCAL_QUEUE = KubeResource("kueue.x-k8s.io/v1beta2", "LocalQueue", "localqueues")
+RESOURCE_FLAVOR = KubeResource("kueue.x-k8s.io/v1beta2", "ResourceFlavor", "resourceflavors", namespaced=False)
+WORKLOAD_PRIORITY_CLASS = KubeResource(
+    "kueue.x-k8s.io/v1beta2", "WorkloadPriorityClass", "workloadpriorityclasses", namespaced=False
+)
 
 _TABLE = {
     (resource.api_version, resource.kind): resource
@@ -85,6 +91,10 @@ _TABLE = {
         LEASE,
         PRIORITY_CLASS,
         *POD_GROUPS,
+        WORKLOAD,
+        LOCAL_QUEUE,
+        RESOURCE_FLAVOR,
+        WORKLOAD_PRIORITY_CLASS,
     )
 }
 

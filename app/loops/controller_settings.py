@@ -1,6 +1,7 @@
 """Settings of the controller, of its evidence, of its autoscaler and of the data cache."""
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.cache.values import CacheSite
@@ -31,6 +32,14 @@ class AutoscalerSettings:
     max_load: float = 0.97
 
 
+class QueueMode(StrEnum):
+    """Whether Kueue admits jobs: if the cluster serves it, always (jobs with a queue wait for it), or never."""
+
+    AUTO = "auto"
+    ON = "on"
+    OFF = "off"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSettings:
     """Settings of the controller; times are seconds. `coalesce` is the least time between two reconciles of a
@@ -59,6 +68,7 @@ class ControllerSettings:
     count_every: float = 15.0
     autoscaler: AutoscalerSettings = AutoscalerSettings()
     pod_limits: PodLimits = DEFAULT_LIMITS
+    queues: QueueMode = QueueMode.AUTO
 
     @property
     def served(self) -> NamespaceSet:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
 from app.base.cancellation import TaskGroup, rounds
 from app.base.instruments import ComputedMetric, Values, ValueSource, expose
@@ -14,7 +15,7 @@ from app.db.jobs import controller, pod_room
 from app.db.jobs.controller import LiveJob
 from app.db.postgres.errors import DatabaseContended, DatabaseUnavailable
 from app.k8s.errors import KubeError
-from app.k8s.watching.reflector import Pace
+from app.k8s.watching.reflector import ObjectSource, Pace
 from app.loops import metrics
 from app.loops.autoscaling.autoscaler import Autoscaler
 from app.loops.cache.reconciler import SampleReconciler
@@ -26,12 +27,14 @@ from app.loops.jobs.actions.actuator import Actuator
 from app.loops.jobs.actions.creator import Creator
 from app.loops.jobs.actions.pods import PodActions
 from app.loops.jobs.actions.remover import Remover
+from app.loops.jobs.actions.workloads import WorkloadActions
 from app.loops.jobs.evidence.attempts import EvidenceCapture
 from app.loops.jobs.evidence.event_lists import EventLists
 from app.loops.jobs.evidence.pending_pods import EventReader
 from app.loops.jobs.measuring import ChangeLag
-from app.loops.jobs.mirror import Mirror
+from app.loops.jobs.mirror import GuardedSource, Mirror, is_job_uid
 from app.loops.jobs.plan_cache import PlanCache
+from app.loops.jobs.queues import QueueMirror
 from app.loops.jobs.reconcile_intervals import ReconcileIntervals
 from app.loops.jobs.reconciler import Hooks, Reconciler
 from app.loops.leadership.cluster_contact import ClusterContact
@@ -42,6 +45,7 @@ from app.loops.maintenance.statistics import Statistics
 from app.loops.maintenance.sweeper import Sweeper
 from app.loops.workqueue import WorkQueue
 
+QUEUES_WITHIN = 5.0  # seconds of a start in which Kueue's objects are awaited
 DUE_BATCH = 1000  # jobs in one query; the next poll returns the others
 
 
@@ -69,15 +73,26 @@ class Term:
         self._first_pass = FirstPass()
         self._former: Heartbeat | None = None
         self._identity = context.build_identity(leadership)
+        self._kueue_changed = asyncio.Event()
+        self._queues = QueueMirror(
+            context.api,
+            str(context.installation_id),
+            clock,
+            mode=settings.queues,
+            namespaces=settings.namespaces,
+            guard=self._guard,
+            on_change=self._workload_changed,
+            on_state=self._kueue_changed.set,
+        )
         self._mirror = Mirror(
             context.api,
             str(context.installation_id),
             clock,
             namespaces=settings.namespaces,
             pace=Pace.within(settings.stale_after),
-            verify=self._identity.verify,
-            doubt=self._identity.doubt,
+            guard=self._guard,
             on_change=self._changed,
+            queues=self._queues,
         )
         self._intervals = ReconcileIntervals(clock, self._mirror.count, least=settings.coalesce)
         self._lag = ChangeLag(clock)
@@ -99,6 +114,9 @@ class Term:
             stale_after=settings.stale_after,
         )
 
+    def _guard(self, source: ObjectSource[Any]) -> ObjectSource[Any]:
+        return GuardedSource(source, self._identity.verify, self._identity.doubt)
+
     def _wired_janitor(self) -> Janitor:
         settings = self._settings
         return Janitor(
@@ -112,15 +130,6 @@ class Term:
 
     def _wired_reconciler(self) -> Reconciler:
         context, clock = self._context, self._context.clock
-        evidence = EvidenceCapture(
-            context.api,
-            context.db,
-            self._leadership,
-            clock,
-            context.evidence,
-            self._event_lists,
-            verify=self._identity.verify,
-        )
         creator = Creator(
             context.api,
             self._leadership,
@@ -129,21 +138,7 @@ class Term:
             verify=self._identity.verify,
             timeout=context.settings.request_timeout,
         )
-        remover = Remover(
-            context.api,
-            context.db,
-            self._leadership,
-            verify=self._identity.verify,
-            timeout=context.settings.request_timeout,
-        )
-        pods = PodActions(
-            context.api,
-            self._leadership,
-            self._mirror,
-            verify=self._identity.verify,
-            timeout=context.settings.request_timeout,
-        )
-        actuator = Actuator(creator, remover, pods, evidence, self._event_reader)
+        actuator = self._wired_actuator(creator)
         plans = PlanCache(context.planner, context.installation_key)
         return Reconciler(
             context,
@@ -162,6 +157,43 @@ class Term:
             ),
         )
 
+    def _wired_actuator(self, creator: Creator) -> Actuator:
+        context, clock = self._context, self._context.clock
+        evidence = EvidenceCapture(
+            context.api,
+            context.db,
+            self._leadership,
+            clock,
+            context.evidence,
+            self._event_lists,
+            verify=self._identity.verify,
+        )
+        remover = Remover(
+            context.api,
+            context.db,
+            self._leadership,
+            verify=self._identity.verify,
+            timeout=context.settings.request_timeout,
+        )
+        pods = PodActions(
+            context.api,
+            self._leadership,
+            self._mirror,
+            verify=self._identity.verify,
+            timeout=context.settings.request_timeout,
+        )
+        workloads = WorkloadActions(
+            context.api,
+            self._leadership,
+            clock,
+            creator,
+            self._mirror,
+            self._queues,
+            verify=self._identity.verify,
+            timeout=context.settings.request_timeout,
+        )
+        return Actuator(creator, remover, pods, evidence, self._event_reader, workloads)
+
     async def run(self) -> None:
         """Run the term. No job is reconciled before every resource has been listed.
 
@@ -179,6 +211,7 @@ class Term:
     async def _run_loops(self, contact: ClusterContact) -> None:
         async with TaskGroup() as group:
             group.create_task(self._mirror.run())
+            group.create_task(self._queues.run())
             group.create_task(self._cluster_namespaces.run())
             group.create_task(self._identity.keep())
             # Six probes within `stale_after`, so that a single lost answer does not make the status stale.
@@ -186,6 +219,7 @@ class Term:
             group.create_task(self._repeat(self._settings.heartbeat_every, partial(self._beat, contact)))
             # Invariant: no loop below runs before every resource is listed. Until then a missing pod proves nothing.
             await self._mirror.wait_synced()
+            await self._wait_for_queues()
             await self._recount_pods()
             # Every live job once: the former controller may have died between a decision and its actions.
             self._begin_first_pass(await controller.live(self._context.db, self._settings.served))
@@ -193,11 +227,27 @@ class Term:
             group.create_task(self._queue.run())
             group.create_task(self._event_reader.run())
             group.create_task(self._reconciler.run())
+            group.create_task(self._follow_kueue())
             group.create_task(self._intents.follow())
             group.create_task(self._repeat(self._settings.poll_every, self._enqueue_due))
             group.create_task(self._autoscale())
             group.create_task(self._samples.run())
             group.create_task(self._maintain())
+
+    async def _wait_for_queues(self) -> None:
+        """Wait for what Kueue has decided. Without it, jobs wait or run on as recorded, so an outage ends this wait."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(QUEUES_WITHIN):
+                await self._queues.known.wait()
+        self._kueue_changed.clear()
+
+    async def _follow_kueue(self) -> None:
+        """Reconcile all live jobs after Kueue was installed, or its objects can be read."""
+        for _ in rounds():
+            await self._kueue_changed.wait()
+            self._kueue_changed.clear()
+            with suppress(DatabaseUnavailable):
+                self._enqueue(await controller.live(self._context.db, self._settings.served))
 
     def _gauges(self, contact: ClusterContact) -> Mapping[ComputedMetric, ValueSource]:
         mirror, clock = self._mirror, self._context.clock
@@ -249,6 +299,10 @@ class Term:
             group.create_task(self._janitor.run(self._settings.clean_every))
             group.create_task(self._sweeper.run(self._settings.sweep_every))
             group.create_task(self._statistics.run(self._settings.count_every))
+
+    def _workload_changed(self, uid: str) -> None:
+        if is_job_uid(uid):
+            self._changed(uid)
 
     def _changed(self, uid: str) -> None:
         if self._changed_early is not None:

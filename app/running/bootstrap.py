@@ -127,6 +127,7 @@ def _planner(settings: Settings, opened: Connections) -> Planner:
         limits=settings.limits(),
         site=settings.site(),
         policy=settings.policy(),
+        requires_queue=settings.require_queue,
     )
 
 

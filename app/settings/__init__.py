@@ -345,6 +345,7 @@ class Settings(SampleSetSettings):
             request_timeout=self.request_timeout,
             stale_after=self.stale_after,
             contact_limit=self.contact_limit(),
+            queues=self.queues,
             autoscaler=AutoscalerSettings(
                 enabled=self.autoscaler == "on",
                 period=self.autoscaler_period,

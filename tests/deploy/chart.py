@@ -25,6 +25,7 @@ NAMESPACE = "jobgate-system"
 EVERYTHING: Mapping[str, Any] = {
     "rbac": {"user": "gateway"},
     "clusterDryRun": {"enabled": True},
+    "queues": {"enabled": True},
     "sampleSets": {"enabled": True},
     "database": {"url": "postgresql://user:password@db.example/jobgate"},
     "api": {"autoscaling": {"enabled": True}},

@@ -21,7 +21,7 @@ from tests.deploy.chart import (
     run_helm,
     template,
 )
-from tests.deploy.rights import DEPLOY, DRY_RUN, NAMESPACED, RBAC, SAMPLE_SETS, documents
+from tests.deploy.rights import DEPLOY, DRY_RUN, NAMESPACED, QUEUES, RBAC, SAMPLE_SETS, documents
 
 Object = dict[str, Any]
 
@@ -71,8 +71,9 @@ def described(objects: list[Object]) -> dict[tuple[str, str, str], Object]:
         ({}, [RBAC]),
         ({"clusterDryRun": {"enabled": True}}, [RBAC, DRY_RUN]),
         ({"sampleSets": {"enabled": True}}, [RBAC, SAMPLE_SETS]),
+        ({"queues": {"enabled": True}}, [RBAC, QUEUES]),
     ],
-    ids=["core", "dry run", "sample sets"],
+    ids=["core", "dry run", "sample sets", "queues"],
 )
 def test_rights_are_those_of_deploy(values: Mapping[str, Any], paths: list[Any]) -> None:
     found = rendered({**values, "rbac": {"user": "gateway"}})
@@ -80,8 +81,9 @@ def test_rights_are_those_of_deploy(values: Mapping[str, Any], paths: list[Any])
 
 
 def test_rights_in_some_namespaces_are_those_of_the_example() -> None:
-    """The example replaces three ClusterRoleBindings. It names no user, and the installation has a Role of its own."""
-    values = {"namespaces": ["team-a"], "sampleSets": {"enabled": True}, "rbac": {"user": ""}}
+    """The example replaces four ClusterRoleBindings. It names no user, and the installation has a Role of its own."""
+    further = {"sampleSets": {"enabled": True}, "queues": {"enabled": True}}
+    values = {"namespaces": ["team-a"], **further, "rbac": {"user": ""}}
     found = {
         (kind, namespace or (NAMESPACE if kind in ("Role", "RoleBinding") else ""), name): found
         for (kind, namespace, name), found in described(rendered(values)).items()
@@ -91,6 +93,7 @@ def test_rights_in_some_namespaces_are_those_of_the_example() -> None:
     assert {key: found.get(key) for key in example} == example
     assert {name for kind, _, name in kept if kind == "ClusterRoleBinding"} == {
         "jobgate-cluster",
+        "jobgate-flavors",
         "jobgate-sample-volumes",
     }
     assert not [key for key in kept if key[0] in ("Role", "RoleBinding")]

@@ -13,7 +13,7 @@ import yaml
 from app.settings import ENV_PREFIX, Settings
 from app.settings.oidc import SignInSettings
 from tests.deploy.chart import CHART, TEMPLATES
-from tests.deploy.rights import DEPLOY, DRY_RUN, NAMESPACED, RBAC, SAMPLE_SETS, documents
+from tests.deploy.rights import DEPLOY, DRY_RUN, NAMESPACED, QUEUES, RBAC, SAMPLE_SETS, documents
 
 SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text())
 VALUES_TEXT = (CHART / "values.yaml").read_text()
@@ -172,7 +172,7 @@ def test_versions_are_those_of_the_project() -> None:
 def test_rules_are_those_of_deploy() -> None:
     roles = [
         role
-        for path in (RBAC, SAMPLE_SETS, DRY_RUN, NAMESPACED)
+        for path in (RBAC, SAMPLE_SETS, QUEUES, DRY_RUN, NAMESPACED)
         for role in documents(path)
         if role["kind"] in ("Role", "ClusterRole")
     ]

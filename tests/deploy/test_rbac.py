@@ -11,7 +11,7 @@ import pytest
 from app.k8s import resources
 from app.k8s.resources import KubeResource
 from tests.deploy.chart import grants, rendered
-from tests.deploy.rights import DRY_RUN, NAMESPACED, RBAC, SAMPLE_SETS, Right, apply, documents, granted
+from tests.deploy.rights import DRY_RUN, NAMESPACED, QUEUES, RBAC, SAMPLE_SETS, Right, apply, documents, granted
 from tests.support.clusters.cluster import require_real
 from tests.support.clusters.kube import Cluster, KubeClient
 
@@ -40,6 +40,14 @@ OF_SETS: dict[str, frozenset[str]] = {
     "NODE": frozenset({"patch"}),
     "POD/proxy": frozenset({"get", "create"}),
 }
+# What it asks for beside that where Kueue admits jobs.
+OF_QUEUES: dict[str, frozenset[str]] = {
+    "WORKLOAD": frozenset({"get", "list", "watch", "create", "patch", "delete"}),
+    "WORKLOAD/status": frozenset({"patch"}),
+    "LOCAL_QUEUE": frozenset({"list", "watch"}),
+    "RESOURCE_FLAVOR": frozenset({"list", "watch"}),
+    "WORKLOAD_PRIORITY_CLASS": frozenset({"get"}),
+}
 API = {"POD/log": frozenset({"get"})}
 
 ALL_VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
@@ -52,7 +60,14 @@ FOREIGN = (
     ("rbac.authorization.k8s.io", "clusterroles"),
     ("rbac.authorization.k8s.io", "rolebindings"),
 )
-CLUSTER_SCOPED = ("nodes", "namespaces", "persistentvolumes", "clusterroles")
+CLUSTER_SCOPED = (
+    "nodes",
+    "namespaces",
+    "persistentvolumes",
+    "clusterroles",
+    "resourceflavors",
+    "workloadpriorityclasses",
+)
 POD_SUBRESOURCES = ("exec", "attach", "portforward", "status", "eviction", "binding", "ephemeralcontainers")
 
 
@@ -75,10 +90,11 @@ def test_grants_exactly_what_is_needed(subject: str, needs: dict[str, frozenset[
     assert granted(subject, documents(RBAC)) == wanted(needs)
 
 
-def test_sets_take_rights_of_their_own() -> None:
+@pytest.mark.parametrize(("path", "needs"), [(SAMPLE_SETS, OF_SETS), (QUEUES, OF_QUEUES)])
+def test_sets_and_queues_take_rights_of_their_own(path: Path, needs: dict[str, frozenset[str]]) -> None:
     for subject in ("jobgate-controller", "gateway"):
-        assert granted(subject, documents(SAMPLE_SETS)) == wanted(OF_SETS)
-    assert granted("jobgate-api", documents(SAMPLE_SETS)) == set()
+        assert granted(subject, documents(path)) == wanted(needs)
+    assert granted("jobgate-api", documents(path)) == set()
 
 
 def test_dry_runs_need_the_right_to_create_the_objects_of_jobs() -> None:
@@ -90,14 +106,14 @@ def test_dry_runs_need_the_right_to_create_the_objects_of_jobs() -> None:
 
 
 def test_nothing_is_granted_by_a_wildcard() -> None:
-    found = documents(RBAC) + documents(NAMESPACED) + documents(SAMPLE_SETS) + documents(DRY_RUN)
+    found = documents(RBAC) + documents(NAMESPACED) + documents(SAMPLE_SETS) + documents(QUEUES) + documents(DRY_RUN)
     rules = [rule for document in found for rule in document.get("rules", ())]
     assert rules
     assert [rule for rule in rules if "*" in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]] == []
 
 
 def test_bindings_name_what_is_there() -> None:
-    found = documents(RBAC) + documents(NAMESPACED) + documents(SAMPLE_SETS) + documents(DRY_RUN)
+    found = documents(RBAC) + documents(NAMESPACED) + documents(SAMPLE_SETS) + documents(QUEUES) + documents(DRY_RUN)
     accounts = {(d["metadata"]["name"], d["metadata"]["namespace"]) for d in found if d["kind"] == "ServiceAccount"}
     roles = {(d["kind"], d["metadata"]["name"]) for d in found if d["kind"].endswith("Role")}
     bindings = [d for d in found if d["kind"].endswith("RoleBinding")]
@@ -121,7 +137,7 @@ def calls_of_the_code() -> dict[str, set[str]]:
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))
             known = [a.id for a in node.args if isinstance(a, ast.Name) and _resources(a.id)]
             if name in verbs and known:
-                scaled = any(k.arg == "subresource" for k in node.keywords)
+                scaled = any(k.arg == "subresource" and isinstance(k.value, ast.Constant) for k in node.keywords)
                 found.setdefault(f"{known[0]}/scale" if scaled else known[0], set()).add(verbs[name])
     return found
 
@@ -138,7 +154,8 @@ def test_covers_every_call_of_the_code() -> None:
     calls = calls_of_the_code()
     assert {"POD", "CONFIG_MAP", "EVENT", "NAMESPACE"} <= calls.keys(), "the scan no longer finds the calls"
     for name, verbs in calls.items():
-        assert verbs <= CONTROLLER.get(name, frozenset()) | OF_SETS.get(name, frozenset()), name
+        tables = (CONTROLLER, OF_SETS, OF_QUEUES)
+        assert verbs <= frozenset().union(*(table.get(name, frozenset()) for table in tables)), name
 
 
 def test_knows_every_resource_that_the_code_names() -> None:
@@ -147,7 +164,7 @@ def test_knows_every_resource_that_the_code_names() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module == "app.k8s.resources":
                 imported |= {alias.name for alias in node.names if _resources(alias.name)}
-    assert imported == {key for key in (*CONTROLLER, *OF_SETS) if "/" not in key}
+    assert imported == {key for key in (*CONTROLLER, *OF_SETS, *OF_QUEUES) if "/" not in key}
 
 
 async def allowed(api: KubeClient, user: str, right: Right, namespace: str = "team-a") -> bool:
@@ -169,17 +186,17 @@ async def allowed(api: KubeClient, user: str, right: Right, namespace: str = "te
 def asked(rights: set[Right]) -> set[Right]:
     """These rights, and all that a bound role could grant beyond them."""
     found = rights | {Right(group, resource, verb) for group, resource in FOREIGN for verb in ALL_VERBS}
-    known = wanted(CONTROLLER) | wanted(OF_SETS)
+    known = wanted(CONTROLLER) | wanted(OF_SETS) | wanted(OF_QUEUES)
     found |= {Right(right.group, right.resource, verb) for right in known for verb in ALL_VERBS}
     return found | {Right("", f"pods/{name}", verb) for name in POD_SUBRESOURCES for verb in ("get", "create", "patch")}
 
 
 def given_by_deploy() -> list[dict[str, Any]]:
-    return documents(RBAC) + documents(SAMPLE_SETS)
+    return documents(RBAC) + documents(SAMPLE_SETS) + documents(QUEUES)
 
 
 def given_by_chart() -> list[dict[str, Any]]:
-    values = {"rbac": {"user": "gateway-of-chart"}, "sampleSets": {"enabled": True}}
+    values = {"rbac": {"user": "gateway-of-chart"}, "sampleSets": {"enabled": True}, "queues": {"enabled": True}}
     return grants(rendered(values, release="charted", namespace="charted"))
 
 
@@ -208,7 +225,8 @@ async def test_a_real_cluster_allows_this_and_no_more(
 ) -> None:
     require_real(cluster, "RBAC")
     await apply(api, given())
-    needs = {controller: wanted(CONTROLLER) | wanted(OF_SETS) for controller in controllers}
+    every = wanted(CONTROLLER) | wanted(OF_SETS) | wanted(OF_QUEUES)
+    needs = dict.fromkeys(controllers, every)
     for user, rights in (needs | {api_account: wanted(API)}).items():
         assert {right for right in asked(rights) if await allowed(api, user, right)} == rights, user
 

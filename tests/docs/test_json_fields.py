@@ -62,6 +62,12 @@ _EARLIER: Final = "a field of an earlier version"
 _RULE: Final = "the name of a rule of the plan, which plans show as a value"
 # Fields of documents without a schema, and words that look like fields, each with the reason.
 EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
+    **{
+        ("docs/queues.md", name): "a field of Kueue, or of its configuration"
+        for name in ("manageJobsWithoutQueueName", "reclaimablePods", "spec.active")
+    },
+    ("docs/queues.md", "priorityClassName"): _OF_KUBERNETES,
+    **{(page, "queues.enabled"): "a value of the chart" for page in ("docs/migration.md", "docs/queues.md")},
     ("docs/settings.md", "realm_access.roles"): "a claim of Keycloak",
     ("docs/api.md", "event"): "a field of the lines of a stream, which have no schema",
     ("docs/api.md", "line"): "a field of the lines of a merged log, which have no schema",

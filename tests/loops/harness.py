@@ -33,17 +33,19 @@ from app.k8s.connection import connect as connect_api
 from app.k8s.watching.reflector import Pace
 from app.loops.cache.runtime_servers import PodProxyAccess, RuntimeServers
 from app.loops.context import ControllerContext
-from app.loops.controller_settings import ControllerSettings, EvidenceSettings, SampleSettings
+from app.loops.controller_settings import ControllerSettings, EvidenceSettings, QueueMode, SampleSettings
 from app.loops.jobs.actions.actuator import Actuator
 from app.loops.jobs.actions.creator import Creator, Work
 from app.loops.jobs.actions.pods import PodActions
 from app.loops.jobs.actions.remover import Remover
+from app.loops.jobs.actions.workloads import WorkloadActions
 from app.loops.jobs.evidence.attempts import EvidenceCapture
 from app.loops.jobs.evidence.event_lists import EventLists
 from app.loops.jobs.evidence.pending_pods import EventReader
 from app.loops.jobs.expectations import Expectations
-from app.loops.jobs.mirror import Mirror
+from app.loops.jobs.mirror import GuardedSource, Mirror
 from app.loops.jobs.plan_cache import PlanCache
+from app.loops.jobs.queues import QueueMirror
 from app.loops.jobs.reconciler import Hooks, Reconciler
 from app.loops.leadership.lease import Leadership
 from app.loops.workqueue import WorkQueue
@@ -255,15 +257,25 @@ async def _assembled(api: KubeApi, db: Database, database_url: str, kubelet: Kub
 
     queue = WorkQueue(clock, backoff=ExponentialBackoff(first=0.05, longest=1.0))
     installation = str(context.installation_id)
+    queues = QueueMirror(
+        api,
+        installation,
+        clock,
+        mode=QueueMode.OFF,
+        namespaces=(namespace,),
+        guard=lambda source: source,
+        on_change=queue.add,
+        on_state=lambda: None,
+    )
     mirror = Mirror(
         api,
         installation,
         clock,
         namespaces=(namespace,),
         pace=Pace(),
-        verify=verify,
-        doubt=lambda: None,
+        guard=lambda source: GuardedSource(source, verify, lambda: None),
         on_change=queue.add,
+        queues=queues,
     )
     timeout = context.settings.request_timeout
     creator = Creator(api, leadership, clock, adopt=mirror.adopt, verify=verify, timeout=timeout)
@@ -276,6 +288,7 @@ async def _assembled(api: KubeApi, db: Database, database_url: str, kubelet: Kub
         PodActions(api, leadership, mirror, verify=verify, timeout=timeout),
         evidence,
         event_reader,
+        WorkloadActions(api, leadership, clock, creator, mirror, queues, verify=verify, timeout=timeout),
     )
     plans = PlanCache(context.planner, KEY)
     quiet: list[str] = []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.suites.test_cluster import FREEZES, ROOT, SUITES, WITH_KUEUE, selected_suites
+from tools.suites.test_cluster import FREEZES, QUEUES, ROOT, SUITES, WITH_KUEUE, selected_suites
 
 
 def paths(*arguments: str) -> list[tuple[str, ...]]:
@@ -29,14 +29,15 @@ def test_every_suite_names_tests_that_exist() -> None:
 @pytest.mark.parametrize(
     ("named", "expected"),
     [
-        (["tests/behaviour"], [("tests/behaviour",)]),
+        # Of the tests that a directory contains, each runs in its own suite.
+        (["tests/behaviour"], [("tests/behaviour",), (QUEUES,)]),
+        ([f"{QUEUES}/test_eviction.py"], [(f"{QUEUES}/test_eviction.py",)]),
         (["tests/behaviour/phases/test_pause.py::test_x[a]"], [("tests/behaviour/phases/test_pause.py::test_x[a]",)]),
         (
             ["tests/conformance", "tests/e2e/test_dev.py"],
             [("tests/conformance",), ("tests/e2e/test_dev.py",), WITH_KUEUE],
         ),
         (["tests/conformance/test_kueue.py"], [("tests/conformance/test_kueue.py",)]),
-        # Of the tests that a directory contains, each runs in its own suite.
         (["tests/crash"], [("tests/crash",), (FREEZES,), ("tests/crash/test_soak.py",)]),
         ([FREEZES], [(FREEZES,)]),
         (["tests/crash/test_workers.py"], []),

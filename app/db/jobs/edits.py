@@ -86,6 +86,7 @@ class JobEdit:
     `expected_version` refuses the edit after any change of the job, `expected_intent_version` only after another edit,
     a cancel or a delete. None is no precondition. `names` are names that the job may use after the edit, in addition to
     those that it has. `added_pods` is the change of the number of planned pods in `namespace`, that of the job.
+    `is_request` increases the generation even if the spec stays, because the controller has to carry something out.
     """
 
     namespace: str
@@ -101,6 +102,7 @@ class JobEdit:
     scales: Sequence[ScaleChange] = ()
     added_pods: int = 0
     names: Sequence[NameRange] = ()
+    is_request: bool = False
 
 
 async def edit(db: Database, uid: UUID, change: JobEdit, limits: PodLimits = DEFAULT_LIMITS) -> JobRow:
@@ -130,7 +132,7 @@ async def edit_in(connection: Connection, room: PodRoom, uid: UUID, change: JobE
     if over is not None:
         raise Conflict("the job cannot grow so far now", code="TooManyPods", errors=[over.error("/spec")])
     await require_more(connection, uid, job.namespace, change.names)
-    respecified = int(is_respecified(job.manifest, change.manifest))
+    respecified = int(change.is_request or is_respecified(job.manifest, change.manifest))
     values = (change.manifest, dict(change.labels), len(change.scales), change.at, change.added_pods, respecified)
     after = await connection.fetchrow(_EDIT, uid, *values, change.posted)
     await append(connection, job.namespace, change.added_pods)

@@ -19,6 +19,7 @@ GENERATION = PREFIX + "generation"  # annotation on the anchor
 TERMINAL_PHASE = PREFIX + "terminal-phase"  # annotation on the anchor, once the job has ended
 
 EVIDENCE_FINALIZER = PREFIX + "evidence"
+ADMISSION_FINALIZER = PREFIX + "admission"  # on a Workload, until the last pod of its job is gone
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
 PART_OF = "app.kubernetes.io/part-of"

@@ -98,7 +98,66 @@ class DiscardObject:
     altered: AlteredObject
 
 
-Action: TypeAlias = (
+class QueueAction:
+    """An action on the Workload of a job, or on what Kueue adds to its pods."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UngatePod(QueueAction):
+    """Remove Kueue's scheduling gates and finalizer from a pod that the Workload of its job accounts for."""
+
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnsureWorkload(QueueAction):
+    """Create the Workload of the job in this queue, if there is none."""
+
+    queue: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GiveBackQuota(QueueAction):
+    """Remove the admission from the Workload, because no pod of the job is left after this eviction."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActivateWorkload(QueueAction):
+    """Let Kueue queue a Workload again that was deactivated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkPodsReady(QueueAction):
+    """Report to Kueue that all pods of the job run: otherwise it evicts the job after a while."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReclaimPods(QueueAction):
+    """Give back the quota of so many pods of each pod set."""
+
+    counts: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishWorkload(QueueAction):
+    """Report the end of the job to Kueue, and release the Workload. Its quota is free after that."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveWorkload(QueueAction):
+    """Delete and release the Workload. Its quota is free after that."""
+
+
+ObjectAction: TypeAlias = (
     EnsureObjects
     | WriteHosts
     | CreatePod
@@ -111,3 +170,6 @@ Action: TypeAlias = (
     | RemoveObjects
     | DiscardObject
 )
+"""An action on the pods of a job, or on the objects that they need."""
+
+Action: TypeAlias = ObjectAction | QueueAction

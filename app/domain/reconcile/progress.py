@@ -5,8 +5,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from app.domain.plan import Rank
+from app.domain.queueing.admission import Evicted, Unadmitted
 from app.domain.reconcile.conditions import job_conditions
 from app.domain.reconcile.endings import is_removing
+from app.domain.reconcile.queueing import Turn, is_released
 from app.domain.reconcile.resizing import Members, changes_size, scaling_now, still_open
 from app.domain.reconcile.starting import seconds_of
 from app.domain.reconcile.stepping import Directive
@@ -15,7 +17,7 @@ from app.domain.status.failures import crashed_replicas
 from app.domain.status.log_lines import one_line
 from app.domain.status.observed import ObservedJob, ObservedPod
 from app.domain.status.pods.terminating import name_keepers
-from app.domain.status.records import Attempt, JobStatus, Replica, ScaleRecord, Transition
+from app.domain.status.records import Attempt, JobPendingReason, JobStatus, Replica, ScaleRecord, Transition
 from app.domain.status.rollup import SHOWN_REPLICAS, Situation, aggregate, pending_reasons, situation
 from app.domain.status.warnings import known_warnings
 from app.domain.vocabulary import (
@@ -50,13 +52,15 @@ def next_status(
     inputs: Inputs,
     status: JobStatus,
     directive: Directive,
+    turn: Turn,
     members: Members,
     pods: Mapping[Rank, list[ObservedPod]],
     changes: Changes,
 ) -> JobStatus:
     replicas = members.wanted
-    again_at = status.partial_start.again_at
-    counts = aggregate(replicas.values(), restarting=directive.start or again_at is not None)
+    # Replicas that wait for their admission, or for another start, are counted as those that will be created.
+    waits = turn.waits is not None or status.partial_start.again_at is not None
+    counts = aggregate(replicas.values(), restarting=directive.start or waits)
     # Nothing is restarted or replaced in a job that ends, so what its pods do now must not change its counters.
     counted = not (status.phase.is_terminal or inputs.intent.cancel or inputs.intent.remove)
     status = replace(
@@ -70,6 +74,7 @@ def next_status(
         warnings=known_warnings(inputs.recorded.status.warnings, inputs.observed.warnings),
         # Invariant: uids of anchors are only added. A pod of a deleted anchor still belongs to the job.
         anchors=(*status.anchors, *(uid for uid in inputs.observed.anchors if uid not in status.anchors)),
+        queueing=turn.record,
     )
     ended = status.phase.is_terminal
     # Initialized becomes true when every replica has had a pod, and stays true after restarts.
@@ -79,7 +84,7 @@ def next_status(
         status = replace(status, still_running=_still_running(directive, members.all))
         status = _quiet_status(inputs, status, directive, members.all, pods)
     elif not changes.is_ending:
-        status = _live_status(inputs, status, counts, members, pods, changes)
+        status = _live_status(inputs, status, counts, turn, members, pods, changes)
     conditions = job_conditions(status, inputs.plan, replicas, inputs.now)
     status = replace(status, conditions=conditions, transitions=_transitions(inputs, status))
     # This needs the transition that the line above may have added.
@@ -144,6 +149,7 @@ def _live_status(
     inputs: Inputs,
     status: JobStatus,
     counts: Mapping[ReplicaPhase, int],
+    turn: Turn,
     members: Members,
     pods: Mapping[Rank, list[ObservedPod]],
     changes: Changes,
@@ -161,6 +167,11 @@ def _live_status(
         )
     if plan.paused:
         return _pausing(status, members.all, pods)
+    if turn.paused:
+        why = turn.record.evicted_because if turn.record is not None else ""
+        return replace(_pausing(status, members.all, pods), reason=Reason.DEACTIVATED, message=one_line(why))
+    if turn.evicts is not None:
+        return _evicting(status, turn.evicts, members.all, pods)
     if is_resuming(inputs):
         return replace(
             status,
@@ -176,6 +187,8 @@ def _live_status(
     crashed = crashed_replicas(replicas, changes.former, status.crashed)
     reasons = pending_reasons(replicas, pods, inputs.observed, now, crashed)
     queued = _wait_for_names(status, inputs.observed, replicas)
+    if queued is None and turn.waits is not None:
+        return _waiting(inputs, status, turn.waits, replicas)
     now_is = queued or situation(status, counts, replicas, scaling, crashed, reasons)
     # Scaling is excluded: a running job that waits for further replicas must not fail by the pending deadline.
     waits = now_is.phase not in (JobPhase.RUNNING, JobPhase.UNKNOWN, JobPhase.SCALING)
@@ -206,10 +219,51 @@ def _withdrawn(inputs: Inputs, status: JobStatus, again_at: datetime) -> JobStat
     return replace(status, phase=JobPhase.QUEUED, reason=reason, message=message, crashed=(), pending_reasons=())
 
 
+def _evicting(
+    status: JobStatus, evicts: Evicted, replicas: Mapping[Rank, Replica], pods: Mapping[Rank, list[ObservedPod]]
+) -> JobStatus:
+    """Return the status of a job whose pods are stopped because its queue requires their quota."""
+    going = [key for key, replica in replicas.items() if pods.get(key) or _has_unseen_pod(replica)]
+    message = f"{evicts.reason}: {evicts.message}; {_still_terminating(going, pods)}"
+    quiet = replace(status, pending_reasons=(), pending_since=None, active_since=None, crashed=())
+    return replace(quiet, reason=Reason.EVICTING, message=one_line(message))
+
+
+def _waiting(inputs: Inputs, status: JobStatus, waits: Unadmitted, replicas: Mapping[Rank, Replica]) -> JobStatus:
+    """Return the status of a job that waits in its queue. Neither deadline counts this wait."""
+    message, observed = one_line(waits.message), inputs.observed
+    code: str = waits.code
+    # The cluster refuses the Workload, or an object that it needs.
+    if observed.job_refusal is not None:
+        code, message = observed.job_refusal.code, one_line(observed.job_refusal.message)
+    waiting = [str(key) for key, replica in replicas.items() if not replica.settled]
+    same = [known for known in status.pending_reasons if (known.code, known.message) == (code, message)]
+    reason = JobPendingReason(
+        code=code,
+        message=message,
+        since=same[0].since if same else inputs.now,
+        replicas=tuple(waiting[:SHOWN_REPLICAS]),
+        count=len(waiting),
+    )
+    return replace(
+        status,
+        phase=JobPhase.QUEUED,
+        reason=code,
+        message=message,
+        crashed=(),
+        active_since=None,
+        pending_reasons=(reason,),
+        pending_since=None,
+    )
+
+
 def is_resuming(inputs: Inputs) -> bool:
     """Return whether this reconcile turns Paused into Resuming; the next one uses the plan of the resumed job."""
     status = inputs.recorded.status
     if inputs.plan.paused or inputs.intent.cancel or inputs.intent.remove or status.phase.is_terminal:
+        return False
+    # A job whose Workload is deactivated is paused without a request for it.
+    if status.queueing is not None and status.queueing.deactivated:
         return False
     # A pause that is withdrawn before its last pod is gone has stopped pods too, so the job must resume as well.
     return status.phase is JobPhase.PAUSED or status.reason == Reason.PAUSING
@@ -278,7 +332,8 @@ def _quiet_status(
     stopped = any(pods.get(key) for key, replica in replicas.items() if replica.attempt.outcome is Outcome.STOPPED)
     # A stopped pod must be gone before the job is quiet, since its name may be needed by the next job.
     leaving = stopped or (directive.remove_finished and bool(inputs.observed.pods))
-    return replace(status, quiet=at_rest and not held and not leaving and _is_marked(inputs))
+    released = is_released(inputs.observed.queue, status)
+    return replace(status, quiet=at_rest and not held and not leaving and released and _is_marked(inputs))
 
 
 def _still_running(directive: Directive, replicas: Mapping[Rank, Replica]) -> int:

@@ -1,7 +1,8 @@
 """Compares plan, intent, record and observed pods of one job, and computes its new status and the next actions.
 
 Reconcile is level-triggered: it uses the present state and no events, so the controller may stop at any line and repeat
-it. The order of the checks is fixed: cancel and removal, then deadlines and refusals, then the rules, then pause. The
+it. The order of the checks is fixed: cancel and removal, then deadlines and refusals, then the rules, then pause, then
+the queue. The
 phase of an ended job never changes; after the end, reconcile only follows the replicas and objects until they are gone.
 """
 
@@ -17,6 +18,7 @@ from app.domain.reconcile.actions import (
     DeletePod,
     DiscardObject,
     EnsureObjects,
+    EnsureWorkload,
     MarkAnchor,
     ReleasePod,
     RemoveObjects,
@@ -27,6 +29,7 @@ from app.domain.reconcile.gangs import place_gang
 from app.domain.reconcile.in_place import restart_entries
 from app.domain.reconcile.lifecycle import RestartLimits, settle, track
 from app.domain.reconcile.progress import Changes, is_at_rest, is_resuming, next_status
+from app.domain.reconcile.queueing import Turn, end_turn, is_removed, queue_actions, take_turn
 from app.domain.reconcile.resizing import Members, as_leaving, as_wanted, settled_records
 from app.domain.reconcile.rules import Finish
 from app.domain.reconcile.starting import next_start, start_due
@@ -61,6 +64,7 @@ def reconcile(inputs: Inputs) -> Decision:
     """Reconcile one job. The function is pure: the caller stores the decision and then executes its actions."""
     pods = _pods_by_rank(inputs.observed)
     limits = RestartLimits(inputs.recorded)
+    turn = take_turn(inputs)
     members = _track_all(inputs, pods, limits)
     # The end is determined before the steps, so that no step starts a replica of a job that ends in this reconcile.
     end = finish(inputs, members)
@@ -76,18 +80,20 @@ def reconcile(inputs: Inputs) -> Decision:
     start = next_start(inputs, members)
     if start != status.partial_start:
         status = replace(status, partial_start=start)
-    directive = _directive(inputs, status) if waiting_for is None else Directive()
-    steps = _step_all(inputs, status, directive, members, pods)
+    directive = _directive(inputs, status, turn) if waiting_for is None else Directive()
+    steps = _step_all(inputs, status, directive, turn, members, pods)
     after = Members(
         wanted={key: steps[key].replica for key in members.wanted},
         leaving={key: steps[key].replica for key in members.leaving},
     )
+    turn = end_turn(inputs, turn, status, after)
     scaled = settled_records(inputs, status, after)
     # A restart replaces the ended attempt, but the status still has to count and to list it.
     former = {key: step.former for key, step in steps.items() if step.former is not None}
     changes = Changes(scaled=scaled, restarted=limits.charged, former=former, is_ending=waiting_for is not None)
-    status = next_status(inputs, status, directive, after, pods, changes)
-    return _decision(inputs, status, steps, after, scaled, waiting_for.key if waiting_for is not None else None)
+    status = next_status(inputs, status, directive, turn, after, pods, changes)
+    cause = waiting_for.key if waiting_for is not None else None
+    return _decision(inputs, status, turn, steps, after, scaled, cause)
 
 
 def _pods_by_rank(observed: ObservedJob) -> dict[Rank, list[ObservedPod]]:
@@ -129,7 +135,7 @@ def _end_status(inputs: Inputs, finish: Finish) -> JobStatus:
     )
 
 
-def _directive(inputs: Inputs, status: JobStatus) -> Directive:
+def _directive(inputs: Inputs, status: JobStatus, turn: Turn) -> Directive:
     plan, intent = inputs.plan, inputs.intent
     if is_removing(inputs, status):
         # The order matters: a removal also stops what a clean-up policy or a pause would keep.
@@ -142,9 +148,11 @@ def _directive(inputs: Inputs, status: JobStatus) -> Directive:
         return Directive(stop=StopReason.CANCEL)
     if plan.paused:
         return Directive(stop=StopReason.PAUSE, remove_finished=True)
+    if turn.evicts is not None:
+        return Directive(stop=StopReason.EVICT, remove_finished=True)
     # The inputs have the plan of the paused job. Only the next reconcile has that of the resumed job, so no pod is
     # created yet.
-    if is_resuming(inputs):
+    if is_resuming(inputs) or turn.waits is not None or turn.paused:
         return Directive()
     if status.partial_start.again_at is not None:
         return Directive(stop=StopReason.START_DEADLINE)
@@ -165,6 +173,7 @@ def _step_all(
     inputs: Inputs,
     status: JobStatus,
     directive: Directive,
+    turn: Turn,
     members: Members,
     pods: Mapping[Rank, list[ObservedPod]],
 ) -> dict[Rank, Step]:
@@ -177,8 +186,12 @@ def _step_all(
         now=inputs.now,
     )
     known = inputs.recorded.replicas
+    # A replica beyond what the job is admitted for does not start. If it runs, its size was reduced meanwhile.
+    uncovered = replace(stepper, directive=replace(directive, start=False))
     steps = {
-        key: stepper.step(replica, inputs.plan.pod_name(key), pods.get(key, []), is_new=key not in known)
+        key: (stepper if turn.covers(key) else uncovered).step(
+            replica, inputs.plan.pod_name(key), pods.get(key, []), is_new=key not in known
+        )
         for key, replica in members.wanted.items()
     }
     # A replica beyond the size of its task stops even while all others start.
@@ -198,6 +211,7 @@ def _directive_of_leaving(directive: Directive) -> Directive:
 def _decision(
     inputs: Inputs,
     status: JobStatus,
+    turn: Turn,
     steps: Mapping[Rank, Step],
     members: Members,
     scaled: tuple[ScaleRecord, ...],
@@ -212,6 +226,10 @@ def _decision(
         status = replace(status, failure_rows=failure_rows)
     dirty = bool(changed or ended or history or scaled) or status != recorded.status
     actions, cut = _actions(inputs, status, steps, replicas, cause)
+    queue = queue_actions(inputs, status, turn, members, removing=is_removing(inputs, status))
+    # The Workload names the anchor as its owner.
+    first = any(isinstance(action, EnsureWorkload) for action in queue) and EnsureObjects() not in actions
+    actions = (*([EnsureObjects()] if first else []), *actions, *queue)
     # `observed_at` alone is no change: otherwise every reconcile would write a row and a feed entry.
     if dirty:
         status = replace(status, observed_at=inputs.now)
@@ -293,10 +311,20 @@ def _actions(
         if not is_removing(inputs, status):
             if not inputs.observed.anchor_marked:
                 actions.append(MarkAnchor(phase=status.phase))
-        # Invariant: the anchor is removed after all pods, because the garbage collector deletes pods together with it.
-        elif not (inputs.observed.pods or altered) and all(is_at_rest(replica) for replica in replicas.values()):
+        elif _may_remove_objects(inputs, status, replicas):
             actions.append(RemoveObjects())
     return tuple(actions), len(fresh) > PODS_PER_RECONCILE
+
+
+def _may_remove_objects(inputs: Inputs, status: JobStatus, replicas: Mapping[Rank, Replica]) -> bool:
+    """Return whether the anchor may be removed, and the objects that it owns.
+
+    Invariant: it is removed after all pods and the Workload, because the garbage collector deletes them together with
+    it.
+    """
+    if inputs.observed.pods or inputs.observed.altered or not is_removed(inputs.observed.queue, status):
+        return False
+    return all(is_at_rest(replica) for replica in replicas.values())
 
 
 def _needs_hosts_update(inputs: Inputs, status: JobStatus) -> bool:
@@ -329,6 +357,9 @@ def _needs_another_reconcile(
 ) -> bool:
     """Return whether another reconcile would change more, without any change in the cluster."""
     if is_resuming(inputs) and not status.phase.is_terminal:
+        return True
+    # An admission begins or ends: the next reconcile starts the replicas, resumes the job, or waits.
+    if status.queueing != inputs.recorded.status.queueing:
         return True
     # The clean-up policy applies only to a recorded end.
     if inputs.recorded.status.phase is not status.phase and status.phase.is_terminal:

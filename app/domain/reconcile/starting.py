@@ -24,6 +24,9 @@ def next_start(inputs: Inputs, members: Members) -> PartialStart:
     before, limit = status.partial_start, seconds_of(plan, inputs.timing)
     if status.phase.is_terminal or status.active_since is not None or plan.paused or limit is None:
         return NOT_PARTIAL
+    # Its queue decides how long a job may hold quota before it runs whole.
+    if status.queueing is not None:
+        return NOT_PARTIAL
     if before.again_at is not None:
         stops = any(_may_run(replica) for replica in members.wanted.values())
         waits = now < before.again_at or stops or not inputs.may_start

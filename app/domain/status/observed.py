@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from app.domain.plan import JobWarning, Rank
+from app.domain.queueing.admission import ObservedWorkload
 from app.domain.vocabulary import PendingCode, ReplicaPhase
 
 
@@ -69,7 +71,8 @@ class ObservedPod:
     ended and others are `lingering`, which only a deletion ends. `exit_code` is that of the container that failed
     first. `disruption` is the reason of the cluster if it disrupted the pod. `deletion_deadline` is the
     deletionTimestamp: the end of the grace period, which began at `deleted_at`. `followed` says that the pod has the
-    labels by which the watch of the mirror selects pods; any other pod is read again and again.
+    labels by which the watch of the mirror selects pods; any other pod is read again and again. `gated` says that it
+    has scheduling gates or the finalizer of Kueue.
     """
 
     name: str
@@ -98,6 +101,7 @@ class ObservedPod:
     followed: bool = True
     group: str = ""  # the name of its PodGroup
     restarts_in_place: tuple[ContainerRestart, ...] = ()
+    gated: bool = False
 
     @property
     def deleting(self) -> bool:
@@ -144,6 +148,33 @@ class AlteredObject:
     removed: bool = False
 
 
+class KueueState(StrEnum):
+    """What the controller knows of Kueue."""
+
+    ABSENT = "absent"  # the cluster does not serve its API, or a setting turns the integration off
+    DENIED = "denied"  # jobgate has no right to read its objects
+    UNKNOWN = "unknown"  # its objects are not listed yet
+    LISTED = "listed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedQueue:
+    """What the controller knows of Kueue and of the Workload of the job.
+
+    `required` says that no job with a queue runs without Kueue. `local_queues` are the names of those in the namespace.
+    `error` is the last one while the state is not LISTED.
+    """
+
+    state: KueueState = KueueState.ABSENT
+    required: bool = False
+    local_queues: frozenset[str] = frozenset()
+    workload: ObservedWorkload | None = None
+    error: str = ""
+
+
+NO_QUEUE: Final = ObservedQueue()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedJob:
     """Everything that the controller knows about the objects of a job in the cluster.
@@ -154,7 +185,7 @@ class ObservedJob:
     anchor and Services was confirmed, and `anchor_marked` that the anchor has the terminal phase. `hosts_generation` is
     the generation of the list of hosts in the cluster, or None if it is unknown. `anchors` are uids of the anchor that
     are not on record yet. `warnings` are those of the cluster about objects that it created. `altered` are objects to
-    be deleted, because the cluster changed them when it created them.
+    be deleted, because the cluster changed them when it created them. `queue` is what is known of Kueue.
     """
 
     pods: Sequence[ObservedPod] = ()
@@ -169,3 +200,4 @@ class ObservedJob:
     anchors: tuple[str, ...] = ()
     warnings: tuple[JobWarning, ...] = ()
     altered: tuple[AlteredObject, ...] = ()
+    queue: ObservedQueue = NO_QUEUE

@@ -7,6 +7,7 @@ from typing import Final
 
 from app.domain.access.actors import CONTROLLER, Actor
 from app.domain.plan import JobWarning, Rank
+from app.domain.queueing.admission import Queueing
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.pods.containers import choose_container
 from app.domain.vocabulary import (
@@ -224,7 +225,7 @@ class JobStatus:
 
     `active_since` is when the job first ran after its submission or last pause; the active deadline is counted from it.
     `gone_at` is when the last object of a removed job was found gone. `quiet` says that an ended job needs no further
-    reconcile unless its removal is requested.
+    reconcile unless its removal is requested. `queueing` is the queue of the job and its admission, if it has a queue.
     """
 
     phase: JobPhase = JobPhase.QUEUED
@@ -256,6 +257,7 @@ class JobStatus:
     anchors: tuple[str, ...] = ()
     warnings: tuple[JobWarning, ...] = ()
     partial_start: PartialStart = NOT_PARTIAL
+    queueing: Queueing | None = None
 
     @property
     def is_restored(self) -> bool:

@@ -87,7 +87,9 @@ def situation(
     if live and counts[ReplicaPhase.UNKNOWN] == live:
         return Situation(phase=JobPhase.UNKNOWN, reason=Reason.NODE_LOST, message="no node that runs this job answers")
     # Resuming lasts until all replicas run, although the job has been started before.
-    if waiting and status.phase in (JobPhase.RESUMING, JobPhase.PAUSED):
+    # So it does for a job that was evicted and is admitted again.
+    admitted_again = status.phase is JobPhase.QUEUED and status.started_at is not None
+    if waiting and (status.phase in (JobPhase.RESUMING, JobPhase.PAUSED) or admitted_again):
         message = f"{waiting} of {total} replicas are coming back{_obstacle(reasons)}"
         return Situation(phase=JobPhase.RESUMING, reason=Reason.RESUMING, message=message)
     if scaling is not None:

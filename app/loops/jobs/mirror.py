@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Ite
 from contextlib import aclosing, suppress
 from datetime import datetime
 from itertools import chain
+from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from typing_extensions import override
@@ -19,15 +20,18 @@ from app.domain.status.records import Recorded
 from app.k8s.api import KubeApi, WatchEvent
 from app.k8s.codec import NODE as NODE_CODEC
 from app.k8s.codec import POD as POD_CODEC
-from app.k8s.codec import ListPage
+from app.k8s.codec import HasMetadata, ListPage
 from app.k8s.errors import KubeForbidden
 from app.k8s.resources import NODE, POD
 from app.k8s.watching.reflector import ObjectSource, Pace, Reflector, ResourceSource
 from app.k8s.watching.store import ReflectorStore
 from app.loops.jobs.expectations import Expectations
+from app.loops.jobs.queues import QueueMirror
+
+T = TypeVar("T", bound=HasMetadata)
 
 
-class GuardedSource:
+class GuardedSource(Generic[T]):
     """A source that uses a list only if `verify` succeeds after it. `doubt` is called when a watch ends.
 
     A list replaces the mirror. Without this check, the list of another cluster behind the same address would make every
@@ -35,20 +39,20 @@ class GuardedSource:
     """
 
     def __init__(
-        self, source: ObjectSource[Pod], verify: Callable[[], Awaitable[None]], doubt: Callable[[], None]
+        self, source: ObjectSource[T], verify: Callable[[], Awaitable[None]], doubt: Callable[[], None]
     ) -> None:
         self._source = source
         self._verify = verify
         self._doubt = doubt
 
-    async def list_page(self, continue_token: str, limit: int) -> ListPage[Pod]:
+    async def list_page(self, continue_token: str, limit: int) -> ListPage[T]:
         page = await self._source.list_page(continue_token, limit)
         await self._verify()
         return page
 
     async def watch(
         self, resource_version: str, timeout_seconds: int, idle: float, opened: Callable[[], None]
-    ) -> AsyncGenerator[WatchEvent[Pod], None]:
+    ) -> AsyncGenerator[WatchEvent[T], None]:
         try:
             async with aclosing(self._source.watch(resource_version, timeout_seconds, idle, opened)) as events:
                 async for event in events:
@@ -101,7 +105,8 @@ class Nodes:
 
 
 class Mirror:
-    """The pods of this installation and all nodes.
+    """The pods of this installation and all nodes. `queues` has the Workloads of its jobs. `guard` makes a
+    source that believes no list of another cluster.
 
     `on_change` gets the uid of each job when one of its pods, or a node of one of its pods, changes. Without
     `namespaces`, pods of all namespaces are watched.
@@ -115,11 +120,12 @@ class Mirror:
         *,
         namespaces: Sequence[str],
         pace: Pace,
-        verify: Callable[[], Awaitable[None]],
-        doubt: Callable[[], None],
+        guard: Callable[[ObjectSource[Any]], ObjectSource[Any]],
         on_change: Callable[[str], None],
+        queues: QueueMirror,
     ) -> None:
         self._on_change = on_change
+        self._queues = queues
         self._nodes = Nodes(self._node_changed)
         self._stores: dict[str | None, ReflectorStore[Pod]] = {}
         self._pod_reflectors: dict[str | None, Reflector[Pod]] = {}
@@ -128,9 +134,7 @@ class Mirror:
         for namespace in namespaces or (None,):
             source = ResourceSource(api, POD, POD_CODEC, namespace=namespace, label_selector=selector)
             self._stores[namespace] = ReflectorStore(labels.JOB_UID, self._job_changed)
-            self._pod_reflectors[namespace] = Reflector(
-                GuardedSource(source, verify, doubt), self._stores[namespace], clock, pace=pace
-            )
+            self._pod_reflectors[namespace] = Reflector(guard(source), self._stores[namespace], clock, pace=pace)
         self._node_reflector = Reflector(NodeSource(api, NODE, NODE_CODEC), self._nodes, clock, pace=pace)
 
     async def run(self) -> None:
@@ -194,8 +198,9 @@ class Mirror:
         """Return the observation, or None if it depends on the uid of the job's anchor, which is not known."""
         pods = self._pods_of(plan.identity.uid, expectations)
         lost = frozenset(pod.spec.node_name for pod in pods if self._nodes.is_lost(pod.spec.node_name))
-        selection = select_pods(pods, plan, recorded, _anchors(recorded, expectations), lost_nodes=lost)
-        if selection.undecided:
+        anchors = _anchors(recorded, expectations)
+        selection = select_pods(pods, plan, recorded, anchors, lost_nodes=lost)
+        if selection.undecided or (anchors is None and self._queues.find(plan.identity) is not None):
             return None
         return ObservedJob(
             pods=selection.pods,
@@ -209,6 +214,7 @@ class Mirror:
             hosts_generation=expectations.hosts_generation,
             anchors=tuple(expectations.anchors),
             warnings=tuple(expectations.warnings),
+            queue=self._queues.observe(plan.identity, anchors or ()),
             altered=tuple(pod for pod in expectations.altered.values() if not pod.removed),
         )
 

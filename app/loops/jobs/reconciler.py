@@ -274,6 +274,7 @@ class Reconciler:
             revision_before=expectations.revision,
             established=job.recorded.had_pods,
             anchors=decision.status.anchors,
+            queueing=decision.status.queueing,
         )
         return Decided(job=job, decision=decision, decided_at=now, work=work)
 

@@ -16,7 +16,7 @@ from app.k8s.codec import OBJECT
 from app.k8s.codec import POD as POD_CODEC
 from app.k8s.errors import KubeForbidden, KubeNotFound
 from app.k8s.finalizers import delete_and_release
-from app.k8s.resources import CONFIG_MAP, NAMESPACE, POD, POD_GROUPS, SERVICE, KubeResource
+from app.k8s.resources import CONFIG_MAP, NAMESPACE, POD, POD_GROUPS, SERVICE, WORKLOAD, KubeResource
 from app.loops.cache.uninstall import SetUninstaller
 from app.loops.leadership.identity import installation_record
 from app.loops.leadership.lease import Leadership
@@ -31,7 +31,9 @@ async def uninstall(
     system_namespace: str,
     request_seconds: float,
 ) -> Mapping[str, int]:
-    """Delete pods, then anchors, then volumes, and count the deleted objects by kind. No `namespaces` means all.
+    """Delete pods, Workloads, anchors and then volumes, and count the deleted objects by kind.
+
+    No `namespaces` means all.
 
     The ConfigMap of the installation comes last, by its name: an installation that is limited to namespaces may list
     nothing in the system namespace.
@@ -51,16 +53,15 @@ async def uninstall(
             leadership.guard(request_seconds)
             await delete_and_release(api, POD, pod, labels.EVIDENCE_FINALIZER, request_seconds=request_seconds)
             deleted[POD.kind] += 1
-    for resource in (POD, *POD_GROUPS, SERVICE, CONFIG_MAP):
+    for resource in (POD, WORKLOAD, *POD_GROUPS, SERVICE, CONFIG_MAP):
+        finalizer = labels.ADMISSION_FINALIZER if resource is WORKLOAD else labels.EVIDENCE_FINALIZER
         for namespace in places:
             for item in await _list(api, resource, namespace, selector):
                 if (resource, item.metadata.name) == (CONFIG_MAP, record):
                     continue
                 # A removal can take longer than the lease. Without the lease, a controller may create objects again.
                 leadership.guard(request_seconds)
-                await delete_and_release(
-                    api, resource, item.metadata, labels.EVIDENCE_FINALIZER, request_seconds=request_seconds
-                )
+                await delete_and_release(api, resource, item.metadata, finalizer, request_seconds=request_seconds)
                 deleted[resource.kind] += 1
     await sets.remove_after_pods()
     leadership.guard(request_seconds)
@@ -93,6 +94,11 @@ async def _list(api: KubeApi, resource: KubeResource, namespace: str | None, sel
         return await api.list_all(resource, namespace, codec=OBJECT, label_selector=selector)
     except KubeNotFound:
         return []
+    except KubeForbidden:
+        # The rights to Workloads are optional, and without them none was made.
+        if resource is WORKLOAD:
+            return []
+        raise
 
 
 async def _unlabelled_pods(api: KubeApi, namespace: str | None, selector: str) -> list[Metadata]:

@@ -20,7 +20,7 @@ from app.domain.kinds.job_kind import Accepted, Scaling
 from app.domain.plan import Manifest
 from app.domain.planning import Planner
 from app.domain.redaction import is_redacted
-from app.domain.vocabulary import JobPhase
+from app.domain.vocabulary import JobPhase, Reason
 from app.services.editing.objects import Changed, Editor, EditRequest
 from app.services.editing.scaling import SizesWanted, choose_sizes, resize, scaling_of, shift_sizes
 from app.services.hints import Hint
@@ -104,8 +104,14 @@ class JobEditor(Editor[JobRow, edits.JobEdit]):
     ) -> Changed[JobRow]:
         """Pause or resume the job. A job that is in this state does not change."""
 
+        def activates(row: JobRow) -> bool:
+            # Kueue has paused the job: its manifest requests no pause, and its kind need not support one.
+            return not paused and row.status.reason == Reason.DEACTIVATED
+
         def change(row: JobRow) -> Accepted[Any]:
             stored = self._read(row)
+            if activates(row) and not stored.kind.supports_pause:
+                return stored
             return stored.kind.with_pause(stored, paused=paused)
 
         return await self.edit(
@@ -118,6 +124,7 @@ class JobEditor(Editor[JobRow, edits.JobEdit]):
                 message=message,
                 precondition=precondition,
                 keeps_objects=True,
+                is_request=activates,
             )
         )
 
@@ -190,6 +197,7 @@ class JobEditor(Editor[JobRow, edits.JobEdit]):
             reason=request.reason,
             message=request.message,
             scales=grown.scales,
+            is_request=request.is_request(row),
             added_pods=grown.pods,
             names=grown.names,
         )

@@ -51,6 +51,7 @@ class EditRequest(Generic[Row]):
         keeps_objects: whether the edit leaves the number of replicas and their names as they are.
         change_posted: the change of the posted manifest; without it, that stays.
         document: the document that the client sent, if any. Large documents are processed in a thread.
+        is_request: whether the edit requests something of the controller even if the manifest stays.
     """
 
     namespace: str
@@ -63,6 +64,7 @@ class EditRequest(Generic[Row]):
     keeps_objects: bool = False
     change_posted: PostedChange | None = None
     document: Any = None
+    is_request: Callable[[Row], bool] = lambda _: False
 
 
 class Editor(ABC, Generic[Row, _Edit]):
@@ -215,9 +217,9 @@ class Editor(ABC, Generic[Row, _Edit]):
         )
 
     def _compute(self, row: Row, posted: Manifest | None, request: EditRequest[Row]) -> _Edit | None:
-        """Return the edit, or None if it would not change the manifest."""
+        """Return the edit, or None if it would change nothing."""
         edited = request.change(row)
-        if edited.manifest == row.manifest:
+        if edited.manifest == row.manifest and not request.is_request(row):
             return None
         return self.edit_of(row, edited, request.change_posted(posted) if request.change_posted else None, request)
 

@@ -5,6 +5,7 @@
 `tests.support.model.reconcile_checks` checks every reconcile.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -18,6 +19,7 @@ from app.domain.reconcile.actions import (
     DeletePod,
     EnsureObjects,
     MarkAnchor,
+    QueueAction,
     ReadEvents,
     ReleasePod,
     RemoveObjects,
@@ -27,8 +29,8 @@ from app.domain.reconcile.reconcile import reconcile
 from app.domain.reconcile.timing import Timing
 from app.domain.reconcile.values import Decision, Inputs
 from app.domain.status.observed import (
+    NO_QUEUE,
     ClusterRefusal,
-    ObservedContainer,
     ObservedJob,
     ObservedPod,
     PendingReason,
@@ -37,77 +39,12 @@ from app.domain.status.observed import (
 from app.domain.status.records import Attempt, HistoryEntry, Intent, JobStatus, Recorded, ScaleRecord
 from app.domain.vocabulary import Evidence, PendingCode, ReplicaPhase
 from tests.support.model.faults import Exit, Expectations, Faults
+from tests.support.model.kueue import ModelKueue
+from tests.support.model.pods import ModelPod
 from tests.support.plans import T0, an_elastic_plan, next_record
 
 GRACE = 30.0  # seconds, the default of Kubernetes
 NODES = ("n1", "n2")
-
-
-@dataclass(slots=True, kw_only=True)
-class ModelPod:
-    """A pod as the API server stores it; its containers start and end together. `forced` waits for no kubelet."""
-
-    name: str
-    uid: str
-    key: Rank
-    attempt: int
-    created_at: datetime
-    containers: tuple[str, ...] = ("main",)
-    phase: ReplicaPhase = ReplicaPhase.CREATING
-    node: str | None = None
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
-    exit_code: int | None = None
-    reason: str | None = None
-    message: str | None = None
-    disruption: str | None = None
-    deadline: datetime | None = None
-    held: bool = True
-    ended: bool = False
-    forced: bool = False
-
-    @property
-    def deleting(self) -> bool:
-        return self.deadline is not None
-
-    def end(self, code: int, now: datetime, reason: str | None = None, message: str | None = None) -> None:
-        self.phase = ReplicaPhase.SUCCEEDED if code == 0 else ReplicaPhase.FAILED
-        self.exit_code, self.finished_at, self.ended = code, now, True
-        self.reason, self.message = reason, message
-
-    def seen(self, lost: set[str]) -> ObservedPod:
-        state = "terminated" if self.ended else "running" if self.started_at else "waiting"
-        containers = tuple(
-            ObservedContainer(
-                name=name,
-                state=state,
-                culprit=bool(self.exit_code) and name == self.containers[0],
-                default=name == self.containers[0],
-                ready=state == "running",
-                exit_code=self.exit_code,
-                reason=self.reason,
-                message=self.message,
-                started_at=self.started_at,
-            )
-            for name in self.containers
-        )
-        return ObservedPod(
-            name=self.name,
-            uid=self.uid,
-            key=self.key,
-            attempt=self.attempt,
-            phase=ReplicaPhase.UNKNOWN if self.node in lost and not self.ended else self.phase,
-            ended=self.ended or self.forced,
-            node=self.node,
-            created_at=self.created_at,
-            started_at=self.started_at,
-            finished_at=self.finished_at,
-            exit_code=self.exit_code,
-            disruption=self.disruption,
-            deletion_deadline=self.deadline,
-            held=self.held,
-            containers=containers,
-        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -134,6 +71,7 @@ class World:
     requested: int = 0  # requests for another size
     scaled: list[ScaleRecord] = field(default_factory=list)  # the settled ones of them
     wanted: dict[Rank, ReplicaPlan] = field(default_factory=dict)  # every rank that was ever planned, in its last form
+    kueue: ModelKueue | None = None
     forgiven: dict[Rank, int] = field(
         default_factory=dict
     )  # restarts and disruptions of ranks before they left and returned
@@ -152,6 +90,7 @@ class World:
             objects_gone=self.expectations.objects_gone,
             anchor_marked=self.expectations.anchor_marked,
             hosts_generation=self.expectations.hosts_generation,
+            queue=self.kueue.observed() if self.kueue is not None else NO_QUEUE,
         )
         self.wanted.update(self.plan.replicas)
         return Inputs(
@@ -247,6 +186,8 @@ class World:
             case ReadEvents():
                 reason = PendingReason(code=PendingCode.UNSCHEDULABLE, message="0/2 nodes are available")
                 self.expectations.pending_events[action.uid] = reason
+            case QueueAction() if self.kueue is not None:
+                self.kueue.act(action, self.plan, self.running())
             case _:
                 self._act_on_objects(action)
 
@@ -263,7 +204,14 @@ class World:
                 self.anchor = False
                 self.expectations.objects_gone = True
 
+    def running(self) -> set[str]:
+        """The names of the pods with processes, or that can still start some."""
+        return {name for name, pod in self.pods.items() if not (pod.ended or pod.forced)}
+
     def _create(self, action: CreatePod) -> None:
+        if self.kueue is not None and self.recorded.status.queueing is not None:
+            names = self.running() | {self.wanted[action.key].pod_name}
+            self.kueue.check_quota(Counter(name.split("-")[1] for name in names))
         refusal = self.faults.refusals.get(action.key)
         if refusal is not None:
             self.expectations.refusals[action.key] = refusal

@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from app.domain.plan import Rank
+from app.domain.queueing.admission import Evicted, Unadmitted
 from app.domain.reconcile.actions import CreatePod, DeletePod, ReleasePod
 from app.domain.reconcile.lifecycle import NO_POD
 from app.domain.reconcile.reconcile import PODS_PER_RECONCILE, reconcile
@@ -131,7 +132,8 @@ def _number(inputs: Inputs, key: Rank) -> int:
 
 
 def _stays_in_limits(world: World, inputs: Inputs, decision: Decision) -> None:
-    resumes = decision.status.resumes
+    # Each eviction stops all replicas, and they come back with the next attempt.
+    resumes = decision.status.resumes + (world.kueue.returns + 1 if world.kueue is not None else 0)
     for key, replica in decision.replicas.items():
         if replica.leaving:
             continue
@@ -150,7 +152,7 @@ def _stays_in_limits(world: World, inputs: Inputs, decision: Decision) -> None:
 def _leaves_remaining_replicas_alone(inputs: Inputs, decision: Decision) -> None:
     """While the job is live, no running pod of a planned rank is stopped or deleted."""
     intent, phase = inputs.intent, decision.status.phase
-    if intent.cancel or intent.remove or inputs.plan.paused or phase.is_terminal:
+    if intent.cancel or intent.remove or inputs.plan.paused or phase.is_terminal or _evicts(inputs):
         return
     deleted = {action.uid for action in actions_of(decision, DeletePod) if not action.force}
     for key, before in inputs.recorded.replicas.items():
@@ -160,3 +162,11 @@ def _leaves_remaining_replicas_alone(inputs: Inputs, decision: Decision) -> None
         after = decision.replicas[key].attempt
         ended = after.outcome is not None or after.number != attempt.number
         assert ended or (after.stopping is None and attempt.pod_uid not in deleted), (key, decision)
+
+
+def _evicts(inputs: Inputs) -> bool:
+    """Return whether the queue of the job requires its quota, or the Workload that holds it is gone."""
+    record, workload = inputs.recorded.status.queueing, inputs.observed.queue.workload
+    if record is None or record.admission is None:
+        return False
+    return workload is None or isinstance(workload.verdict, Evicted | Unadmitted)

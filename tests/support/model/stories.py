@@ -10,8 +10,9 @@ from app.domain.status.ends import is_loss
 from app.domain.status.failures import cause_of
 from app.domain.status.observed import ClusterRefusal, RefusalVerdict
 from app.domain.vocabulary import Evidence, JobPhase, PendingCode, Reason, ReplicaPhase, RestartScope
-from tests.support.model.cluster import NODES, ModelPod, World
+from tests.support.model.cluster import NODES, World
 from tests.support.model.faults import Faults
+from tests.support.model.pods import ModelPod
 
 FAILURE_REASONS = (Reason.RESTARTING, Reason.DISRUPTED, Reason.REPLICA_FAILED)
 MAX_RECONCILES = 400  # far more than any story needs: a job that reaches it does not come to rest

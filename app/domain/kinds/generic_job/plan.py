@@ -10,6 +10,7 @@ from app.domain.kinds.generic_job.spec import GenericJobSpec, ReplicaSpec, Servi
 from app.domain.kinds.generic_job.variables import Scope, has_references, rank_dependent_bytes, with_variables
 from app.domain.kinds.job_kind import Site
 from app.domain.kinds.scheduling import with_own_scheduler
+from app.domain.kubernetes import names
 from app.domain.manifests.gangs import newest_version
 from app.domain.plan import (
     FinishRule,
@@ -18,6 +19,7 @@ from app.domain.plan import (
     JobIdentity,
     JobPlan,
     Manifest,
+    QueuePlan,
     Rank,
     Ranks,
     ReplicaPlan,
@@ -25,6 +27,7 @@ from app.domain.plan import (
     ServicePlan,
     TaskPlan,
 )
+from app.domain.queueing.requests import priority_class_of
 from app.domain.vocabulary import CleanUpPolicy, Quantifier, RestartPolicy, RuleOutcome
 
 JOB_LABEL: Final = "genericjob"
@@ -57,6 +60,7 @@ def plan_job(spec: GenericJobSpec, manifest: Manifest, identity: JobIdentity, *,
         rules=_rules(spec),
         fails_when_success_is_impossible=True,
         gang=_gang(spec, queueing, identity.name, site) if queueing else None,
+        queue=_queue(manifest, queueing) if queueing else None,
         clean_up=CleanUpPolicy(spec.clean_up_policy),
         paused=spec.run_mode.pause.enabled,
         suspends_rules=spec.run_mode.debug.enabled,
@@ -252,6 +256,18 @@ def _set_scheduler(pod_spec: Manifest, queueing: T9kScheduler | None, site: Site
     rest = {key: value for key, value in pod_spec.items() if key != "schedulerName"}
     here = site.schedulers.get(UPSTREAM_SCHEDULER)
     return {**rest, "schedulerName": here} if here else rest
+
+
+def _queue(manifest: Manifest, queueing: T9kScheduler) -> QueuePlan | None:
+    """Return the queue as one of Kueue; None if no LocalQueue can have its name."""
+    if names.dns_subdomain(queueing.queue) is not None:
+        return None
+    return QueuePlan(
+        name=queueing.queue,
+        priority_class=priority_class_of(manifest),
+        priority=queueing.priority,
+        of_own_scheduler=True,
+    )
 
 
 def _gang(spec: GenericJobSpec, queueing: T9kScheduler, job: str, site: Site) -> GangPlan:

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata, Object, Pod
+from app.domain.kubernetes.queueing import Workload
 from app.domain.plan import Manifest
 from app.domain.status.observed import RefusalVerdict
 from app.domain.status.pods.main_container import main_container
@@ -89,7 +90,7 @@ def _name_keepers(found: Metadata) -> str:
     return name_finalizers(foreign_finalizers(found)) if found.deletion_timestamp is not None else ""
 
 
-def altered_message(manifest: Manifest, created: Pod | Object) -> str:
+def altered_message(manifest: Manifest, created: Pod | Object | Workload) -> str:
     """Return what the cluster has changed in a new object that jobgate needs to know it again; empty if nothing."""
     changes = list(_changes(manifest, created))
     if not changes:
@@ -101,7 +102,7 @@ def altered_message(manifest: Manifest, created: Pod | Object) -> str:
     )
 
 
-def _changes(manifest: Manifest, created: Pod | Object) -> Iterator[str]:
+def _changes(manifest: Manifest, created: Pod | Object | Workload) -> Iterator[str]:
     wanted, found = manifest["metadata"], created.metadata
     if found.name != wanted["name"]:
         yield f'metadata.name is "{found.name}"'

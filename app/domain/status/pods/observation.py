@@ -20,6 +20,7 @@ from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata, Pod
 from app.domain.manifests.gangs import group_of
 from app.domain.plan import Rank
+from app.domain.queueing.workload import GATES, POD_FINALIZER
 from app.domain.status.observed import ObservedContainer, ObservedPod, PendingReason
 from app.domain.status.pods.containers import (
     exit_code,
@@ -85,6 +86,7 @@ def observe_pod(pod: Pod, *, lost_nodes: Collection[str]) -> ObservedPod:
         containers=containers,
         restarts_in_place=restarts_in_place(pod),
         group=group_of(pod),
+        gated=_is_gated(pod),
     )
 
 
@@ -94,6 +96,12 @@ def _pending(pod: Pod, phase: ReplicaPhase) -> PendingReason | None:
     if phase is ReplicaPhase.UNKNOWN:
         return diagnose_lost(pod)
     return diagnose(pod) if phase in (ReplicaPhase.CREATING, ReplicaPhase.PENDING) else None
+
+
+def _is_gated(pod: Pod) -> bool:
+    """Return whether the pod has a scheduling gate or the finalizer of Kueue."""
+    gates = {gate.name for gate in pod.spec.scheduling_gates}
+    return not gates.isdisjoint(GATES) or POD_FINALIZER in pod.metadata.finalizers
 
 
 def foreign_finalizers(metadata: Metadata) -> tuple[str, ...]:

@@ -15,7 +15,6 @@ import structlog
 from app.base.cancellation import TaskGroup
 from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.reconcile.actions import (
-    Action,
     CaptureEvidence,
     ConfirmGone,
     CreatePod,
@@ -23,6 +22,8 @@ from app.domain.reconcile.actions import (
     DiscardObject,
     EnsureObjects,
     MarkAnchor,
+    ObjectAction,
+    QueueAction,
     ReadEvents,
     ReleasePod,
     RemoveObjects,
@@ -33,6 +34,7 @@ from app.loops import metrics
 from app.loops.jobs.actions.creator import Creator, Work
 from app.loops.jobs.actions.pods import PodActions
 from app.loops.jobs.actions.remover import Remover
+from app.loops.jobs.actions.workloads import WorkloadActions
 from app.loops.jobs.evidence.attempts import EvidenceCapture, groups
 from app.loops.jobs.evidence.event_lists import PodEvents
 from app.loops.jobs.evidence.node_slots import NoSlot
@@ -104,12 +106,14 @@ class Actuator:
         pods: PodActions,
         evidence: EvidenceCapture,
         event_reader: EventReader,
+        workloads: WorkloadActions,
     ) -> None:
         self._creator = creator
         self._remover = remover
         self._pods = pods
         self._evidence = evidence
         self._event_reader = event_reader
+        self._workloads = workloads
         self._acting = 0  # jobs whose actions are carried out
 
     async def perform(self, work: Work) -> Performed:
@@ -138,7 +142,10 @@ class Actuator:
             async with TaskGroup() as group:
                 group.create_task(self._capture(work, begun))
                 for action in actions:
-                    call = self._call(work, action, anchor)
+                    if isinstance(action, QueueAction):
+                        call = self._workloads.call(work, action, anchor)
+                    else:
+                        call = self._call(work, action, anchor)
                     if call is not None:
                         group.create_task(begun.run(partial(self._try, action, call)))
         return begun.result
@@ -159,7 +166,7 @@ class Actuator:
                 await after.run(partial(self._try_to_capture, work, attempts, events))
         begun.add(after.result)
 
-    async def _try(self, action: Action, call: Callable[[], Awaitable[bool]]) -> Performed:
+    async def _try(self, action: ObjectAction | QueueAction, call: Callable[[], Awaitable[bool]]) -> Performed:
         """Carry out one action. The call returns False if it must be repeated even though nothing has changed."""
         name = type(action).__name__
         try:
@@ -194,7 +201,7 @@ class Actuator:
             return Performed.FAILED
         return Performed.LEFT if left else Performed.ALL
 
-    def _call(self, work: Work, action: Action, anchor: str | None) -> Callable[[], Awaitable[bool]] | None:
+    def _call(self, work: Work, action: ObjectAction, anchor: str | None) -> Callable[[], Awaitable[bool]] | None:
         match action:
             case CreatePod():
                 return partial(self._creator.create_pod, work, action, anchor) if anchor is not None else None

@@ -21,10 +21,13 @@ from app.base.clock import Clock
 from app.base.faultpoints import FaultPoint, reach
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata, Object, Pod
+from app.domain.kubernetes.queueing import Workload
 from app.domain.manifests.config import anchor_manifest, hosts_data, hosts_manifest
 from app.domain.manifests.gangs import group_manifest
 from app.domain.manifests.workload import pod_manifest, service_manifest
 from app.domain.plan import JobPlan, Manifest, Rank
+from app.domain.queueing.admission import Queueing
+from app.domain.queueing.pods import with_admission
 from app.domain.reconcile.actions import Action, CreatePod, MarkAnchor
 from app.domain.status.observed import AlteredObject, ClusterRefusal, RefusalVerdict
 from app.domain.status.pods.created import UnusableObject, altered_message, require_own
@@ -34,6 +37,7 @@ from app.domain.vocabulary import PendingCode
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT, Codec
 from app.k8s.codec import POD as POD_CODEC
+from app.k8s.codec import WORKLOAD as WORKLOAD_CODEC
 from app.k8s.errors import KubeAlreadyExists, KubeError, KubeNotFound, KubeStatusError
 from app.k8s.limiter import CreateLimiter
 from app.k8s.resources import CONFIG_MAP, POD, POD_GROUPS, Discovery, KubeResource, resource_for
@@ -43,7 +47,7 @@ from app.loops.leadership.lease import Leadership
 
 log = structlog.get_logger(__name__)
 
-C = TypeVar("C", Pod, Object)
+C = TypeVar("C", Pod, Object, Workload)
 
 REFUSED_BACKOFF = ExponentialBackoff(first=1.0, longest=60.0)  # seconds between tries of a create that is refused
 # An outage ends without a change of the job, so its end is noticed soon.
@@ -56,7 +60,8 @@ class Work:
     """The actions of one decision, and what they need.
 
     `established` is True if the job had pods before. `anchors` are the recorded uids of the job's anchor.
-    `revision_before` is the revision of the expectations that the decision was made on.
+    `revision_before` is the revision of the expectations that the decision was made on. `queueing` is the stored queue
+    of the job, with the admission that its pods follow.
     """
 
     plan: JobPlan
@@ -65,6 +70,7 @@ class Work:
     revision_before: int
     established: bool
     anchors: tuple[str, ...] = ()
+    queueing: Queueing | None = None
 
 
 class Creator:
@@ -123,7 +129,7 @@ class Creator:
             self._note_refusal(work, None, error)
             return None
         except UnusableObject as unusable:
-            self._unusable(work, None, unusable)
+            self.refuse(work, None, unusable)
             return None
         work.expectations.accept(None)
         return anchor.uid
@@ -142,6 +148,21 @@ class Creator:
         # The absence counts only if this cluster is the right one: another one has no anchor of the job.
         await self._verify()
         expectations.anchor_sought = True
+
+    async def ensure_workload(self, work: Work, manifest: Manifest) -> Workload | None:
+        """Create the Workload of the job. Returns None if the create is refused or still waits for its back-off."""
+        if not self._is_due(work.expectations, None):
+            return None
+        try:
+            found = await self._create_or_find(manifest, WORKLOAD_CODEC, work, None)
+        except KubeError as error:
+            self._note_refusal(work, None, error)
+            return None
+        except UnusableObject as unusable:
+            self.refuse(work, None, unusable)
+            return None
+        work.expectations.accept(None)
+        return found
 
     async def write_hosts(self, work: Work) -> bool:
         """Update the existing list of hosts to the plan's generation."""
@@ -185,6 +206,7 @@ class Creator:
                 await self._ensure(service_manifest(plan, replica.service, anchor), work, action.key)
                 reach(FaultPoint.SERVICE_CREATED)
             manifest = pod_manifest(plan, replica, action.attempt, anchor, in_gang=action.in_gang)
+            manifest = _admitted(manifest, work.queueing, action.key)
             reach(FaultPoint.POD_BEFORE_CREATE)
             pod = await self._create_or_find(manifest, POD_CODEC, work, action.key)
             reach(FaultPoint.POD_CREATED)
@@ -193,7 +215,7 @@ class Creator:
             # The expectations hold the refusal and the time of the next try, so the action itself has not failed.
             return True
         except UnusableObject as unusable:
-            self._unusable(work, action.key, unusable)
+            self.refuse(work, action.key, unusable)
             return True
         expectations.accept(action.key)
         self._adopt(pod)
@@ -266,7 +288,8 @@ class Creator:
             return False
         return expectations.retry_at.get(key, 0.0) <= self._clock.monotonic()
 
-    def _unusable(self, work: Work, key: Rank | None, unusable: UnusableObject) -> None:
+    def refuse(self, work: Work, key: Rank | None, unusable: UnusableObject) -> None:
+        """Remember that an object cannot be created or used. The create is repeated after a back-off."""
         log.info("create.unusable", replica=str(key), verdict=unusable.verdict, code=unusable.code)
         refusal = ClusterRefusal(
             verdict=unusable.verdict, code=unusable.code, message=unusable.message, since=self._clock.now()
@@ -307,6 +330,14 @@ class Creator:
         expectations.revision += before is not refusal
         backoff = OUTAGE_BACKOFF if refusal.code in OUTAGES else REFUSED_BACKOFF
         expectations.retry_at[key] = self._clock.monotonic() + backoff.delay(expectations.tries[key])
+
+
+def _admitted(pod: Manifest, queueing: Queueing | None, key: Rank) -> Manifest:
+    """Return the pod as the admission of its job requires it."""
+    if queueing is None:
+        return pod
+    assert queueing.admission is not None, "no pod is created without admission"
+    return with_admission(pod, queueing.admission[key.task])
 
 
 def _changed(altered: AlteredObject) -> UnusableObject:

@@ -15,7 +15,8 @@ from app.domain.status.records import JobStatus, Replica, ScaleRecord, Transitio
 from app.domain.vocabulary import JobPhase, Outcome, Reason, ReplicaPhase
 from tests.domain.kinds.di_job.test_golden import DATA, KIND, accept, identity
 from tests.domain.kinds.di_job.test_validation import a_manifest, a_task
-from tests.support.model.cluster import ModelPod, World
+from tests.support.model.cluster import World
+from tests.support.model.pods import ModelPod
 from tests.support.model.reconcile_checks import check_reconcile
 from tests.support.plans import T0, an_attempt
 from tests.support.plugins.golden import Golden

@@ -19,7 +19,8 @@ from app.domain.status.observed import ObservedPod
 from app.domain.status.records import Attempt, JobStatus, Replica, Transition
 from app.domain.vocabulary import JobPhase, Outcome, Reason, ReplicaPhase
 from tests.domain.kinds.mx_job.test_golden import DATA, KIND, accepted, load, plan_of
-from tests.support.model.cluster import ModelPod, World
+from tests.support.model.cluster import World
+from tests.support.model.pods import ModelPod
 from tests.support.plans import T0, at
 from tests.support.plugins.golden import Golden
 

@@ -12,7 +12,8 @@ from app.domain.plan import JobPlan, Manifest, Rank
 from app.domain.status.records import ScaleRecord
 from app.domain.vocabulary import JobPhase, ReplicaPhase
 from tests.domain.kinds.training_job.test_golden import DATA, identity, load
-from tests.support.model.cluster import ModelPod, World
+from tests.support.model.cluster import World
+from tests.support.model.pods import ModelPod
 from tests.support.model.reconcile_checks import check_reconcile
 from tests.support.plans import GIVEN
 from tests.support.plugins.golden import Golden

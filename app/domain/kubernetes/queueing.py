@@ -1,0 +1,73 @@
+"""The fields of Kueue's objects that jobgate reads, as frozen structs like those of `objects`."""
+
+from typing import Any
+
+import msgspec
+
+from app.domain.kubernetes.objects import Metadata, ObjectCondition
+
+
+class PodSetCount(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A pod set, or how many pods of it are meant."""
+
+    name: str = ""
+    count: int = 0
+
+
+class WorkloadSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    active: bool = True
+    pod_sets: tuple[PodSetCount, ...] = ()
+
+
+class PodSetAssignment(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The ResourceFlavor of each resource of a pod set."""
+
+    name: str = ""
+    flavors: dict[str, str] = {}
+
+
+class WorkloadAdmission(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    pod_set_assignments: tuple[PodSetAssignment, ...] = ()
+
+
+class PodSetUpdate(msgspec.Struct, frozen=True, rename="camel"):
+    """What an admission check adds to the pods of a pod set."""
+
+    name: str = ""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    node_selector: dict[str, str] = {}
+    tolerations: tuple[dict[str, Any], ...] = ()
+
+
+class AdmissionCheck(msgspec.Struct, frozen=True, rename="camel"):
+    pod_set_updates: tuple[PodSetUpdate, ...] = ()
+
+
+class WorkloadStatus(msgspec.Struct, frozen=True, rename="camel"):
+    conditions: tuple[ObjectCondition, ...] = ()
+    admission: WorkloadAdmission | None = None
+    admission_checks: tuple[AdmissionCheck, ...] = ()
+    reclaimable_pods: tuple[PodSetCount, ...] = ()
+
+
+class Workload(msgspec.Struct, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: WorkloadSpec = WorkloadSpec()
+    status: WorkloadStatus = WorkloadStatus()
+
+
+class FlavorSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """The labels and tolerations of the nodes of a ResourceFlavor."""
+
+    node_labels: dict[str, str] = {}
+    tolerations: tuple[dict[str, Any], ...] = ()
+
+
+class ResourceFlavor(msgspec.Struct, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: FlavorSpec = FlavorSpec()
+
+
+class LocalQueue(msgspec.Struct, frozen=True):
+    metadata: Metadata = Metadata()

@@ -1,0 +1,204 @@
+"""Reads a Workload: what Kueue has decided about a job, and why the job waits.
+
+The messages are those of Kueue 0.15 and 0.19. An unknown one is taken as a wait for quota, which any wait may become.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from app.domain.kubernetes import labels
+from app.domain.kubernetes.objects import ObjectCondition
+from app.domain.kubernetes.queueing import FlavorSpec, Workload
+from app.domain.plan import Manifest
+from app.domain.vocabulary import PendingCode
+
+# The first match counts: a message can name several flavors, and one that can become free matters most.
+_CODES: Final = (
+    ("insufficient unused quota", PendingCode.WAITING_FOR_QUOTA),
+    ("maximum capacity", PendingCode.EXCEEDS_MAX_QUOTA),
+    ("is inactive", PendingCode.QUEUE_STOPPED),
+    ("is stopped", PendingCode.QUEUE_STOPPED),
+    ("doesn't exist", PendingCode.QUEUE_MISSING),
+    ("selector", PendingCode.NO_MATCHING_FLAVOR),
+    ("taint", PendingCode.NO_MATCHING_FLAVOR),
+    ("affinity", PendingCode.NO_MATCHING_FLAVOR),
+    ("unavailable in ClusterQueue", PendingCode.NO_MATCHING_FLAVOR),
+    ("not found", PendingCode.NO_MATCHING_FLAVOR),
+    ("flavor", PendingCode.WAITING_FOR_QUOTA),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodSetAdmission:
+    """What the pods of a pod set get by their admission, from its flavors and admission checks."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    node_labels: Mapping[str, str] = field(default_factory=dict)
+    tolerations: tuple[Manifest, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskAdmission:
+    """The admission of a task: that of its pod set, and how many of its replicas it covers, from rank 0 on."""
+
+    pod_set: str
+    size: int
+    pods: PodSetAdmission
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queueing:
+    """What is stored of the queue of a job. `admission` is by task; None while the job has none.
+
+    `evicted` is Kueue's reason for the present or last eviction, and `evicted_because` its message. `deactivated` says
+    that the Workload is deactivated: the job is paused until the Workload is active again, which an edit of a later
+    generation than `deactivated_in` causes. `reclaimed` counts the pods of each pod set whose quota is given back.
+    """
+
+    name: str
+    admission: Mapping[str, TaskAdmission] | None = None
+    evicted: str = ""
+    evicted_because: str = ""
+    deactivated: bool = False
+    deactivated_in: int = 0
+    reclaimed: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unadmitted:
+    """The job waits in its queue. `holds_quota` says that Kueue has reserved quota, and checks admit the job later."""
+
+    code: PendingCode
+    message: str
+    holds_quota: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    """Kueue has admitted the job: its pods may run."""
+
+    pod_sets: Mapping[str, PodSetAdmission]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evicted:
+    """Kueue requires the quota of the job, or its Workload is being deleted.
+
+    The job holds quota until jobgate gives it back.
+    """
+
+    reason: str
+    message: str
+    holds_quota: bool
+    is_deactivated: bool = False
+
+
+Verdict: TypeAlias = Unadmitted | Admitted | Evicted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedWorkload:
+    """The Workload of a job in the cluster. `sizes` are the counts of its pod sets; `held` is jobgate's finalizer."""
+
+    uid: str
+    verdict: Verdict
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    held: bool = True
+    deleting: bool = False
+    ready: bool = False
+    finished: bool = False
+    reclaimable: Mapping[str, int] = field(default_factory=dict)
+
+
+def observe_workload(workload: Workload, flavors: Mapping[str, FlavorSpec]) -> ObservedWorkload:
+    """Return the observation of a Workload. `flavors` are the ResourceFlavors of the cluster by name."""
+    metadata = workload.metadata
+    conditions = {item.type: item for item in workload.status.conditions}
+    return ObservedWorkload(
+        uid=metadata.uid,
+        verdict=_verdict(workload, conditions, flavors),
+        sizes={item.name: item.count for item in workload.spec.pod_sets},
+        held=labels.ADMISSION_FINALIZER in metadata.finalizers,
+        deleting=metadata.deletion_timestamp is not None,
+        ready=_is_true(conditions, "PodsReady"),
+        finished=_is_true(conditions, "Finished"),
+        reclaimable={item.name: item.count for item in workload.status.reclaimable_pods},
+    )
+
+
+def _is_true(conditions: Mapping[str, ObjectCondition], kind: str) -> bool:
+    return kind in conditions and conditions[kind].status == "True"
+
+
+def _verdict(
+    workload: Workload, conditions: Mapping[str, ObjectCondition], flavors: Mapping[str, FlavorSpec]
+) -> Verdict:
+    reserved, admitted = _is_true(conditions, "QuotaReserved"), _is_true(conditions, "Admitted")
+    if workload.metadata.deletion_timestamp is not None:
+        return Evicted(reason="WorkloadDeleted", message="the Workload of the job is deleted", holds_quota=reserved)
+    if not workload.spec.active:
+        why = conditions.get("Evicted")
+        message = why.message if why is not None else "the Workload of the job is deactivated"
+        return Evicted(reason="Deactivated", message=message, holds_quota=reserved, is_deactivated=True)
+    if reserved and _is_true(conditions, "Evicted"):
+        # Kueue sets the condition to False when it admits the Workload again.
+        why = conditions["Evicted"]
+        return Evicted(reason=why.reason, message=why.message, holds_quota=True)
+    if admitted:
+        return _admitted(workload, flavors)
+    return _waiting(conditions, reserved=reserved)
+
+
+def _waiting(conditions: Mapping[str, ObjectCondition], *, reserved: bool) -> Unadmitted:
+    if reserved:
+        message = "quota is reserved, and admission checks are in progress"
+        return Unadmitted(code=PendingCode.ADMISSION_CHECKS, message=message, holds_quota=True)
+    quota = conditions.get("QuotaReserved")
+    if quota is None:
+        return Unadmitted(code=PendingCode.WAITING_FOR_KUEUE, message="Kueue has not considered the job yet")
+    requeued = conditions.get("Requeued")
+    if requeued is not None and requeued.status == "False":
+        return Unadmitted(code=PendingCode.REQUEUE_BACK_OFF, message=f"{requeued.reason}: {requeued.message}")
+    found = (code for words, code in _CODES if words in quota.message)
+    return Unadmitted(code=next(found, PendingCode.WAITING_FOR_QUOTA), message=quota.message)
+
+
+def _admitted(workload: Workload, flavors: Mapping[str, FlavorSpec]) -> Verdict:
+    admission = workload.status.admission
+    assigned = {item.name: item for item in (admission.pod_set_assignments if admission is not None else ())}
+    pod_sets: dict[str, PodSetAdmission] = {}
+    for pod_set in workload.spec.pod_sets:
+        names = dict.fromkeys(assigned[pod_set.name].flavors.values()) if pod_set.name in assigned else {}
+        missing = [name for name in names if name not in flavors]
+        if missing:
+            message = f"the cluster has no ResourceFlavor {', '.join(missing)}"
+            return Unadmitted(code=PendingCode.NO_MATCHING_FLAVOR, message=message, holds_quota=True)
+        pod_sets[pod_set.name] = _pod_set_admission(workload, pod_set.name, [flavors[name] for name in names])
+    return Admitted(pod_sets=pod_sets)
+
+
+def _pod_set_admission(workload: Workload, name: str, flavors: list[FlavorSpec]) -> PodSetAdmission:
+    updates = [u for check in workload.status.admission_checks for u in check.pod_set_updates if u.name == name]
+    return PodSetAdmission(
+        labels={key: value for update in updates for key, value in update.labels.items()},
+        annotations={key: value for update in updates for key, value in update.annotations.items()},
+        node_labels={
+            **{key: value for flavor in flavors for key, value in flavor.node_labels.items()},
+            **{key: value for update in updates for key, value in update.node_selector.items()},
+        },
+        tolerations=(
+            *(item for flavor in flavors for item in flavor.tolerations),
+            *(item for update in updates for item in update.tolerations),
+        ),
+    )
+
+
+def task_admissions(verdict: Admitted, tasks_by_set: Mapping[str, Mapping[str, int]]) -> Mapping[str, TaskAdmission]:
+    """Return the admission of each task. `tasks_by_set` has the sizes of the tasks of each pod set."""
+    return {
+        task: TaskAdmission(pod_set=name, size=size, pods=verdict.pod_sets.get(name, PodSetAdmission()))
+        for name, tasks in tasks_by_set.items()
+        for task, size in tasks.items()
+    }

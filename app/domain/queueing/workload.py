@@ -1,0 +1,167 @@
+"""The Workload of a job: what it requests, and what jobgate writes to its status.
+
+    tasks ─▶ pod sets ─▶ Workload        conditions: PodsReady, Finished; given back: no admission, Requeued
+
+Kueue reads only what the scheduler of a cluster reads, so a pod set has no other fields of its pods.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from app.domain.kubernetes import labels, names
+from app.domain.manifests.metadata import owned_metadata
+from app.domain.plan import JobPlan, Manifest
+
+API_VERSION: Final = "kueue.x-k8s.io/v1beta2"
+MOST_POD_SETS: Final = 8  # in Kueue 0.15; 18 in 0.19
+SUSPENDING_PARENT: Final = "kueue.x-k8s.io/pod-suspending-parent"
+"""The annotation of a pod that another object of Kueue accounts for."""
+GATES: Final = frozenset({"kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology"})
+POD_FINALIZER: Final = "kueue.x-k8s.io/managed"
+_JOB_UID: Final = "kueue.x-k8s.io/job-uid"
+# Kueue keeps the place of a Workload in its queue for these; after other evictions it decides itself when to requeue.
+_REQUEUED_AT_ONCE: Final = frozenset({"Preempted", "NodeFailures"})
+_POD_FIELDS: Final = (
+    "affinity",
+    "nodeSelector",
+    "overhead",
+    "priorityClassName",
+    "runtimeClassName",
+    "schedulerName",
+    "tolerations",
+    "topologySpreadConstraints",
+)
+_CONTAINER_FIELDS: Final = ("name", "image", "resources", "restartPolicy")
+_CONTAINERS: Final = ("initContainers", "containers")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodSetPlan:
+    """Replicas that are equal to the scheduler: those of one task, or of several `tasks` if there are many."""
+
+    name: str
+    count: int
+    template: Manifest
+    tasks: tuple[str, ...]
+
+    def manifest(self) -> Manifest:
+        return {"name": self.name, "count": self.count, "template": self.template}
+
+
+def pod_sets(plan: JobPlan) -> tuple[PodSetPlan, ...]:
+    """Return the pod sets of a job. If they are too many, those of equal tasks are one."""
+    each = [
+        PodSetPlan(
+            name=task.name.lower() if names.dns_label(task.name.lower()) is None else f"task-{index}",
+            count=task.size,
+            template=_template(task.render(0).template),
+            tasks=(task.name,),
+        )
+        for index, task in enumerate(plan.tasks)
+        if task.size
+    ]
+    if len({item.name for item in each}) < len(each):
+        each = [
+            PodSetPlan(name=f"task-{n}", count=s.count, template=s.template, tasks=s.tasks) for n, s in enumerate(each)
+        ]
+    return tuple(each) if len(each) <= MOST_POD_SETS else _merge(each)
+
+
+def _merge(each: Sequence[PodSetPlan]) -> tuple[PodSetPlan, ...]:
+    merged: list[PodSetPlan] = []
+    for one in each:
+        index = next((i for i, other in enumerate(merged) if other.template == one.template), None)
+        if index is None:
+            merged.append(one)
+            continue
+        known = merged[index]
+        merged[index] = PodSetPlan(
+            name=known.name, count=known.count + one.count, template=known.template, tasks=(*known.tasks, *one.tasks)
+        )
+    return tuple(merged)
+
+
+def _template(template: Manifest) -> Manifest:
+    """Return what the scheduler reads of a pod template."""
+    spec = template["spec"]
+    kept: Manifest = {name: spec[name] for name in _POD_FIELDS if spec.get(name)}
+    for field in _CONTAINERS:
+        if spec.get(field):
+            kept[field] = [{key: item[key] for key in _CONTAINER_FIELDS if item.get(key)} for item in spec[field]]
+    return {"spec": kept}
+
+
+def workload_manifest(
+    plan: JobPlan, queue: str, priority: int, priority_class: str | None, anchor_uid: str
+) -> Manifest:
+    """Return the Workload of a job. Its finalizer keeps its quota until the last pod of the job is gone."""
+    identity = plan.identity
+    own = {_JOB_UID: identity.uid}
+    metadata = owned_metadata(identity, labels.anchor_name(identity.uid), own, anchor_uid)
+    metadata["finalizers"] = [labels.ADMISSION_FINALIZER]
+    spec: Manifest = {
+        "queueName": queue,
+        "priority": priority,
+        "podSets": [item.manifest() for item in pod_sets(plan)],
+    }
+    if priority_class is not None:
+        spec["priorityClassRef"] = {
+            "group": "kueue.x-k8s.io",
+            "kind": "WorkloadPriorityClass",
+            "name": priority_class,
+        }
+    return {"apiVersion": API_VERSION, "kind": "Workload", "metadata": metadata, "spec": spec}
+
+
+def given_back(workload: Manifest, reason: str, message: str, now: datetime) -> Manifest:
+    """Return the status of a Workload without its admission, so that its quota is free and Kueue may queue it again."""
+    status = {**workload.get("status", {}), "admission": None}
+    changes = [
+        _condition("QuotaReserved", "Pending", message, is_true=False),
+        _condition("Admitted", "NoReservation", "The workload has no reservation", is_true=False),
+        _condition("Requeued", reason, message, is_true=reason in _REQUEUED_AT_ONCE),
+    ]
+    if _is_true(workload, "PodsReady"):
+        changes.append(_condition("PodsReady", "WaitForStart", "no pod runs", is_true=False))
+    return {**status, "conditions": _with_conditions(workload, changes, now)}
+
+
+def with_condition(workload: Manifest, kind: str, reason: str, message: str, now: datetime) -> Manifest:
+    """Return the status of a Workload with a condition that is True."""
+    change = _condition(kind, reason, message, is_true=True)
+    return {"conditions": _with_conditions(workload, [change], now)}
+
+
+def reclaimable_status(counts: Mapping[str, int]) -> Manifest:
+    """Return the status of a Workload that needs the quota of so many pods of each pod set no more."""
+    return {"reclaimablePods": [{"name": name, "count": count} for name, count in sorted(counts.items())]}
+
+
+def _condition(kind: str, reason: str, message: str, *, is_true: bool) -> Manifest:
+    return {"type": kind, "status": "True" if is_true else "False", "reason": reason, "message": message}
+
+
+def _conditions(workload: Manifest) -> list[dict[str, Any]]:
+    return list((workload.get("status") or {}).get("conditions") or [])
+
+
+def _is_true(workload: Manifest, kind: str) -> bool:
+    return any(item["type"] == kind and item["status"] == "True" for item in _conditions(workload))
+
+
+def _with_conditions(workload: Manifest, changes: Sequence[Manifest], now: datetime) -> list[Manifest]:
+    """Return all conditions of the Workload: a merge patch replaces the whole list."""
+    changed = {item["type"]: item for item in changes}
+    kept = [item for item in _conditions(workload) if item["type"] not in changed]
+    before = {item["type"]: item for item in _conditions(workload)}
+    return [*kept, *(_dated(item, before.get(kind), workload, now) for kind, item in changed.items())]
+
+
+def _dated(condition: Manifest, before: Manifest | None, workload: Manifest, now: datetime) -> Manifest:
+    since = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    if before is not None and before["status"] == condition["status"]:
+        since = before["lastTransitionTime"]
+    generation = workload["metadata"].get("generation", 0)
+    return {**condition, "lastTransitionTime": since, "observedGeneration": generation}

@@ -1,0 +1,332 @@
+"""What the queue of a job means for a reconcile: whether its replicas may run, and what is written to its Workload.
+
+    no admission        nothing starts: the job is Queued
+    admitted            replicas run, up to the sizes that the admission covers
+    evicted             pods are stopped; when none is left, the admission and its quota are given back
+    deactivated         the same, and the job is paused until the Workload is active again
+
+The admission is recorded before the first pod is created, and forgotten only when no pod is left. While Kueue cannot be
+reached, what is recorded holds: admitted jobs run on, others wait.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from app.domain.plan import GangApi, Rank
+from app.domain.queueing.admission import (
+    Admitted,
+    Evicted,
+    ObservedWorkload,
+    Queueing,
+    TaskAdmission,
+    Unadmitted,
+    task_admissions,
+)
+from app.domain.queueing.requests import DEFAULT_QUEUE
+from app.domain.queueing.workload import pod_sets
+from app.domain.reconcile.actions import (
+    Action,
+    ActivateWorkload,
+    EnsureWorkload,
+    FinishWorkload,
+    GiveBackQuota,
+    MarkPodsReady,
+    ReclaimPods,
+    RemoveWorkload,
+    UngatePod,
+)
+from app.domain.reconcile.resizing import Members, has_left
+from app.domain.reconcile.values import Inputs
+from app.domain.status.observed import KueueState, ObservedQueue
+from app.domain.status.records import JobStatus, Replica
+from app.domain.vocabulary import JobPhase, PendingCode
+
+CREATING: Final = "the Workload of the job is being created"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What the queue of a job permits in one reconcile.
+
+    `record` is what is stored of the queue; None for a job without one. `waits` keeps replicas from starting, `evicts`
+    stops them. `paused` says that the job is paused because its Workload is deactivated, or was until now.
+    """
+
+    record: Queueing | None = None
+    waits: Unadmitted | None = None
+    evicts: Evicted | None = None
+    paused: bool = False
+
+    def covers(self, key: Rank) -> bool:
+        """Return whether the replica may run: the admission of a job covers its tasks up to a size."""
+        if self.record is None or self.record.admission is None:
+            return self.record is None
+        admitted = self.record.admission.get(key.task)
+        return admitted is not None and key.rank < admitted.size
+
+
+def take_turn(inputs: Inputs) -> Turn:
+    """Return what the queue of the job permits, from its record and its Workload."""
+    status, known = inputs.recorded.status, inputs.recorded.status.queueing
+    if status.phase.is_terminal or inputs.intent.cancel or inputs.intent.remove:
+        return Turn(record=known)
+    if inputs.plan.paused:
+        # The quota is given back with the Workload. The queue of a resumed job is determined again.
+        keeps = known is not None and not _is_without_workload(inputs.observed.queue)
+        return Turn(record=replace(known, deactivated=False) if known is not None and keeps else None)
+    if known is None:
+        return _first_turn(inputs)
+    return _next_turn(inputs, known)
+
+
+def _first_turn(inputs: Inputs) -> Turn:
+    """Determine the queue of a job before its pods are created, or again after a pause."""
+    queue, requested = inputs.observed.queue, _requested(inputs)
+    if not _is_unstarted(inputs):
+        return Turn()
+    if queue.state is KueueState.ABSENT:
+        waits = requested is not None and queue.required
+        return _without_kueue(f"the cluster does not serve Kueue: {queue.error}") if waits else Turn()
+    if queue.state is KueueState.UNKNOWN:
+        return _without_kueue(f"jobgate has not listed the queues of the cluster yet: {queue.error}")
+    if queue.state is KueueState.DENIED:
+        # A job that names no queue cannot depend on a right that the administrator has not given.
+        return _without_kueue(f"jobgate may not read Kueue's objects: {queue.error}") if requested else Turn()
+    name = requested or (DEFAULT_QUEUE if DEFAULT_QUEUE in queue.local_queues else None)
+    return Turn() if name is None else _next_turn(inputs, Queueing(name=name))
+
+
+def _requested(inputs: Inputs) -> str | None:
+    queue, gang = inputs.plan.queue, inputs.plan.gang
+    if queue is None or not queue.of_own_scheduler:
+        return queue.name if queue is not None else None
+    # The manifest names no queue of Kueue, so the job does not wait for one that nobody has made.
+    has_scheduler = gang is not None and gang.api is GangApi.TENSORSTACK
+    return queue.name if not has_scheduler and queue.name in inputs.observed.queue.local_queues else None
+
+
+def _is_unstarted(inputs: Inputs) -> bool:
+    """Return whether the job has no pods, or none since its last pause."""
+    if not inputs.recorded.had_pods:
+        return True
+    runs = any(not has_left(replica) for replica in inputs.recorded.replicas.values() if replica.attempt.pod_uid)
+    return inputs.recorded.status.phase in (JobPhase.PAUSED, JobPhase.RESUMING) and not runs
+
+
+def _without_kueue(message: str) -> Turn:
+    return Turn(waits=Unadmitted(code=PendingCode.WAITING_FOR_KUEUE, message=message.rstrip(": ")))
+
+
+def _next_turn(inputs: Inputs, known: Queueing) -> Turn:
+    queue = inputs.observed.queue
+    if queue.state is not KueueState.LISTED:
+        if known.admission is not None or known.deactivated:
+            return Turn(record=known, paused=known.deactivated)
+        return replace(_without_kueue(f"jobgate cannot read Kueue's objects: {queue.error}"), record=known)
+    if queue.workload is None:
+        return _turn_without_workload(known)
+    verdict = queue.workload.verdict
+    if known.deactivated:
+        active = not (isinstance(verdict, Evicted) and verdict.is_deactivated)
+        # The next reconcile resumes the job. Its plan is then that of a resumed job.
+        return Turn(record=replace(known, deactivated=not active), paused=True)
+    match verdict:
+        case Admitted():
+            return _admitted_turn(inputs, known, queue.workload, verdict)
+        case Evicted():
+            return _evicted_turn(inputs, known, verdict)
+        case Unadmitted():
+            if known.admission is None:
+                return Turn(record=known, waits=verdict)
+            if verdict.holds_quota:
+                return Turn(record=known)
+            return _evicted_turn(
+                inputs, known, Evicted(reason="AdmissionLost", message=verdict.message, holds_quota=False)
+            )
+
+
+def _turn_without_workload(known: Queueing) -> Turn:
+    if known.admission is None:
+        return Turn(record=replace(known, deactivated=False), waits=_creating(known))
+    gone = Evicted(reason="WorkloadDeleted", message="the Workload of the job is gone", holds_quota=False)
+    return Turn(record=_with_eviction(known, gone), evicts=gone)
+
+
+def _creating(known: Queueing) -> Unadmitted:
+    return Unadmitted(code=PendingCode.WAITING_FOR_KUEUE, message=f"{CREATING} in the queue {known.name}")
+
+
+def _admitted_turn(inputs: Inputs, known: Queueing, workload: ObservedWorkload, verdict: Admitted) -> Turn:
+    if known.admission is not None:
+        return Turn(record=known)
+    if not _fits(inputs, workload):
+        return Turn(record=known, waits=_creating(known))
+    sizes = {item.name: {name: inputs.plan.task[name].size for name in item.tasks} for item in pod_sets(inputs.plan)}
+    return Turn(record=replace(known, admission=task_admissions(verdict, sizes), reclaimed=dict(workload.reclaimable)))
+
+
+def _fits(inputs: Inputs, workload: ObservedWorkload) -> bool:
+    """Return whether the Workload requests what the plan needs. Its pod sets cannot be changed."""
+    return workload.sizes == {item.name: item.count for item in pod_sets(inputs.plan)}
+
+
+def _evicted_turn(inputs: Inputs, known: Queueing, verdict: Evicted) -> Turn:
+    record = _with_eviction(known, verdict)
+    if known.admission is not None:
+        return Turn(record=record, evicts=verdict)
+    if verdict.is_deactivated:
+        return Turn(record=_deactivated(record, inputs), paused=True)
+    waits = Unadmitted(code=PendingCode.WAITING_FOR_QUOTA, message=f"{verdict.reason}: {verdict.message}")
+    return Turn(record=record, waits=waits)
+
+
+def _with_eviction(known: Queueing, verdict: Evicted) -> Queueing:
+    return replace(known, evicted=verdict.reason, evicted_because=verdict.message)
+
+
+def _deactivated(record: Queueing, inputs: Inputs) -> Queueing:
+    return replace(record, deactivated=True, deactivated_in=inputs.plan.identity.generation)
+
+
+def end_turn(inputs: Inputs, turn: Turn, status: JobStatus, members: Members) -> Turn:
+    """Return the turn after the steps of the replicas: an eviction is over when the last pod is gone."""
+    record = turn.record
+    if record is None or record.admission is None:
+        return turn
+    if turn.evicts is not None:
+        if not are_gone(inputs, members):
+            return turn
+        record = replace(record, admission=None, reclaimed={})
+        if turn.evicts.is_deactivated:
+            return Turn(record=_deactivated(record, inputs), paused=True)
+        waits = Unadmitted(code=PendingCode.WAITING_FOR_QUOTA, message=f"{turn.evicts.reason}: {turn.evicts.message}")
+        return Turn(record=record, waits=waits)
+    if inputs.plan.paused and not status.phase.is_terminal:
+        return replace(turn, record=replace(record, admission=None)) if are_gone(inputs, members) else turn
+    if status.phase.is_terminal or inputs.intent.cancel or inputs.intent.remove:
+        return turn
+    return replace(turn, record=_reclaim(inputs, record, members))
+
+
+def _reclaim(inputs: Inputs, record: Queueing, members: Members) -> Queueing:
+    """Return the record with the quota of ended and removed replicas reclaimed. It never comes back."""
+    workload, admission = inputs.observed.queue.workload, record.admission or {}
+    if workload is None:
+        return record
+    sizes = {task: min(known.size, _size(inputs, task)) for task, known in admission.items()}
+    for key, replica in members.leaving.items():
+        # A pod that still terminates needs its quota.
+        if key.task in sizes and not has_left(replica):
+            sizes[key.task] = max(sizes[key.task], min(key.rank + 1, admission[key.task].size))
+    needed = dict.fromkeys(workload.sizes, 0)
+    for task, size in sizes.items():
+        ended = sum(
+            _is_over(replica) for key, replica in members.wanted.items() if key.task == task and key.rank < size
+        )
+        needed[admission[task].pod_set] = needed.get(admission[task].pod_set, 0) + size - ended
+    reclaimed = {
+        name: count
+        for name, size in workload.sizes.items()
+        if (count := max(record.reclaimed.get(name, 0), size - needed[name])) > 0
+    }
+    tasks: Mapping[str, TaskAdmission] = {task: replace(known, size=sizes[task]) for task, known in admission.items()}
+    return replace(record, admission=tasks, reclaimed=reclaimed)
+
+
+def _size(inputs: Inputs, task: str) -> int:
+    planned = inputs.plan.task.get(task)
+    return planned.size if planned is not None else 0
+
+
+def _is_over(replica: Replica) -> bool:
+    return replica.settled and replica.attempt.outcome is not None
+
+
+def are_gone(inputs: Inputs, members: Members) -> bool:
+    """Return whether no pod of the job is left, and none that the mirror does not show."""
+    unseen = any(
+        replica.attempt.outcome is None and replica.attempt.pod_uid is not None for replica in members.all.values()
+    )
+    return not (unseen or inputs.observed.pods or inputs.observed.altered)
+
+
+def _is_without_workload(queue: ObservedQueue) -> bool:
+    return queue.workload is None and queue.state is not KueueState.UNKNOWN
+
+
+def is_released(queue: ObservedQueue, status: JobStatus) -> bool:
+    """Return whether the Workload of an ended job holds nothing any more."""
+    if queue.workload is not None:
+        return queue.workload.finished and not queue.workload.held
+    return status.queueing is None or _is_without_workload(queue)
+
+
+def is_removed(queue: ObservedQueue, status: JobStatus) -> bool:
+    """Return whether the Workload of a deleted job is gone."""
+    return _is_without_workload(queue) or (status.queueing is None and queue.workload is None)
+
+
+def queue_actions(inputs: Inputs, status: JobStatus, turn: Turn, members: Members, *, removing: bool) -> list[Action]:
+    """Return what is to be written to the Workload and the gates of the pods. Each action repeats until it is seen."""
+    actions: list[Action] = []
+    if turn.record is not None:
+        actions += [
+            UngatePod(name=pod.name, uid=pod.uid)
+            for pod in inputs.observed.pods
+            if pod.gated and (pod.deleting or pod.ended or turn.record.admission is not None)
+        ]
+    workload = inputs.observed.queue.workload
+    if inputs.observed.queue.state is not KueueState.LISTED:
+        return actions
+    if workload is None:
+        lacks = turn.record is not None and turn.record.admission is None and turn.waits is not None
+        if lacks and turn.record is not None and not status.phase.is_terminal:
+            actions.append(EnsureWorkload(queue=turn.record.name))
+        return actions
+    return [*actions, *_workload_actions(inputs, status, turn, members, workload, removing=removing)]
+
+
+def _workload_actions(
+    inputs: Inputs, status: JobStatus, turn: Turn, members: Members, workload: ObservedWorkload, *, removing: bool
+) -> list[Action]:
+    gone = are_gone(inputs, members)
+    if removing:
+        return [RemoveWorkload()] if gone else []
+    if status.phase.is_terminal:
+        return _end(status, workload) if _have_ended(inputs, members) else []
+    if inputs.intent.cancel or turn.record is None:
+        return [RemoveWorkload()] if turn.record is None and inputs.plan.paused and gone else []
+    if inputs.plan.paused or workload.deleting or (turn.record.admission is None and not _fits(inputs, workload)):
+        return [RemoveWorkload()] if gone else []
+    verdict = workload.verdict
+    if isinstance(verdict, Evicted):
+        if verdict.holds_quota:
+            return [GiveBackQuota(reason=verdict.reason, message=verdict.message)] if gone else []
+        resumed = inputs.plan.identity.generation > turn.record.deactivated_in
+        return [ActivateWorkload()] if turn.record.deactivated and resumed else []
+    return _running(status, turn.record, workload)
+
+
+def _end(status: JobStatus, workload: ObservedWorkload) -> list[Action]:
+    if workload.finished and not workload.held:
+        return []
+    reason = "Succeeded" if status.phase is JobPhase.SUCCEEDED else "Failed"
+    return [FinishWorkload(reason=reason, message=status.message or status.reason)]
+
+
+def _have_ended(inputs: Inputs, members: Members) -> bool:
+    """Return whether no process of the job runs. Its ended pods hold no quota."""
+    running = any(not pod.ended or pod.lingering for pod in inputs.observed.pods)
+    return not running and all(has_left(replica) for replica in members.all.values())
+
+
+def _running(status: JobStatus, record: Queueing, workload: ObservedWorkload) -> list[Action]:
+    if record.admission is None:
+        return []
+    actions: list[Action] = []
+    if status.phase is JobPhase.RUNNING and not workload.ready:
+        actions.append(MarkPodsReady())
+    if record.reclaimed and dict(record.reclaimed) != dict(workload.reclaimable):
+        actions.append(ReclaimPods(counts=tuple(sorted(record.reclaimed.items()))))
+    return actions

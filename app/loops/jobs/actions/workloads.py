@@ -1,0 +1,215 @@
+"""Writes the Workloads of jobs, and removes the gates of Kueue from their pods. Each write may be repeated."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from functools import partial
+
+import msgspec
+
+from app.base.clock import Clock
+from app.domain.kubernetes import labels
+from app.domain.kubernetes.objects import Object
+from app.domain.queueing.workload import (
+    GATES,
+    POD_FINALIZER,
+    given_back,
+    reclaimable_status,
+    with_condition,
+    workload_manifest,
+)
+from app.domain.reconcile.actions import (
+    ActivateWorkload,
+    EnsureWorkload,
+    FinishWorkload,
+    GiveBackQuota,
+    QueueAction,
+    ReclaimPods,
+    RemoveWorkload,
+    UngatePod,
+)
+from app.domain.status.observed import RefusalVerdict
+from app.domain.status.pods.created import UnusableObject
+from app.domain.status.pods.ownership import is_owned
+from app.domain.vocabulary import PendingCode
+from app.k8s.api import KubeApi
+from app.k8s.codec import OBJECT
+from app.k8s.codec import POD as POD_CODEC
+from app.k8s.codec import WORKLOAD as WORKLOAD_CODEC
+from app.k8s.errors import KubeConflict, KubeNotFound
+from app.k8s.finalizers import delete_and_release, release
+from app.k8s.resources import POD, WORKLOAD, WORKLOAD_PRIORITY_CLASS
+from app.loops.jobs.actions.creator import Creator, Work
+from app.loops.jobs.mirror import Mirror
+from app.loops.jobs.queues import QueueMirror
+from app.loops.leadership.lease import Leadership
+
+
+class WorkloadActions:
+    """Carries out actions on Workloads; `timeout` is seconds for each request.
+
+    `verify` raises if another cluster answers. That this one has no Workload would prove nothing.
+    """
+
+    def __init__(
+        self,
+        api: KubeApi,
+        leadership: Leadership,
+        clock: Clock,
+        creator: Creator,
+        mirror: Mirror,
+        queues: QueueMirror,
+        *,
+        verify: Callable[[], Awaitable[None]],
+        timeout: float,
+    ) -> None:
+        self._api = api
+        self._leadership = leadership
+        self._clock = clock
+        self._creator = creator
+        self._mirror = mirror
+        self._queues = queues
+        self._verify = verify
+        self._timeout = timeout
+
+    def call(self, work: Work, action: QueueAction, anchor: str | None) -> Callable[[], Awaitable[bool]] | None:
+        """Return what carries out the action; None if it needs an anchor that is not there yet."""
+        match action:
+            case EnsureWorkload():
+                return partial(self._ensure, work, action, anchor) if anchor is not None else None
+            case UngatePod():
+                return partial(self._ungate, work, action)
+            case _:
+                return partial(self._change, work, action)
+
+    async def _ensure(self, work: Work, action: EnsureWorkload, anchor: str) -> bool:
+        """Create the Workload of the job, with the priority of its class."""
+        requested = work.plan.queue
+        priority, name = (requested.priority, requested.priority_class) if requested is not None else (0, None)
+        try:
+            priority = priority if name is None else await self._value_of(name)
+        except UnusableObject as unusable:
+            self._creator.refuse(work, None, unusable)
+            return True
+        manifest = workload_manifest(work.plan, action.queue, priority, name, anchor)
+        found = await self._creator.ensure_workload(work, manifest)
+        if found is not None:
+            self._queues.adopt(found)
+        return True
+
+    async def _value_of(self, priority_class: str) -> int:
+        """Return the priority that a WorkloadPriorityClass stands for.
+
+        Raises:
+            UnusableObject: there is none.
+        """
+        try:
+            found = await self._api.get(WORKLOAD_PRIORITY_CLASS, priority_class, codec=OBJECT, timeout=self._timeout)
+        except KubeNotFound as error:
+            message = f"the cluster has no WorkloadPriorityClass {priority_class}"
+            raise UnusableObject(RefusalVerdict.RETRY, PendingCode.PRIORITY_CLASS_MISSING, message) from error
+        return int(found.raw.get("value", 0))
+
+    async def _change(self, work: Work, action: QueueAction) -> bool:
+        """Carry out one write. Returns False if it must be repeated, because the Workload changed meanwhile."""
+        found = await self._read(work)
+        if found is None:
+            return True
+        match action:
+            case ActivateWorkload():
+                return await self._patch(found, {"spec": {"active": True}})
+            case FinishWorkload():
+                return await self._write_status(found, action) and await self._release(work)
+            case RemoveWorkload():
+                self._leadership.guard(self._timeout)
+                finalizer = labels.ADMISSION_FINALIZER
+                await delete_and_release(self._api, WORKLOAD, found.metadata, finalizer, request_seconds=self._timeout)
+                return True
+            case _:
+                return await self._write_status(found, action)
+
+    async def _write_status(self, found: Object, action: QueueAction) -> bool:
+        now, workload = self._clock.now(), found.raw
+        match action:
+            case GiveBackQuota(reason=reason, message=message):
+                status = given_back(workload, reason, message, now)
+            case ReclaimPods(counts=counts):
+                status = reclaimable_status(dict(counts))
+            case FinishWorkload(reason=reason, message=message):
+                status = with_condition(workload, "Finished", reason, message, now)
+            case _:
+                status = with_condition(workload, "PodsReady", "Started", "all pods of the job have started", now)
+        return await self._patch(found, {"status": status}, subresource="status")
+
+    async def _read(self, work: Work) -> Object | None:
+        """Read the Workload of the job; None if it is gone, or if its name is that of another object."""
+        identity = work.plan.identity
+        found: Object | None = None
+        with suppress(KubeNotFound):
+            found = await self._api.get(
+                WORKLOAD,
+                labels.anchor_name(identity.uid),
+                identity.namespace,
+                codec=OBJECT,
+                timeout=self._timeout,
+            )
+        await self._verify()
+        anchors = {*work.anchors, *work.expectations.anchors}
+        return found if found is not None and is_owned(found.metadata, identity.uid, anchors) else None
+
+    async def _release(self, work: Work) -> bool:
+        found = await self._read(work)
+        if found is None:
+            return True
+        self._leadership.guard(self._timeout)
+        finalizer = labels.ADMISSION_FINALIZER
+        return await release(self._api, WORKLOAD, found.metadata, finalizer, request_seconds=self._timeout)
+
+    async def _patch(self, found: Object, patch: Mapping[str, object], subresource: str | None = None) -> bool:
+        metadata = found.metadata
+        # Kueue writes the same conditions, and a merge patch replaces the whole list.
+        unchanged = {"metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version}}
+        self._leadership.guard(self._timeout)
+        try:
+            answer = await self._api.merge_patch(
+                WORKLOAD,
+                metadata.name,
+                metadata.namespace,
+                patch={**unchanged, **patch},
+                subresource=subresource,
+                timeout=self._timeout,
+            )
+        except KubeConflict:
+            return False
+        except KubeNotFound:
+            return True
+        self._queues.adopt(WORKLOAD_CODEC.decode(msgspec.json.encode(answer.raw)))
+        return True
+
+    async def _ungate(self, work: Work, action: UngatePod) -> bool:
+        """Remove what keeps the pod from the scheduler, and what would keep it after its end."""
+        namespace = work.plan.identity.namespace
+        try:
+            found = await self._api.get(POD, action.name, namespace, codec=OBJECT, timeout=self._timeout)
+        except KubeNotFound:
+            return True
+        metadata = found.metadata
+        if metadata.uid != action.uid:
+            return True
+        gates = [gate for gate in found.raw["spec"].get("schedulingGates", ()) if gate.get("name") not in GATES]
+        patch = {
+            "metadata": {
+                "uid": metadata.uid,
+                "resourceVersion": metadata.resource_version,
+                "finalizers": [name for name in metadata.finalizers if name != POD_FINALIZER],
+            },
+            "spec": {"schedulingGates": gates or None},
+        }
+        self._leadership.guard(self._timeout)
+        try:
+            answer = await self._api.merge_patch(POD, action.name, namespace, patch=patch, timeout=self._timeout)
+        except KubeConflict:
+            return False
+        except KubeNotFound:
+            return True
+        self._mirror.adopt(POD_CODEC.decode(msgspec.json.encode(answer.raw)))
+        return True

@@ -1,0 +1,128 @@
+"""Queues of Kueue for one test, and what Kueue knows of a job."""
+
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tests.behaviour.client import DEADLINE, Jobs
+from tests.behaviour.manifests import Body, job, task
+from tests.support.waiting import until
+
+API = "/apis/kueue.x-k8s.io/v1beta2"
+GROUP = "kueue.x-k8s.io"
+NODE_LABEL = {"kubernetes.io/os": "linux"}
+TOLERATION = {"key": "dedicated", "operator": "Equal", "value": "queues", "effect": "NoSchedule"}
+
+
+@dataclass(slots=True, kw_only=True)
+class Queues:
+    """A ClusterQueue with quota for CPUs, its flavor, a class of higher priority, and LocalQueues of one namespace."""
+
+    jobs: Jobs
+    name: str
+
+    @property
+    def priority_class(self) -> str:
+        return f"{self.name}-high"
+
+    async def add_local(self, name: str) -> None:
+        spec = {"clusterQueue": self.name}
+        path = f"{API}/namespaces/{self.jobs.namespace}/localqueues"
+        (await self.jobs.kube.post(path, _object("LocalQueue", name, spec=spec))).ok()
+        await self.jobs.kube.eventually(f"{path}/{name}", is_active, within=DEADLINE)
+
+    async def submit(
+        self, name: str, script: str = "exec sleep 600", *, queue: str | None = "team", high: bool = False, **more: Any
+    ) -> str:
+        """Submit a job whose replicas request one CPU each, and return its uid."""
+        manifest = queued(job(name, requesting(script, **more)), queue, self.priority_class if high else None)
+        return str((await self.jobs.submit(manifest))["uid"])
+
+    def path(self, uid: str) -> str:
+        return f"{API}/namespaces/{self.jobs.namespace}/workloads/jobgate-{uid}"
+
+    async def workload(self, uid: str, wanted: Callable[[Body], object] = bool) -> Body:
+        found: Body = await self.jobs.kube.eventually(self.path(uid), wanted, within=DEADLINE)
+        return found
+
+    async def until_condition(self, uid: str, kind: str, status: str = "True") -> Body:
+        found = await self.workload(uid, lambda body: condition(body, kind).get("status") == status)
+        return condition(found, kind)
+
+    async def until_unused(self) -> None:
+        """Wait until the ClusterQueue holds no quota and the namespace has no Workload."""
+
+        def is_unused(body: Body) -> bool:
+            usage = [one for flavor in body["status"].get("flavorsUsage", ()) for one in flavor["resources"]]
+            return all(str(one.get("total", "0")) == "0" for one in usage)
+
+        await self.jobs.kube.eventually(f"{API}/clusterqueues/{self.name}", is_unused, within=DEADLINE)
+
+    async def until_no_workload(self) -> None:
+        path = f"{API}/namespaces/{self.jobs.namespace}/workloads"
+        await self.jobs.kube.eventually(path, lambda found: not found["items"], within=DEADLINE)
+
+
+def requesting(script: str = "exec sleep 600", *, cpu: str = "1", **more: Any) -> Body:
+    found = task(script, **more)
+    found["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
+    return found
+
+
+def queued(manifest: Body, queue: str | None, priority_class: str | None = None) -> Body:
+    named = {f"{GROUP}/queue-name": queue, f"{GROUP}/priority-class": priority_class}
+    labels = {key: value for key, value in named.items() if value is not None}
+    return {**manifest, "metadata": {**manifest["metadata"], "labels": labels}}
+
+
+def condition(body: Body, kind: str) -> Body:
+    found = (one for one in body.get("status", {}).get("conditions", ()) if one["type"] == kind)
+    return next(found, {})
+
+
+def is_active(body: Body) -> bool:
+    return bool(condition(body, "Active").get("status") == "True")
+
+
+def _object(kind: str, name: str, **more: Any) -> Body:
+    return {"apiVersion": f"{GROUP}/v1beta2", "kind": kind, "metadata": {"name": name}, **more}
+
+
+@asynccontextmanager
+async def queues_of(jobs: Jobs, *, cpu: int) -> AsyncIterator[Queues]:
+    """Make the queues, with a LocalQueue `team`, and delete them afterwards."""
+    queues = Queues(jobs=jobs, name=f"q-{secrets.token_hex(4)}")
+    flavor = {"nodeLabels": NODE_LABEL, "tolerations": [TOLERATION]}
+    resources = [{"name": "cpu", "nominalQuota": cpu}]
+    group = {"coveredResources": ["cpu"], "flavors": [{"name": queues.name, "resources": resources}]}
+    spec = {
+        "namespaceSelector": {},
+        "preemption": {"withinClusterQueue": "LowerPriority"},
+        "resourceGroups": [group],
+    }
+    made = {
+        "resourceflavors": _object("ResourceFlavor", queues.name, spec=flavor),
+        "workloadpriorityclasses": _object("WorkloadPriorityClass", queues.priority_class, value=1000),
+        "clusterqueues": _object("ClusterQueue", queues.name, spec=spec),
+    }
+    for plural, body in made.items():
+        (await jobs.kube.post(f"{API}/{plural}", body)).ok()
+    await queues.add_local("team")
+    yield queues
+    for plural, body in reversed(made.items()):
+        await jobs.kube.delete(f"{API}/{plural}/{body['metadata']['name']}")
+
+
+async def has_kueue(jobs: Jobs) -> bool:
+    return (await jobs.kube.get(API)).status == 200
+
+
+async def until_history(jobs: Jobs, name: str, reason: str) -> Body:
+    """The last row of the history with this reason, once there is one."""
+
+    async def read() -> Body | None:
+        return next((row for row in reversed(await jobs.history(name)) if row["reason"] == reason), None)
+
+    return await until(read, bool, what=f"{reason} in the history of {name}", within=DEADLINE, every=0.1)

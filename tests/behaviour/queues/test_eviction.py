@@ -1,0 +1,72 @@
+"""Jobs whose quota Kueue requires, or whose Workload an administrator deactivates or deletes."""
+
+import pytest
+
+from tests.behaviour.queues.kueue import Queues, until_history
+
+pytestmark = pytest.mark.timeout(600)
+
+
+async def test_a_preempted_job_stops_waits_and_runs_again(queues: Queues) -> None:
+    jobs = queues.jobs
+    low = await queues.submit("low", replicas=2)
+    await jobs.until("low", "Running")
+    high = await queues.submit("high", replicas=2, high=True)
+    await jobs.until("low", "Queued")
+    await jobs.until("high", "Running")
+    assert await jobs.of_job("pods", low) == []
+    assert (await queues.workload(high))["spec"]["priority"] == 1000
+    row = await until_history(jobs, "low", "Evicting")
+    assert row["message"].startswith("Preempted: Preempted to accommodate a workload")
+    reason = await jobs.pending("low", "WaitingForQuota")
+    assert reason["count"] == 2
+    await queues.until_condition(low, "Requeued")
+
+    await jobs.cancel("high")
+    await jobs.until("low", "Running")
+    for replica in (await jobs.replicas("low")).values():
+        assert replica["attempt"] == 2
+    await jobs.delete("low")
+    await jobs.delete("high")
+    await queues.until_no_workload()
+    await queues.until_unused()
+
+
+async def test_a_deactivated_job_is_paused_until_it_is_resumed(queues: Queues) -> None:
+    jobs = queues.jobs
+    uid = await queues.submit("off")
+    await jobs.until("off", "Running")
+    (await jobs.kube.patch(queues.path(uid), {"spec": {"active": False}})).ok()
+    status = await jobs.until("off", "Paused")
+    assert (status["reason"], status["message"]) == ("Deactivated", "The workload is deactivated")
+    await queues.until_condition(uid, "QuotaReserved", "False")
+    await queues.until_unused()
+    await jobs.resume("off")
+    await jobs.until("off", "Running")
+    await jobs.delete("off")
+    await queues.until_no_workload()
+
+
+async def test_an_administrator_can_activate_a_job_again(queues: Queues) -> None:
+    jobs = queues.jobs
+    uid = await queues.submit("back")
+    await jobs.until("back", "Running")
+    (await jobs.kube.patch(queues.path(uid), {"spec": {"active": False}})).ok()
+    await jobs.until("back", "Paused")
+    (await jobs.kube.patch(queues.path(uid), {"spec": {"active": True}})).ok()
+    await jobs.until("back", "Running")
+    await jobs.delete("back")
+    await queues.until_no_workload()
+
+
+async def test_a_deleted_workload_is_made_again(queues: Queues) -> None:
+    jobs = queues.jobs
+    uid = await queues.submit("lost")
+    await jobs.until("lost", "Running")
+    before = (await queues.workload(uid))["metadata"]["uid"]
+    (await jobs.kube.delete(queues.path(uid))).ok()
+    await queues.workload(uid, lambda body: body["metadata"]["uid"] != before)
+    await jobs.until("lost", "Running")
+    assert (await jobs.replica("lost"))["attempt"] == 2
+    await jobs.delete("lost")
+    await queues.until_no_workload()

@@ -1,0 +1,1 @@
+"""What Kueue is asked for, and how its answer is read."""

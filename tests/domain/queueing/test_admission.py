@@ -1,0 +1,171 @@
+"""How a Workload is read: the reasons of waits are those that Kueue 0.15 and 0.19 write."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.domain.kubernetes.queueing import FlavorSpec, Workload
+from app.domain.queueing.admission import (
+    Admitted,
+    Evicted,
+    PodSetAdmission,
+    Unadmitted,
+    Verdict,
+    observe_workload,
+)
+from app.domain.vocabulary import PendingCode
+
+FLAVOR = FlavorSpec(node_labels={"pool": "a"}, tolerations=({"key": "a"},))
+
+
+def a_workload(*conditions: tuple[str, ...], **more: Any) -> Workload:
+    """Conditions are type, status and, if they matter, reason and message."""
+    named = [
+        dict(zip(("type", "status", "reason", "message"), (*condition, "r", "m")[:4], strict=True))
+        if len(condition) == 2
+        else dict(zip(("type", "status", "reason", "message"), condition, strict=True))
+        for condition in conditions
+    ]
+    status = {"conditions": named, **more.pop("status", {})}
+    spec = {"podSets": [{"name": "worker", "count": 2}], **more.pop("spec", {})}
+    return msgspec.convert({"metadata": {"uid": "w"}, "spec": spec, "status": status} | more, Workload, strict=False)
+
+
+ASSIGNED = {"podSetAssignments": [{"name": "worker", "flavors": {"cpu": "gpu-pool", "memory": "gpu-pool"}}]}
+ADMITTED = (("QuotaReserved", "True"), ("Admitted", "True"))
+UPDATES = {
+    "name": "worker",
+    "labels": {"l": "1"},
+    "annotations": {"a": "1"},
+    "nodeSelector": {"n": "1"},
+    "tolerations": [{"key": "b"}],
+}
+
+
+def verdict(workload: Workload, **flavors: FlavorSpec) -> Verdict:
+    return observe_workload(workload, {"gpu-pool": FLAVOR} | flavors).verdict
+
+
+def test_an_admission_has_its_flavors_and_the_updates_of_its_checks() -> None:
+    found = verdict(a_workload(*ADMITTED, status={"admission": ASSIGNED}))
+    assert found == Admitted(
+        pod_sets={"worker": PodSetAdmission(node_labels={"pool": "a"}, tolerations=({"key": "a"},))}
+    )
+    checks = [{"podSetUpdates": [UPDATES, {**UPDATES, "name": "other"}]}]
+    found = verdict(a_workload(*ADMITTED, status={"admission": ASSIGNED, "admissionChecks": checks}))
+    assert isinstance(found, Admitted)
+    assert found.pod_sets["worker"] == PodSetAdmission(
+        labels={"l": "1"},
+        annotations={"a": "1"},
+        node_labels={"pool": "a", "n": "1"},
+        tolerations=({"key": "a"}, {"key": "b"}),
+    )
+
+
+def test_an_unknown_flavor_is_awaited() -> None:
+    unknown = {"podSetAssignments": [{"name": "worker", "flavors": {"cpu": "other"}}]}
+    found = verdict(a_workload(*ADMITTED, status={"admission": unknown}))
+    assert found == Unadmitted(
+        code=PendingCode.NO_MATCHING_FLAVOR, message="the cluster has no ResourceFlavor other", holds_quota=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        (
+            "couldn't assign flavors to pod set w: insufficient unused quota for cpu in flavor small, 2 more needed",
+            PendingCode.WAITING_FOR_QUOTA,
+        ),
+        (
+            "insufficient quota for cpu in flavor small, current podset request (16) > maximum capacity (4)",
+            PendingCode.EXCEEDS_MAX_QUOTA,
+        ),
+        ("LocalQueue nope doesn't exist", PendingCode.QUEUE_MISSING),
+        ("ClusterQueue nope doesn't exist", PendingCode.QUEUE_MISSING),
+        ("LocalQueue team is inactive", PendingCode.QUEUE_STOPPED),
+        ("ClusterQueue team is inactive", PendingCode.QUEUE_STOPPED),
+        ("Workload namespace doesn't match ClusterQueue selector", PendingCode.NO_MATCHING_FLAVOR),
+        (
+            "couldn't assign flavors to pod set worker: untolerated taint {gpu NoSchedule} in flavor gpu",
+            PendingCode.NO_MATCHING_FLAVOR,
+        ),
+        (
+            "couldn't assign flavors to pod set worker: flavor small doesn't match node affinity",
+            PendingCode.NO_MATCHING_FLAVOR,
+        ),
+        (
+            "couldn't assign flavors to pod set worker: resource nvidia.com/gpu unavailable in ClusterQueue",
+            PendingCode.NO_MATCHING_FLAVOR,
+        ),
+        (
+            "flavor a doesn't match node affinity, insufficient unused quota for cpu in flavor b, 1 more needed",
+            PendingCode.WAITING_FOR_QUOTA,
+        ),
+        ("a message of a later version", PendingCode.WAITING_FOR_QUOTA),
+    ],
+)
+def test_a_wait_has_a_code(message: str, code: PendingCode) -> None:
+    found = verdict(a_workload(("QuotaReserved", "False", "Pending", message)))
+    assert found == Unadmitted(code=code, message=message)
+
+
+@pytest.mark.parametrize(
+    ("workload", "wanted"),
+    [
+        (a_workload(), (PendingCode.WAITING_FOR_KUEUE, False)),
+        (a_workload(("QuotaReserved", "True")), (PendingCode.ADMISSION_CHECKS, True)),
+        (
+            a_workload(("QuotaReserved", "False"), ("Requeued", "False", "PodsReadyTimeout", "later")),
+            (PendingCode.REQUEUE_BACK_OFF, False),
+        ),
+        # The condition of an earlier eviction says nothing about a Workload without quota.
+        (a_workload(("QuotaReserved", "False"), ("Evicted", "True")), (PendingCode.WAITING_FOR_QUOTA, False)),
+    ],
+)
+def test_other_waits(workload: Workload, wanted: tuple[PendingCode, bool]) -> None:
+    found = verdict(workload)
+    assert isinstance(found, Unadmitted)
+    assert (found.code, found.holds_quota) == wanted
+
+
+@pytest.mark.parametrize(
+    ("workload", "wanted"),
+    [
+        (
+            a_workload(*ADMITTED, ("Evicted", "True", "Preempted", "by another")),
+            Evicted(reason="Preempted", message="by another", holds_quota=True),
+        ),
+        (
+            a_workload(*ADMITTED, ("Evicted", "True", "Deactivated", "off"), spec={"active": False}),
+            Evicted(reason="Deactivated", message="off", holds_quota=True, is_deactivated=True),
+        ),
+        (
+            a_workload(spec={"active": False}),
+            Evicted(
+                reason="Deactivated",
+                message="the Workload of the job is deactivated",
+                holds_quota=False,
+                is_deactivated=True,
+            ),
+        ),
+        (
+            a_workload(*ADMITTED, metadata={"uid": "w", "deletionTimestamp": "2030-01-01T00:00:00Z"}),
+            Evicted(reason="WorkloadDeleted", message="the Workload of the job is deleted", holds_quota=True),
+        ),
+    ],
+)
+def test_evictions(workload: Workload, wanted: Evicted) -> None:
+    assert verdict(workload) == wanted
+
+
+def test_what_else_is_observed() -> None:
+    finalizers = ["other", "jobgate.dev/admission"]
+    reclaimable = {"reclaimablePods": [{"name": "worker", "count": 1}]}
+    workload = a_workload(("PodsReady", "True"), ("Finished", "True"), status=reclaimable)
+    found = observe_workload(msgspec.structs.replace(workload, metadata=workload.metadata), {})
+    assert (found.sizes, found.ready, found.finished, found.reclaimable) == ({"worker": 2}, True, True, {"worker": 1})
+    assert not found.held
+    held = msgspec.structs.replace(workload.metadata, finalizers=tuple(finalizers))
+    assert observe_workload(msgspec.structs.replace(workload, metadata=held), {}).held

@@ -1,0 +1,154 @@
+"""The Workload of a job, what is written to it, and the pods that follow its admission."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from app.domain.errors import InvalidManifest
+from app.domain.plan import JobPlan, Manifest, QueuePlan
+from app.domain.queueing.admission import PodSetAdmission, TaskAdmission
+from app.domain.queueing.pods import with_admission
+from app.domain.queueing.requests import check_queue, queue_of
+from app.domain.queueing.workload import MOST_POD_SETS, given_back, pod_sets, with_condition, workload_manifest
+from tests.support.plans import T0, a_plan, a_replica_plan
+
+NOW = "2030-01-01T00:00:00Z"
+
+
+def with_templates(plan: JobPlan, specs: dict[str, Manifest]) -> JobPlan:
+    """The plan with further fields in the pods of some tasks."""
+
+    def rendering(name: str) -> Any:
+        container = {"name": "train", "image": "i", "env": [{"name": "A"}, {"name": "A"}], "command": ["run"]}
+        spec = {"containers": [container], "hostNetwork": True, **specs.get(name, {})}
+        return lambda rank: replace(a_replica_plan(name, 0, rank), template={"spec": spec})
+
+    return replace(plan, tasks=tuple(replace(task, render=rendering(task.name)) for task in plan.tasks))
+
+
+def test_a_pod_set_has_what_the_scheduler_reads() -> None:
+    fields = {"nodeSelector": {"zone": "a"}, "tolerations": [{"key": "gpu"}], "priorityClassName": "high"}
+    resources = {"requests": {"cpu": "1"}}
+    spec = {**fields, "containers": [{"name": "c", "env": [], "resources": resources, "volumeMounts": [{}]}]}
+    [found] = pod_sets(with_templates(a_plan({"Worker": 2, "idle": 0}), {"Worker": spec}))
+    assert (found.name, found.count, found.tasks) == ("worker", 2, ("Worker",))
+    assert found.template == {"spec": {**fields, "containers": [{"name": "c", "resources": resources}]}}
+
+
+@pytest.mark.parametrize(
+    ("tasks", "names"),
+    [
+        (["worker"], ["worker"]),
+        (["Worker", "worker"], ["task-0", "task-1"]),
+        (["a_b", "c"], ["task-0", "c"]),
+    ],
+)
+def test_names_of_pod_sets_are_valid_and_distinct(tasks: list[str], names: list[str]) -> None:
+    assert [one.name for one in pod_sets(a_plan(dict.fromkeys(tasks, 1)))] == names
+
+
+def test_equal_tasks_share_a_pod_set_if_there_are_many() -> None:
+    tasks = {f"t{number}": number + 1 for number in range(MOST_POD_SETS)}
+    assert [one.count for one in pod_sets(a_plan(tasks))] == list(tasks.values())
+    many = {**tasks, "last": 100}
+    [merged] = pod_sets(a_plan(many))
+    assert (merged.name, merged.count, merged.tasks) == ("t0", sum(many.values()), tuple(many))
+    # One of them differs.
+    other = with_templates(a_plan(many), {"t3": {"nodeSelector": {"zone": "b"}}})
+    assert {one.name: one.count for one in pod_sets(other)} == {"t0": sum(many.values()) - 4, "t3": 4}
+
+
+def a_queued(tasks: int, **queue: Any) -> JobPlan:
+    plan = a_plan({f"t{number}": 1 for number in range(tasks)}, queue=QueuePlan(**({"name": "team"} | queue)))
+    return with_templates(plan, {f"t{number}": {"nodeSelector": {"n": str(number)}} for number in range(tasks)})
+
+
+@pytest.mark.parametrize(
+    ("plan", "required", "code"),
+    [
+        (a_plan(), False, None),
+        (a_plan(), True, "QueueRequired"),
+        (a_queued(1), True, None),
+        (a_queued(MOST_POD_SETS), False, None),
+        (a_queued(MOST_POD_SETS + 1), False, "TooManyPodSets"),
+        (a_queued(MOST_POD_SETS + 1, of_own_scheduler=True), False, None),
+        (a_queued(1, name="Team_1"), False, "InvalidName"),
+        (a_queued(1, priority_class="No Class"), False, "InvalidName"),
+    ],
+)
+def test_what_a_submission_may_request(plan: JobPlan, *, required: bool, code: str | None) -> None:
+    if code is None:
+        check_queue(plan, required=required)
+        return
+    with pytest.raises(InvalidManifest) as refused:
+        check_queue(plan, required=required)
+    assert [error.code for error in refused.value.errors] == [code]
+
+
+def test_the_labels_of_a_manifest_name_the_queue() -> None:
+    labels = {"kueue.x-k8s.io/queue-name": "team", "kueue.x-k8s.io/priority-class": "high"}
+    assert queue_of({"metadata": {"labels": labels}}) == QueuePlan(name="team", priority_class="high")
+    assert queue_of({"metadata": {}}) is None
+
+
+def test_a_workload_has_its_owner_its_priority_and_its_finalizer() -> None:
+    found = workload_manifest(a_plan(), "team", 7, "high", "anchor-uid")
+    metadata, spec = found["metadata"], found["spec"]
+    assert (metadata["name"], metadata["finalizers"]) == ("jobgate-u", ["jobgate.dev/admission"])
+    assert metadata["ownerReferences"][0]["uid"] == "anchor-uid"
+    assert (spec["queueName"], spec["priority"], spec["priorityClassRef"]["name"]) == ("team", 7, "high")
+    assert "priorityClassRef" not in workload_manifest(a_plan(), "team", 0, None, "anchor-uid")["spec"]
+
+
+def a_condition(kind: str, status: str = "True", **more: Any) -> Manifest:
+    return {"type": kind, "status": status, "reason": kind, "message": "", "lastTransitionTime": "before", **more}
+
+
+@pytest.mark.parametrize(("reason", "requeued"), [("Preempted", "True"), ("PodsReadyTimeout", "False")])
+def test_a_workload_is_given_back_in_one_write(reason: str, requeued: str) -> None:
+    known = [a_condition("QuotaReserved"), a_condition("Evicted"), a_condition("PodsReady")]
+    workload = {"metadata": {"generation": 2}, "status": {"admission": {"clusterQueue": "q"}, "conditions": known}}
+    status = given_back(workload, reason, "why", T0)
+    assert status["admission"] is None
+    found = {item["type"]: item for item in status["conditions"]}
+    assert {kind: item["status"] for kind, item in found.items()} == {
+        "QuotaReserved": "False",
+        "Admitted": "False",
+        "Evicted": "True",
+        "PodsReady": "False",
+        "Requeued": requeued,
+    }
+    assert (found["QuotaReserved"]["lastTransitionTime"], found["QuotaReserved"]["observedGeneration"]) == (NOW, 2)
+    assert found["Evicted"]["lastTransitionTime"] == "before"
+
+
+def test_a_condition_that_holds_keeps_its_time() -> None:
+    workload = {"metadata": {}, "status": {"conditions": [a_condition("PodsReady")]}}
+    [same] = with_condition(workload, "PodsReady", "Started", "all", T0)["conditions"]
+    assert (same["lastTransitionTime"], same["message"]) == ("before", "all")
+    [_, new] = with_condition(workload, "Finished", "Succeeded", "done", T0)["conditions"]
+    assert (new["type"], new["lastTransitionTime"]) == ("Finished", NOW)
+
+
+def test_a_pod_follows_its_admission_and_keeps_what_it_has() -> None:
+    added = PodSetAdmission(
+        labels={"team": "other", "topology": "rack"},
+        annotations={"note": "check"},
+        node_labels={"pool": "a"},
+        tolerations=({"key": "b"},),
+    )
+    pod = {
+        "metadata": {"labels": {"team": "mine"}, "ownerReferences": [{"name": "jobgate-u"}]},
+        "spec": {"nodeSelector": {"zone": "z"}, "tolerations": [{"key": "a"}], "containers": []},
+    }
+    found = with_admission(pod, TaskAdmission(pod_set="worker", size=1, pods=added))
+    assert found["metadata"]["labels"] == {"team": "mine", "topology": "rack"}
+    assert found["metadata"]["annotations"] == {"note": "check", "kueue.x-k8s.io/pod-suspending-parent": "jobgate-u"}
+    assert found["spec"] == {
+        "nodeSelector": {"zone": "z", "pool": "a"},
+        "tolerations": [{"key": "a"}, {"key": "b"}],
+        "containers": [],
+    }
+    bare = with_admission({"metadata": {}, "spec": {}}, TaskAdmission(pod_set="w", size=1, pods=PodSetAdmission()))
+    assert bare["spec"] == {}

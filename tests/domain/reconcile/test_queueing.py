@@ -1,0 +1,276 @@
+# ruff: noqa: FBT001  hypothesis passes by name
+"""A job with a queue runs only within its admission, and gives its quota back only when no pod is left."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain.plan import GangApi, GangPlan, JobPlan, QueuePlan
+from app.domain.queueing.admission import Queueing
+from app.domain.reconcile.actions import CreatePod, DeletePod, EnsureWorkload, UngatePod
+from app.domain.status.observed import KueueState, ObservedQueue
+from app.domain.status.records import JobStatus
+from app.domain.vocabulary import CleanUpPolicy, JobPhase, PendingCode, Reason, RestartPolicy
+from tests.support.model.cluster import World
+from tests.support.model.kueue import ModelKueue, ModelWorkload
+from tests.support.model.reconcile_checks import check_reconcile
+from tests.support.model.stories import Op, apply, check_world, come_to_rest, intend, start
+from tests.support.plans import (
+    W0,
+    a_plan,
+    a_pod,
+    a_record,
+    a_replica,
+    actions_of,
+    decide,
+    failure,
+    restarting,
+    running_status,
+    success,
+)
+from tests.support.plugins.properties import examples
+
+TEAM = QueuePlan(name="team")
+LISTED = ObservedQueue(state=KueueState.LISTED)
+
+
+def a_world(plan: JobPlan) -> World:
+    return World(plan=plan, check=check_reconcile, kueue=ModelKueue())
+
+
+def run(world: World) -> None:
+    """Reconcile until nothing changes. No process exits, and Kueue decides nothing."""
+    for _ in range(50):
+        decision = world.reconcile()
+        if not (start(world) or decision.dirty or decision.actions or decision.again):
+            return
+    pytest.fail(f"the job never comes to rest: {world.recorded.status}")
+
+
+def kueue_of(world: World) -> ModelKueue:
+    assert world.kueue is not None
+    return world.kueue
+
+
+def phase_of(world: World) -> str:
+    return world.recorded.status.phase.value
+
+
+def test_a_life() -> None:
+    world = a_world(a_plan(queue=TEAM))
+    kueue = kueue_of(world)
+    run(world)
+    status = world.recorded.status
+    assert (status.phase, status.pending_since, kueue.made) == (JobPhase.QUEUED, None, 1)
+    assert [reason.count for reason in status.pending_reasons] == [2]
+    assert not world.pods
+    kueue.admit()
+    run(world)
+    assert phase_of(world) == JobPhase.RUNNING
+    assert kueue.workload is not None
+    assert kueue.workload.ready
+
+    kueue.evict()
+    run(world)
+    status = world.recorded.status
+    assert (status.phase, status.restarts, kueue.workload.reserved) == (JobPhase.QUEUED, 0, False)
+    assert not world.pods
+    assert [entry.reason for entry in world.history if entry.key is None][-2:] == ["Evicting", "WaitingForQuota"]
+    assert "Preempted: said Kueue" in world.history[-2].message or "Preempted: said Kueue" in status.message
+    kueue.admit()
+    run(world)
+    assert phase_of(world) == JobPhase.RUNNING
+    assert {replica.attempt.number for replica in world.recorded.replicas.values()} == {2}
+    assert {(one.restarts, one.disruptions) for one in world.recorded.replicas.values()} == {(0, 0)}
+
+    kueue.set_active(active=False)
+    run(world)
+    status = world.recorded.status
+    assert (status.phase, status.reason, world.pods) == (JobPhase.PAUSED, Reason.DEACTIVATED, {})
+    # A resume increases the generation.
+    world.plan = replace(world.plan, identity=replace(world.plan.identity, generation=2))
+    run(world)
+    assert phase_of(world) == JobPhase.QUEUED
+    kueue.admit()
+    come_to_rest(world)
+    assert phase_of(world) == JobPhase.SUCCEEDED
+    assert kueue.workload.finished
+    assert not kueue.workload.held
+    intend(world, remove=True)
+    come_to_rest(world)
+    assert hidden(kueue) is None
+    assert (world.anchor, world.recorded.status.quiet) == (False, True)
+
+
+def test_what_is_not_admitted_waits_while_the_rest_runs() -> None:
+    plan = a_plan({"worker": 1}, queue=TEAM)
+    world = a_world(replace(plan, tasks=tuple(replace(task, elastic=True) for task in plan.tasks)))
+    run(world)
+    kueue_of(world).admit()
+    run(world)
+    world.request_size(2)
+    assert len(world.plan.replicas) == 3
+    run(world)
+    assert len(world.running()) == 1
+    assert phase_of(world) == JobPhase.SCALING
+    assert not world.scaled
+    kueue_of(world).evict()
+    run(world)
+    kueue_of(world).admit()
+    run(world)
+    assert len(world.running()) == 3
+    assert [record.outcome for record in world.scaled] == ["Reached"]
+
+
+@pytest.mark.parametrize(
+    ("queue", "plan", "code"),
+    [
+        (ObservedQueue(), a_plan(queue=TEAM), None),
+        (ObservedQueue(required=True), a_plan(queue=TEAM), PendingCode.WAITING_FOR_KUEUE),
+        (ObservedQueue(required=True), a_plan(), None),
+        (ObservedQueue(state=KueueState.UNKNOWN), a_plan(), PendingCode.WAITING_FOR_KUEUE),
+        (ObservedQueue(state=KueueState.DENIED), a_plan(), None),
+        (ObservedQueue(state=KueueState.DENIED), a_plan(queue=TEAM), PendingCode.WAITING_FOR_KUEUE),
+        (LISTED, a_plan(), None),
+        (LISTED, a_plan(queue=TEAM), PendingCode.WAITING_FOR_KUEUE),
+        (replace(LISTED, local_queues=frozenset({"default"})), a_plan(), PendingCode.WAITING_FOR_KUEUE),
+    ],
+)
+def test_which_jobs_wait(queue: ObservedQueue, plan: JobPlan, code: PendingCode | None) -> None:
+    decision = decide(plan, queue=queue)
+    assert bool(actions_of(decision, CreatePod)) == (code is None)
+    assert [reason.code for reason in decision.status.pending_reasons] == ([] if code is None else [code])
+    is_queued = code is not None and queue.state is KueueState.LISTED
+    wanted = EnsureWorkload(queue="default" if queue.local_queues else "team")
+    assert actions_of(decision, EnsureWorkload) == ([wanted] if is_queued else [])
+
+
+def test_the_own_scheduler_of_a_kind_keeps_its_queue() -> None:
+    plan = a_plan(queue=replace(TEAM, of_own_scheduler=True))
+    gang = GangPlan(members=frozenset({W0}), apis=(GangApi.TENSORSTACK,), api=GangApi.TENSORSTACK)
+    without_scheduler = replace(plan, gang=replace(gang, api=None))
+    with_queue = replace(LISTED, local_queues=frozenset({"team"}))
+    assert actions_of(decide(replace(plan, gang=gang), queue=with_queue), CreatePod)
+    assert actions_of(decide(without_scheduler, queue=LISTED), CreatePod)
+    assert actions_of(decide(without_scheduler, queue=with_queue), EnsureWorkload)
+
+
+def hidden(kueue: ModelKueue) -> ModelWorkload | None:
+    """Hide the Workload, which stays in the cluster."""
+    found, kueue.workload = kueue.workload, None
+    return found
+
+
+@pytest.mark.parametrize("state", [KueueState.UNKNOWN, KueueState.DENIED, KueueState.ABSENT])
+def test_what_is_recorded_holds_while_kueue_cannot_be_read(state: KueueState) -> None:
+    world = a_world(a_plan(queue=TEAM))
+    kueue = kueue_of(world)
+    run(world)
+    kueue.state, before = state, hidden(kueue)
+    run(world)
+    assert not world.pods
+    kueue.state, kueue.workload = KueueState.LISTED, before
+    kueue.admit()
+    run(world)
+    kueue.state, before = state, hidden(kueue)
+    assert before is not None
+    world.restart_controller()
+    decision = world.reconcile()
+    assert not actions_of(decision, DeletePod)
+    assert phase_of(world) == JobPhase.RUNNING
+
+
+def test_gates_of_kueue_are_removed_from_the_pods_of_an_admitted_job() -> None:
+    pod = a_pod(gated=True)
+    for queueing, gates in ((None, []), (Queueing(name="team", admission={}), [UngatePod(name=pod.name, uid=pod.uid)])):
+        recorded = a_record(running_status(queueing=queueing), a_replica(W0))
+        decision = decide(a_plan({"worker": 1}), recorded, pod, queue=ObservedQueue(state=KueueState.UNKNOWN))
+        assert actions_of(decision, UngatePod) == gates
+
+
+def test_a_job_that_ran_before_kueue_was_installed_is_not_queued() -> None:
+    recorded = a_record(running_status(), a_replica(W0))
+    assert not actions_of(decide(a_plan({"worker": 1}, queue=TEAM), recorded, a_pod(), queue=LISTED), EnsureWorkload)
+    assert JobStatus().queueing is None
+
+
+KUEUE: dict[str, Any] = {
+    "admit": lambda kueue, _: kueue.admit(),
+    "preempt": lambda kueue, _: kueue.evict(),
+    "time_out": lambda kueue, _: kueue.evict("PodsReadyTimeout"),
+    "deactivate": lambda kueue, _: kueue.set_active(active=False),
+    "activate": lambda kueue, _: kueue.set_active(active=True),
+    "delete_workload": lambda kueue, _: kueue.delete(),
+    "outage": lambda kueue, index: setattr(kueue, "state", (KueueState.LISTED, KueueState.UNKNOWN)[index % 2]),
+}
+# A create that takes effect late is not among them: its pod is deleted, but it has no quota meanwhile.
+OPS = ("reconcile", "kubelet", "exit", "advance", "crash", "act_twice", "restart", "foreign_delete", "evict")
+STORY = st.lists(
+    st.tuples(st.sampled_from([*KUEUE, "admit", "admit", *OPS, *OPS, "pause", "resume", "resize"]), st.integers(0, 12)),
+    max_size=60,
+)
+
+
+def play(world: World, script: list[Op], *, warm: bool) -> None:
+    if warm:
+        run(world)
+        kueue_of(world).admit()
+        run(world)
+    for name, index in script:
+        if name in KUEUE:
+            KUEUE[name](kueue_of(world), index)
+        else:
+            apply(world, (name, index))
+        if index % 3:
+            world.reconcile()
+
+
+def finish(world: World) -> None:
+    """Let Kueue admit the job as often as it waits, until it comes to rest."""
+    kueue = kueue_of(world)
+    kueue.state = KueueState.LISTED
+    for _ in range(20):
+        come_to_rest(world)
+        kueue.set_active(active=True)
+        kueue.admit()
+        decision = world.reconcile()
+        if not (decision.dirty or decision.actions):
+            return
+    pytest.fail(f"the job never comes to rest: {world.recorded.status}")
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> JobPlan:
+    tasks = draw(st.sampled_from([{"worker": 1}, {"worker": 2}, {"ps": 1, "worker": 2}]))
+    restart = restarting(draw(st.integers(0, 2)), draw(st.sampled_from(RestartPolicy)))
+    rules = draw(st.sampled_from([None, None, [success("worker0"), failure("worker0")]]))
+    plan = a_plan(tasks, rules, restart, queue=TEAM, clean_up=draw(st.sampled_from(CleanUpPolicy)))
+    elastic = draw(st.booleans())
+    return replace(plan, tasks=tuple(replace(task, elastic=elastic) for task in plan.tasks))
+
+
+@examples(fixed=150, fuzz=400)
+@given(plans(), STORY, st.booleans(), st.booleans())
+def test_no_pod_without_quota_and_no_quota_without_pods(
+    plan: JobPlan, script: list[Op], warm: bool, cancel: bool
+) -> None:
+    world = a_world(plan)
+    play(world, script, warm=warm)
+    if cancel:
+        intend(world, cancel=True)
+    finish(world)
+    check_world(world)
+    status, kueue = world.recorded.status, kueue_of(world)
+    if world.plan.paused and not status.phase.is_terminal:
+        assert status.phase is JobPhase.PAUSED
+        assert kueue.workload is None
+    else:
+        assert status.phase.is_terminal
+        assert kueue.workload is None or (kueue.workload.finished and not kueue.workload.held)
+    intend(world, remove=True)
+    finish(world)
+    assert (kueue.workload, world.pods, world.anchor) == (None, {}, False)
+    assert world.recorded.status.quiet
