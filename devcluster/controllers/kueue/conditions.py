@@ -43,6 +43,12 @@ def evict(workload: Object, reason: str, message: str) -> Object:
     return workload
 
 
+def requeue(workload: Object, reason: str, message: str) -> Object:
+    """Queue a Workload again that its owner has held back for the reason of its eviction."""
+    set_condition(workload, "Requeued", "True", reason=reason, message=message)
+    return workload
+
+
 def preempt(workload: Object, message: str) -> Object:
     set_condition(workload, "Preempted", "True", reason="InClusterQueue", message=message)
     return evict(workload, "Preempted", message)

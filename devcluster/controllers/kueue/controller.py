@@ -71,6 +71,7 @@ class KueueController:
         flavors = {record.name: spec(record.object) for record in self._store.iterate(RESOURCE_FLAVORS)}
         for record in self._store.listed(WORKLOADS):
             self._evict_stopped(record)
+            self._requeue_active(record)
         waiting: dict[str, list[Record]] = {}
         for record in self._store.listed(WORKLOADS):
             if is_pending(record.object):
@@ -104,6 +105,14 @@ class KueueController:
                 reason, message = f"{kind}Stopped", f"The {kind} is stopped"
                 self._write(record, partial(conditions.evict, reason=reason, message=message))
                 return
+
+    def _requeue_active(self, record: Record) -> None:
+        """Queue a Workload again that was deactivated, and is active now."""
+        requeued = condition(record.object, "Requeued") or {}
+        held_back = requeued.get("status") == "False" and requeued.get("reason") == "Deactivated"
+        if held_back and is_active(record.object):
+            change = partial(conditions.requeue, reason="Reactivated", message="The workload was reactivated")
+            self._write(record, change)
 
     def _find_queue(self, record: Record, flavors: dict[str, Object]) -> str:
         """Return the ClusterQueue of a pending Workload, or an empty string after a report why there is none."""
