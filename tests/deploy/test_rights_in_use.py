@@ -77,7 +77,9 @@ def a_job(name: str) -> dict[str, Any]:
 
 @asynccontextmanager
 async def serving(kubeconfig: Path, database_url: str, directory: Path) -> AsyncIterator[httpx2.AsyncClient]:
-    async with gateway_process(database_url, kubeconfig, directory / "gateway", **STEADY) as gateway:
+    # Queues have rights of their own, and the embedded cluster plays Kueue.
+    settings = {**STEADY, "JOBGATE_QUEUES": "off"}
+    async with gateway_process(database_url, kubeconfig, directory / "gateway", **settings) as gateway:
         url = await gateway.start()
         async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
             yield client

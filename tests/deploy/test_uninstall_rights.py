@@ -44,11 +44,11 @@ def some_namespaces(prefix: str, namespace: str) -> Documents:
         for found in whole_cluster(prefix, namespace)
         if found["kind"] != "ClusterRoleBinding" or found["metadata"]["name"] not in replaced
     ]
-    # Without SampleSets, their role does not exist.
+    # Without SampleSets and queues, their roles do not exist.
     given = [
         found
         for found in named(NAMESPACED.read_text().replace("namespace: team-a", f"namespace: {namespace}"), prefix)
-        if not found["metadata"]["name"].endswith("-sample-sets")
+        if not found["metadata"]["name"].endswith(("-sample-sets", "-queues"))
     ]
     return kept + given
 
