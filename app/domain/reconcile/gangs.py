@@ -5,7 +5,8 @@ replicas of an elastic job are created once all members have nodes: before, they
 another one needs, and could not work.
 
 A scheduler counts the live pods of a PodGroup only. Once a member has succeeded or failed for good, or runs outside the
-PodGroup, no gang can be placed any more: a pod that named it would wait for ever, so new pods are placed one by one.
+PodGroup, no gang can be placed any more: a pod that names it and has no node waits for ever. So new pods are placed one
+by one, and those without a node are replaced.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,20 +14,26 @@ from dataclasses import replace
 
 from app.domain.manifests.gangs import group_name
 from app.domain.plan import JobPlan, Rank
-from app.domain.reconcile.actions import Action, CreatePod
+from app.domain.reconcile.actions import Action, CreatePod, DeletePod
 from app.domain.reconcile.lifecycle import pod_of
 from app.domain.reconcile.stepping import Step
 from app.domain.status.observed import ObservedPod
+from app.domain.vocabulary import StopReason
 
 
 def place_gang(plan: JobPlan, steps: Mapping[Rank, Step], pods: Mapping[Rank, Sequence[ObservedPod]]) -> None:
-    """Let the creates of the steps join the gang of the job, and drop those that wait for it."""
+    """Let the creates of the steps join the gang of the job, and drop those that wait for it.
+
+    Pods that wait for a gang that cannot be placed any more are stopped, so that others replace them.
+    """
     group = group_name(plan)
-    if plan.gang is None or not group or not any(_creates(step) for step in steps.values()):
+    if plan.gang is None or not group:
         return
     members = {key: _live_pod(steps[key], pods.get(key, ())) for key in plan.gang.members}
     settled = any(steps[key].replica.settled for key in members)
     if settled or any(pod is not None and pod.group != group for pod in members.values()):
+        for key in plan.replicas:
+            _stop_waiting(steps[key], _live_pod(steps[key], pods.get(key, ())))
         return
     is_placed = all(pod is not None and pod.node is not None for pod in members.values())
     for key, step in steps.items():
@@ -36,8 +43,13 @@ def place_gang(plan: JobPlan, steps: Mapping[Rank, Step], pods: Mapping[Rank, Se
             step.actions = [action for action in step.actions if not isinstance(action, CreatePod)]
 
 
-def _creates(step: Step) -> bool:
-    return any(isinstance(action, CreatePod) for action in step.actions)
+def _stop_waiting(step: Step, pod: ObservedPod | None) -> None:
+    """Stop a pod that names a PodGroup and has no node."""
+    attempt = step.replica.attempt
+    if pod is None or not pod.group or pod.node is not None or pod.deleting or attempt.stopping is not None:
+        return
+    step.replica = replace(step.replica, attempt=replace(attempt, stopping=StopReason.UNPLACEABLE))
+    step.actions.append(DeletePod(name=pod.name, uid=pod.uid))
 
 
 def _live_pod(step: Step, pods: Sequence[ObservedPod]) -> ObservedPod | None:

@@ -199,7 +199,8 @@ def _step_all(
     for key, replica in members.leaving.items():
         name = inputs.recorded.pod_names.get(key, "")
         steps[key] = out.step(replica, name, pods.get(key, []), is_new=False)
-    place_gang(inputs.plan, steps, pods)
+    if directive.start:
+        place_gang(inputs.plan, steps, pods)
     return steps
 
 

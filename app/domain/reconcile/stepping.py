@@ -41,6 +41,7 @@ UNFOLLOWED_EVERY = timedelta(seconds=10)  # between two reads of a pod that has 
 _REASON_OF_RETURN: Final[Mapping[StopReason | None, Reason]] = {
     StopReason.SCALE_DOWN: Reason.SCALING,
     StopReason.START_DEADLINE: Reason.START_DEADLINE_EXCEEDED,
+    StopReason.UNPLACEABLE: Reason.RESTARTING,
 }
 
 

@@ -51,6 +51,10 @@ async def minima(jobs: Jobs, groups: str) -> Sequence[int]:
     return [item["spec"]["schedulingPolicy"]["gang"]["minCount"] for item in items]
 
 
+async def until_no_group(jobs: Jobs, groups: str) -> None:
+    await until(lambda: minima(jobs, groups), lambda left: not left, what="no PodGroup is left", within=90, every=0.2)
+
+
 async def placed(jobs: Jobs, uid: str) -> int:
     """How many pods of the job have a node."""
     return sum("nodeName" in pod["spec"] for pod in await jobs.of_job("pods", uid))
@@ -85,7 +89,7 @@ async def test_of_two_gangs_on_room_for_one_the_second_waits_whole(
     await jobs.until("second", "Running")
     for name in ("first", "second"):
         await jobs.delete(name)
-    await until(lambda: minima(jobs, groups), lambda left: not left, what="no PodGroup is left", within=90, every=0.2)
+    await until_no_group(jobs, groups)
 
 
 async def test_a_replaced_pod_joins_a_gang_that_is_whole_and_is_placed_alone_otherwise(
@@ -112,17 +116,24 @@ async def test_a_replaced_pod_joins_a_gang_that_is_whole_and_is_placed_alone_oth
     assert await minima(jobs, groups) == [2]
 
 
-async def test_an_elastic_job_starts_with_its_minimum(jobs: Jobs, groups: str, place: Body) -> None:
+async def test_an_elastic_job_starts_with_its_minimum_which_an_edit_may_lower(
+    jobs: Jobs, groups: str, place: Body
+) -> None:
     containers = [{**container(), "name": "di-container", **HALF}]
-    body = di_job("elastic", [di_task("collector", 3, containers=containers, **place)], minReplicas=2)
+    body = di_job("elastic", [di_task("collector", 3, containers=containers, **place)], minReplicas=3)
     uid = (await jobs.submit(body))["uid"]
+    await jobs.pending("elastic", "GangUnschedulable")
+    assert await placed(jobs, uid) == 0
+    await jobs.ask("PATCH", "elastic", json={"spec": {"minReplicas": 2}})
     await jobs.until_status("elastic", waits_for_room)
     pods = await jobs.of_job("pods", uid)
     assert alone(pods) == ["elastic-collector-2"]
     assert sum("nodeName" in pod["spec"] for pod in pods) == 2
-    assert await minima(jobs, groups) == [2]
+    assert sorted(await minima(jobs, groups)) == [2, 3]
     await jobs.scale("elastic", 2)
     await jobs.until("elastic", "Running")
     await jobs.scale("elastic", 3)
     await jobs.until_status("elastic", waits_for_room)
-    assert await minima(jobs, groups) == [2]
+    assert alone(await jobs.of_job("pods", uid)) == ["elastic-collector-2"]
+    await jobs.delete("elastic")
+    await until_no_group(jobs, groups)

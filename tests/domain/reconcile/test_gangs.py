@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from app.domain.plan import GangApi, GangPlan, JobPlan, Rank, Ranks
-from app.domain.reconcile.actions import CreatePod, EnsureObjects
+from app.domain.reconcile.actions import CreatePod, DeletePod, EnsureObjects
 from app.domain.status.observed import ObservedPod
 from app.domain.status.records import Replica
-from app.domain.vocabulary import Outcome, ReplicaPhase
+from app.domain.vocabulary import Outcome, ReplicaPhase, StopReason
 from tests.support.plans import (
     a_plan,
     a_pod,
@@ -18,12 +18,13 @@ from tests.support.plans import (
     an_attempt,
     decide,
     ended,
+    pod_uid,
     restarting,
     running_status,
 )
 
 W = [Rank("worker", rank) for rank in range(4)]
-GROUP = "jobgate-u-2"
+GROUP, GROUP_OF_3 = "jobgate-u-2", "jobgate-u-3"
 
 
 def plan(api: GangApi | None = GangApi.KUBERNETES, least: int = 2) -> JobPlan:
@@ -70,12 +71,42 @@ ROOMLESS: dict[str, Any] = {"phase": ReplicaPhase.CREATING, "node": None}
             [ended(W[0], Outcome.SUCCEEDED), new(1), new(2)], [], {1: False, 2: False}, id="a member has succeeded"
         ),
         pytest.param(
-            [RUNS[0], new(1), new(2)], [member(0, "jobgate-u-3")], {1: False, 2: False}, id="a member of another group"
+            [RUNS[0], new(1), new(2)], [member(0, GROUP_OF_3)], {1: False, 2: False}, id="a member of another group"
         ),
     ],
 )
 def test_what_is_created_and_joins(replicas: list[Replica], pods: list[ObservedPod], expected: dict[int, bool]) -> None:
     assert created(plan(), replicas, *pods) == expected
+
+
+@pytest.mark.parametrize(
+    ("least", "replicas", "pods", "stopped"),
+    [
+        pytest.param(3, RUNS, [member(0, GROUP_OF_3), member(1, GROUP_OF_3, **ROOMLESS)], [], id="it is whole"),
+        pytest.param(
+            3,
+            [ended(W[0], Outcome.SUCCEEDED), *RUNS[1:]],
+            [member(1, GROUP_OF_3, **ROOMLESS), member(2, GROUP_OF_3)],
+            [1],
+            id="a member has succeeded",
+        ),
+        pytest.param(
+            2,
+            RUNS,
+            [member(rank, GROUP_OF_3, **ROOMLESS) for rank in range(3)],
+            [0, 1, 2],
+            id="an edit has lowered the minimum",
+        ),
+        pytest.param(2, RUNS, [member(0, ""), member(1, ""), member(2, "", **ROOMLESS)], [], id="pods without a group"),
+    ],
+)
+def test_what_waits_for_a_gang_that_cannot_be_placed_is_replaced(
+    least: int, replicas: list[Replica], pods: list[ObservedPod], stopped: list[int]
+) -> None:
+    decision = decide(plan(least=least), a_record(running_status(), *replicas[:3]), *pods)
+    assert [action.uid for action in actions_of(decision, DeletePod)] == [pod_uid(W[rank]) for rank in stopped]
+    reasons = {key.rank: replica.attempt.stopping for key, replica in decision.replicas.items()}
+    assert [rank for rank, reason in reasons.items() if reason is StopReason.UNPLACEABLE] == stopped
 
 
 def test_without_an_api_all_are_created_at_once() -> None:
