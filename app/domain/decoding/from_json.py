@@ -133,7 +133,7 @@ def _diagnose(body: bytes, reason: str = "") -> JsonValue:
         written = _slow_decoder.decode(text)
     except json.JSONDecodeError as error:
         refuse("MalformedJson", f"line {error.lineno}, column {error.colno}: {error.msg}", "one JSON document")
-    except (RecursionError, ValueError) as error:
+    except RecursionError as error:
         refuse("MalformedJson", reason or str(error), "one JSON document")
     problems = Problems()
     value = _inspect(written, "", problems)

@@ -100,6 +100,10 @@ def test_limits_are_exact() -> None:
     assert refusal(b"[1,2,3,4,5,6]", limits) == [("", "TooManyValues")]
 
 
+def test_a_document_deeper_than_the_parsers_allow_is_refused_whatever_the_limit() -> None:
+    assert refusal(b"[" * 5000 + b"]" * 5000, DecodingLimits(max_depth=10_000)) == [("", "MalformedJson")]
+
+
 def test_a_huge_number_of_unknown_keys_is_refused_cheaply() -> None:
     body = json.dumps({f"key-{index}": index for index in range(20_000)}).encode()
     started = time.process_time()

@@ -59,6 +59,7 @@ def test_yaml_is_read_as_kubectl_reads_it(body: str, value: JsonValue) -> None:
     ("text", "kind"),
     [
         ("0400", int), ("08", int), ("1.", int), ("1e3", int), ("1.5", float), ("1e21", float), ("yes", bool),
+        ("1_0.", int), (".1_0", str), ("9223372036854774784.0", int), ("9223372036854775808.0", float),
         ("n", bool), ("12:30:45", str), ("2001-12-14", str), ("0o8", str), ("''", str), ("~", type(None)),
     ],
 )  # fmt: skip
@@ -186,6 +187,19 @@ def test_a_template_that_is_not_rendered_is_named(text: str, *, is_named: bool) 
 def test_expressions_in_quotes_and_in_blocks_are_text() -> None:
     (document,) = decode_yaml(b"args: ['{{ name }}']\nscript: |\n  {% if x %}\n  echo {{ y }}\n")
     assert document == {"args": ["{{ name }}"], "script": "{% if x %}\necho {{ y }}\n"}
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        (b"a: 1\n \tb: 1\n", "line 2, column 4: the line is indented with a tab"),
+        (b"a: 1\n-\n\tb: 1\n", "line 2, column 1: did not find expected key"),
+    ],
+)
+def test_only_a_tab_in_the_line_of_the_error_is_named(body: bytes, detail: str) -> None:
+    with pytest.raises(MalformedDocument) as refused:
+        decode_yaml(body)
+    assert [error.detail for error in refused.value.errors] == [detail]
 
 
 def test_an_error_names_its_line() -> None:

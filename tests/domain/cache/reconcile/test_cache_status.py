@@ -89,6 +89,8 @@ def test_values_that_are_not_numbers_are_reported_and_count_as_zero() -> None:
     status = status_of(whole(cached_size="-5", disk_size="9" * 99))
     assert (status.cached_size, status.disk_usage_rate) == ("0 B", "0.0%")
     assert "cached size -5 is not a number" in status.error_message
+    status = status_of(whole(disk_used="-5", disk_avail=""))
+    assert (status.disk_size, status.disk_used, status.disk_avail) == ("1000 KiB", "0 B", "0 B")
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from tests.support.json_values import UNHURRIED
 R = ServerJobState
 READY = JobObserved(set_uid="u", running=(1, 0), digest="d1")
 REFUSAL = Complaint(reason="ErrorCreateSyncJob", message="data source cannot be empty")
+NO_SERVER = "no runtime server of the set is running"
 
 
 def seen(*statuses: ServerJobState) -> JobObserved:
@@ -40,19 +41,23 @@ def test_a_terminating_job_ends_the_others_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("observed", "reason"),
+    ("observed", "reason", "message"),
     [
-        (JobObserved(), "ErrorSampleSetNotExist"),
-        (JobObserved(set_uid="u", is_leaving=True, digest="d1", running=(0,)), "ErrorSampleSetNotExist"),
-        (JobObserved(set_uid="u", running=(0,), refusal=REFUSAL), "ErrorCreateSyncJob"),
-        (JobObserved(set_uid="u", digest="d1"), "ErrorCreateSyncJob"),
-        (JobObserved(set_uid="u", digest="d1", running=(1,)), "ErrorCreateSyncJob"),
-        (JobObserved(set_uid="u", running=(0,)), "ErrorCreateSyncJob"),
+        (JobObserved(), "ErrorSampleSetNotExist", "SampleSet imagenet is not exist"),
+        (
+            JobObserved(set_uid="u", is_leaving=True, digest="d1", running=(0,)),
+            "ErrorSampleSetNotExist",
+            "SampleSet imagenet is being deleted",
+        ),
+        (JobObserved(set_uid="u", running=(0,), refusal=REFUSAL), REFUSAL.reason, REFUSAL.message),
+        (JobObserved(set_uid="u", digest="d1"), "ErrorCreateSyncJob", NO_SERVER),
+        (JobObserved(set_uid="u", digest="d1", running=(1,)), "ErrorCreateSyncJob", NO_SERVER),
+        (JobObserved(set_uid="u", running=(0,)), "ErrorCreateSyncJob", "the options are not known yet"),
     ],
 )
-def test_a_job_that_cannot_start_reports_the_reason_once(observed: JobObserved, reason: str) -> None:
+def test_a_job_that_cannot_start_reports_the_reason_once(observed: JobObserved, reason: str, message: str) -> None:
     decision = decide_job("sync", observed)
-    assert [event.reason for event in decision.events] == [reason]
+    assert [(event.reason, event.message) for event in decision.events] == [(reason, message)]
     assert (decision.record.phase, decision.actions, decision.wake_after) == (SampleJobPhase.NONE, (), 10)
     assert decide_job("sync", observed, complaint=decision.record.complaint).events == ()
 

@@ -60,6 +60,16 @@ STEPS: list[tuple[SetPhase, SetObserved, dict[str, Any], SetPhase, tuple[Any, ..
     (SetPhase.NONE, SetObserved(found=found(*STORAGE)), {}, SetPhase.NONE, (), 1),
     (SetPhase.NONE, SetObserved(found=found(*STORAGE), volume_bound=True), {}, SetPhase.BOUND, (), 0),
     (SetPhase.NONE, SetObserved(secret=NO_SECRET), {}, SetPhase.NONE, (), 30),
+    # What the cluster refuses is tried again after a longer pause.
+    (SetPhase.NONE, SetObserved(found={SetPart.PV: Found.FOREIGN}), {}, SetPhase.NONE, creates(SetPart.PVC), 30),
+    (
+        SetPhase.BOUND,
+        SetObserved(found=found(*STORAGE), failures={SetPart.TOKEN: "quota"}),
+        {},
+        SetPhase.BOUND,
+        SERVERS,
+        30,
+    ),
     (SetPhase.BOUND, SetObserved(found=found(*STORAGE)), {}, SetPhase.BOUND, SERVERS, 10),
     (SetPhase.BOUND, SetObserved(found=found()), {}, SetPhase.BOUND, (), 5),
     (SetPhase.BOUND, SetObserved(found=found(), warning=NO_SECRET), {}, SetPhase.BOUND, (), 10),
