@@ -38,11 +38,11 @@ def growth(planner: Planner, uid: str, before: Accepted[Any], after: Accepted[An
     # Only the next manifest is checked. The stored one was accepted under the limits of its time.
     plans = planner.plan(before, uid), planner.checked_plan(after, uid)
     sizes = [{task.name: task.size for task in plan.tasks} for plan in plans]
-    scalable = plans[0].elastic | plans[1].elastic
+    # No edit adds or removes a task.
     scales = [
-        ScaleChange(task=task, from_replicas=sizes[0].get(task, 0), to_replicas=size, reason=reason)
+        ScaleChange(task=task, from_replicas=sizes[0][task], to_replicas=size, reason=reason)
         for task, size in sizes[1].items()
-        if task in scalable and sizes[0].get(task, 0) != size
+        if sizes[0][task] != size
     ]
     pods = sum(sizes[1].values()) - sum(sizes[0].values())
     return Growth(scales=scales, names=names_added(*plans), pods=pods)

@@ -18,6 +18,10 @@ def test_the_registry_has_the_kinds_of_every_package() -> None:
     assert {name.partition(".")[0] for name in modules} == packages
 
 
+def test_only_a_generic_job_can_be_paused() -> None:
+    assert {name for name, kind in all_kinds().items() if kind.supports_pause} == {"GenericJob"}
+
+
 def test_a_known_kind() -> None:
     assert find(VERSION, "GenericJob").name == "GenericJob"
 

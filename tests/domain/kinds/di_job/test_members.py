@@ -100,6 +100,7 @@ def test_the_plan_has_the_ranks_that_were_assigned(wanted: dict[str, int]) -> No
             (4, 4),
         ),
         (a_manifest(a_task("a" * 57)), {"a" * 57: (1, 10)}, None),
+        (a_manifest(a_task("a" * 57), maxReplicas=10), {"a" * 57: (1, 10)}, (1, 10)),
     ],
 )
 def test_bounds(manifest: Manifest, bounds: Mapping[str, tuple[int, int]], total: tuple[int, int] | None) -> None:

@@ -1,0 +1,39 @@
+"""What an edit of the size of a job stores beside its manifest."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from app.domain.growth import ScaleChange, growth
+from app.domain.kinds.job_kind import Accepted
+from app.domain.planning import Planner
+from app.domain.reservations.name_ranges import NameKind, NameRange
+from tests.domain.kinds.di_job.test_validation import a_manifest, a_task
+
+SIZES = {"a": 1, "b": 2}
+PLANNER = Planner(installation="i")
+
+
+def a_job(**spec: Any) -> Accepted[Any]:
+    tasks = [a_task(task, replicas=size) for task, size in SIZES.items()]
+    return PLANNER.draft(a_manifest(*tasks, **spec), "team-a", str).accepted
+
+
+@pytest.mark.parametrize(
+    ("resized", "pods"), [({}, 0), ({"b": 3}, 1), ({"a": 3, "b": 3}, 3), ({"b": 1}, -1), ({"a": 2, "b": 1}, 0)]
+)
+def test_an_edit_records_each_task_whose_size_changes_and_the_added_pods(resized: Mapping[str, int], pods: int) -> None:
+    stored = a_job()
+    grown = growth(PLANNER, "u", stored, stored.kind.resize(stored, resized), "why")
+    assert grown.scales == [
+        ScaleChange(task=task, from_replicas=SIZES[task], to_replicas=size, reason="why")
+        for task, size in resized.items()
+    ]
+    assert grown.pods == pods
+
+
+def test_an_edit_that_raises_the_bounds_reserves_further_names() -> None:
+    grown = growth(PLANNER, "u", a_job(maxReplicas=4), a_job(maxReplicas=6), "why")
+    assert grown.names == [NameRange(NameKind.POD, "job-a-3", 2), NameRange(NameKind.POD, "job-b-3", 2)]
+    assert (grown.scales, grown.pods) == ([], 0)
