@@ -31,6 +31,10 @@ class FaultPoint(StrEnum):
     POD_DELETED = "pod-deleted"
     POD_RELEASED = "pod-released"
     ANCHOR_MARKED = "anchor-marked"
+    WORKLOAD_CREATED = "workload-created"
+    WORKLOAD_BEFORE_WRITE = "workload-before-write"
+    WORKLOAD_WRITTEN = "workload-written"  # its status, its activation, or its removal
+    POD_UNGATED = "pod-ungated"
     OBJECTS_REMOVED = "objects-removed"
     SAMPLE_STORED = "sample-stored"
     SAMPLE_DECIDED = "sample-decided"

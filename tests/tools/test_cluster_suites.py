@@ -15,7 +15,7 @@ def test_without_a_named_test_all_suites_run() -> None:
 
 def test_quick_leaves_out_the_suites_that_run_alone_for_minutes() -> None:
     assert selected_suites(["--quick", "-v"]) == ([suite for suite in SUITES if suite.workers > 1], ["-v"])
-    assert paths("--quick", "tests/crash") == [("tests/crash",)]
+    assert paths("--quick", "tests/crash") == [("tests/crash",), (QUEUES[1],)]
 
 
 def test_every_suite_names_tests_that_exist() -> None:
@@ -30,15 +30,15 @@ def test_every_suite_names_tests_that_exist() -> None:
     ("named", "expected"),
     [
         # Of the tests that a directory contains, each runs in its own suite.
-        (["tests/behaviour"], [("tests/behaviour",), (QUEUES,)]),
-        ([f"{QUEUES}/test_eviction.py"], [(f"{QUEUES}/test_eviction.py",)]),
+        (["tests/behaviour"], [("tests/behaviour",), (QUEUES[0],)]),
+        ([f"{QUEUES[0]}/test_eviction.py"], [(f"{QUEUES[0]}/test_eviction.py",)]),
         (["tests/behaviour/phases/test_pause.py::test_x[a]"], [("tests/behaviour/phases/test_pause.py::test_x[a]",)]),
         (
             ["tests/conformance", "tests/e2e/test_dev.py"],
             [("tests/conformance",), ("tests/e2e/test_dev.py",), WITH_KUEUE],
         ),
         (["tests/conformance/test_kueue.py"], [("tests/conformance/test_kueue.py",)]),
-        (["tests/crash"], [("tests/crash",), (FREEZES,), ("tests/crash/test_soak.py",)]),
+        (["tests/crash"], [("tests/crash",), (FREEZES,), ("tests/crash/test_soak.py",), (QUEUES[1],)]),
         ([FREEZES], [(FREEZES,)]),
         (["tests/crash/test_workers.py"], []),
         (["tests/domain"], []),

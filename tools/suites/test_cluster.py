@@ -53,7 +53,7 @@ EMBEDDED_ONLY = (
 )
 FREEZES = "tests/crash/test_freezes.py"
 WITH_KUEUE = ("tests/conformance/test_kueue.py", "tests/conformance/test_kueue_objects.py")
-QUEUES = "tests/behaviour/queues"
+QUEUES = ("tests/behaviour/queues", "tests/crash/test_queues.py")
 # Their gateways have no cluster, or their tests only read files, so a real control plane changes nothing.
 WITHOUT_CLUSTER = (
     "tests/crash/test_rolling_restart.py",
@@ -89,16 +89,21 @@ SUITES = (
     Suite(paths=("tests/conformance", "tests/k8s/test_live.py"), workers=3, shared_node=False, left_out=WITH_KUEUE),
     # The jobs of a process can run on any node, so all processes share one node that outlives them.
     Suite(paths=("tests/e2e",), workers=3, shared_node=True, left_out=EMBEDDED_ONLY),
-    Suite(paths=("tests/behaviour",), workers=4, shared_node=True, left_out=(QUEUES,)),
+    Suite(paths=("tests/behaviour",), workers=4, shared_node=True, left_out=QUEUES),
     # These use leases of 3 s and count rights exactly, so few tests may run at the same time.
-    Suite(paths=("tests/crash", "tests/deploy"), workers=3, shared_node=True, left_out=(FREEZES, *WITHOUT_CLUSTER)),
+    Suite(
+        paths=("tests/crash", "tests/deploy"),
+        workers=3,
+        shared_node=True,
+        left_out=(FREEZES, *QUEUES, *WITHOUT_CLUSTER),
+    ),
     # The other parts that freeze are not the cluster's. A test that stops the API server runs alone.
     Suite(paths=(FREEZES,), workers=1, shared_node=True, only="api_server or network_to_cluster", is_quick=False),
     # It compares memory and descriptors over a minute of load.
     Suite(paths=("tests/crash/test_soak.py",), workers=1, shared_node=True, slow=True, is_quick=False),
     # The last ones, because the API of Kueue remains when its manager has stopped.
     Suite(paths=WITH_KUEUE, workers=3, shared_node=False, kueue=True),
-    Suite(paths=(QUEUES,), workers=2, shared_node=True, kueue=True),
+    Suite(paths=QUEUES, workers=2, shared_node=True, kueue=True),
 )
 
 

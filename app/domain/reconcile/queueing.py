@@ -9,6 +9,7 @@ The admission is recorded before the first pod is created, and forgotten only wh
 reached, what is recorded holds: admitted jobs run on, others wait.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -219,12 +220,12 @@ def _reclaim(inputs: Inputs, record: Queueing, members: Members) -> Queueing:
         # A pod that still terminates needs its quota.
         if key.task in sizes and not has_left(replica):
             sizes[key.task] = max(sizes[key.task], min(key.rank + 1, admission[key.task].size))
-    needed = dict.fromkeys(workload.sizes, 0)
+    ended = Counter(
+        key.task for key, replica in members.wanted.items() if _is_over(replica) and key.rank < sizes.get(key.task, 0)
+    )
+    needed: Counter[str] = Counter()
     for task, size in sizes.items():
-        ended = sum(
-            _is_over(replica) for key, replica in members.wanted.items() if key.task == task and key.rank < size
-        )
-        needed[admission[task].pod_set] = needed.get(admission[task].pod_set, 0) + size - ended
+        needed[admission[task].pod_set] += size - ended[task]
     reclaimed = {
         name: count
         for name, size in workload.sizes.items()

@@ -108,7 +108,7 @@ class QueueMirror:
         self._mode = mode
         self._on_change = on_change
         self._on_state = on_state
-        self._discovery = Discovery(api.get_raw, clock, DISCOVER_EVERY)
+        self._discovery = Discovery(api.get_raw, clock, DISCOVER_EVERY / 2)
         self._workloads: dict[str | None, NamedStore[Workload]] = {}
         self._queue_names: dict[str, frozenset[str]] = {}
         self._queues: dict[str | None, NamedStore[LocalQueue]] = {}

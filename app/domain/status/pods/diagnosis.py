@@ -7,6 +7,7 @@ from typing import Final
 from app.domain.errors import shorten_list
 from app.domain.kubernetes.objects import ContainerStatus, Event, ObjectCondition, Pod
 from app.domain.manifests.gangs import group_of
+from app.domain.queueing.workload import GATES, SUSPENDING_PARENT
 from app.domain.status.observed import PendingReason
 from app.domain.status.pods.containers import (
     default_container,
@@ -53,6 +54,11 @@ _EVENTS: Final[Mapping[str, PendingCode]] = {
     "Pulling": PendingCode.CONTAINER_CREATING,
 }
 _LISTED_GATES: Final = 3  # in one message
+# Kueue gates the pods of a job without a Workload one by one, and then a job may hold quota for a part of its pods.
+_CAPTURED: Final = (
+    ": Kueue queues this pod by itself. For a queue of the whole job, turn JOBGATE_QUEUES on, and name a queue in the "
+    "label kueue.x-k8s.io/queue-name of the manifest"
+)
 # The kubelet uses the reasons Failed and BackOff for many causes. These words of the message identify the cause.
 # The first match counts, so the most general words come last.
 _MESSAGE_WORDS: Final = (
@@ -158,7 +164,8 @@ def _gang(pod: Pod) -> str:
 def _gates(pod: Pod) -> str:
     gates = [gate.name for gate in pod.spec.scheduling_gates]
     noun = "the scheduling gate" if len(gates) == 1 else "the scheduling gates"
-    return f"the pod is not scheduled before other clients remove {noun} {shorten_list(gates, _LISTED_GATES)}"
+    remedy = "" if GATES.isdisjoint(gates) or SUSPENDING_PARENT in pod.metadata.annotations else _CAPTURED
+    return f"the pod is not scheduled before other clients remove {noun} {shorten_list(gates, _LISTED_GATES)}{remedy}"
 
 
 def _bound(pod: Pod, since: datetime | None) -> PendingReason | None:

@@ -7,6 +7,7 @@ from functools import partial
 import msgspec
 
 from app.base.clock import Clock
+from app.base.faultpoints import FaultPoint, reach
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Object
 from app.domain.queueing.workload import (
@@ -92,6 +93,7 @@ class WorkloadActions:
             return True
         manifest = workload_manifest(work.plan, action.queue, priority, name, anchor)
         found = await self._creator.ensure_workload(work, manifest)
+        reach(FaultPoint.WORKLOAD_CREATED)
         if found is not None:
             self._queues.adopt(found)
         return True
@@ -114,6 +116,12 @@ class WorkloadActions:
         found = await self._read(work)
         if found is None:
             return True
+        reach(FaultPoint.WORKLOAD_BEFORE_WRITE)
+        done = await self._carry_out(work, found, action)
+        reach(FaultPoint.WORKLOAD_WRITTEN)
+        return done
+
+    async def _carry_out(self, work: Work, found: Object, action: QueueAction) -> bool:
         match action:
             case ActivateWorkload():
                 return await self._patch(found, {"spec": {"active": True}})
@@ -211,5 +219,6 @@ class WorkloadActions:
             return False
         except KubeNotFound:
             return True
+        reach(FaultPoint.POD_UNGATED)
         self._mirror.adopt(POD_CODEC.decode(msgspec.json.encode(answer.raw)))
         return True

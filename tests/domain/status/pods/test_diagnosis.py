@@ -47,6 +47,11 @@ def waiting(reason: str, message: str = "", *, init: bool = False) -> Pod:
         (a_pod({}, node=""), "NotScheduled", 'the scheduler "default-scheduler" has not reported'),
         (gated("example.com/hold"), "SchedulingGated", "remove the scheduling gate example.com/hold"),
         (gated("a/b", "c/d", "e/f", "g/h"), "SchedulingGated", "the scheduling gates a/b, c/d, e/f and 1 more"),
+        (
+            gated("kueue.x-k8s.io/admission"),
+            "SchedulingGated",
+            "Kueue queues this pod by itself. For a queue of the whole",
+        ),
         (unbound("False", "Unschedulable", NO_NODE), "Unschedulable", NO_NODE),
         (in_gang(conditions=unplaced(NO_NODE)), "GangUnschedulable", NO_NODE),
         (in_gang(), "NotScheduled", "yet; it places all pods of the PodGroup group-1 together"),
