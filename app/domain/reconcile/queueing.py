@@ -207,7 +207,17 @@ def end_turn(inputs: Inputs, turn: Turn, status: JobStatus, members: Members) ->
         return replace(turn, record=replace(record, admission=None)) if are_gone(inputs, members) else turn
     if status.phase.is_terminal or inputs.intent.cancel or inputs.intent.remove:
         return turn
+    if _needs_another_admission(inputs, turn, members):
+        record = replace(record, admission=None, reclaimed={})
+        return Turn(record=record, waits=_creating(record))
     return replace(turn, record=_reclaim(inputs, record, members))
+
+
+def _needs_another_admission(inputs: Inputs, turn: Turn, members: Members) -> bool:
+    """Return whether all admitted replicas have ended for good, and others wait that the admission does not cover."""
+    covered = (replica for key, replica in members.wanted.items() if turn.covers(key))
+    waits = any(not turn.covers(key) and not _is_over(replica) for key, replica in members.wanted.items())
+    return waits and all(_is_over(replica) for replica in covered) and _is_idle(inputs, members)
 
 
 def _reclaim(inputs: Inputs, record: Queueing, members: Members) -> Queueing:
@@ -246,10 +256,16 @@ def _is_over(replica: Replica) -> bool:
 
 def are_gone(inputs: Inputs, members: Members) -> bool:
     """Return whether no pod of the job is left, and none that the mirror does not show."""
+    return not inputs.observed.pods and _is_idle(inputs, members)
+
+
+def _is_idle(inputs: Inputs, members: Members) -> bool:
+    """Return whether no process of the job runs. Its ended pods hold no quota."""
     unseen = any(
         replica.attempt.outcome is None and replica.attempt.pod_uid is not None for replica in members.all.values()
     )
-    return not (unseen or inputs.observed.pods or inputs.observed.altered)
+    running = any(not pod.ended or pod.lingering for pod in inputs.observed.pods)
+    return not (unseen or running or inputs.observed.altered)
 
 
 def _is_without_workload(queue: ObservedQueue) -> bool:
@@ -298,7 +314,9 @@ def _workload_actions(
         return _end(status, workload) if _have_ended(inputs, members) else []
     if inputs.intent.cancel or turn.record is None:
         return [RemoveWorkload()] if turn.record is None and inputs.plan.paused and gone else []
-    if inputs.plan.paused or workload.deleting or (turn.record.admission is None and not _fits(inputs, workload)):
+    if turn.record.admission is None and not _fits(inputs, workload):
+        return [RemoveWorkload()] if _is_idle(inputs, members) else []
+    if inputs.plan.paused or workload.deleting:
         return [RemoveWorkload()] if gone else []
     verdict = workload.verdict
     if isinstance(verdict, Evicted):

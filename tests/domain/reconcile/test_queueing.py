@@ -125,6 +125,20 @@ def test_what_is_not_admitted_waits_while_the_rest_runs() -> None:
     assert [record.outcome for record in world.scaled] == ["Reached"]
 
 
+def test_a_job_whose_admitted_replicas_have_ended_is_queued_for_the_others() -> None:
+    plan = a_plan({"worker": 2}, queue=TEAM)
+    world = a_world(replace(plan, tasks=tuple(replace(task, elastic=True) for task in plan.tasks)))
+    run(world)
+    kueue_of(world).admit()
+    run(world)
+    world.request_size(2)
+    for _ in range(2):
+        kueue_of(world).admit()
+        come_to_rest(world)
+    assert phase_of(world) == JobPhase.SUCCEEDED
+    assert kueue_of(world).made == 2
+
+
 @pytest.mark.parametrize(
     ("queue", "plan", "code"),
     [
