@@ -37,7 +37,7 @@ def validate(spec: GenericJobSpec, job: str, base: str, limits: Limits, problems
         return
     specs = pointer_to(base, "replicaSpecs")
     _check_types(spec, specs, problems)
-    counted = _check_totals(spec, specs, limits, problems)
+    _check_totals(spec, specs, limits, problems)
     _check_rules(spec, base, problems)
     _check_modes(spec, pointer_to(base, "runMode"), problems)
     if spec.service:
@@ -57,8 +57,8 @@ def validate(spec: GenericJobSpec, job: str, base: str, limits: Limits, problems
         before = len(problems)
         validate_pod_template(replica.template, template, problems)
         check_texts(texts_of(replica.template.get("spec")), scope, pointer_to(template, "spec"), problems)
-        # A template with errors may not be possible to render, and a number of replicas out of range has no last rank.
-        if counted and len(problems) == before:
+        # A template with errors may not be possible to render.
+        if len(problems) == before:
             _check_size(spec, replica, scope, template, limits, problems)
 
 
@@ -87,17 +87,14 @@ def _check_types(spec: GenericJobSpec, specs: str, problems: Problems) -> None:
         seen.add(replica.type)
 
 
-def _check_totals(spec: GenericJobSpec, specs: str, limits: Limits, problems: Problems) -> bool:
+def _check_totals(spec: GenericJobSpec, specs: str, limits: Limits, problems: Problems) -> None:
     total = sum(replica.replicas for replica in spec.replica_specs)
     if total > limits.max_replicas:
         accepted = f"{limits.max_replicas} replicas or fewer in all"
         at = pointer_to(specs, 0, "replicas") if len(spec.replica_specs) == 1 else specs
         problems.add(at, "TooManyReplicas", f"the job would have {total} replicas", accepted)
-        return False
     if total == 0:
         problems.add(specs, "NoReplicas", "the job would have no replica at all", "at least one replica")
-        return False
-    return True
 
 
 def _check_rules(spec: GenericJobSpec, base: str, problems: Problems) -> None:

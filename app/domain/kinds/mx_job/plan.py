@@ -150,7 +150,7 @@ def _rules(spec: MxJobSpec) -> tuple[FinishRule, ...]:
             name=f"{decides.task}Succeeded",
             outcome=RuleOutcome.SUCCESS,
             quantifier=Quantifier.ALL,
-            ranks=Ranks({decides.task: range(sizes.get(decides.task, 0))}),
+            ranks=Ranks({decides.task: range(sizes[decides.task])}),
         ),
         FinishRule(
             name="anyReplicaFailed",

@@ -290,6 +290,13 @@ def test_the_pod_must_not_be_too_large() -> None:
     assert (error.pointer, error.code) == (f"{REPLICA}/template", "PodTooLarge")
 
 
+@pytest.mark.parametrize(("replicas", "code"), [(0, "NoReplicas"), (1_000_000, "TooManyReplicas")])
+def test_a_wrong_number_of_replicas_does_not_hide_the_size_of_the_pod(replicas: int, code: str) -> None:
+    spec = [{**item, "replicas": replicas} for item in command("x" * 50_000)]
+    found = errors_of(KIND, a_manifest(replicaSpecs=spec), Limits(max_rendered_pod_bytes=50_000))
+    assert [error.code for error in found] == [code, "PodTooLarge"]
+
+
 def test_the_size_of_a_pod_includes_the_values_of_variables() -> None:
     manifest = a_manifest(service={"ports": PORTS}, replicaSpecs=command("$(service.worker[0].host)" * 1000))
     manifest["metadata"]["name"] = "a" * 50
