@@ -108,6 +108,13 @@ def test_another_generation_and_another_job_have_specs_of_their_own() -> None:
     assert planner.read(edited, uuid4(), 1).spec.replica_specs[0].replicas == 7
 
 
+def test_the_default_limits_fit_together() -> None:
+    limits = Limits()
+    assert limits.max_list_replicas == 2 * limits.max_replicas
+    assert limits.pods.installation == 2 * limits.pods.namespace
+    assert limits.max_job_bytes == 2 * 1024**3 // 8  # an eighth of etcd's quota
+
+
 @pytest.mark.parametrize(
     ("of_pod", "of_job", "codes"),
     [(0, 0, []), (-1, 0, ["TooLarge"]), (0, -1, ["JobTooLarge"]), (-1, -1, ["TooLarge", "JobTooLarge"])],

@@ -167,6 +167,15 @@ def test_a_file_source_is_in_an_allowed_directory(uri: str, *, allowed: bool) ->
     assert wrong_place(uri, INTERNET_ONLY)
 
 
+@pytest.mark.parametrize(("directories", "accepted"), [(("/data", "/mnt"), "/data, /mnt"), ((), "the storages gs, s3")])
+def test_a_file_source_that_is_not_allowed_is_answered_with_what_is(
+    directories: tuple[str, ...], accepted: str
+) -> None:
+    wrong = wrong_place("file:///etc/", SourceLimits(schemes=frozenset({"s3", "gs"}), directories=directories))
+    assert wrong is not None
+    assert (wrong.code, wrong.accepted) == ("SourceNotAllowed", accepted)
+
+
 def test_a_storage_that_is_not_allowed() -> None:
     limits = SourceLimits(schemes=frozenset({"s3"}))
     assert wrong_place("s3://b.example.com/x", limits) is None

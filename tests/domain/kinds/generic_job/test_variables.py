@@ -43,22 +43,22 @@ def test_without_services_their_variables_stay_as_they_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "wrong"),
+    ("name", "problem"),
     [
-        ("rank", False),
-        ("HOME", False),
-        ("replicas[ps]", False),
-        ("replicas[master]", True),
-        ("service.worker[3].host", False),
-        ("service.worker[4].host", True),
-        ("service.master[0].host", True),
-        ("service.port[http]", False),
-        ("service.port[grpc]", True),
-        ("service.anything", False),
+        ("rank", None),
+        ("HOME", None),
+        ("replicas[ps]", None),
+        ("replicas[master]", "no replica spec has this type"),
+        ("service.worker[3].host", None),
+        ("service.worker[4].host", "the highest rank of this type is 3"),
+        ("service.master[0].host", "no replica spec has this type"),
+        ("service.port[http]", None),
+        ("service.port[grpc]", "no port of spec.service has this name"),
+        ("service.anything", None),
     ],
 )
-def test_problems(name: str, *, wrong: bool) -> None:
-    assert (SCOPE.problem(name) is not None) is wrong
+def test_problems(name: str, problem: str | None) -> None:
+    assert SCOPE.problem(name) == problem
 
 
 def test_which_texts_can_contain_variables() -> None:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.domain.cache.limits import CacheLimits
+from app.domain.cache.source_limits import SourceLimits
 from app.domain.errors import FieldError, InvalidManifest
 from app.domain.kinds.samples.kinds import SAMPLE_SET
 from app.domain.plan import Manifest
@@ -93,6 +94,7 @@ REFUSED: list[tuple[Manifest, str, str]] = [
     (mounted(sub_dir="a b"), f"{OPTIONS}/sub-dir", "MountOptionNotValid"),
     (mounted(sub_dir="../other"), f"{OPTIONS}/sub-dir", "PathNotValid"),
     (mounted(prefetch=-1), f"{OPTIONS}/prefetch", "OutOfRange"),
+    (mounted(cache_size=2**43), f"{OPTIONS}/cache-size", "OutOfRange"),
     (mounted(chache_size=1), f"{OPTIONS}/chache-size", "UnknownField"),
     (mounted(cache_dir=""), f"{OPTIONS}/cache-dir", "CacheDirNotValid"),
     (mounted(cache_dir=":"), f"{OPTIONS}/cache-dir", "CacheDirNotValid"),
@@ -160,6 +162,7 @@ ACCEPTED = [
     a_set(csi=None, cache=None),
     mounted(free_space_ratio="0"),
     mounted(free_space_ratio="1e-1"),
+    mounted(cache_size=2**43 - 1),
     mounted(cache_dir="/data:/ssd", sub_dir="/train", writeback=False),
     levelled(level("/dev/shm/cache"), level("/mnt/a:/mnt/b", "HDD", cacheSize=0)),
     levelled({"mediumType": "MEM"}),
@@ -262,6 +265,15 @@ def test_a_system_directory_needs_a_root_inside_it(roots: tuple[str, ...], direc
         assert SAMPLE_SET.accept(manifest, limits)
     else:
         assert [error.code for error in errors_of(manifest, limits)] == ["CacheDirNotValid"]
+
+
+def test_a_stored_source_that_is_not_allowed_any_more_may_stay() -> None:
+    limits = replace(LIMITS, sources=SourceLimits(schemes=frozenset({"gs"})))
+    (error,) = errors_of(a_set(), limits)
+    assert (error.pointer, error.code) == ("/spec/source/uri", "SourceNotAllowed")
+    limits = replace(limits, stored_source=a_set()["spec"]["source"]["uri"])
+    assert SAMPLE_SET.accept(a_set(), limits)
+    assert errors_of(a_set(source={"uri": "s3://other.example.com"}), limits)
 
 
 def test_secrets_of_configured_namespaces_are_accepted() -> None:
