@@ -164,8 +164,16 @@ def test_too_large() -> None:
     large = TOLERANT | trainer(**{"max-instance": 100})
     assert [e.code for e in errors_of(KIND, a_manifest(**large), Limits(max_replicas=50))] == ["TooManyReplicas"]
     assert "PodTooLarge" in {e.code for e in errors_of(KIND, a_manifest(), Limits(max_rendered_pod_bytes=4500))}
-    hosts = TOLERANT | trainer(**{"max-instance": 9_000})
-    assert [e.code for e in errors_of(KIND, a_manifest("j" * 40, **hosts))] == ["HostsTooLarge"]
+
+
+def test_the_list_of_hosts_leaves_a_kibibyte_of_its_config_map_for_the_keys() -> None:
+    def of_size(trainers: int) -> Manifest:
+        return a_manifest("jj", **TOLERANT, **trainer(**{"max-instance": trainers}))
+
+    # 5952 hosts, since there are a master and a pserver too, and 176 bytes for each are 1023 KiB.
+    assert KIND.accept(of_size(5950), Limits(), GIVEN)
+    (error,) = errors_of(KIND, of_size(5951))
+    assert (error.pointer, error.code) == ("/spec/trainer/max-instance", "HostsTooLarge")
 
 
 @pytest.mark.parametrize("walltime", [90, "90"], ids=["number", "text"])
