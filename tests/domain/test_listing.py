@@ -138,6 +138,10 @@ def test_a_change_of_a_page_is_found(
         (Criteria(kinds=("MxJob",)), Extent(ends_at=(at(5), UUID(int=5))), thing(4), False),
         (Criteria(), Extent(begins_after=(at(5), UUID(int=5))), thing(6), False),
         (Criteria(labels=parse_selector("team=y")), Extent(), thing(), False),
+        (Criteria(still_running=True), Extent(), thing(), False),
+        (Criteria(still_running=True), Extent(), thing(still_running=True), True),
+        (Criteria(), Extent(), thing(deleted=True), False),
+        (Criteria(deleted=True), Extent(), thing(deleted=True), True),
     ],
 )
 def test_changes_that_cannot_affect_a_page(

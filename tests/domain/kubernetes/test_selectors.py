@@ -50,6 +50,7 @@ IN, NOT_IN, EXISTS, ABSENT = Operator.IN, Operator.NOT_IN, Operator.EXISTS, Oper
          [requirement("x", NOT_IN, "abc", "def"), requirement("bar", EXISTS), requirement("z", IN, ""),
           requirement("w", EXISTS)]),
         ("x,y in (a)", [requirement("x", EXISTS), requirement("y", IN, "a")]),
+        ("x" + 4095 * " ", [requirement("x", EXISTS)]),
     ],
 )  # fmt: skip
 def test_parse(text: str, expected: list[Requirement]) -> None:
@@ -62,7 +63,7 @@ def test_parse(text: str, expected: list[Requirement]) -> None:
         "x=a||y=b", "x==a==b", "!x=a", "x<a", "x>1", ",", "x,", ",x", "x,,y", "=a", "!", "!!x", "x in", "x in (",
         "x in (a", "x in a", "x in (a b)", "x in (a))", "x notin", "x y", "()", "x=(a)", "x in (a),", "x=a b",
         "a/b/c", "x=a/b", "x='a'", "x;DROP", "\u00e4=1", "x=\0", "x" * 64, "x=" + "a" * 64, "x," * 3000,
-        "x in (" + "," * 5000,
+        "x in (" + "," * 5000, "x" + " " * 4096,
     ],
 )  # fmt: skip
 def test_what_is_not_a_selector(text: str) -> None:

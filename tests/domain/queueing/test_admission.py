@@ -162,10 +162,15 @@ def test_evictions(workload: Workload, wanted: Evicted) -> None:
 
 def test_what_else_is_observed() -> None:
     finalizers = ["other", "jobgate.dev/admission"]
-    reclaimable = {"reclaimablePods": [{"name": "worker", "count": 1}]}
+    reclaimable = {"reclaimablePods": [{"name": "worker", "count": 1}, {"name": "ps"}]}
     workload = a_workload(("PodsReady", "True"), ("Finished", "True"), status=reclaimable)
     found = observe_workload(msgspec.structs.replace(workload, metadata=workload.metadata), {})
-    assert (found.sizes, found.ready, found.finished, found.reclaimable) == ({"worker": 2}, True, True, {"worker": 1})
+    assert (found.sizes, found.ready, found.finished, found.reclaimable) == (
+        {"worker": 2},
+        True,
+        True,
+        {"worker": 1, "ps": 0},
+    )
     assert not found.held
     held = msgspec.structs.replace(workload.metadata, finalizers=tuple(finalizers))
     assert observe_workload(msgspec.structs.replace(workload, metadata=held), {}).held
