@@ -48,6 +48,8 @@ ACCEPTED = [
     pod(container(resources={"limits": {"cpu": 1}}), resources={"limits": {"cpu": 1}}),
     env(valueFrom={"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1000m"}}),
     volume(downwardAPI={"items": [{"path": "a", "fieldRef": {"fieldPath": "metadata.annotations['A.b/c']"}}]}),
+    pod(securityContext={"appArmorProfile": {"type": "Localhost", "localhostProfile": "a"}}),
+    pod(securityContext={"seccompProfile": {"type": "Localhost", "localhostProfile": ""}}),
     claim(), pod(overhead={"cpu": "1"}, priority=5, runtimeClassName="a"),  # admission plugins decide about these
 ]  # fmt: skip
 
@@ -85,6 +87,9 @@ REFUSED = [
     (volume(projected={"sources": [{"secret": {}}]}), "/spec/volumes/0/projected/sources/0/secret/name", "Required"),
     (volume(projected={"sources": [{"configMap": {"name": "a"}, "secret": {"name": "a"}}]}),
      "/spec/volumes/0/projected/sources/0", "Invalid"),
+    *((volume(projected={"sources": [{"clusterTrustBundle": {"path": "a"} | chosen}]}),
+       "/spec/volumes/0/projected/sources/0/clusterTrustBundle", code)
+      for chosen, code in (({}, "Required"), ({"name": "a", "signerName": "a.b/c"}, "Invalid"))),
     (volume(secret={"secretName": "s", "items": [{"key": "a", "path": "..a"}]}),
      "/spec/volumes/0/secret/items/0/path", "Invalid"),
     (volume(iscsi={"targetPortal": "p", "iqn": "a"}), "/spec/volumes/0/iscsi/iqn", "Invalid"),
@@ -104,6 +109,8 @@ REFUSED = [
      f"{C0}/resizePolicy/0/restartPolicy", "NotSupported"),
     (pod(securityContext={"seccompProfile": {"type": "Localhost"}}),
      "/spec/securityContext/seccompProfile/localhostProfile", "Required"),
+    (pod(securityContext={"appArmorProfile": {"type": "Localhost", "localhostProfile": ""}}),
+     "/spec/securityContext/appArmorProfile/localhostProfile", "Required"),
     (pod(securityContext={"appArmorProfile": {"type": "Unconfined", "localhostProfile": "a"}}),
      "/spec/securityContext/appArmorProfile/localhostProfile", "Invalid"),
     (pod(container(securityContext={"procMount": "Unmasked"})), f"{C0}/securityContext/procMount", "Invalid"),

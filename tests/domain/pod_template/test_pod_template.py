@@ -72,6 +72,7 @@ ACCEPTED = [
     env(value="b"), env(valueFrom={"fieldRef": {"fieldPath": "metadata.labels['a']"}}), env(name="1 A"),
     env(value="", valueFrom={"secretKeyRef": {"name": "s", "key": "k", "optional": True}}),
     limits({"cpu": 1, "memory": "1.5Gi", "nvidia.com/gpu": "2"}, {"cpu": "500m", "nvidia.com/gpu": 2}),
+    limits({"nvidia.com/gpu": 2**63 - 1}), limits({"memory": 2**63}),
     limits({"cpu": 0.5, "hugepages-2Mi": "2Mi"}), limits({}, {"ephemeral-storage": "1e3"}),
     pod(container(livenessProbe={"exec": {"command": ["a"]}}, readinessProbe={**TCP, "successThreshold": 2})),
     pod(container(livenessProbe={"httpGet": {"port": "http", "path": "/"}, "periodSeconds": 0})),
@@ -168,6 +169,7 @@ REFUSED = [
     (limits({"cpu": "1Q"}), f"{C0}/resources/limits/cpu", "Invalid"),
     (limits({"gpu": "1"}), f"{C0}/resources/limits/gpu", "Invalid"),
     (limits({"nvidia.com/gpu": "0.5"}), f"{C0}/resources/limits/nvidia.com~1gpu", "Invalid"),
+    (limits({"nvidia.com/gpu": 2**63}), f"{C0}/resources/limits/nvidia.com~1gpu", "OutOfRange"),
     (limits({}, {"nvidia.com/gpu": "1"}), f"{C0}/resources/limits/nvidia.com~1gpu", "Required"),
     (limits({"nvidia.com/gpu": 2}, {"nvidia.com/gpu": 1}), f"{C0}/resources/requests/nvidia.com~1gpu", "Invalid"),
     (limits({"hugepages-2Mi": "2Mi"}), f"{C0}/resources", "Required"),
@@ -186,6 +188,7 @@ REFUSED = [
     (pod(tolerations=[{"key": "a", "effect": "Nope"}]), "/spec/tolerations/0/effect", "NotSupported"),
     (pod(tolerations=[{"key": "a", "tolerationSeconds": 5}]), "/spec/tolerations/0/effect", "Invalid"),
     (pod(host_port("c", 90, 90)), f"{C0}/ports/1/hostPort", "Duplicate"),
+    (pod(host_port("c", 1, 1)), f"{C0}/ports/1/hostPort", "Duplicate"),
     (pod(initContainers=[host_port("i", 90, 90)]), "/spec/initContainers/0/ports/1/hostPort", "Duplicate"),
     (pod(initContainers=[host_port("i", 90, 90, restartPolicy="Always")]),
      "/spec/initContainers/0/ports/1/hostPort", "Duplicate"),
@@ -288,6 +291,23 @@ def test_a_misspelt_field_is_named_and_the_nearest_suggested() -> None:
     (other,) = errors_of(pod(container(zzzz=1)))
     assert other.accepted
     assert other.accepted.startswith("one of: args, command, env")
+
+
+@pytest.mark.parametrize(
+    ("template", "detail", "accepted"),
+    [
+        (pod(container(command="sh")), "this must be a list, and is a string", "a list"),
+        (env(value={}), "this must be a string, and is an object", "a string"),
+        (env(value=1), "this must be a string, and is an integer", "a string: put the value in quotes"),
+        (pod(container(tty=1)), "this must be true or false, and is an integer", "true or false"),
+        (pod(activeDeadlineSeconds=0), "the number is too small", "1 to 2147483647"),
+        (pod(activeDeadlineSeconds=2**31), "the number is too large", "1 to 2147483647"),
+    ],
+)
+def test_a_value_of_another_type_or_range_is_answered_with_what_is_accepted(
+    template: dict[str, Any], detail: str, accepted: str
+) -> None:
+    assert [(error.detail, error.accepted) for error in errors_of(template)] == [(detail, accepted)]
 
 
 def test_all_errors_are_reported_at_once() -> None:

@@ -241,6 +241,13 @@ def test_an_edit_may_keep_stored_violations() -> None:
     assert [error.code for error in refused.value.errors] == ["HostPID"]
 
 
+def test_a_container_without_probes_hides_no_host_of_a_later_one() -> None:
+    (plain,) = RESTRICTED_POD["spec"]["containers"]
+    probing = {**plain, "name": "probing", "livenessProbe": {"tcpSocket": {"port": 80, "host": "10.0.0.1"}}}
+    template = {**RESTRICTED_POD, "spec": {**RESTRICTED_POD["spec"], "containers": [plain, probing]}}
+    assert violated(template) == [("HostProbes", "/spec/containers/1/livenessProbe/tcpSocket/host")]
+
+
 @UNHURRIED
 @given(st.sampled_from([*RESTRICTED_POD["spec"], "volumes", "ephemeralContainers", "os"]), JSON_VALUES)
 def test_no_value_of_a_field_breaks_a_check(field: str, value: Any) -> None:
