@@ -171,7 +171,7 @@ def test_the_list_of_hosts_leaves_a_kibibyte_of_its_config_map_for_the_keys() ->
         return a_manifest("jj", **TOLERANT, **trainer(**{"max-instance": trainers}))
 
     # 5952 hosts, since there are a master and a pserver too, and 176 bytes for each are 1023 KiB.
-    assert KIND.accept(of_size(5950), Limits(), GIVEN)
+    assert KIND.accept(of_size(5950), Limits(), GIVEN).manifest
     (error,) = errors_of(KIND, of_size(5951))
     assert (error.pointer, error.code) == ("/spec/trainer/max-instance", "HostsTooLarge")
 
