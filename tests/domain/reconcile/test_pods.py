@@ -220,6 +220,7 @@ def test_the_pod_of_a_former_attempt_is_deleted_before_its_name_is_used_again() 
         ((), "the pod of the previous attempt is still terminating"),
         (("example.com/hold",), "the finalizer example.com/hold, which jobgate must not remove, keeps it"),
         (("a/b", "kueue.x-k8s.io/managed"), "the finalizers a/b, kueue.x-k8s.io/managed, which"),
+        (("a/a", "b/b", "c/c", "d/d"), "the finalizers a/a, b/b, c/c and 1 more, which"),
     ],
 )
 def test_finalizers_of_other_clients_that_keep_a_pod_are_named_with_the_time_of_its_deletion(

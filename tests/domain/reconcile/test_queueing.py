@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.plan import GangApi, GangPlan, JobPlan, QueuePlan
-from app.domain.queueing.admission import Queueing
+from app.domain.queueing.admission import Admitted, ObservedWorkload, PodSetAdmission, Queueing
+from app.domain.queueing.workload import pod_sets
 from app.domain.reconcile.actions import CreatePod, DeletePod, EnsureWorkload, UngatePod
 from app.domain.status.observed import KueueState, ObservedQueue
 from app.domain.status.records import JobStatus
@@ -160,6 +161,15 @@ def test_which_jobs_wait(queue: ObservedQueue, plan: JobPlan, code: PendingCode 
     is_queued = code is not None and queue.state is KueueState.LISTED
     wanted = EnsureWorkload(queue="default" if queue.local_queues else "team")
     assert actions_of(decision, EnsureWorkload) == ([wanted] if is_queued else [])
+
+
+def test_a_new_job_whose_workload_is_admitted_starts_at_once() -> None:
+    plan = a_plan(queue=TEAM)
+    sizes = {item.name: item.count for item in pod_sets(plan)}
+    verdict = Admitted(pod_sets={name: PodSetAdmission() for name in sizes})
+    decision = decide(plan, queue=replace(LISTED, workload=ObservedWorkload(uid="w", verdict=verdict, sizes=sizes)))
+    assert actions_of(decision, CreatePod)
+    assert decision.status.phase is JobPhase.CREATING
 
 
 def test_the_own_scheduler_of_a_kind_keeps_its_queue() -> None:

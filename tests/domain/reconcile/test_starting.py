@@ -28,7 +28,7 @@ from tests.support.plans import (
     running_status,
 )
 
-TIMING = Timing(start_deadline=600, restart_backoff=10)
+TIMING = Timing()
 PENDING = JobStatus(phase=JobPhase.PENDING, pending_since=T0)
 UNPLACED = an_attempt(key=W1, phase=ReplicaPhase.CREATING)
 ONE_OF_TWO = a_record(
@@ -44,6 +44,18 @@ def test_a_partial_start_is_noticed_and_has_a_deadline() -> None:
     decision = decide(a_plan(), before, *PODS, now=5, timing=TIMING)
     assert decision.status.partial_start == PartialStart(since=at(5))
     assert decision.wake_at == at(605)
+
+
+def test_jobs_that_compete_do_not_start_again_together() -> None:
+    waits = []
+    for number in range(50):
+        plan = a_plan()
+        plan = replace(plan, identity=replace(plan.identity, uid=f"u-{number}"))
+        started = decide(plan, ONE_OF_TWO, *PODS, now=600, timing=TIMING).status.partial_start
+        assert started.again_at is not None
+        waits.append((started.again_at - at(600)).total_seconds())
+    assert 5 <= min(waits) < 6
+    assert 14 < max(waits) <= 15
 
 
 def test_at_the_deadline_the_job_frees_its_nodes_and_waits() -> None:

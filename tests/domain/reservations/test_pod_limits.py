@@ -1,5 +1,6 @@
 """Limits on planned pods: what fits, what is said of what does not, and what those add who see nobody else."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,6 +36,26 @@ def test_a_refusal_names_the_limit_and_what_is_accepted() -> None:
     assert (error.pointer, error.code) == ("/spec", "TooManyPods")
     assert error.detail == ("3 more pods do not fit: the jobs of the namespace a that have not ended have 58 of 60")
     assert error.accepted == "2 pods or fewer, or wait until other jobs end"
+
+
+@pytest.mark.parametrize(
+    ("planned", "of_a", "wanted", "is_far"),
+    [
+        (0, 0, {"a": 50}, True),
+        (0, 0, {"a": 51}, False),
+        (0, 0, {"a": 50, "b": 50, "c": 25}, True),
+        (0, 0, {"a": 50, "b": 50, "c": 26}, False),
+        (775, 0, {"a": 50, "b": 50}, True),
+        (776, 0, {"a": 50, "b": 50}, False),
+        (300, 300, {"a": 50}, True),
+        (301, 301, {"a": 50}, False),
+    ],
+)
+def test_two_writers_may_each_add_an_eighth_of_a_limit_unseen(
+    planned: int, of_a: int, wanted: dict[str, int], *, is_far: bool
+) -> None:
+    room = PodRoom(PodLimits(installation=1000, namespace=400), planned=planned, by_namespace={"a": of_a})
+    assert room.is_far_from_full(wanted, writers=2) is is_far
 
 
 @given(

@@ -37,6 +37,8 @@ def tell(*ends: dict[str, Any]) -> str:
             {"exit_code": 137, "reason": "OOMKilled", "message": "\n"},
             "w-0 failed in attempt 1 (exit code 137, OOMKilled)",
         ),
+        ({"reason": "R" * 100}, f"w-0 failed in attempt 1 ({'R' * 100})"),
+        ({"reason": "R" * 101}, f"w-0 failed in attempt 1 ({'R' * 99}…)"),
         ({}, "w-0 failed in attempt 1"),
         (
             {"outcome": Outcome.DISRUPTED, "reason": "Evicted", "message": "low on memory"},
