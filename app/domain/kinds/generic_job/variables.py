@@ -61,7 +61,10 @@ class Scope:
     def _problem_with_replica(self, task: str, rank: int) -> str | None:
         if task not in self.replicas:
             return "no replica spec has this type"
-        return None if rank < self.replicas[task] else f"the highest rank of this type is {self.replicas[task] - 1}"
+        if rank < self.replicas[task]:
+            return None
+        highest = self.replicas[task] - 1
+        return f"the highest rank of this type is {highest}" if highest >= 0 else "this type has no replicas"
 
     def value(self, name: str, task: str, rank: int | None) -> str | None:
         """Return the value of a variable in a replica; None if it has no known form, or needs a rank that is None."""

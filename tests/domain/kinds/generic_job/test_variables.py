@@ -61,6 +61,11 @@ def test_problems(name: str, problem: str | None) -> None:
     assert SCOPE.problem(name) == problem
 
 
+def test_a_type_without_replicas_has_no_highest_rank() -> None:
+    none = Scope(job="job", replicas={"worker": 0}, ports={})
+    assert none.problem("service.worker[0].host") == "this type has no replicas"
+
+
 def test_which_texts_can_contain_variables() -> None:
     texts = {"command": ["a"], "args": ["b"], "env": [{"name": "N", "value": "c"}, {"name": "M"}]}
     probe = {"livenessProbe": {"exec": {"command": ["$(rank)"]}}, "workingDir": "/$(rank)"}
