@@ -117,6 +117,9 @@ OF_SCHEMA: Final[Mapping[str, str]] = {
     "PendingReason.since": "Since when they wait; null if that is unknown.",
     "Plan.activeDeadlineSeconds": "The time after which a running job ends as TimedOut; null without a limit.",
     "Plan.pendingDeadlineSeconds": "The time after which a waiting job fails; null for the default of the gateway.",
+    "Plan.startDeadlineSeconds": (
+        "The time after which a job frees its nodes if others find none; null for the default of the gateway."
+    ),
     "Plan.pods": "The names of all pods.",
     "Plan.services": "The names of all Services.",
     "Plan.tasks": "The tasks of the job.",

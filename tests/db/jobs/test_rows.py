@@ -198,7 +198,7 @@ def test_a_document_has_only_the_fields_that_differ_from_their_defaults() -> Non
         "first_failure": None, "failure_rows": 0, "initialized_at": None, "started_at": None, "active_since": None,
         "finished_at": None, "observed_at": None, "pending_since": None, "gone_at": None, "quiet": False,
         "still_running": 0, "anchors": [],
-        "warnings": [],
+        "warnings": [], "partial_start": {"since": None, "withdrawals": 0, "again_at": None}, "queueing": None,
     }  # fmt: skip
     assert status_document(JobStatus()) == {}
     status = JobStatus(phase=JobPhase.RUNNING, reason="Because", resumes=3, aggregate={ReplicaPhase.RUNNING: 2})
