@@ -10,7 +10,7 @@ from app.domain.kinds.generic_job.spec import GenericJobSpec
 from app.domain.kinds.job_kind import Limits, Site
 from app.domain.kinds.registry import find
 from app.domain.manifests.rendered import objects_of, pod_bytes
-from app.domain.plan import JobIdentity, JobPlan, Manifest
+from app.domain.plan import JobIdentity, JobPlan, Manifest, QueuePlan
 from tests.support.plans import GIVEN
 from tests.support.plugins.golden import Golden, load_manifest
 
@@ -42,6 +42,13 @@ def test_specs_share_their_default_models() -> None:
     spec = load("simple")["spec"]
     one, other = GenericJobSpec.model_validate(spec), GenericJobSpec.model_validate(spec)
     assert one.run_mode is other.run_mode
+
+
+def test_a_queue_of_the_own_scheduler_may_be_one_of_kueue() -> None:
+    manifest = load("scheduler")
+    assert plan_of(manifest).queue == QueuePlan(name="default", priority=10, of_own_scheduler=True)
+    manifest["spec"]["scheduler"]["t9kScheduler"]["queue"] = "Research_1"
+    assert plan_of(manifest).queue is None
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -103,6 +103,11 @@ WRONG = [
         "/spec/runMode/pause/resumeSpecs/0/args/0",
         "InvalidVariable",
     ),
+    (
+        {"runMode": {"debug": {"replicaSpecs": [{"type": "worker", "command": ["sh", "$(service.port[x])"]}]}}},
+        "/spec/runMode/debug/replicaSpecs/0/command/1",
+        "InvalidVariable",
+    ),
     ({"service": {"ports": [{}]}}, "/spec/service/ports/0/port", "Required"),
     ({"service": {"ports": [{"port": 0}]}}, "/spec/service/ports/0/port", "OutOfRange"),
     ({"service": {"ports": [{"port": 65_536}]}}, "/spec/service/ports/0/port", "OutOfRange"),
@@ -287,6 +292,12 @@ def test_the_pod_must_not_be_too_large() -> None:
     manifest = a_manifest(replicaSpecs=command("x" * 50_000))
     assert KIND.accept(manifest, Limits(max_rendered_pod_bytes=60_000), GIVEN).manifest
     (error,) = errors_of(KIND, manifest, Limits(max_rendered_pod_bytes=50_000))
+    assert (error.pointer, error.code) == (f"{REPLICA}/template", "PodTooLarge")
+
+
+def test_the_pod_of_a_resumed_job_must_not_be_too_large() -> None:
+    resumed = {"pause": {"resumeSpecs": [{"type": "worker", "args": ["x" * 50_000]}]}}
+    (error,) = errors_of(KIND, a_manifest(runMode=resumed), Limits(max_rendered_pod_bytes=50_000))
     assert (error.pointer, error.code) == (f"{REPLICA}/template", "PodTooLarge")
 
 
