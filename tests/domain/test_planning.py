@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from app.domain.errors import InvalidManifest
+from app.domain.errors import Forbidden, InvalidManifest
 from app.domain.kinds.generic_job import GenericJobKind
 from app.domain.kinds.job_kind import Limits
 from app.domain.manifests.rendered import pod_bytes
@@ -129,3 +129,19 @@ def test_the_objects_of_a_job_are_within_the_limits(of_pod: int, of_job: int, co
     except InvalidManifest as refused:
         found = [error.code for error in refused.errors]
     assert found == codes
+
+
+@pytest.mark.parametrize(("kind_of_request", "field"), [("submission", "replicasSpec"), ("edit", "replicaSpecs")])
+def test_a_violation_of_the_policy_has_a_pointer_into_the_document_of_the_client(
+    kind_of_request: str, field: str
+) -> None:
+    """A submission may have an older spelling. An edit is a change of the stored manifest, in the current one."""
+    template = {"spec": {"hostNetwork": True, "containers": [{"name": "main", "image": "i"}]}}
+    document = manifest("a")
+    stored = drafted(Planner(installation="i"), document).manifest
+    document["spec"] = {"replicasSpec": [{"type": "worker", "replicas": 1, "template": template}]}
+    with pytest.raises(Forbidden) as refused:
+        Planner(installation="i").draft(
+            document, "team-a", lambda: "x", stored=stored if kind_of_request == "edit" else None
+        )
+    assert [error.pointer for error in refused.value.errors] == [f"/spec/{field}/0/template/spec/hostNetwork"]

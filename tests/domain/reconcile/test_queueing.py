@@ -12,14 +12,15 @@ from app.domain.plan import GangApi, GangPlan, JobPlan, QueuePlan
 from app.domain.queueing.admission import Admitted, ObservedWorkload, PodSetAdmission, Queueing
 from app.domain.queueing.workload import pod_sets
 from app.domain.reconcile.actions import CreatePod, DeletePod, EnsureWorkload, UngatePod
-from app.domain.status.observed import KueueState, ObservedQueue
+from app.domain.status.observed import KueueState, ObservedPod, ObservedQueue
 from app.domain.status.records import JobStatus
-from app.domain.vocabulary import CleanUpPolicy, JobPhase, PendingCode, Reason, RestartPolicy
+from app.domain.vocabulary import CleanUpPolicy, JobPhase, PendingCode, Reason, ReplicaPhase, RestartPolicy
 from tests.support.model.cluster import World
 from tests.support.model.kueue import ModelKueue, ModelWorkload
 from tests.support.model.reconcile_checks import check_reconcile
 from tests.support.model.stories import Op, apply, check_world, come_to_rest, intend, start
 from tests.support.plans import (
+    T0,
     W0,
     a_plan,
     a_pod,
@@ -213,6 +214,20 @@ def test_gates_of_kueue_are_removed_from_the_pods_of_an_admitted_job() -> None:
         recorded = a_record(running_status(queueing=queueing), a_replica(W0))
         decision = decide(a_plan({"worker": 1}), recorded, pod, queue=ObservedQueue(state=KueueState.UNKNOWN))
         assert actions_of(decision, UngatePod) == gates
+
+
+@pytest.mark.parametrize(
+    ("pod", "is_released"),
+    [
+        pytest.param(a_pod(gated=True), False, id="it waits for the admission"),
+        pytest.param(a_pod(gated=True, deletion_deadline=T0), True, id="it is being deleted"),
+        pytest.param(a_pod(W0, ReplicaPhase.FAILED, gated=True), True, id="it has ended"),
+    ],
+)
+def test_gates_do_not_hold_the_pods_of_a_job_that_is_not_admitted(pod: ObservedPod, is_released: bool) -> None:
+    recorded = a_record(running_status(queueing=Queueing(name="team")), a_replica(W0))
+    decision = decide(a_plan({"worker": 1}, queue=TEAM), recorded, pod, queue=ObservedQueue(state=KueueState.UNKNOWN))
+    assert bool(actions_of(decision, UngatePod)) is is_released
 
 
 def test_a_job_that_ran_before_kueue_was_installed_is_not_queued() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from app.domain.plan import Rank
 from app.domain.status.failures import list_failures, summarize_failures
+from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import NO_FAILURES, FailureSummary
 from app.domain.vocabulary import Outcome
 from tests.support.plans import at, ended
@@ -48,6 +49,14 @@ def tell(*ends: dict[str, Any]) -> str:
 )
 def test_a_failure_is_described_by_attempt_node_exit_code_and_last_line(end: dict[str, Any], description: str) -> None:
     assert tell(end) == description
+
+
+def test_an_attempt_of_an_older_version_has_the_signal_of_the_container_with_its_exit_code() -> None:
+    """Such an attempt does not name the container that failed."""
+    stopped = ObservedContainer(name="sidecar", state="terminated", exit_code=143, signal=15)
+    killed = ObservedContainer(name="main", state="terminated", exit_code=137, signal=9)
+    (failure,) = summary({"exit_code": 137, "containers": (stopped, killed)}).first
+    assert failure.signal == 9
 
 
 def test_a_long_line_is_cut() -> None:
