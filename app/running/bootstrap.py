@@ -174,13 +174,12 @@ def _services(
     host_clock, key = SystemClock(), opened.installation.key
     access, sign_in = (OpenAccess(), None) if settings.open_access else token_access(opened.db, host_clock, oidc, key)
     gang_apis = _gang_apis(settings, opened)
-    ready = Readiness(opened.db, opened.clock, condition)
+    ready = Readiness(opened.db, opened.clock, condition, unready)
 
     async def readiness() -> Sequence[Check]:
-        stopping = Check(name="shutdown", ok=False, detail="this process is about to stop")
         # A wrong clock is no reason to take the process out of service: its deadlines do not depend on it.
         wrong = [Check(name="clock", ok=True, detail=fault)] if (fault := opened.timekeeper.fault) else []
-        return [*([stopping] if unready.is_set() else ()), *await ready(), *wrong]
+        return [*await ready(), *wrong]
 
     return Services(
         db=opened.db,

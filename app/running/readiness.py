@@ -1,9 +1,10 @@
-"""The checks of /readyz: Postgres accepts writes, and the controller is healthy by the clock of its lease."""
+"""The checks of /readyz: the process does not stop, Postgres accepts writes, and the controller is healthy."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
+from app.base.cancellation import TaskGroup
 from app.base.clock import Clock
 from app.db.installation import heartbeats, leases
 from app.db.postgres.engine import Database
@@ -15,23 +16,35 @@ from app.services.reading.system import Check, health_of
 PROOF_EVERY = 2.0  # seconds that a result is cached; /readyz needs no token, so it must not load Postgres
 PROOF_WITHIN = 3.0  # seconds; a healthy server needs a few milliseconds
 Condition = Callable[[], Awaitable[ControllerCondition]]
+STOPPING = Check(name="shutdown", ok=False, detail="this process is about to stop")
 
 
 class Readiness:
     """Returns the checks when called. `condition` is that of the controller; None without a controller to report.
 
     A process stays ready while the Kubernetes API does not answer, because clients can still submit and read jobs.
+    From `stopping` on it is not ready, whatever else is slow: load balancers must learn that before it closes.
     """
 
-    def __init__(self, db: Database, clock: Clock, condition: Condition | None) -> None:
+    def __init__(self, db: Database, clock: Clock, condition: Condition | None, stopping: asyncio.Event) -> None:
         self._db = db
         self._clock = clock
         self._condition = condition
+        self._stopping = stopping
         self._proving = asyncio.Lock()
         self._proved_at: float | None = None
         self._failure = ""
 
     async def __call__(self) -> Sequence[Check]:
+        async with TaskGroup() as group:
+            checking = group.create_task(self._check())
+            stopping = group.create_task(self._stopping.wait())
+            await asyncio.wait({checking, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            checking.cancel()
+            stopping.cancel()
+        return [STOPPING] if self._stopping.is_set() else checking.result()
+
+    async def _check(self) -> Sequence[Check]:
         failure = await self._database_failure()
         checks = [Check(name="database", ok=not failure, detail=failure)]
         if self._condition is not None:

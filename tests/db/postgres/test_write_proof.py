@@ -67,7 +67,7 @@ async def test_a_full_disk_is_not_ready_although_reads_and_small_updates_succeed
             await connection.execute("UPDATE installation SET id = id")
         with pytest.raises(DatabaseUnavailable, match="No space left"):
             await prove_writable(db, WITHIN)
-        ready, detail = await says(Readiness(db, SystemClock(), None))
+        ready, detail = await says(Readiness(db, SystemClock(), None, asyncio.Event()))
         assert not ready
         assert "No space left" in detail
         filler.unlink()
@@ -78,7 +78,7 @@ async def test_a_full_disk_is_not_ready_although_reads_and_small_updates_succeed
 async def test_writes_that_hang_are_not_ready_until_they_go_on(server: EmbeddedPostgres) -> None:
     db, clock = await Database.open(server.url, pool_size=2), ManualClock()
     await installation.get_or_create(db, uuid4(), clock.now())
-    readiness = Readiness(db, clock, None)
+    readiness = Readiness(db, clock, None, asyncio.Event())
     assert await says(readiness) == (True, "")
     async with writes_hang(server.url):
         async with db.read() as connection:
@@ -95,7 +95,7 @@ async def test_writes_that_hang_are_not_ready_until_they_go_on(server: EmbeddedP
 async def test_concurrent_readiness_checks_share_one_write(database_url: str) -> None:
     db = await Database.open(database_url, pool_size=2)
     made = await installation.get_or_create(db, uuid4(), ManualClock().now())
-    readiness = Readiness(db, ManualClock(), None)
+    readiness = Readiness(db, ManualClock(), None, asyncio.Event())
     async with db.begin() as connection:
         await connection.execute(COUNTS_WRITES)
     assert all(checks[0].ok for checks in await asyncio.gather(*(readiness() for _ in range(50))))

@@ -10,6 +10,8 @@ import httpx2
 
 from tests.support.waiting import until
 
+CHECK_SECONDS = 2.0  # a process that does not answer in this time is not ready, as for every load balancer
+
 
 @dataclass(slots=True, eq=False)
 class Endpoint:
@@ -21,7 +23,7 @@ class Endpoint:
 
     async def check(self) -> None:
         try:
-            self.is_ready = (await self.client.get("/readyz")).status_code == 200
+            self.is_ready = (await self.client.get("/readyz", timeout=CHECK_SECONDS)).status_code == 200
         except httpx2.TransportError:
             self.is_ready = False
 
