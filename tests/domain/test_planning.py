@@ -8,6 +8,7 @@ import pytest
 from app.domain.errors import Forbidden, InvalidManifest
 from app.domain.kinds.generic_job import GenericJobKind
 from app.domain.kinds.job_kind import Limits
+from app.domain.kubernetes import labels
 from app.domain.manifests.rendered import pod_bytes
 from app.domain.manifests.workload import pod_manifest
 from app.domain.plan import Manifest
@@ -52,6 +53,22 @@ def test_edited_annotations_of_the_same_generation_are_planned() -> None:
     planner.read(stored, uid, 1)
     edited = {**stored, "metadata": {**stored["metadata"], "annotations": {DEADLINE: "60"}}}
     assert planner.plan(planner.read(edited, uid, 1), str(uid)).active_deadline == 60
+
+
+def test_clients_set_each_duration_by_an_annotation() -> None:
+    durations = {
+        "active_deadline": labels.ACTIVE_DEADLINE_SECONDS,
+        "pending_deadline": labels.PENDING_DEADLINE_SECONDS,
+        "start_deadline": labels.START_DEADLINE_SECONDS,
+        "ttl_after_finished": labels.TTL_SECONDS_AFTER_FINISHED,
+    }
+    assert set(durations.values()) == labels.CLIENT_DURATIONS
+    annotations = {key: str(seconds) for seconds, key in enumerate(durations.values(), 10)}
+    document = manifest("train")
+    document["metadata"]["annotations"] = annotations
+    planner = Planner(installation="i")
+    plan = planner.plan(drafted(planner, document).accepted, str(uuid4()))
+    assert [getattr(plan, field) for field in durations] == [10, 11, 12, 13]
 
 
 MAIN = "jobgate.dev/main-container"

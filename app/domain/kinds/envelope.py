@@ -28,14 +28,6 @@ _CLUSTERS_OWN: Final = (
     "clusterName",
     "initializers",
 )
-_SECONDS: Final = frozenset(
-    {
-        labels.ACTIVE_DEADLINE_SECONDS,
-        labels.PENDING_DEADLINE_SECONDS,
-        labels.START_DEADLINE_SECONDS,
-        labels.TTL_SECONDS_AFTER_FINISHED,
-    }
-)
 _KEY: Final = "a name of 63 characters or fewer, which a DNS prefix and a slash may precede"
 # Ten years: longer than any job, and short enough to be added to any date.
 _MAX_SECONDS: Final = 10 * 366 * 86_400
@@ -157,7 +149,7 @@ def _check_annotations(metadata: Manifest, problems: Problems) -> None:
         elif key == labels.POD_POLICY_ALLOW and (unknown := sorted(listed_controls(value) - NAMES)):
             accepted = "comma-separated names of controls: " + ", ".join(sorted(NAMES))
             problems.add(at, "InvalidAnnotation", f"there is no control {shorten(unknown[0])}", accepted)
-        elif key in _SECONDS and not _is_seconds(value):
+        elif key in labels.CLIENT_DURATIONS and not _is_seconds(value):
             problems.add(
                 at, "InvalidAnnotation", f'"{shorten(value)}" is not a duration', f"0 to {_MAX_SECONDS} seconds"
             )
