@@ -28,7 +28,7 @@ from app.domain.manifests.workload import pod_manifest, service_manifest
 from app.domain.plan import JobPlan, Manifest, Rank
 from app.domain.queueing.admission import Queueing
 from app.domain.queueing.pods import with_admission
-from app.domain.reconcile.actions import Action, CreatePod, MarkAnchor
+from app.domain.reconcile.actions import Action, CreatePod, EnsureWorkload, MarkAnchor
 from app.domain.status.observed import AlteredObject, ClusterRefusal, RefusalVerdict
 from app.domain.status.pods.created import UnusableObject, altered_message, require_own
 from app.domain.status.refusal_messages import refusal_message
@@ -102,7 +102,7 @@ class Creator:
         metrics.REFUSED.labels(PendingCode.CLUSTER_DENIED)
 
     async def gang_apis(self) -> frozenset[str]:
-        """Return the versions of APIs of PodGroups that the cluster serves."""
+        """Return the apiVersions in which the cluster serves PodGroups."""
         return await self._discovery.served(POD_GROUPS)
 
     async def ensure_objects(self, work: Work) -> str | None:
@@ -131,7 +131,9 @@ class Creator:
         except UnusableObject as unusable:
             self.refuse(work, None, unusable)
             return None
-        work.expectations.accept(None)
+        # The Workload is one of these objects too: the back-off after its refusal grows until it is created.
+        if not any(isinstance(action, EnsureWorkload) for action in work.actions):
+            work.expectations.accept(None)
         return anchor.uid
 
     async def find_anchor(self, plan: JobPlan, expectations: Expectations) -> None:

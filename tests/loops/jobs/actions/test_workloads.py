@@ -1,0 +1,25 @@
+"""What the controller writes of a Workload, and when it tries again."""
+
+from dataclasses import replace
+
+from app.domain.plan import QueuePlan
+from app.domain.reconcile.actions import EnsureObjects, EnsureWorkload
+from app.domain.vocabulary import PendingCode
+from tests.loops.harness import Harness
+
+
+async def test_a_workload_that_cannot_be_created_is_tried_less_and_less_often(harness: Harness) -> None:
+    queue = QueuePlan(name="team", priority_class="missing")
+    work = await harness.work(await harness.submit(), EnsureObjects(), EnsureWorkload(queue=queue.name))
+    work = replace(work, plan=replace(work.plan, queue=queue))
+    await harness.actuator.perform(work)
+    expectations = work.expectations
+    refusal, learnt = expectations.job_refusal, expectations.revision
+    assert refusal is not None
+    assert refusal.code == PendingCode.PRIORITY_CLASS_MISSING
+    for seconds in (1.1, 2.1, 4.1):
+        harness.clock.skip(seconds)
+        await harness.actuator.perform(work)
+    assert expectations.tries == {None: 4}
+    assert expectations.job_refusal is refusal
+    assert expectations.revision == learnt, "the same refusal causes no reconcile"
