@@ -36,7 +36,8 @@ def growth(planner: Planner, uid: str, before: Accepted[Any], after: Accepted[An
         InvalidManifest: the objects of the next manifest are too large.
     """
     # Only the next manifest is checked. The stored one was accepted under the limits of its time.
-    plans = planner.plan(before, uid), planner.checked_plan(after, uid)
+    stored = planner.plan(before, uid)
+    plans = stored, planner.checked_plan(after, uid, stored)
     sizes = [{task.name: task.size for task in plan.tasks} for plan in plans]
     # No edit adds or removes a task.
     scales = [

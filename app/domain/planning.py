@@ -159,16 +159,18 @@ class Planner:
         plan = replace(plan, gang=gang, queue=queue, main_container=plan.main_container if main is None else main)
         return with_gang_apis(plan, gang_apis)
 
-    def checked_plan(self, accepted: Accepted[Any], uid: str) -> JobPlan:
+    def checked_plan(self, accepted: Accepted[Any], uid: str, before: JobPlan | None = None) -> JobPlan:
         """Return the plan of a new manifest, and check that its objects are within the limits.
 
-        Only the last replica of each task is rendered: its rank has the most digits, so it is the largest of the task.
+        `before` is the plan of the stored manifest that an edit replaces. A job that was accepted without a queue needs
+        none. Only the last replica of each task is rendered: its rank has the most digits, so it is the largest of the
+        task.
 
         Raises:
             InvalidManifest: one of its pods is too large, or all pods together are, or its queue is not valid.
         """
         plan = self.plan(accepted, uid)
-        check_queue(plan, required=self.requires_queue)
+        check_queue(plan, required=self.requires_queue and (before is None or before.queue is not None))
         sizes = pod_bytes(plan)
         errors = [*self._too_large(plan, sizes)]
         if errors:

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from app.domain.errors import InvalidManifest
 from app.domain.growth import ScaleChange, growth
 from app.domain.kinds.job_kind import Accepted
 from app.domain.planning import Planner
+from app.domain.queueing.requests import QUEUE_NAME
 from app.domain.reservations.name_ranges import NameKind, NameRange
 from tests.domain.kinds.di_job.test_validation import a_manifest, a_task
 
@@ -31,6 +33,15 @@ def test_an_edit_records_each_task_whose_size_changes_and_the_added_pods(resized
         for task, size in resized.items()
     ]
     assert grown.pods == pods
+
+
+def test_an_edit_may_not_remove_a_required_queue_that_the_job_has() -> None:
+    planner = Planner(installation="i", requires_queue=True)
+    queued, free = a_job(), a_job()
+    queued.manifest["metadata"]["labels"] = {QUEUE_NAME: "team"}
+    assert growth(planner, "u", free, free, "why").pods == 0
+    with pytest.raises(InvalidManifest, match="names no queue"):
+        growth(planner, "u", queued, free, "why")
 
 
 def test_an_edit_that_raises_the_bounds_reserves_further_names() -> None:

@@ -24,7 +24,7 @@ def priority_class_of(manifest: Manifest) -> str | None:
 
 
 def check_queue(plan: JobPlan, *, required: bool) -> None:
-    """Check what a new job requests of Kueue.
+    """Check what a new or edited job requests of Kueue.
 
     Raises:
         InvalidManifest: the job names no queue although one is required, a name is not valid, or Kueue accepts no
