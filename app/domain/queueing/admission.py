@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from app.domain.errors import shorten
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import ObjectCondition
 from app.domain.kubernetes.queueing import FlavorSpec, Workload
@@ -27,6 +28,8 @@ _CODES: Final = (
     ("not found", PendingCode.NO_MATCHING_FLAVOR),
     ("flavor", PendingCode.WAITING_FOR_QUOTA),
 )
+# Characters. A condition can have a message of 32 KiB, and the message of an eviction is stored with the job.
+_MOST_OF_MESSAGE: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +131,11 @@ def observe_workload(workload: Workload, flavors: Mapping[str, FlavorSpec]) -> O
     )
 
 
+def _message(condition: ObjectCondition) -> str:
+    """Return the message of a condition as one line of a bounded length."""
+    return shorten(" ".join(condition.message.split()), _MOST_OF_MESSAGE)
+
+
 def _is_true(conditions: Mapping[str, ObjectCondition], kind: str) -> bool:
     return kind in conditions and conditions[kind].status == "True"
 
@@ -140,12 +148,12 @@ def _verdict(
         return Evicted(reason="WorkloadDeleted", message="the Workload of the job is deleted", holds_quota=reserved)
     if not workload.spec.active:
         why = conditions.get("Evicted")
-        message = why.message if why is not None else "the Workload of the job is deactivated"
+        message = _message(why) if why is not None else "the Workload of the job is deactivated"
         return Evicted(reason="Deactivated", message=message, holds_quota=reserved, is_deactivated=True)
     if reserved and _is_true(conditions, "Evicted"):
         # Kueue sets the condition to False when it admits the Workload again.
         why = conditions["Evicted"]
-        return Evicted(reason=why.reason, message=why.message, holds_quota=True)
+        return Evicted(reason=why.reason, message=_message(why), holds_quota=True)
     if admitted:
         return _admitted(workload, flavors)
     return _waiting(conditions, reserved=reserved)
@@ -160,9 +168,9 @@ def _waiting(conditions: Mapping[str, ObjectCondition], *, reserved: bool) -> Un
         return Unadmitted(code=PendingCode.WAITING_FOR_KUEUE, message="Kueue has not considered the job yet")
     requeued = conditions.get("Requeued")
     if requeued is not None and requeued.status == "False":
-        return Unadmitted(code=PendingCode.REQUEUE_BACK_OFF, message=f"{requeued.reason}: {requeued.message}")
+        return Unadmitted(code=PendingCode.REQUEUE_BACK_OFF, message=f"{requeued.reason}: {_message(requeued)}")
     found = (code for words, code in _CODES if words in quota.message)
-    return Unadmitted(code=next(found, PendingCode.WAITING_FOR_QUOTA), message=quota.message)
+    return Unadmitted(code=next(found, PendingCode.WAITING_FOR_QUOTA), message=_message(quota))
 
 
 def _admitted(workload: Workload, flavors: Mapping[str, FlavorSpec]) -> Verdict:
@@ -180,7 +188,9 @@ def _admitted(workload: Workload, flavors: Mapping[str, FlavorSpec]) -> Verdict:
 
 
 def _pod_set_admission(workload: Workload, name: str, flavors: list[FlavorSpec]) -> PodSetAdmission:
-    updates = [u for check in workload.status.admission_checks for u in check.pod_set_updates if u.name == name]
+    updates = [
+        update for check in workload.status.admission_checks for update in check.pod_set_updates if update.name == name
+    ]
     return PodSetAdmission(
         labels={key: value for update in updates for key, value in update.labels.items()},
         annotations={key: value for update in updates for key, value in update.annotations.items()},

@@ -138,6 +138,10 @@ def test_other_waits(workload: Workload, wanted: tuple[PendingCode, bool]) -> No
             Evicted(reason="Preempted", message="by another", holds_quota=True),
         ),
         (
+            a_workload(*ADMITTED, ("Evicted", "True", "Preempted", "by\nanother " + "x" * 32_768)),
+            Evicted(reason="Preempted", message=f"by another {'x' * 988}…", holds_quota=True),
+        ),
+        (
             a_workload(*ADMITTED, ("Evicted", "True", "Deactivated", "off"), spec={"active": False}),
             Evicted(reason="Deactivated", message="off", holds_quota=True, is_deactivated=True),
         ),
