@@ -246,8 +246,12 @@ class Term:
         for _ in rounds():
             await self._kueue_changed.wait()
             self._kueue_changed.clear()
-            with suppress(DatabaseUnavailable):
+            try:
                 self._enqueue(await controller.live(self._context.db, self._settings.served))
+            except DatabaseUnavailable:
+                # Nothing else queues a job that waits for Kueue.
+                self._kueue_changed.set()
+                await asyncio.sleep(self._settings.poll_every)
 
     def _gauges(self, contact: ClusterContact) -> Mapping[ComputedMetric, ValueSource]:
         mirror, clock = self._mirror, self._context.clock

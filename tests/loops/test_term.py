@@ -15,7 +15,7 @@ from app.db.installation import heartbeats
 from app.db.installation import identity as installation
 from app.db.installation.heartbeats import Heartbeat
 from app.db.jobs import controller
-from app.db.postgres.errors import LeaseLost
+from app.db.postgres.errors import DatabaseUnavailable, LeaseLost
 from app.domain.kubernetes import labels
 from app.domain.vocabulary import JobPhase, Reason
 from app.loops.autoscaling.autoscaler import Autoscaler
@@ -190,6 +190,26 @@ async def test_the_namespace_of_a_job_is_known_before_its_pods_queue_it(
     async with a_running_term(harness) as state:
         await state_is(state, "Running")
     assert set(queued) == {(str(uid), harness.namespace)}
+
+
+async def test_live_jobs_are_queued_once_kueue_can_be_read_also_after_a_failure_of_postgres(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live, reads = controller.live, 0
+
+    async def fails_once(*arguments: Any) -> Any:
+        nonlocal reads
+        reads += 1
+        if reads == 2:
+            raise DatabaseUnavailable("no answer")
+        return await live(*arguments)
+
+    monkeypatch.setattr(controller, "live", fails_once)
+    await harness.inject(verb="list", resource="localqueues", status=403)
+    async with a_running_term(harness) as state:
+        await state_is(state, "Running")
+        await harness.heal()
+        await until(lambda: reads, lambda found: found == 3, what="a third read of the live jobs", within=WITHIN)
 
 
 async def beat_is(harness: Harness, wanted: str) -> Heartbeat:
