@@ -29,7 +29,7 @@ from app.k8s.errors import (
 from app.k8s.logs import read_log
 from app.k8s.session.transport import ClusterEndpoint
 from app.k8s.watching.reflector import Reflector, ResourceSource
-from app.k8s.watching.store import ReflectorStore
+from app.k8s.watching.store import ReflectorStore, by_label
 from tests.k8s.support import LIMITS, api_of, pod_manifest, serve
 from tests.support.waiting import until
 
@@ -366,7 +366,7 @@ async def test_a_reflector_recovers_from_every_fault() -> None:
                 return response
 
     over = asyncio.Event()
-    store = ReflectorStore[Pod]("job", lambda _: None)
+    store = ReflectorStore[Pod](by_label("job"), lambda _: None)
     async with api_of(handler) as api:
         reflector = Reflector[Pod](
             ResourceSource(api, resources.POD, POD), store, SystemClock(), sleep=lambda _: asyncio.sleep(0)

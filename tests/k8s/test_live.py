@@ -26,7 +26,7 @@ from app.k8s.errors import (
 from app.k8s.logs import read_log
 from app.k8s.resources import Discovery
 from app.k8s.watching.reflector import Reflector, ResourceSource
-from app.k8s.watching.store import ReflectorStore
+from app.k8s.watching.store import ReflectorStore, by_label
 from tests.k8s.support import pod_manifest
 from tests.support.waiting import until
 
@@ -189,7 +189,7 @@ async def test_manifests_that_the_server_refuses(live: KubeApi, namespace: str) 
 
 async def test_a_reflector_follows_a_real_cluster(live: KubeApi, namespace: str) -> None:
     reported: list[str] = []
-    store = ReflectorStore[Pod]("job", reported.append)
+    store = ReflectorStore[Pod](by_label("job"), reported.append)
     source = ResourceSource(live, resources.POD, POD, namespace=namespace, label_selector="job")
     reflector = Reflector[Pod](source, store, SystemClock())
 

@@ -14,7 +14,7 @@ from app.k8s.api import WatchEvent
 from app.k8s.codec import ListPage
 from app.k8s.errors import KubeGone, KubeServerError, KubeTooManyRequests, SilentStream, Unreachable
 from app.k8s.watching.reflector import DECODED_AT_ONCE, Pace, Reflector
-from app.k8s.watching.store import ReflectorStore
+from app.k8s.watching.store import ReflectorStore, by_label
 from tests.k8s.scripted import JOB, Cluster, Quiet, ScriptedSource, Step, added, bookmark, deleted, pod
 from tests.k8s.support import ManualClock
 
@@ -45,9 +45,9 @@ def test_the_store_ends_equal_to_the_cluster(steps: list[Step]) -> None:
     seen: dict[str, dict[str, int]] = {}
 
     def look(job: str) -> None:
-        seen[job] = versions(store.labelled(job))
+        seen[job] = versions(store.indexed(job))
 
-    store = ReflectorStore[Pod](JOB, look)
+    store = ReflectorStore[Pod](by_label(JOB), look)
     reflector = Reflector[Pod](
         ScriptedSource(cluster, iter(steps), clock), store, clock, sleep=clock.sleep, chance=lambda: 0.5
     )

@@ -3,7 +3,7 @@
 import pytest
 
 from app.domain.kubernetes.objects import Pod
-from app.k8s.watching.store import ReflectorStore
+from app.k8s.watching.store import ReflectorStore, by_label
 from tests.k8s.scripted import JOB, pod
 
 
@@ -14,7 +14,7 @@ def reported() -> list[str]:
 
 @pytest.fixture
 def store(reported: list[str]) -> ReflectorStore[Pod]:
-    store = ReflectorStore[Pod](JOB, reported.append)
+    store = ReflectorStore[Pod](by_label(JOB), reported.append)
     store.replaced([pod("a", 1, "p0", "x"), pod("b", 2, "p1", "x"), pod("c", 3, "q0", "y")])
     reported.clear()
     return store
@@ -24,21 +24,21 @@ def test_a_list_reports_only_changed_objects(store: ReflectorStore[Pod], reporte
     store.replaced([pod("a", 1, "p0", "x"), pod("b", 2, "p1", "x"), pod("d", 9, "q0", "y")])
     assert reported == ["y"]
     assert store.get("c") is None
-    assert [p.metadata.uid for p in store.labelled("y")] == ["d"]
+    assert [p.metadata.uid for p in store.indexed("y")] == ["d"]
 
 
 def test_a_vanished_object_is_reported(store: ReflectorStore[Pod], reported: list[str]) -> None:
     store.replaced([])
     assert sorted(reported) == ["x", "y"]
     assert len(store) == 0
-    assert store.labelled("x") == store.labelled("y") == []
+    assert store.indexed("x") == store.indexed("y") == []
 
 
 def test_a_change_of_the_label_is_reported_for_both_values(store: ReflectorStore[Pod], reported: list[str]) -> None:
     store.applied(pod("a", 5, "p0", "y"))
     assert sorted(reported) == ["x", "y"]
-    assert [p.metadata.uid for p in store.labelled("x")] == ["b"]
-    assert {p.metadata.uid for p in store.labelled("y")} == {"a", "c"}
+    assert [p.metadata.uid for p in store.indexed("x")] == ["b"]
+    assert {p.metadata.uid for p in store.indexed("y")} == {"a", "c"}
 
 
 def test_a_new_object_replaces_an_older_one_with_its_name(store: ReflectorStore[Pod], reported: list[str]) -> None:

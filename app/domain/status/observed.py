@@ -161,8 +161,8 @@ class KueueState(StrEnum):
 class ObservedQueue:
     """What the controller knows of Kueue and of the Workload of the job.
 
-    `required` says that no job with a queue runs without Kueue. `local_queues` are the names of those in the namespace.
-    `error` is the last one while the state is not LISTED.
+    `required` says that no job with a queue runs without Kueue. `local_queues` has the requested LocalQueue and the
+    default one, if the namespace has them. `error` is the last one while the state is not LISTED.
     """
 
     state: KueueState = KueueState.ABSENT

@@ -1,6 +1,6 @@
-"""The objects that a reflector keeps in memory, indexed by uid, by name, and by the value of one label.
+"""The objects that a reflector keeps in memory, by uid, by name, and by one indexed value, such as that of a label.
 
-A change is reported only by the value of the label, not by its content. The receiver reads the present objects here.
+A change is reported only by the indexed value, not by its content. The receiver reads the present objects here.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -13,15 +13,27 @@ T = TypeVar("T", bound=HasMetadata)
 OnChange = Callable[[str], None]
 
 
-class ReflectorStore(Generic[T]):
-    """A sink of a reflector. `on_change` gets the value of the label of each object that changed."""
+def by_label(label: str) -> Callable[[HasMetadata], str]:
+    """Return an index by the value of a label."""
+    return lambda obj: obj.metadata.labels.get(label, "")
 
-    def __init__(self, label: str, on_change: OnChange) -> None:
-        self._label = label
+
+def by_name(obj: HasMetadata) -> str:
+    return obj.metadata.name
+
+
+class ReflectorStore(Generic[T]):
+    """A sink of a reflector. `index` returns the indexed value of an object; empty if it has none.
+
+    `on_change` gets the indexed value of each object that changed.
+    """
+
+    def __init__(self, index: Callable[[T], str], on_change: OnChange) -> None:
+        self._index = index
         self._on_change = on_change
         self._by_uid: dict[str, T] = {}
         self._uid_by_name: dict[tuple[str, str], str] = {}
-        self._uids_by_label: dict[str, set[str]] = {}
+        self._uids_by_value: dict[str, set[str]] = {}
 
     def __len__(self) -> int:
         return len(self._by_uid)
@@ -38,25 +50,25 @@ class ReflectorStore(Generic[T]):
         uid = self._uid_by_name.get((namespace, name))
         return None if uid is None else self._by_uid[uid]
 
-    def labelled(self, value: str) -> list[T]:
-        """Return the objects with this value of the indexed label."""
-        return [self._by_uid[uid] for uid in self._uids_by_label.get(value, ())]
+    def indexed(self, value: str) -> list[T]:
+        """Return the objects with this indexed value."""
+        return [self._by_uid[uid] for uid in self._uids_by_value.get(value, ())]
 
     def count(self, value: str) -> int:
-        """Return how many objects have this value of the indexed label."""
-        return len(self._uids_by_label.get(value, ()))
+        """Return how many objects have this indexed value."""
+        return len(self._uids_by_value.get(value, ()))
 
     def replaced(self, objects: Sequence[T]) -> None:
         before = self._by_uid
-        changed = {self._value(obj) for obj in _difference(before, objects)}
-        self._by_uid, self._uid_by_name, self._uids_by_label = {}, {}, {}
+        changed = {self._index(obj) for obj in _difference(before, objects)}
+        self._by_uid, self._uid_by_name, self._uids_by_value = {}, {}, {}
         for obj in objects:
             self._insert(obj)
-        self._tell(changed)
+        self._report(changed)
 
     def applied(self, obj: T) -> None:
-        # If the label has changed, both its former and its new value are reported.
-        changed = {self._value(obj)}
+        # If the indexed value has changed, both the former and the new one are reported.
+        changed = {self._index(obj)}
         holder = self.named(obj.metadata.namespace, obj.metadata.name)
         if holder is not None and holder.metadata.uid != obj.metadata.uid:
             # The event is that of an older object, and the newer one has its name by now.
@@ -68,35 +80,32 @@ class ReflectorStore(Generic[T]):
         if previous is not None:
             changed.add(self._remove(previous))
         self._insert(obj)
-        self._tell(changed)
+        self._report(changed)
 
     def deleted(self, obj: T) -> None:
         previous = self._by_uid.get(obj.metadata.uid)
         if previous is not None:
-            self._tell({self._remove(previous)})
-
-    def _value(self, obj: T) -> str:
-        return obj.metadata.labels.get(self._label, "")
+            self._report({self._remove(previous)})
 
     def _insert(self, obj: T) -> None:
         metadata = obj.metadata
         self._by_uid[metadata.uid] = obj
         self._uid_by_name[metadata.namespace, metadata.name] = metadata.uid
-        self._uids_by_label.setdefault(self._value(obj), set()).add(metadata.uid)
+        self._uids_by_value.setdefault(self._index(obj), set()).add(metadata.uid)
 
     def _remove(self, obj: T) -> str:
-        metadata, value = obj.metadata, self._value(obj)
+        metadata, value = obj.metadata, self._index(obj)
         del self._by_uid[metadata.uid]
         # A newer object may have the name already.
         if self._uid_by_name.get((metadata.namespace, metadata.name)) == metadata.uid:
             del self._uid_by_name[metadata.namespace, metadata.name]
-        uids = self._uids_by_label[value]
+        uids = self._uids_by_value[value]
         uids.discard(metadata.uid)
         if not uids:
-            del self._uids_by_label[value]
+            del self._uids_by_value[value]
         return value
 
-    def _tell(self, values: Iterable[str]) -> None:
+    def _report(self, values: Iterable[str]) -> None:
         for value in values:
             if value:
                 self._on_change(value)

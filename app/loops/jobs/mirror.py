@@ -24,7 +24,7 @@ from app.k8s.codec import HasMetadata, ListPage
 from app.k8s.errors import KubeForbidden
 from app.k8s.resources import NODE, POD
 from app.k8s.watching.reflector import ObjectSource, Pace, Reflector, ResourceSource
-from app.k8s.watching.store import ReflectorStore
+from app.k8s.watching.store import ReflectorStore, by_label
 from app.loops.jobs.expectations import Expectations
 from app.loops.jobs.queues import QueueMirror
 
@@ -105,9 +105,9 @@ class Nodes:
 
 
 class Mirror:
-    """The pods of this installation and all nodes. `queues` has the Workloads of its jobs. `guard` makes a
-    source that believes no list of another cluster.
+    """The pods of this installation and all nodes.
 
+    `queues` has the Workloads of its jobs. `guard` wraps a source so that a list of another cluster is not used.
     `on_change` gets the uid of each job when one of its pods, or a node of one of its pods, changes. Without
     `namespaces`, pods of all namespaces are watched.
     """
@@ -133,7 +133,7 @@ class Mirror:
         selector = f"{labels.INSTALLATION}={installation},{labels.JOB_UID}"
         for namespace in namespaces or (None,):
             source = ResourceSource(api, POD, POD_CODEC, namespace=namespace, label_selector=selector)
-            self._stores[namespace] = ReflectorStore(labels.JOB_UID, self._job_changed)
+            self._stores[namespace] = ReflectorStore(by_label(labels.JOB_UID), self._job_changed)
             self._pod_reflectors[namespace] = Reflector(guard(source), self._stores[namespace], clock, pace=pace)
         self._node_reflector = Reflector(NodeSource(api, NODE, NODE_CODEC), self._nodes, clock, pace=pace)
 
@@ -214,13 +214,13 @@ class Mirror:
             hosts_generation=expectations.hosts_generation,
             anchors=tuple(expectations.anchors),
             warnings=tuple(expectations.warnings),
-            queue=self._queues.observe(plan.identity, anchors or ()),
+            queue=self._queues.observe(plan, anchors or ()),
             altered=tuple(pod for pod in expectations.altered.values() if not pod.removed),
         )
 
     def _pods_of(self, uid: str, expectations: Expectations) -> list[Pod]:
         """Return the pods with the label of the job, and those that have lost it, without those to be discarded."""
-        pods = {pod.metadata.uid: pod for store in self._stores.values() for pod in store.labelled(uid)}
+        pods = {pod.metadata.uid: pod for store in self._stores.values() for pod in store.indexed(uid)}
         pods |= {pod_uid: pod for pod_uid in expectations.unfollowed if (pod := self.pod(pod_uid)) is not None}
         for altered in expectations.altered.values():
             pods.pop(altered.uid, None)

@@ -1,12 +1,12 @@
 """Kueue's objects in the cluster as reflectors keep them in memory: Workloads of jobs, LocalQueues and ResourceFlavors.
 
-They are followed once the cluster serves Kueue's API. Before they are listed, no new job starts, because its namespace
-may have a queue. Without the right to list them, jobs that name a queue wait, and all others run.
+Reflectors follow them once the cluster serves Kueue's API. Before they are listed, no new job starts, because its
+namespace may have a queue. Without the right to list them, jobs that name a queue wait, and all others run.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, TypeVar
 
 from typing_extensions import override
 
@@ -14,8 +14,9 @@ from app.base.cancellation import TaskGroup, rounds
 from app.base.clock import Clock
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.queueing import FlavorSpec, LocalQueue, ResourceFlavor, Workload
-from app.domain.plan import JobIdentity
+from app.domain.plan import JobIdentity, JobPlan
 from app.domain.queueing.admission import observe_workload
+from app.domain.queueing.requests import DEFAULT_QUEUE
 from app.domain.status.observed import KueueState, ObservedQueue
 from app.domain.status.pods.ownership import is_owned
 from app.k8s import codec
@@ -23,49 +24,15 @@ from app.k8s.api import KubeApi
 from app.k8s.codec import Codec, HasMetadata, ListPage
 from app.k8s.errors import KubeError, KubeForbidden
 from app.k8s.resources import LOCAL_QUEUE, RESOURCE_FLAVOR, WORKLOAD, Discovery, KubeResource
-from app.k8s.watching.reflector import ObjectSource, Reflector, ResourceSource
+from app.k8s.watching.reflector import ObjectSink, ObjectSource, Reflector, ResourceSource
+from app.k8s.watching.store import ReflectorStore, by_label, by_name
 from app.loops.controller_settings import QueueMode
 
 DISCOVER_EVERY = 30.0  # seconds between two reads of whether the cluster serves Kueue
-ASK_AGAIN = 1.0  # seconds after a read that failed
+RETRY_EVERY = 1.0  # seconds between two reads while they fail
 
 T = TypeVar("T", bound=HasMetadata)
-
-
-class NamedStore(Generic[T]):
-    """A sink of a reflector with the objects by namespace and name. `on_change` gets each that changed."""
-
-    def __init__(self, on_change: Callable[[T], None]) -> None:
-        self._on_change = on_change
-        self.objects: dict[tuple[str, str], T] = {}
-
-    def replaced(self, objects: Sequence[T]) -> None:
-        before, self.objects = self.objects, {_key(obj): obj for obj in objects}
-        self._tell(obj for key, obj in before.items() if key not in self.objects)
-        self._tell(obj for key, obj in self.objects.items() if key not in before or _differs(before[key], obj))
-
-    def applied(self, obj: T) -> None:
-        self.objects[_key(obj)] = obj
-        self._on_change(obj)
-
-    def deleted(self, obj: T) -> None:
-        known = self.objects.get(_key(obj))
-        # A later object may have the name already.
-        if known is not None and known.metadata.uid == obj.metadata.uid:
-            del self.objects[_key(obj)]
-            self._on_change(obj)
-
-    def _tell(self, objects: Iterable[T]) -> None:
-        for obj in objects:
-            self._on_change(obj)
-
-
-def _key(obj: HasMetadata) -> tuple[str, str]:
-    return obj.metadata.namespace, obj.metadata.name
-
-
-def _differs(before: HasMetadata, after: HasMetadata) -> bool:
-    return (before.metadata.uid, before.metadata.version) != (after.metadata.uid, after.metadata.version)
+V = TypeVar("V")
 
 
 class _Source(ResourceSource[T]):
@@ -87,10 +54,11 @@ class _Source(ResourceSource[T]):
 
 
 class QueueMirror:
-    """Follows Kueue's objects in the namespaces. `on_change` gets the uid of a job whose Workload has changed.
+    """Follows Kueue's objects in the namespaces; without `namespaces`, in all.
 
-    `on_state` is called when the state changes, which can change the decision on any job. `guard` makes a source that
-    believes no list of another cluster.
+    `on_change` gets the value of the job label of each Workload that changes. `on_state` is called when the decision on
+    any job can change: when the state changes, or a ResourceFlavor is added. `guard` wraps a source so that a list of
+    another cluster is not used.
     """
 
     def __init__(
@@ -101,25 +69,23 @@ class QueueMirror:
         *,
         mode: QueueMode,
         namespaces: Sequence[str],
-        guard: "Callable[[ObjectSource[Any]], ObjectSource[Any]]",
+        guard: Callable[[ObjectSource[Any]], ObjectSource[Any]],
         on_change: Callable[[str], None],
         on_state: Callable[[], None],
     ) -> None:
         self._mode = mode
-        self._on_change = on_change
         self._on_state = on_state
         self._discovery = Discovery(api.get_raw, clock, DISCOVER_EVERY / 2)
-        self._workloads: dict[str | None, NamedStore[Workload]] = {}
-        self._queue_names: dict[str, frozenset[str]] = {}
-        self._queues: dict[str | None, NamedStore[LocalQueue]] = {}
-        self._flavors: NamedStore[ResourceFlavor] = NamedStore(self._flavor_changed)
+        self._workloads: dict[str | None, ReflectorStore[Workload]] = {}
+        self._local_queues: dict[str | None, ReflectorStore[LocalQueue]] = {}
+        self._flavors: ReflectorStore[ResourceFlavor] = ReflectorStore(by_name, self._flavor_changed)
         self._flavor_specs: dict[str, FlavorSpec] = {}
         self._state = KueueState.ABSENT if mode is QueueMode.OFF else KueueState.UNKNOWN
         self._error = ""
         self.known = asyncio.Event()
 
         def reflector(
-            resource: KubeResource, decoder: Codec[Any], sink: NamedStore[Any], **where: Any
+            resource: KubeResource, decoder: Codec[Any], sink: ObjectSink[Any], **where: Any
         ) -> Reflector[Any]:
             source: ObjectSource[Any] = _Source(api, resource, decoder, self._deny, **where)
             return Reflector(guard(source), sink, clock)
@@ -128,13 +94,13 @@ class QueueMirror:
         self._reflectors = [reflector(RESOURCE_FLAVOR, codec.RESOURCE_FLAVOR, self._flavors)]
         selector = f"{labels.INSTALLATION}={installation},{labels.JOB_UID}"
         for namespace in namespaces or (None,):
-            workloads: NamedStore[Workload] = NamedStore(self._workload_changed)
-            queues: NamedStore[LocalQueue] = NamedStore(self._queue_changed)
+            workloads: ReflectorStore[Workload] = ReflectorStore(by_label(labels.JOB_UID), on_change)
+            local_queues: ReflectorStore[LocalQueue] = ReflectorStore(by_name, _ignore)
             followed = reflector(WORKLOAD, codec.WORKLOAD, workloads, namespace=namespace, label_selector=selector)
             self._workloads[namespace] = workloads
-            self._queues[namespace] = queues
+            self._local_queues[namespace] = local_queues
             self._workload_reflectors[namespace] = followed
-            self._reflectors += [followed, reflector(LOCAL_QUEUE, codec.LOCAL_QUEUE, queues, namespace=namespace)]
+            self._reflectors += [followed, reflector(LOCAL_QUEUE, codec.LOCAL_QUEUE, local_queues, namespace=namespace)]
 
     async def run(self) -> None:
         """Follow the objects until cancelled, once the cluster serves them."""
@@ -156,7 +122,7 @@ class QueueMirror:
                     break
             except KubeError as error:
                 self._error = str(error)
-                await asyncio.sleep(ASK_AGAIN)
+                await asyncio.sleep(RETRY_EVERY)
             else:
                 self._become(KueueState.ABSENT)
                 await asyncio.sleep(DISCOVER_EVERY)
@@ -178,39 +144,49 @@ class QueueMirror:
 
     def find(self, identity: JobIdentity) -> Workload | None:
         """Return the Workload with the name of that of the job. Only its owner proves that it belongs to the job."""
-        key = identity.namespace, labels.anchor_name(identity.uid)
-        return next((found for store in self._workloads.values() if (found := store.objects.get(key))), None)
+        return _named(self._workloads, identity.namespace, labels.anchor_name(identity.uid))
 
-    def observe(self, identity: JobIdentity, anchors: Collection[str]) -> ObservedQueue:
+    def observe(self, plan: JobPlan, anchors: Collection[str]) -> ObservedQueue:
         """Return what is known of Kueue and of the Workload of the job, whose anchor has had these uids."""
+        identity = plan.identity
         found = self.find(identity)
         owned = found is not None and is_owned(found.metadata, identity.uid, anchors)
+        usable = {DEFAULT_QUEUE, *([plan.queue.name] if plan.queue is not None else [])}
         return ObservedQueue(
             state=self._state,
             required=self._mode is QueueMode.ON,
-            local_queues=self._queue_names.get(identity.namespace, frozenset()),
+            local_queues=frozenset(name for name in usable if _named(self._local_queues, identity.namespace, name)),
             workload=observe_workload(found, self._flavor_specs) if found is not None and owned else None,
             error=self._error,
         )
 
     def adopt(self, workload: Workload) -> None:
         """Take in a Workload that a request returned, without waiting for the watch."""
-        reflectors = self._workload_reflectors
-        reflector = reflectors.get(workload.metadata.namespace) or reflectors.get(None)
+        reflector = _of_namespace(self._workload_reflectors, workload.metadata.namespace)
         if reflector is not None:
             reflector.offer(workload)
 
-    def _workload_changed(self, workload: Workload) -> None:
-        self._on_change(workload.metadata.labels.get(labels.JOB_UID, ""))
-
-    def _queue_changed(self, queue: LocalQueue) -> None:
-        namespace = queue.metadata.namespace
-        store = self._queues.get(namespace) or self._queues[None]
-        self._queue_names[namespace] = frozenset(name for where, name in store.objects if where == namespace)
-
-    def _flavor_changed(self, _flavor: ResourceFlavor) -> None:
-        known = len(self._flavor_specs)
-        self._flavor_specs = {name: obj.spec for (_, name), obj in self._flavors.objects.items()}
+    def _flavor_changed(self, name: str) -> None:
+        flavor = self._flavors.named("", name)
+        if flavor is None:
+            self._flavor_specs.pop(name, None)
+            return
+        is_new = name not in self._flavor_specs
+        self._flavor_specs[name] = flavor.spec
         # A job may wait for a flavor that its admission names.
-        if len(self._flavor_specs) > known and self._state is KueueState.LISTED:
+        if is_new and self._state is KueueState.LISTED:
             self._on_state()
+
+
+def _of_namespace(found: Mapping[str | None, V], namespace: str) -> V | None:
+    """Return what is kept of a namespace, alone or with all others."""
+    return found.get(namespace, found.get(None))
+
+
+def _named(stores: Mapping[str | None, ReflectorStore[T]], namespace: str, name: str) -> T | None:
+    store = _of_namespace(stores, namespace)
+    return None if store is None else store.named(namespace, name)
+
+
+def _ignore(_name: str) -> None:
+    """A job reads its LocalQueue when it is reconciled for another reason."""
