@@ -124,6 +124,7 @@ class Term:
             self._context.db,
             self._leadership,
             self._mirror,
+            self._queues,
             timeout=settings.request_timeout,
             served=settings.served,
         )

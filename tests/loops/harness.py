@@ -94,6 +94,7 @@ class Harness:
     clock: SkippingClock
     queue: WorkQueue
     mirror: Mirror
+    queues: QueueMirror
     creator: Creator
     evidence: EvidenceCapture
     actuator: Actuator
@@ -301,6 +302,7 @@ async def _assembled(api: KubeApi, db: Database, database_url: str, kubelet: Kub
         clock=clock,
         queue=queue,
         mirror=mirror,
+        queues=queues,
         creator=creator,
         evidence=evidence,
         actuator=actuator,

@@ -5,7 +5,8 @@ namespace may have a queue. Without the right to list them, jobs that name a que
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, TypeVar
 
 from typing_extensions import override
@@ -141,6 +142,10 @@ class QueueMirror:
     def _deny(self, message: str) -> None:
         if self._state is not KueueState.LISTED:
             self._become(KueueState.DENIED, message)
+
+    def workloads(self) -> Iterator[Workload]:
+        """Return the Workloads with the labels of this installation and of a job."""
+        return chain.from_iterable(store.all() for store in self._workloads.values())
 
     def find(self, identity: JobIdentity) -> Workload | None:
         """Return the Workload with the name of that of the job. Only its owner proves that it belongs to the job."""

@@ -1,4 +1,7 @@
-"""Deletes orphans: pods of this installation whose job Postgres does not know, so that no reconcile covers them."""
+"""Deletes orphans: pods and Workloads of this installation whose job Postgres does not know.
+
+No reconcile covers them.
+"""
 
 import asyncio
 from contextlib import suppress
@@ -12,19 +15,21 @@ from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.kubernetes import labels
-from app.domain.kubernetes.objects import Pod
+from app.domain.kubernetes.objects import Metadata
 from app.domain.status.pods.ownership import is_owned, names_anchor
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
-from app.k8s.errors import KubeConflict, KubeError, KubeNotFound
-from app.k8s.finalizers import release
-from app.k8s.resources import CONFIG_MAP, POD
+from app.k8s.errors import KubeError, KubeNotFound
+from app.k8s.finalizers import delete_and_release
+from app.k8s.resources import CONFIG_MAP, POD, WORKLOAD, KubeResource
 from app.loops.jobs.mirror import Mirror, is_job_uid
+from app.loops.jobs.queues import QueueMirror
 from app.loops.leadership.lease import Leadership
 
 log = structlog.get_logger(__name__)
 
 BATCH = 500  # jobs in one query
+FINALIZERS = {POD: labels.EVIDENCE_FINALIZER, WORKLOAD: labels.ADMISSION_FINALIZER}
 
 
 class Janitor:
@@ -36,6 +41,7 @@ class Janitor:
         db: Database,
         leadership: Leadership,
         mirror: Mirror,
+        queues: QueueMirror,
         *,
         timeout: float,
         served: NamespaceSet = EVERY_NAMESPACE,
@@ -44,6 +50,7 @@ class Janitor:
         self._db = db
         self._leadership = leadership
         self._mirror = mirror
+        self._queues = queues
         self._timeout = timeout
         self._served = served
 
@@ -58,16 +65,22 @@ class Janitor:
 
     async def delete_orphans(self) -> None:
         """Delete and release the orphans in served namespaces."""
-        # Pods are read before jobs. A job is stored before it has a pod, so the queries find every job that has one.
-        pods = [pod for pod in self._mirror.pods() if pod.metadata.namespace in self._served]
-        known = await self._known(
-            {uid for pod in pods if is_job_uid(uid := pod.metadata.labels.get(labels.JOB_UID, ""))}
-        )
-        for pod in pods:
-            if pod.metadata.labels.get(labels.JOB_UID) not in known:
-                # The next run finds the orphan again.
-                with suppress(KubeError):
-                    await self._delete(pod)
+        # Objects are read before jobs. A job is stored before it has objects, so the queries find every job that has
+        # one.
+        found = [
+            *((POD, pod.metadata) for pod in self._mirror.pods()),
+            *((WORKLOAD, workload.metadata) for workload in self._queues.workloads()),
+        ]
+        served = [(resource, metadata) for resource, metadata in found if metadata.namespace in self._served]
+        known = await self._known({uid for _, metadata in served if is_job_uid(uid := _job_of(metadata))})
+        for resource, metadata in served:
+            uid = _job_of(metadata)
+            # The quota of an orphan is not free while a pod uses it.
+            if uid in known or (resource is WORKLOAD and self._mirror.count(uid)):
+                continue
+            # The next run finds the orphan again.
+            with suppress(KubeError):
+                await self._delete(resource, metadata)
 
     async def _known(self, uids: set[str]) -> set[str]:
         known: set[str] = set()
@@ -77,14 +90,13 @@ class Janitor:
             known |= {str(uid) for uid in found}
         return known
 
-    async def _is_ours(self, pod: Pod) -> bool:
-        """Return whether the anchor of the job in the pod's label controls the pod. The label alone proves nothing.
+    async def _is_ours(self, metadata: Metadata) -> bool:
+        """Return whether the anchor of the job that the label names controls the object. The label proves nothing.
 
-        If the anchor is gone, the garbage collector deletes the pods that it controlled, and only jobgate's finalizer
-        still holds them.
+        If the anchor is gone, the garbage collector deletes the objects that it controlled, and only jobgate's
+        finalizer still holds them.
         """
-        metadata = pod.metadata
-        job = metadata.labels.get(labels.JOB_UID, "")
+        job = _job_of(metadata)
         if not names_anchor(metadata, job):
             return False
         try:
@@ -95,15 +107,21 @@ class Janitor:
             return metadata.deletion_timestamp is not None
         return is_owned(metadata, job, {anchor.metadata.uid})
 
-    async def _delete(self, pod: Pod) -> None:
-        metadata = pod.metadata
-        if not await self._is_ours(pod):
+    async def _delete(self, resource: KubeResource, metadata: Metadata) -> None:
+        if not await self._is_ours(metadata):
             return
-        job = metadata.labels.get(labels.JOB_UID, "")
-        log.warning("janitor.orphan", namespace=metadata.namespace, pod=metadata.name, job=job)
+        log.warning(
+            "janitor.orphan",
+            namespace=metadata.namespace,
+            kind=resource.kind,
+            name=metadata.name,
+            job=_job_of(metadata),
+        )
         self._leadership.guard(self._timeout)
-        if metadata.deletion_timestamp is None:
-            with suppress(KubeNotFound, KubeConflict):
-                await self._api.delete(POD, metadata.name, metadata.namespace, uid=metadata.uid, timeout=self._timeout)
         # Without a record of the job, there is no attempt whose evidence could be stored.
-        await release(self._api, POD, metadata, labels.EVIDENCE_FINALIZER, request_seconds=self._timeout)
+        finalizer = FINALIZERS[resource]
+        await delete_and_release(self._api, resource, metadata, finalizer, request_seconds=self._timeout)
+
+
+def _job_of(metadata: Metadata) -> str:
+    return metadata.labels.get(labels.JOB_UID, "")

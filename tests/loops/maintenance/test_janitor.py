@@ -5,14 +5,19 @@ from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID, uuid4
 
+import msgspec
+
 from app.db.postgres.engine import Connection, Database
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.kubernetes import labels
 from app.k8s.codec import POD as POD_CODEC
+from app.k8s.codec import WORKLOAD as WORKLOAD_CODEC
 from app.k8s.resources import POD
 from app.loops.maintenance.janitor import Janitor
 from tests.db.factories import new_job, submitted
-from tests.loops.harness import Harness
+from tests.loops.harness import WITHIN, Harness
+from tests.support.clusters.kueue import pod_set
+from tests.support.waiting import until
 
 
 async def begin(harness: Harness, name: str) -> UUID:
@@ -36,7 +41,9 @@ async def make_pod(harness: Harness, name: str, uid: UUID, **metadata: Any) -> N
 
 def a_janitor(harness: Harness, db: Any = None, served: NamespaceSet | None = None) -> Janitor:
     more: dict[str, Any] = {} if served is None else {"served": served}
-    return Janitor(harness.context.api, db or harness.db, harness.leadership, harness.mirror, timeout=60.0, **more)
+    return Janitor(
+        harness.context.api, db or harness.db, harness.leadership, harness.mirror, harness.queues, timeout=60.0, **more
+    )
 
 
 async def untouched(harness: Harness, *names: str) -> None:
@@ -116,3 +123,31 @@ async def test_an_orphan_that_cannot_be_deleted_now_does_not_hold_up_the_others(
     await untouched(harness, left)
     await a_janitor(harness).delete_orphans()
     await harness.kube.gone(f"{harness.path}/pods/{left}")
+
+
+async def make_workload(harness: Harness, uid: UUID, **metadata: Any) -> str:
+    """Make a Workload with the labels of the job, and return its path. The mirror takes it in at once."""
+    held = {"labels": harness.labels(uid), "finalizers": [labels.ADMISSION_FINALIZER], **metadata}
+    path = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{harness.namespace}/workloads"
+    body = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "spec": {"podSets": [pod_set()]}}
+    made = (await harness.kube.post(path, body | {"metadata": {"name": labels.anchor_name(str(uid)), **held}})).ok()
+    harness.queues.adopt(WORKLOAD_CODEC.decode(msgspec.json.encode(made)))
+    return f"{path}/{made['metadata']['name']}"
+
+
+async def test_the_workload_of_an_unknown_job_is_deleted_after_its_last_pod(harness: Harness) -> None:
+    uid = uuid4()
+    owner = await harness.make_anchor(uid)
+    await make_pod(harness, "orphan", uid, ownerReferences=owner)
+    workload = await make_workload(harness, uid, ownerReferences=owner)
+    forged = await make_workload(harness, uuid4())
+    known = await make_workload(harness, job := await harness.submit(), ownerReferences=await harness.make_anchor(job))
+    await a_janitor(harness).delete_orphans()
+    await harness.kube.gone(f"{harness.path}/pods/orphan")
+    assert (await harness.kube.get(workload)).ok(), "the mirror still has a pod that uses its quota"
+    async with harness.reconciling():
+        await until(lambda: harness.mirror.size, lambda found: found == 0, what="no pod in the mirror", within=WITHIN)
+    await a_janitor(harness).delete_orphans()
+    await harness.kube.gone(workload)
+    for path in (forged, known):
+        assert (await harness.kube.get(path)).ok()["metadata"]["finalizers"] == [labels.ADMISSION_FINALIZER]
