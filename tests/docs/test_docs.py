@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from app.domain.kubernetes import labels
-from app.domain.vocabulary import ConditionType, JobPhase, PendingCode, Reason, ReplicaPhase
+from app.domain.vocabulary import ConditionType, JobPhase, PendingCode, Reason, ReplicaPhase, StopReason
 from app.settings import ENV_PREFIX, Settings
 from jobgate.client.config import VARIABLES
 from jobgate.server_commands import SERVER_COMMANDS
@@ -103,6 +103,11 @@ def test_status_page_has_every_phase_and_reason() -> None:
     assert phases == set(JobPhase)
     written = set(re.findall(r"\w+", text))
     assert {str(reason) for reason in set_reasons()} <= written
+
+
+def test_status_page_has_every_reason_of_a_stopped_attempt() -> None:
+    (sentence,) = re.findall(r"an attempt that jobgate stopped has (.*?)\. A ", read("docs/status.md"), re.DOTALL)
+    assert set(re.findall(r"`(\w+)`", sentence)) == set(StopReason)
 
 
 def set_reasons() -> set[Reason]:
