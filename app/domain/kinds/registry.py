@@ -63,7 +63,7 @@ def _resource_of(api_version: object, kind: object) -> str | None:
 
 
 def refuse_wrong_route(document: Manifest, resource: str, namespace: str) -> None:
-    """Refuse a document of another system, and one of a known kind that belongs to another resource.
+    """Refuse a document whose kind belongs to another resource of this API, or to another system such as Kubeflow.
 
     Raises:
         InvalidManifest: the error names the next step, or the route of that kind.

@@ -8,9 +8,9 @@ from app.domain.plan import Rank
 from app.domain.queueing.admission import Evicted, Unadmitted
 from app.domain.reconcile.conditions import job_conditions
 from app.domain.reconcile.endings import is_removing
-from app.domain.reconcile.queueing import Turn, is_released
+from app.domain.reconcile.queueing import Permit, is_released
 from app.domain.reconcile.resizing import Members, changes_size, scaling_now, still_open
-from app.domain.reconcile.starting import seconds_of
+from app.domain.reconcile.starting import start_deadline_of
 from app.domain.reconcile.stepping import Directive
 from app.domain.reconcile.values import Inputs
 from app.domain.status.failures import crashed_replicas
@@ -52,14 +52,14 @@ def next_status(
     inputs: Inputs,
     status: JobStatus,
     directive: Directive,
-    turn: Turn,
+    permit: Permit,
     members: Members,
     pods: Mapping[Rank, list[ObservedPod]],
     changes: Changes,
 ) -> JobStatus:
     replicas = members.wanted
     # Replicas that wait for their admission, or for another start, are counted as those that will be created.
-    waits = turn.waits is not None or status.partial_start.again_at is not None
+    waits = permit.waits is not None or status.partial_start.again_at is not None
     counts = aggregate(replicas.values(), restarting=directive.start or waits)
     # Nothing is restarted or replaced in a job that ends, so what its pods do now must not change its counters.
     counted = not (status.phase.is_terminal or inputs.intent.cancel or inputs.intent.remove)
@@ -74,7 +74,7 @@ def next_status(
         warnings=known_warnings(inputs.recorded.status.warnings, inputs.observed.warnings),
         # Invariant: uids of anchors are only added. A pod of a deleted anchor still belongs to the job.
         anchors=(*status.anchors, *(uid for uid in inputs.observed.anchors if uid not in status.anchors)),
-        queueing=turn.record,
+        queueing=permit.record,
     )
     ended = status.phase.is_terminal
     # Initialized becomes true when every replica has had a pod, and stays true after restarts.
@@ -84,7 +84,7 @@ def next_status(
         status = replace(status, still_running=_still_running(directive, members.all))
         status = _quiet_status(inputs, status, directive, members.all, pods)
     elif not changes.is_ending:
-        status = _live_status(inputs, status, counts, turn, members, pods, changes)
+        status = _live_status(inputs, status, counts, permit, members, pods, changes)
     conditions = job_conditions(status, inputs.plan, replicas, inputs.now)
     status = replace(status, conditions=conditions, transitions=_transitions(inputs, status))
     # This needs the transition that the line above may have added.
@@ -106,8 +106,7 @@ def _restored_at(inputs: Inputs, status: JobStatus, members: Members) -> datetim
 
 def _has_pod(replica: Replica) -> bool:
     """Return whether the replica has a pod, or has succeeded."""
-    attempt = replica.attempt
-    return replica.settled or (attempt.outcome is None and attempt.pod_uid is not None and attempt.stopping is None)
+    return replica.settled or (not replica.lacks_pod and replica.attempt.stopping is None)
 
 
 def _is_rescheduled(inputs: Inputs, status: JobStatus, members: Members, former: Mapping[Rank, Attempt]) -> bool:
@@ -149,7 +148,7 @@ def _live_status(
     inputs: Inputs,
     status: JobStatus,
     counts: Mapping[ReplicaPhase, int],
-    turn: Turn,
+    permit: Permit,
     members: Members,
     pods: Mapping[Rank, list[ObservedPod]],
     changes: Changes,
@@ -167,11 +166,11 @@ def _live_status(
         )
     if plan.paused:
         return _pausing(status, members.all, pods)
-    if turn.paused:
-        why = turn.record.evicted_because if turn.record is not None else ""
+    if permit.paused:
+        why = permit.record.evicted_because if permit.record is not None else ""
         return replace(_pausing(status, members.all, pods), reason=Reason.DEACTIVATED, message=one_line(why))
-    if turn.evicts is not None:
-        return _evicting(status, turn.evicts, members.all, pods)
+    if permit.evicts is not None:
+        return _evicting(status, permit.evicts, members.all, pods)
     if is_resuming(inputs):
         return replace(
             status,
@@ -187,8 +186,8 @@ def _live_status(
     crashed = crashed_replicas(replicas, changes.former, status.crashed)
     reasons = pending_reasons(replicas, pods, inputs.observed, now, crashed)
     queued = _wait_for_names(status, inputs.observed, replicas)
-    if queued is None and turn.waits is not None:
-        return _waiting(inputs, status, turn.waits, replicas)
+    if queued is None and permit.waits is not None:
+        return _waiting(inputs, status, permit.waits, replicas)
     now_is = queued or situation(status, counts, replicas, scaling, crashed, reasons)
     # Scaling is excluded: a running job that waits for further replicas must not fail by the pending deadline.
     waits = now_is.phase not in (JobPhase.RUNNING, JobPhase.UNKNOWN, JobPhase.SCALING)
@@ -207,7 +206,7 @@ def _live_status(
 
 def _withdrawn(inputs: Inputs, status: JobStatus, again_at: datetime) -> JobStatus:
     """Return the status of a job that has freed its nodes. It waits, so its pending deadline goes on."""
-    seconds = seconds_of(inputs.plan, inputs.timing)
+    seconds = start_deadline_of(inputs.plan, inputs.timing)
     when = (
         f"at {again_at.isoformat(timespec='seconds')}" if inputs.now < again_at else "after others that were withdrawn"
     )
@@ -223,7 +222,7 @@ def _evicting(
     status: JobStatus, evicts: Evicted, replicas: Mapping[Rank, Replica], pods: Mapping[Rank, list[ObservedPod]]
 ) -> JobStatus:
     """Return the status of a job whose pods are stopped because its queue requires their quota."""
-    going = [key for key, replica in replicas.items() if pods.get(key) or _has_unseen_pod(replica)]
+    going = [key for key, replica in replicas.items() if _may_have_pod(replica, pods)]
     message = f"{evicts.reason}: {evicts.message}; {_still_terminating(going, pods)}"
     quiet = replace(status, pending_reasons=(), pending_since=None, active_since=None, crashed=())
     return replace(quiet, reason=Reason.EVICTING, message=one_line(message))
@@ -291,7 +290,7 @@ def _wait_for_names(status: JobStatus, observed: ObservedJob, replicas: Mapping[
 def _pausing(status: JobStatus, replicas: Mapping[Rank, Replica], pods: Mapping[Rank, list[ObservedPod]]) -> JobStatus:
     # A paused job does not wait, and the active deadline starts again after the pause.
     quiet = replace(status, pending_reasons=(), pending_since=None, active_since=None)
-    going = [key for key, replica in replicas.items() if pods.get(key) or _has_unseen_pod(replica)]
+    going = [key for key, replica in replicas.items() if _may_have_pod(replica, pods)]
     if going:
         return replace(quiet, reason=Reason.PAUSING, message=_still_terminating(going, pods))
     return replace(
@@ -301,13 +300,13 @@ def _pausing(status: JobStatus, replicas: Mapping[Rank, Replica], pods: Mapping[
 
 def _is_going(replica: Replica, pods: Mapping[Rank, list[ObservedPod]]) -> bool:
     if replica.attempt.outcome in (None, Outcome.STOPPED):
-        return bool(pods.get(replica.key)) or _has_unseen_pod(replica)
+        return _may_have_pod(replica, pods)
     return False
 
 
-def _has_unseen_pod(replica: Replica) -> bool:
-    """Return whether the replica has a recorded pod without an observed end. The mirror may lag behind the cluster."""
-    return replica.attempt.outcome is None and replica.attempt.pod_uid is not None
+def _may_have_pod(replica: Replica, pods: Mapping[Rank, list[ObservedPod]]) -> bool:
+    """Return whether the replica has a pod, or one is recorded whose end the mirror does not show yet."""
+    return bool(pods.get(replica.key)) or not replica.lacks_pod
 
 
 def _still_terminating(keys: Sequence[Rank], pods: Mapping[Rank, list[ObservedPod]]) -> str:
@@ -340,10 +339,7 @@ def _still_running(directive: Directive, replicas: Mapping[Rank, Replica]) -> in
     """Return how many replicas of an ended job run, and nothing stops them."""
     if directive.stop is not None:
         return 0
-    attempts = (replica.attempt for replica in replicas.values())
-    return sum(
-        attempt.outcome is None and attempt.pod_uid is not None and attempt.stopping is None for attempt in attempts
-    )
+    return sum(not replica.lacks_pod and replica.attempt.stopping is None for replica in replicas.values())
 
 
 def _is_marked(inputs: Inputs) -> bool:

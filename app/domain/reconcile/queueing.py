@@ -47,7 +47,7 @@ CREATING: Final = "the Workload of the job is being created"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class Permit:
     """What the queue of a job permits in one reconcile.
 
     `record` is what is stored of the queue; None for a job without one. `waits` keeps replicas from starting, `evicts`
@@ -67,35 +67,35 @@ class Turn:
         return admitted is not None and key.rank < admitted.size
 
 
-def take_turn(inputs: Inputs) -> Turn:
+def derive_permit(inputs: Inputs) -> Permit:
     """Return what the queue of the job permits, from its record and its Workload."""
     status, known = inputs.recorded.status, inputs.recorded.status.queueing
     if status.phase.is_terminal or inputs.intent.cancel or inputs.intent.remove:
-        return Turn(record=known)
+        return Permit(record=known)
     if inputs.plan.paused:
         # The quota is given back with the Workload. The queue of a resumed job is determined again.
         keeps = known is not None and not _is_without_workload(inputs.observed.queue)
-        return Turn(record=replace(known, deactivated=False) if known is not None and keeps else None)
+        return Permit(record=replace(known, deactivated=False) if known is not None and keeps else None)
     if known is None:
-        return _first_turn(inputs)
-    return _next_turn(inputs, known)
+        return _first_permit(inputs)
+    return _next_permit(inputs, known)
 
 
-def _first_turn(inputs: Inputs) -> Turn:
+def _first_permit(inputs: Inputs) -> Permit:
     """Determine the queue of a job before its pods are created, or again after a pause."""
     queue, requested = inputs.observed.queue, _requested(inputs)
     if not _is_unstarted(inputs):
-        return Turn()
+        return Permit()
     if queue.state is KueueState.ABSENT:
         waits = requested is not None and queue.required
-        return _without_kueue(f"the cluster does not serve Kueue: {queue.error}") if waits else Turn()
+        return _without_kueue(f"the cluster does not serve Kueue: {queue.error}") if waits else Permit()
     if queue.state is KueueState.UNKNOWN:
         return _without_kueue(f"jobgate has not listed the queues of the cluster yet: {queue.error}")
     if queue.state is KueueState.DENIED:
         # A job that names no queue cannot depend on a right that the administrator has not given.
-        return _without_kueue(f"jobgate may not read Kueue's objects: {queue.error}") if requested else Turn()
+        return _without_kueue(f"jobgate may not read Kueue's objects: {queue.error}") if requested else Permit()
     name = requested or (DEFAULT_QUEUE if DEFAULT_QUEUE in queue.local_queues else None)
-    return Turn() if name is None else _next_turn(inputs, Queueing(name=name))
+    return Permit() if name is None else _next_permit(inputs, Queueing(name=name))
 
 
 def _requested(inputs: Inputs) -> str | None:
@@ -115,56 +115,58 @@ def _is_unstarted(inputs: Inputs) -> bool:
     return inputs.recorded.status.phase in (JobPhase.PAUSED, JobPhase.RESUMING) and not runs
 
 
-def _without_kueue(message: str) -> Turn:
-    return Turn(waits=Unadmitted(code=PendingCode.WAITING_FOR_KUEUE, message=message.rstrip(": ")))
+def _without_kueue(message: str) -> Permit:
+    return Permit(waits=Unadmitted(code=PendingCode.WAITING_FOR_KUEUE, message=message.rstrip(": ")))
 
 
-def _next_turn(inputs: Inputs, known: Queueing) -> Turn:
+def _next_permit(inputs: Inputs, known: Queueing) -> Permit:
     queue = inputs.observed.queue
     if queue.state is not KueueState.LISTED:
         if known.admission is not None or known.deactivated:
-            return Turn(record=known, paused=known.deactivated)
+            return Permit(record=known, paused=known.deactivated)
         return replace(_without_kueue(f"jobgate cannot read Kueue's objects: {queue.error}"), record=known)
     if queue.workload is None:
-        return _turn_without_workload(known)
+        return _permit_without_workload(known)
     verdict = queue.workload.verdict
     if known.deactivated:
         active = not (isinstance(verdict, Evicted) and verdict.is_deactivated)
         # The next reconcile resumes the job. Its plan is then that of a resumed job.
-        return Turn(record=replace(known, deactivated=not active), paused=True)
+        return Permit(record=replace(known, deactivated=not active), paused=True)
     match verdict:
         case Admitted():
-            return _admitted_turn(inputs, known, queue.workload, verdict)
+            return _admitted_permit(inputs, known, queue.workload, verdict)
         case Evicted():
-            return _evicted_turn(inputs, known, verdict)
+            return _evicted_permit(inputs, known, verdict)
         case Unadmitted():
             if known.admission is None:
-                return Turn(record=known, waits=verdict)
+                return Permit(record=known, waits=verdict)
             if verdict.holds_quota:
-                return Turn(record=known)
-            return _evicted_turn(
+                return Permit(record=known)
+            return _evicted_permit(
                 inputs, known, Evicted(reason="AdmissionLost", message=verdict.message, holds_quota=False)
             )
 
 
-def _turn_without_workload(known: Queueing) -> Turn:
+def _permit_without_workload(known: Queueing) -> Permit:
     if known.admission is None:
-        return Turn(record=replace(known, deactivated=False), waits=_creating(known))
+        return Permit(record=replace(known, deactivated=False), waits=_creating(known))
     gone = Evicted(reason="WorkloadDeleted", message="the Workload of the job is gone", holds_quota=False)
-    return Turn(record=_with_eviction(known, gone), evicts=gone)
+    return Permit(record=_with_eviction(known, gone), evicts=gone)
 
 
 def _creating(known: Queueing) -> Unadmitted:
     return Unadmitted(code=PendingCode.WAITING_FOR_KUEUE, message=f"{CREATING} in the queue {known.name}")
 
 
-def _admitted_turn(inputs: Inputs, known: Queueing, workload: ObservedWorkload, verdict: Admitted) -> Turn:
+def _admitted_permit(inputs: Inputs, known: Queueing, workload: ObservedWorkload, verdict: Admitted) -> Permit:
     if known.admission is not None:
-        return Turn(record=known)
+        return Permit(record=known)
     if not _fits(inputs, workload):
-        return Turn(record=known, waits=_creating(known))
+        return Permit(record=known, waits=_creating(known))
     sizes = {item.name: {name: inputs.plan.task[name].size for name in item.tasks} for item in pod_sets(inputs.plan)}
-    return Turn(record=replace(known, admission=task_admissions(verdict, sizes), reclaimed=dict(workload.reclaimable)))
+    return Permit(
+        record=replace(known, admission=task_admissions(verdict, sizes), reclaimed=dict(workload.reclaimable))
+    )
 
 
 def _fits(inputs: Inputs, workload: ObservedWorkload) -> bool:
@@ -172,14 +174,14 @@ def _fits(inputs: Inputs, workload: ObservedWorkload) -> bool:
     return workload.sizes == {item.name: item.count for item in pod_sets(inputs.plan)}
 
 
-def _evicted_turn(inputs: Inputs, known: Queueing, verdict: Evicted) -> Turn:
+def _evicted_permit(inputs: Inputs, known: Queueing, verdict: Evicted) -> Permit:
     record = _with_eviction(known, verdict)
     if known.admission is not None:
-        return Turn(record=record, evicts=verdict)
+        return Permit(record=record, evicts=verdict)
     if verdict.is_deactivated:
-        return Turn(record=_deactivated(record, inputs), paused=True)
+        return Permit(record=_deactivated(record, inputs), paused=True)
     waits = Unadmitted(code=PendingCode.WAITING_FOR_QUOTA, message=f"{verdict.reason}: {verdict.message}")
-    return Turn(record=record, waits=waits)
+    return Permit(record=record, waits=waits)
 
 
 def _with_eviction(known: Queueing, verdict: Evicted) -> Queueing:
@@ -190,33 +192,35 @@ def _deactivated(record: Queueing, inputs: Inputs) -> Queueing:
     return replace(record, deactivated=True, deactivated_in=inputs.plan.identity.generation)
 
 
-def end_turn(inputs: Inputs, turn: Turn, status: JobStatus, members: Members) -> Turn:
-    """Return the turn after the steps of the replicas: an eviction is over when the last pod is gone."""
-    record = turn.record
+def update_permit(inputs: Inputs, permit: Permit, status: JobStatus, members: Members) -> Permit:
+    """Return the permit after the steps of the replicas: an eviction is over when the last pod is gone."""
+    record = permit.record
     if record is None or record.admission is None:
-        return turn
-    if turn.evicts is not None:
+        return permit
+    if permit.evicts is not None:
         if not are_gone(inputs, members):
-            return turn
+            return permit
         record = replace(record, admission=None, reclaimed={})
-        if turn.evicts.is_deactivated:
-            return Turn(record=_deactivated(record, inputs), paused=True)
-        waits = Unadmitted(code=PendingCode.WAITING_FOR_QUOTA, message=f"{turn.evicts.reason}: {turn.evicts.message}")
-        return Turn(record=record, waits=waits)
+        if permit.evicts.is_deactivated:
+            return Permit(record=_deactivated(record, inputs), paused=True)
+        waits = Unadmitted(
+            code=PendingCode.WAITING_FOR_QUOTA, message=f"{permit.evicts.reason}: {permit.evicts.message}"
+        )
+        return Permit(record=record, waits=waits)
     if inputs.plan.paused and not status.phase.is_terminal:
-        return replace(turn, record=replace(record, admission=None)) if are_gone(inputs, members) else turn
+        return replace(permit, record=replace(record, admission=None)) if are_gone(inputs, members) else permit
     if status.phase.is_terminal or inputs.intent.cancel or inputs.intent.remove:
-        return turn
-    if _needs_another_admission(inputs, turn, members):
+        return permit
+    if _needs_another_admission(inputs, permit, members):
         record = replace(record, admission=None, reclaimed={})
-        return Turn(record=record, waits=_creating(record))
-    return replace(turn, record=_reclaim(inputs, record, members))
+        return Permit(record=record, waits=_creating(record))
+    return replace(permit, record=_reclaim(inputs, record, members))
 
 
-def _needs_another_admission(inputs: Inputs, turn: Turn, members: Members) -> bool:
+def _needs_another_admission(inputs: Inputs, permit: Permit, members: Members) -> bool:
     """Return whether all admitted replicas have ended for good, and others wait that the admission does not cover."""
-    covered = (replica for key, replica in members.wanted.items() if turn.covers(key))
-    waits = any(not turn.covers(key) and not _is_over(replica) for key, replica in members.wanted.items())
+    covered = (replica for key, replica in members.wanted.items() if permit.covers(key))
+    waits = any(not permit.covers(key) and not _is_over(replica) for key, replica in members.wanted.items())
     return waits and all(_is_over(replica) for replica in covered) and _is_idle(inputs, members)
 
 
@@ -261,11 +265,10 @@ def are_gone(inputs: Inputs, members: Members) -> bool:
 
 def _is_idle(inputs: Inputs, members: Members) -> bool:
     """Return whether no process of the job runs. Its ended pods hold no quota."""
-    unseen = any(
-        replica.attempt.outcome is None and replica.attempt.pod_uid is not None for replica in members.all.values()
-    )
+    # The mirror may not show the pod of a replica yet.
+    recorded = any(not replica.lacks_pod for replica in members.all.values())
     running = any(not pod.ended or pod.lingering for pod in inputs.observed.pods)
-    return not (unseen or running or inputs.observed.altered)
+    return not (recorded or running or inputs.observed.altered)
 
 
 def _is_without_workload(queue: ObservedQueue) -> bool:
@@ -284,37 +287,39 @@ def is_removed(queue: ObservedQueue, status: JobStatus) -> bool:
     return _is_without_workload(queue) or (status.queueing is None and queue.workload is None)
 
 
-def queue_actions(inputs: Inputs, status: JobStatus, turn: Turn, members: Members, *, removing: bool) -> list[Action]:
+def queue_actions(
+    inputs: Inputs, status: JobStatus, permit: Permit, members: Members, *, removing: bool
+) -> list[Action]:
     """Return what is to be written to the Workload and the gates of the pods. Each action repeats until it is seen."""
     actions: list[Action] = []
-    if turn.record is not None:
+    if permit.record is not None:
         actions += [
             UngatePod(name=pod.name, uid=pod.uid)
             for pod in inputs.observed.pods
-            if pod.gated and (pod.deleting or pod.ended or turn.record.admission is not None)
+            if pod.gated and (pod.deleting or pod.ended or permit.record.admission is not None)
         ]
     workload = inputs.observed.queue.workload
     if inputs.observed.queue.state is not KueueState.LISTED:
         return actions
     if workload is None:
-        lacks = turn.record is not None and turn.record.admission is None and turn.waits is not None
-        if lacks and turn.record is not None and not status.phase.is_terminal:
-            actions.append(EnsureWorkload(queue=turn.record.name))
+        lacks = permit.record is not None and permit.record.admission is None and permit.waits is not None
+        if lacks and permit.record is not None and not status.phase.is_terminal:
+            actions.append(EnsureWorkload(queue=permit.record.name))
         return actions
-    return [*actions, *_workload_actions(inputs, status, turn, members, workload, removing=removing)]
+    return [*actions, *_workload_actions(inputs, status, permit, members, workload, removing=removing)]
 
 
 def _workload_actions(
-    inputs: Inputs, status: JobStatus, turn: Turn, members: Members, workload: ObservedWorkload, *, removing: bool
+    inputs: Inputs, status: JobStatus, permit: Permit, members: Members, workload: ObservedWorkload, *, removing: bool
 ) -> list[Action]:
     gone = are_gone(inputs, members)
     if removing:
         return [RemoveWorkload()] if gone else []
     if status.phase.is_terminal:
-        return _end(status, workload) if _have_ended(inputs, members) else []
-    if inputs.intent.cancel or turn.record is None:
-        return [RemoveWorkload()] if turn.record is None and inputs.plan.paused and gone else []
-    if turn.record.admission is None and not _fits(inputs, workload):
+        return _end(status, workload) if _is_idle(inputs, members) else []
+    if inputs.intent.cancel or permit.record is None:
+        return [RemoveWorkload()] if permit.record is None and inputs.plan.paused and gone else []
+    if permit.record.admission is None and not _fits(inputs, workload):
         return [RemoveWorkload()] if _is_idle(inputs, members) else []
     if inputs.plan.paused or workload.deleting:
         return [RemoveWorkload()] if gone else []
@@ -322,9 +327,9 @@ def _workload_actions(
     if isinstance(verdict, Evicted):
         if verdict.holds_quota:
             return [GiveBackQuota(reason=verdict.reason, message=verdict.message)] if gone else []
-        resumed = inputs.plan.identity.generation > turn.record.deactivated_in
-        return [ActivateWorkload()] if turn.record.deactivated and resumed else []
-    return _running(status, turn.record, workload)
+        resumed = inputs.plan.identity.generation > permit.record.deactivated_in
+        return [ActivateWorkload()] if permit.record.deactivated and resumed else []
+    return _running(status, permit.record, workload)
 
 
 def _end(status: JobStatus, workload: ObservedWorkload) -> list[Action]:
@@ -332,12 +337,6 @@ def _end(status: JobStatus, workload: ObservedWorkload) -> list[Action]:
         return []
     reason = "Succeeded" if status.phase is JobPhase.SUCCEEDED else "Failed"
     return [FinishWorkload(reason=reason, message=status.message or status.reason)]
-
-
-def _have_ended(inputs: Inputs, members: Members) -> bool:
-    """Return whether no process of the job runs. Its ended pods hold no quota."""
-    running = any(not pod.ended or pod.lingering for pod in inputs.observed.pods)
-    return not running and all(has_left(replica) for replica in members.all.values())
 
 
 def _running(status: JobStatus, record: Queueing, workload: ObservedWorkload) -> list[Action]:

@@ -2,8 +2,8 @@
 
 Reconcile is level-triggered: it uses the present state and no events, so the controller may stop at any line and repeat
 it. The order of the checks is fixed: cancel and removal, then deadlines and refusals, then the rules, then pause, then
-the queue. The
-phase of an ended job never changes; after the end, reconcile only follows the replicas and objects until they are gone.
+the queue. The phase of an ended job never changes; after the end, reconcile only follows the replicas and objects until
+they are gone.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ from app.domain.reconcile.gangs import place_gang
 from app.domain.reconcile.in_place import restart_entries
 from app.domain.reconcile.lifecycle import RestartLimits, settle, track
 from app.domain.reconcile.progress import Changes, is_at_rest, is_resuming, next_status
-from app.domain.reconcile.queueing import Turn, end_turn, is_removed, queue_actions, take_turn
+from app.domain.reconcile.queueing import Permit, derive_permit, is_removed, queue_actions, update_permit
 from app.domain.reconcile.resizing import Members, as_leaving, as_wanted, settled_records
 from app.domain.reconcile.rules import Finish
 from app.domain.reconcile.starting import next_start, start_due
@@ -64,7 +64,7 @@ def reconcile(inputs: Inputs) -> Decision:
     """Reconcile one job. The function is pure: the caller stores the decision and then executes its actions."""
     pods = _pods_by_rank(inputs.observed)
     limits = RestartLimits(inputs.recorded)
-    turn = take_turn(inputs)
+    permit = derive_permit(inputs)
     members = _track_all(inputs, pods, limits)
     # The end is determined before the steps, so that no step starts a replica of a job that ends in this reconcile.
     end = finish(inputs, members)
@@ -80,20 +80,20 @@ def reconcile(inputs: Inputs) -> Decision:
     start = next_start(inputs, members)
     if start != status.partial_start:
         status = replace(status, partial_start=start)
-    directive = _directive(inputs, status, turn) if waiting_for is None else Directive()
-    steps = _step_all(inputs, status, directive, turn, members, pods)
+    directive = _directive(inputs, status, permit) if waiting_for is None else Directive()
+    steps = _step_all(inputs, status, directive, permit, members, pods)
     after = Members(
         wanted={key: steps[key].replica for key in members.wanted},
         leaving={key: steps[key].replica for key in members.leaving},
     )
-    turn = end_turn(inputs, turn, status, after)
+    permit = update_permit(inputs, permit, status, after)
     scaled = settled_records(inputs, status, after)
     # A restart replaces the ended attempt, but the status still has to count and to list it.
     former = {key: step.former for key, step in steps.items() if step.former is not None}
     changes = Changes(scaled=scaled, restarted=limits.charged, former=former, is_ending=waiting_for is not None)
-    status = next_status(inputs, status, directive, turn, after, pods, changes)
+    status = next_status(inputs, status, directive, permit, after, pods, changes)
     cause = waiting_for.key if waiting_for is not None else None
-    return _decision(inputs, status, turn, steps, after, scaled, cause)
+    return _decision(inputs, status, permit, steps, after, scaled, cause)
 
 
 def _pods_by_rank(observed: ObservedJob) -> dict[Rank, list[ObservedPod]]:
@@ -135,7 +135,7 @@ def _end_status(inputs: Inputs, finish: Finish) -> JobStatus:
     )
 
 
-def _directive(inputs: Inputs, status: JobStatus, turn: Turn) -> Directive:
+def _directive(inputs: Inputs, status: JobStatus, permit: Permit) -> Directive:
     plan, intent = inputs.plan, inputs.intent
     if is_removing(inputs, status):
         # The order matters: a removal also stops what a clean-up policy or a pause would keep.
@@ -148,11 +148,11 @@ def _directive(inputs: Inputs, status: JobStatus, turn: Turn) -> Directive:
         return Directive(stop=StopReason.CANCEL)
     if plan.paused:
         return Directive(stop=StopReason.PAUSE, remove_finished=True)
-    if turn.evicts is not None:
+    if permit.evicts is not None:
         return Directive(stop=StopReason.EVICT, remove_finished=True)
     # The inputs have the plan of the paused job. Only the next reconcile has that of the resumed job, so no pod is
     # created yet.
-    if is_resuming(inputs) or turn.waits is not None or turn.paused:
+    if is_resuming(inputs) or permit.waits is not None or permit.paused:
         return Directive()
     if status.partial_start.again_at is not None:
         return Directive(stop=StopReason.START_DEADLINE)
@@ -173,7 +173,7 @@ def _step_all(
     inputs: Inputs,
     status: JobStatus,
     directive: Directive,
-    turn: Turn,
+    permit: Permit,
     members: Members,
     pods: Mapping[Rank, list[ObservedPod]],
 ) -> dict[Rank, Step]:
@@ -189,7 +189,7 @@ def _step_all(
     # A replica beyond what the job is admitted for does not start. If it runs, its size was reduced meanwhile.
     uncovered = replace(stepper, directive=replace(directive, start=False))
     steps = {
-        key: (stepper if turn.covers(key) else uncovered).step(
+        key: (stepper if permit.covers(key) else uncovered).step(
             replica, inputs.plan.pod_name(key), pods.get(key, []), is_new=key not in known
         )
         for key, replica in members.wanted.items()
@@ -212,7 +212,7 @@ def _directive_of_leaving(directive: Directive) -> Directive:
 def _decision(
     inputs: Inputs,
     status: JobStatus,
-    turn: Turn,
+    permit: Permit,
     steps: Mapping[Rank, Step],
     members: Members,
     scaled: tuple[ScaleRecord, ...],
@@ -227,7 +227,7 @@ def _decision(
         status = replace(status, failure_rows=failure_rows)
     dirty = bool(changed or ended or history or scaled) or status != recorded.status
     actions, cut = _actions(inputs, status, steps, replicas, cause)
-    queue = queue_actions(inputs, status, turn, members, removing=is_removing(inputs, status))
+    queue = queue_actions(inputs, status, permit, members, removing=is_removing(inputs, status))
     # The Workload names the anchor as its owner.
     first = any(isinstance(action, EnsureWorkload) for action in queue) and EnsureObjects() not in actions
     actions = (*([EnsureObjects()] if first else []), *actions, *queue)

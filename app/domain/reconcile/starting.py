@@ -14,21 +14,21 @@ from app.domain.reconcile.timing import Timing
 from app.domain.reconcile.values import Inputs
 from app.domain.status.records import NOT_PARTIAL, PartialStart, Replica
 
-# How often a job that is due asks for its turn. It is told when it has one, unless the process has changed meanwhile.
+# How often a job that is due requests its turn. `StartTurns` also queues it when it has one, but not after a restart.
 TURN_POLL: Final = timedelta(seconds=60)
 
 
 def next_start(inputs: Inputs, members: Members) -> PartialStart:
     """Return the start of the job after this reconcile. Its replicas stop while it has `again_at`."""
     status, plan, now = inputs.recorded.status, inputs.plan, inputs.now
-    before, limit = status.partial_start, seconds_of(plan, inputs.timing)
+    before, limit = status.partial_start, start_deadline_of(plan, inputs.timing)
     if status.phase.is_terminal or status.active_since is not None or plan.paused or limit is None:
         return NOT_PARTIAL
     # Its queue decides how long a job may hold quota before it runs whole.
     if status.queueing is not None:
         return NOT_PARTIAL
     if before.again_at is not None:
-        stops = any(_may_run(replica) for replica in members.wanted.values())
+        stops = any(not replica.lacks_pod for replica in members.wanted.values())
         waits = now < before.again_at or stops or not inputs.may_start
         return before if waits else PartialStart(withdrawals=before.withdrawals)
     if not _is_partial(plan, members, now):
@@ -40,14 +40,14 @@ def next_start(inputs: Inputs, members: Members) -> PartialStart:
     return PartialStart(withdrawals=before.withdrawals + 1, again_at=now + wait)
 
 
-def seconds_of(plan: JobPlan, timing: Timing) -> float | None:
+def start_deadline_of(plan: JobPlan, timing: Timing) -> float | None:
     """Return the start deadline of the job's annotation, otherwise of the installation; None means no limit."""
     return (timing.start_deadline if plan.start_deadline is None else plan.start_deadline) or None
 
 
 def start_due(inputs: Inputs, start: PartialStart) -> datetime | None:
     """Return when the job is withdrawn, or starts again, if nothing changes before."""
-    limit = seconds_of(inputs.plan, inputs.timing)
+    limit = start_deadline_of(inputs.plan, inputs.timing)
     if start.since is not None and limit is not None:
         return start.since + timedelta(seconds=limit)
     if start.again_at is None or start.again_at > inputs.now:
@@ -67,10 +67,6 @@ def _lacks_node(replica: Replica, now: datetime) -> bool:
     """Return whether nothing but a node, or the create of its pod, is missing to the replica."""
     backs_off = replica.retry_at is not None and replica.retry_at > now
     return replica.attempt.outcome is None and replica.attempt.node is None and not backs_off
-
-
-def _may_run(replica: Replica) -> bool:
-    return replica.attempt.outcome is None and replica.attempt.pod_uid is not None
 
 
 def _share(uid: str, withdrawals: int) -> float:

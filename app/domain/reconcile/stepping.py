@@ -234,7 +234,7 @@ class Stepper:
         self._force_if_lost(step, pod)
 
     def _stop_late(self, step: Step, pod: ObservedPod) -> None:
-        """Delete the pod of an attempt that had ended without a pod, because its create took effect late."""
+        """Delete a pod that appears after its attempt has ended: the API server carried out the create late."""
         if not pod.deleting:
             step.actions.append(DeletePod(name=pod.name, uid=pod.uid))
         self._force_if_lost(step, pod)

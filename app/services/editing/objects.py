@@ -68,10 +68,9 @@ class EditRequest(Generic[Row]):
 
 
 class Editor(ABC, Generic[Row, _Edit]):
-    """Edits and deletes objects of one resource.
+    """Stores edits and deletions of the objects of one resource as intent, which the controller carries out.
 
-    An edit stores intent, which the controller carries out. `what` is the word for an object in messages. `hint`
-    announces a change to the controller.
+    `what` is the word for an object in messages. `hint` announces a change to the controller.
     """
 
     def __init__(self, db: Database, stored: Stored[Row], what: str, clock: Clock, hint: Hint) -> None:

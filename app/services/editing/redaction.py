@@ -41,7 +41,7 @@ class Redacted:
 
 
 class Redactor(ABC, Generic[Row]):
-    """Redacts objects of one resource."""
+    """Removes secrets from the objects of one resource, and from what is stored about these objects."""
 
     def __init__(self, db: Database, redactable: Redactable[Row], reading: Reader[Row], clock: Clock) -> None:
         self._db = db
@@ -105,7 +105,7 @@ class Redactor(ABC, Generic[Row]):
 
 
 class JobRedactor(Redactor[JobRow]):
-    """Redacts jobs."""
+    """Redacts jobs that have ended. A redacted job keeps its replicas and the names of its objects."""
 
     def __init__(self, db: Database, reading: Reader[JobRow], planner: Planner, clock: Clock) -> None:
         super().__init__(db, stored.JOBS, reading, clock)
@@ -128,7 +128,7 @@ class JobRedactor(Redactor[JobRow]):
 
 
 class SampleRedactor(Redactor[SampleRow]):
-    """Redacts objects of one sample kind."""
+    """Redacts SampleSets and SampleJobs that have ended or are gone. They keep the sample set that they name."""
 
     def __init__(self, db: Database, reading: Reader[SampleRow], clock: Clock) -> None:
         super().__init__(db, stored.SAMPLES, reading, clock)
