@@ -32,9 +32,8 @@ def with_admission(pod: Manifest, admission: TaskAdmission) -> Manifest:
 
 
 def _parent(pod: Manifest) -> str:
-    """Return the name of the Workload, which is that of the pod's owner."""
-    owners = pod["metadata"].get("ownerReferences") or [{"name": "jobgate"}]
-    return str(owners[0]["name"])
+    """Return the name of the Workload: its anchor, which owns the pod, has the same one."""
+    return str(pod["metadata"]["ownerReferences"][0]["name"])
 
 
 def _unless_empty(field: str, value: object) -> Manifest:

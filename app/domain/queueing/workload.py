@@ -6,7 +6,7 @@ Kueue reads only what the scheduler of a cluster reads, so a pod set has no othe
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -52,7 +52,7 @@ class PodSetPlan:
 
 def pod_sets(plan: JobPlan) -> tuple[PodSetPlan, ...]:
     """Return the pod sets of a job. If they are too many, those of equal tasks are one."""
-    each = [
+    of_tasks = [
         PodSetPlan(
             name=task.name.lower() if names.dns_label(task.name.lower()) is None else f"task-{index}",
             count=task.size,
@@ -62,24 +62,23 @@ def pod_sets(plan: JobPlan) -> tuple[PodSetPlan, ...]:
         for index, task in enumerate(plan.tasks)
         if task.size
     ]
-    if len({item.name for item in each}) < len(each):
-        each = [
-            PodSetPlan(name=f"task-{n}", count=s.count, template=s.template, tasks=s.tasks) for n, s in enumerate(each)
-        ]
-    return tuple(each) if len(each) <= MOST_POD_SETS else _merge(each)
+    # Names of tasks can differ in case only.
+    if len({pod_set.name for pod_set in of_tasks}) < len(of_tasks):
+        of_tasks = [replace(pod_set, name=f"task-{index}") for index, pod_set in enumerate(of_tasks)]
+    return tuple(of_tasks) if len(of_tasks) <= MOST_POD_SETS else _merge(of_tasks)
 
 
-def _merge(each: Sequence[PodSetPlan]) -> tuple[PodSetPlan, ...]:
+def _merge(of_tasks: Sequence[PodSetPlan]) -> tuple[PodSetPlan, ...]:
+    """Return one pod set for each template, with the name of the first one that has it."""
     merged: list[PodSetPlan] = []
-    for one in each:
-        index = next((i for i, other in enumerate(merged) if other.template == one.template), None)
-        if index is None:
-            merged.append(one)
-            continue
-        known = merged[index]
-        merged[index] = PodSetPlan(
-            name=known.name, count=known.count + one.count, template=known.template, tasks=(*known.tasks, *one.tasks)
-        )
+    for pod_set in of_tasks:
+        for index, known in enumerate(merged):
+            if known.template == pod_set.template:
+                tasks = (*known.tasks, *pod_set.tasks)
+                merged[index] = replace(known, count=known.count + pod_set.count, tasks=tasks)
+                break
+        else:
+            merged.append(pod_set)
     return tuple(merged)
 
 
@@ -117,7 +116,6 @@ def workload_manifest(
 
 def given_back(workload: Manifest, reason: str, message: str, now: datetime) -> Manifest:
     """Return the status of a Workload without its admission, so that its quota is free and Kueue may queue it again."""
-    status = {**workload.get("status", {}), "admission": None}
     changes = [
         _condition("QuotaReserved", "Pending", message, is_true=False),
         _condition("Admitted", "NoReservation", "The workload has no reservation", is_true=False),
@@ -125,7 +123,7 @@ def given_back(workload: Manifest, reason: str, message: str, now: datetime) -> 
     ]
     if _is_true(workload, "PodsReady"):
         changes.append(_condition("PodsReady", "WaitForStart", "no pod runs", is_true=False))
-    return {**status, "conditions": _with_conditions(workload, changes, now)}
+    return {"admission": None, "conditions": _with_conditions(workload, changes, now)}
 
 
 def with_condition(workload: Manifest, kind: str, reason: str, message: str, now: datetime) -> Manifest:

@@ -196,7 +196,7 @@ class Reflector(Generic[T]):
             except KubeError as error:
                 await self._wait_after(error)
 
-    def offer(self, obj: T) -> None:
+    def adopt(self, obj: T) -> None:
         """Take in an object that another request returned, as if the watch had delivered it."""
         # Without `_take`, which would move the position of the watch past events that have not arrived.
         self._deliver(WatchEvent(WatchEventType.MODIFIED, obj))

@@ -188,7 +188,7 @@ class Mirror:
         """Take in a pod that a create or a read returned, without waiting for the watch."""
         reflector = self._pod_reflectors.get(pod.metadata.namespace) or self._pod_reflectors.get(None)
         if reflector is not None:
-            reflector.offer(pod)
+            reflector.adopt(pod)
 
     def pod(self, uid: str) -> Pod | None:
         """Return the pod with this uid, or None if the mirror has none."""

@@ -169,7 +169,7 @@ class QueueMirror:
         """Take in a Workload that a request returned, without waiting for the watch."""
         reflector = _of_namespace(self._workload_reflectors, workload.metadata.namespace)
         if reflector is not None:
-            reflector.offer(workload)
+            reflector.adopt(workload)
 
     def _flavor_changed(self, name: str) -> None:
         flavor = self._flavors.named("", name)

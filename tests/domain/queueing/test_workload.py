@@ -150,5 +150,6 @@ def test_a_pod_follows_its_admission_and_keeps_what_it_has() -> None:
         "tolerations": [{"key": "a"}, {"key": "b"}],
         "containers": [],
     }
-    bare = with_admission({"metadata": {}, "spec": {}}, TaskAdmission(pod_set="w", size=1, pods=PodSetAdmission()))
+    owned = {"metadata": {"ownerReferences": [{"name": "jobgate-u"}]}, "spec": {}}
+    bare = with_admission(owned, TaskAdmission(pod_set="w", size=1, pods=PodSetAdmission()))
     assert bare["spec"] == {}
