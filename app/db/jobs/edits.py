@@ -21,11 +21,11 @@ from app.db.postgres.columns import Columns, record_columns
 from app.db.postgres.engine import Connection, Database
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
-from app.domain.growth import ScaleChange
 from app.domain.kinds.changes import is_respecified
 from app.domain.plan import Manifest
 from app.domain.reservations.name_ranges import NameRange
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits, PodRoom
+from app.domain.resize import ScaleChange
 from app.domain.status.records import HistoryEntry
 from app.domain.vocabulary import TERMINAL_PHASES
 from app.models.jobs import scale_records

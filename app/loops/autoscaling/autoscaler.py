@@ -24,10 +24,10 @@ from app.db.jobs.scaling_jobs import LiveRow
 from app.db.postgres.errors import DatabaseContended, DatabaseUnavailable, LeaseLost
 from app.domain.access.actors import AUTOSCALER
 from app.domain.errors import Conflict, InvalidManifest, NotFound, PreconditionFailed
-from app.domain.growth import growth
 from app.domain.kinds.job_kind import Accepted, JobKind
 from app.domain.kinds.registry import JOB_KINDS
 from app.domain.plan import JobPlan, Manifest
+from app.domain.resize import plan_resize
 from app.domain.scaling.candidates import Live, Shape, can_scale, candidate, shape_of, waiting
 from app.domain.scaling.dry_run import dry_run
 from app.domain.scaling.values import ScalableJob, ScalingDecision
@@ -199,7 +199,7 @@ class Autoscaler:
             raise PreconditionFailed("the job was edited after it was read")
         before = self._read(row, found[0].manifest)
         after = before.kind.resize(before, {decision.task: decision.to_replicas})
-        grown = growth(self._context.planner, str(row.uid), before, after, decision.message)
+        resize = plan_resize(self._context.planner, str(row.uid), before, after, decision.message)
         edit = JobEdit(
             manifest=after.manifest,
             labels=after.manifest["metadata"].get("labels", {}),
@@ -208,10 +208,10 @@ class Autoscaler:
             expected_intent_version=row.intent_version,
             reason=REASON,
             message=decision.message,
-            scales=grown.scales,
+            scales=resize.scales,
             namespace=row.namespace,
-            added_pods=grown.pods,
-            names=grown.names,
+            added_pods=resize.pods,
+            names=resize.names,
         )
         await autoscaler_runs.apply(self._db, self._leadership.lease, row.uid, edit, self._context.settings.pod_limits)
         self._context.publisher.hint()

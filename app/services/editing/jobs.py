@@ -14,12 +14,12 @@ from app.db.objects.resources import Check
 from app.db.postgres.engine import Database
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict, InvalidManifest
-from app.domain.growth import Growth, growth
 from app.domain.kinds.envelope import postable
 from app.domain.kinds.job_kind import Accepted, Scaling
 from app.domain.plan import Manifest
 from app.domain.planning import Planner
 from app.domain.redaction import is_redacted
+from app.domain.resize import Resize, plan_resize
 from app.domain.vocabulary import JobPhase, Reason
 from app.services.editing.objects import Changed, Editor, EditRequest
 from app.services.editing.scaling import SizesWanted, choose_sizes, resize, scaling_of, shift_sizes
@@ -183,9 +183,9 @@ class JobEditor(Editor[JobRow, edits.JobEdit]):
         manifest = edited.manifest
         # Saves two plans, which are slow for a large manifest.
         if request.keeps_objects:
-            grown = Growth(scales=(), names=(), pods=0)
+            planned = Resize(scales=(), names=(), pods=0)
         else:
-            grown = growth(self._planner, str(row.uid), self._read(row), edited, request.message)
+            planned = plan_resize(self._planner, str(row.uid), self._read(row), edited, request.message)
         return edits.JobEdit(
             namespace=row.namespace,
             manifest=manifest,
@@ -196,10 +196,10 @@ class JobEditor(Editor[JobRow, edits.JobEdit]):
             expected_version=row.version,
             reason=request.reason,
             message=request.message,
-            scales=grown.scales,
+            scales=planned.scales,
             is_request=request.is_request(row),
-            added_pods=grown.pods,
-            names=grown.names,
+            added_pods=planned.pods,
+            names=planned.names,
         )
 
     @override

@@ -19,12 +19,12 @@ from app.db.postgres.queries import Cursor
 from app.domain.access.actors import Actor
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.errors import Conflict, DomainError, NotFound, PreconditionFailed
-from app.domain.growth import ScaleChange
 from app.domain.kinds.base import JOBS
 from app.domain.kubernetes.selectors import parse_selector
 from app.domain.listing import Criteria
 from app.domain.plan import Rank
 from app.domain.reservations.name_ranges import NameRange
+from app.domain.resize import ScaleChange
 from app.domain.status.records import Attempt, Condition, JobStatus
 from app.domain.vocabulary import ConditionType, JobPhase, Outcome
 from tests.db.factories import NOW, decision, later, move, new_job, replica, stored, submitted

@@ -19,9 +19,9 @@ from app.db.postgres.engine import Database
 from app.db.postgres.errors import NotStorable
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
-from app.domain.growth import ScaleChange
 from app.domain.plan import Rank
 from app.domain.reservations.name_ranges import NameKind, NameRange
+from app.domain.resize import ScaleChange
 from app.domain.status.records import JobStatus, ScaleRecord
 from app.domain.vocabulary import JobPhase, ScaleOutcome
 from tests.db.factories import decision, later, move, names_held, new_job, replica, stored, submitted

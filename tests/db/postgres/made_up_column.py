@@ -15,9 +15,9 @@ from app.db.postgres import migrations
 from app.db.postgres.engine import Database
 from app.db.samples.rows import storage_of
 from app.domain.access.actors import Actor
-from app.domain.growth import ScaleChange
 from app.domain.kinds.samples.kinds import SAMPLE_SET
 from app.domain.plan import Rank
+from app.domain.resize import ScaleChange
 from app.domain.status.records import Attempt, Condition, JobStatus
 from app.domain.vocabulary import ConditionType, JobPhase
 from tests.db import factories

@@ -34,7 +34,7 @@ MODELS = {
 RECORDS = {
     "app/db/jobs/rows.py": {"JobRow": COLUMN},
     "app/db/jobs/controller.py": {"StoredJob": COLUMN},
-    "app/domain/growth.py": {"ScaleChange": COLUMN},
+    "app/domain/resize.py": {"ScaleChange": COLUMN},
     "app/db/samples/rows.py": {"SampleRow": COLUMN},
     "app/domain/status/records.py": {
         "Attempt": COLUMN,

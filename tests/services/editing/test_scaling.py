@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.errors import InvalidManifest
-from app.domain.growth import growth
 from app.domain.kinds.job_kind import Scaling
 from app.domain.plan import Manifest
 from app.domain.planning import Planner
+from app.domain.resize import plan_resize
 from app.services.editing.scaling import SizesWanted, choose_sizes, shift_sizes
 
 numbers = st.integers(-3, 12)
@@ -68,7 +68,7 @@ def test_an_edit_of_both_bounds_is_recorded_as_a_resize(before: tuple[int, int],
     planner = Planner(installation="i")
     was = planner.draft(training_job(*before), "ns", lambda: "x7k2m").accepted
     now = planner.draft(training_job(*after), "ns", lambda: "x7k2m", stored=was.manifest).accepted
-    (change,) = growth(planner, "u", was, now, "because").scales
+    (change,) = plan_resize(planner, "u", was, now, "because").scales
     assert (change.task, change.from_replicas, change.reason) == ("trainer", before[0], "because")
     assert change.to_replicas == max(after[0], min(after[1], before[0]))
 

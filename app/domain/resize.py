@@ -1,4 +1,4 @@
-"""What an edit that resizes a job stores beside its manifest: scale records, names and the number of pods."""
+"""The resize of a job by an edit: what it stores beside its manifest: scale records, names and the number of pods."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class ScaleChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Growth:
+class Resize:
     """The tasks that an edit resizes, the names that the job may use in addition, and the number of added pods."""
 
     scales: Sequence[ScaleChange]
@@ -29,11 +29,11 @@ class Growth:
     pods: int
 
 
-def growth(planner: Planner, uid: str, before: Accepted[Any], after: Accepted[Any], reason: str) -> Growth:
+def plan_resize(planner: Planner, uid: str, before: Accepted[Any], after: Accepted[Any], reason: str) -> Resize:
     """Return the changes of sizes and names from one manifest of a job to the next. `reason` is for the scale records.
 
     Raises:
-        InvalidManifest: the objects of the next manifest are too large.
+        InvalidManifest: the objects of the next manifest are too large, or its queue is not valid.
     """
     # Only the next manifest is checked. The stored one was accepted under the limits of its time.
     stored = planner.plan(before, uid)
@@ -46,4 +46,4 @@ def growth(planner: Planner, uid: str, before: Accepted[Any], after: Accepted[An
         if sizes[0][task] != size
     ]
     pods = sum(sizes[1].values()) - sum(sizes[0].values())
-    return Growth(scales=scales, names=names_added(*plans), pods=pods)
+    return Resize(scales=scales, names=names_added(*plans), pods=pods)

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from app.domain.errors import InvalidManifest
-from app.domain.growth import ScaleChange, growth
 from app.domain.kinds.job_kind import Accepted
 from app.domain.planning import Planner
 from app.domain.queueing.requests import QUEUE_NAME
 from app.domain.reservations.name_ranges import NameKind, NameRange
+from app.domain.resize import ScaleChange, plan_resize
 from tests.domain.kinds.di_job.test_validation import a_manifest, a_task
 
 SIZES = {"a": 1, "b": 2}
@@ -27,24 +27,24 @@ def a_job(**spec: Any) -> Accepted[Any]:
 )
 def test_an_edit_records_each_task_whose_size_changes_and_the_added_pods(resized: Mapping[str, int], pods: int) -> None:
     stored = a_job()
-    grown = growth(PLANNER, "u", stored, stored.kind.resize(stored, resized), "why")
-    assert grown.scales == [
+    planned = plan_resize(PLANNER, "u", stored, stored.kind.resize(stored, resized), "why")
+    assert planned.scales == [
         ScaleChange(task=task, from_replicas=SIZES[task], to_replicas=size, reason="why")
         for task, size in resized.items()
     ]
-    assert grown.pods == pods
+    assert planned.pods == pods
 
 
 def test_an_edit_may_not_remove_a_required_queue_that_the_job_has() -> None:
     planner = Planner(installation="i", requires_queue=True)
     queued, free = a_job(), a_job()
     queued.manifest["metadata"]["labels"] = {QUEUE_NAME: "team"}
-    assert growth(planner, "u", free, free, "why").pods == 0
+    assert plan_resize(planner, "u", free, free, "why").pods == 0
     with pytest.raises(InvalidManifest, match="names no queue"):
-        growth(planner, "u", queued, free, "why")
+        plan_resize(planner, "u", queued, free, "why")
 
 
 def test_an_edit_that_raises_the_bounds_reserves_further_names() -> None:
-    grown = growth(PLANNER, "u", a_job(maxReplicas=4), a_job(maxReplicas=6), "why")
-    assert grown.names == [NameRange(NameKind.POD, "job-a-3", 2), NameRange(NameKind.POD, "job-b-3", 2)]
-    assert (grown.scales, grown.pods) == ([], 0)
+    planned = plan_resize(PLANNER, "u", a_job(maxReplicas=4), a_job(maxReplicas=6), "why")
+    assert planned.names == [NameRange(NameKind.POD, "job-a-3", 2), NameRange(NameKind.POD, "job-b-3", 2)]
+    assert (planned.scales, planned.pods) == ([], 0)
