@@ -118,11 +118,14 @@ async def test_pods_of_a_node_share_one_mount_that_goes_with_the_last(disk: Disk
 @needs_fuse
 async def test_a_read_only_claim_cannot_be_written(disk: Disk) -> None:
     await disk.create()
-    main = shell("echo x > /mnt/set/file || echo refused", volumeMounts=MOUNTS)
+    # Two pipes have no order: the message of the shell goes to that of the output.
+    main = shell("exec 2>&1; echo x > /mnt/set/file || echo refused", volumeMounts=MOUNTS)
     read_only = [{"name": "v", "persistentVolumeClaim": {"claimName": "c", "readOnly": True}}]
     await disk.pods.create("p", main, volumes=read_only)
     await disk.pods.ended("p")
-    assert (await disk.pods.log("p")).endswith("refused\n")
+    message, refused = (await disk.pods.log("p")).splitlines()
+    assert "Read-only file system" in message
+    assert refused == "refused"
 
 
 @needs_fuse
