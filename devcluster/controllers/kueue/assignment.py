@@ -6,7 +6,7 @@ from decimal import Decimal
 from enum import IntEnum
 
 from devcluster.controllers.fit import is_selected, tolerates
-from devcluster.controllers.kueue.workloads import PodSet, Usage
+from devcluster.controllers.kueue.workloads import PodSet, Usage, total
 from devcluster.formats.objects import Object, spec
 from devcluster.formats.quantity import Amounts, parse, render_canonical
 
@@ -31,7 +31,7 @@ class Assignment:
     usage: Usage = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Quota:
     """The resource groups of a ClusterQueue, the specs of its flavors by name, and what is in use."""
 
@@ -47,6 +47,9 @@ class Quota:
             for flavor in group.get("flavors") or []
             for resource in flavor.get("resources") or []
         }
+
+    def use(self, amounts: Usage) -> None:
+        self.used = total((self.used, amounts))
 
     def fits(self, wanted: Usage, freed: Usage) -> bool:
         limits = self.nominal()

@@ -1,4 +1,4 @@
-"""The changes that Kueue makes to a Workload: what it reports, admits and evicts. Pure but for the current time."""
+"""The changes that Kueue makes to a Workload by its decisions. Pure but for the current time."""
 
 from devcluster.controllers.kueue.assignment import Assignment
 from devcluster.controllers.kueue.workloads import has_condition, pod_sets

@@ -6,15 +6,19 @@ created ─▶ pending ─▶ admitted ─▶ Finished
               └─ owner ─ Evicted: the owner stops its pods, and removes the admission by an update of the status
 """
 
-from collections.abc import Callable
+import asyncio
+import time
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from devcluster.controllers.kueue import conditions, preemption, queues
 from devcluster.controllers.kueue.assignment import Fit, Quota, assign
 from devcluster.controllers.kueue.queues import QueueCounts
 from devcluster.controllers.kueue.workloads import (
+    cluster_queue_of,
     has_condition,
     is_active,
+    is_evicted,
     is_pending,
     is_reserving,
     pod_sets,
@@ -51,7 +55,10 @@ class KueueController:
             while not self._feed.empty():
                 relevant |= self._handle_change(self._feed.get_nowait())
             if relevant:
+                began = time.monotonic()
                 self.reconcile()
+                # A round takes long with thousands of Workloads: the API server has as much time until the next one.
+                await asyncio.sleep(time.monotonic() - began)
 
     def _handle_change(self, change: Change) -> bool:
         """Return whether the change may concern a Workload, after those that it may help have left the parked ones."""
@@ -69,52 +76,48 @@ class KueueController:
 
     def reconcile(self) -> None:
         flavors = {record.name: spec(record.object) for record in self._store.iterate(RESOURCE_FLAVORS)}
-        for record in self._store.listed(WORKLOADS):
-            self._evict_stopped(record)
-            self._requeue_active(record)
+        reserving: dict[str, list[Object]] = {}
         waiting: dict[str, list[Record]] = {}
-        for record in self._store.listed(WORKLOADS):
-            if is_pending(record.object):
+        for listed in self._store.listed(WORKLOADS):
+            record = self._settle(listed)
+            if is_reserving(record.object):
+                reserving.setdefault(cluster_queue_of(record.object), []).append(record.object)
+            elif is_pending(record.object):
                 queue = self._find_queue(record, flavors)
                 if queue:
                     waiting.setdefault(queue, []).append(record)
         for name, records in waiting.items():
-            self._admit(name, sorted(records, key=lambda record: queue_order(record.object)), flavors)
+            records.sort(key=lambda record: queue_order(record.object))
+            self._admit(name, records, reserving.get(name, []), flavors)
         self._write_queues(flavors)
 
-    def _evict_stopped(self, record: Record) -> None:
-        """Evict a Workload that is not active, or whose queue is drained."""
+    def _settle(self, record: Record) -> Record:
+        """Evict or queue again a Workload for which its own fields or its queues call, and return it."""
         workload = record.object
         if has_condition(workload, "Finished"):
-            return
+            return record
         if not is_active(workload):
-            if (condition(workload, "Evicted") or {}).get("reason") != "Deactivated" or not has_condition(
-                workload, "Evicted"
-            ):
-                self._write(
-                    record, partial(conditions.evict, reason="Deactivated", message="The workload is deactivated")
-                )
-            return
-        if not is_reserving(workload) or has_condition(workload, "Evicted"):
-            return
-        local = self._store.get(LOCAL_QUEUES, record.namespace, spec(workload).get("queueName", ""))
-        cluster = self._store.get(CLUSTER_QUEUES, "", workload["status"]["admission"]["clusterQueue"])
+            change = partial(conditions.evict, reason="Deactivated", message="The workload is deactivated")
+            return record if is_evicted(workload, "Deactivated") else self._write(record, change)
+        if is_reserving(workload) and not has_condition(workload, "Evicted"):
+            return self._evict_drained(record)
+        requeued = condition(workload, "Requeued") or {}
+        if requeued.get("status") == "False" and requeued.get("reason") == "Deactivated":
+            change = partial(conditions.requeue, reason="Reactivated", message="The workload was reactivated")
+            return self._write(record, change)
+        return record
+
+    def _evict_drained(self, record: Record) -> Record:
+        local = self._store.get(LOCAL_QUEUES, record.namespace, spec(record.object).get("queueName", ""))
+        cluster = self._store.get(CLUSTER_QUEUES, "", cluster_queue_of(record.object))
         for queue in (local, cluster):
             if queue is not None and queues.drains(queue.object):
                 kind = queue.resource.kind
                 reason, message = f"{kind}Stopped", f"The {kind} is stopped"
-                self._write(record, partial(conditions.evict, reason=reason, message=message))
-                return
+                return self._write(record, partial(conditions.evict, reason=reason, message=message))
+        return record
 
-    def _requeue_active(self, record: Record) -> None:
-        """Queue a Workload again that was deactivated, and is active now."""
-        requeued = condition(record.object, "Requeued") or {}
-        held_back = requeued.get("status") == "False" and requeued.get("reason") == "Deactivated"
-        if held_back and is_active(record.object):
-            change = partial(conditions.requeue, reason="Reactivated", message="The workload was reactivated")
-            self._write(record, change)
-
-    def _find_queue(self, record: Record, flavors: dict[str, Object]) -> str:
+    def _find_queue(self, record: Record, flavors: Mapping[str, Object]) -> str:
         """Return the ClusterQueue of a pending Workload, or an empty string after a report why there is none."""
         name = spec(record.object).get("queueName", "")
         local = self._store.get(LOCAL_QUEUES, record.namespace, name)
@@ -130,38 +133,34 @@ class KueueController:
             return ""
         return target
 
-    def _admit(self, name: str, waiting: list[Record], flavors: dict[str, Object]) -> None:
+    def _admit(self, name: str, waiting: list[Record], reserving: list[Object], flavors: Mapping[str, Object]) -> None:
         """Admit the Workloads that fit, in their order, until one waits for others to give their quota back."""
         queue = self._store.get(CLUSTER_QUEUES, "", name)
         assert queue is not None
-        reserving = [
-            record.object
-            for record in self._store.iterate(WORKLOADS)
-            if is_reserving(record.object) and record.object["status"]["admission"]["clusterQueue"] == name
-        ]
-        strict = spec(queue.object)["queueingStrategy"] == "StrictFIFO"
+        found = spec(queue.object)
+        used = total(usage(workload) for workload in reserving)
+        can_preempt = found["preemption"]["withinClusterQueue"] != "Never"
+        quota = Quota(queues.groups_of(queue.object), flavors, used, can_preempt)
         for record in waiting:
             own, generation = uid(record.object), meta(record.object)["generation"]
             is_parked = self._parked.get(own) == generation
-            fit = Fit.NONE if is_parked else self._try(record, queue, reserving, flavors)
+            fit = Fit.NONE if is_parked else self._try(record, queue, reserving, quota)
             if fit is Fit.NONE:
                 self._parked[own] = generation
-            if fit is Fit.AFTER_PREEMPTION or (fit is Fit.NONE and strict):
+            if fit is Fit.AFTER_PREEMPTION or (fit is Fit.NONE and found["queueingStrategy"] == "StrictFIFO"):
                 return
 
-    def _try(self, record: Record, queue: Record, reserving: list[Object], flavors: dict[str, Object]) -> Fit:
+    def _try(self, record: Record, queue: Record, reserving: list[Object], quota: Quota) -> Fit:
         """Admit a Workload, or report why it waits. AFTER_PREEMPTION says that others give their quota back first."""
         namespace = self._store.get(NAMESPACES, "", record.namespace)
         if not selects(spec(queue.object).get("namespaceSelector"), labels(namespace.object) if namespace else {}):
             self._report(record, "workload namespace doesn't match ClusterQueue selector")
             return Fit.NONE
-        can_preempt = spec(queue.object)["preemption"]["withinClusterQueue"] != "Never"
-        used = total(usage(workload) for workload in reserving)
-        quota = Quota(queues.groups_of(queue.object), flavors, used, can_preempt)
         assignment = assign(pod_sets(record.object), quota)
         if assignment.fit is Fit.NOW:
             admitted = self._write(record, partial(conditions.admit, queue=queue.name, assignment=assignment))
             reserving.append(admitted.object)
+            quota.use(usage(admitted.object))
             return Fit.NOW
         victims: list[Object] = []
         if assignment.fit is Fit.AFTER_PREEMPTION:
@@ -177,7 +176,7 @@ class KueueController:
                 self._write(current, partial(conditions.preempt, message=message))
         return Fit.AFTER_PREEMPTION
 
-    def _write_queues(self, flavors: dict[str, Object]) -> None:
+    def _write_queues(self, flavors: Mapping[str, Object]) -> None:
         local_counts = {(queue.namespace, queue.name): QueueCounts() for queue in self._store.iterate(LOCAL_QUEUES)}
         cluster_counts = {queue.name: QueueCounts() for queue in self._store.iterate(CLUSTER_QUEUES)}
         for record in self._store.iterate(WORKLOADS):
@@ -185,7 +184,7 @@ class KueueController:
             local = self._store.get(LOCAL_QUEUES, record.namespace, name)
             target = spec(local.object)["clusterQueue"] if local else ""
             if is_reserving(record.object):
-                target = record.object["status"]["admission"]["clusterQueue"]
+                target = cluster_queue_of(record.object)
             stopped = local is None or queues.is_stopped(local.object)
             for counts in (local_counts.get((record.namespace, name)), cluster_counts.get(target)):
                 if counts is not None:

@@ -1,7 +1,7 @@
 """The choice of the Workloads that give quota back for one of a higher priority, in one ClusterQueue. Pure."""
 
 from devcluster.controllers.kueue.assignment import Quota
-from devcluster.controllers.kueue.workloads import Usage, has_condition, priority_of, total, usage
+from devcluster.controllers.kueue.workloads import Usage, has_condition, priority_of, total, usage, without
 from devcluster.formats.objects import Object, condition, uid
 
 
@@ -13,25 +13,26 @@ def victims(preemptor: Object, wanted: Usage, reserving: list[Object], quota: Qu
         if priority_of(workload) < priority_of(preemptor) and usage(workload).keys() & wanted.keys()
     ]
     chosen: list[Object] = []
-    for workload in sorted(lower, key=_youngest_last):
+    freed: Usage = {}
+    for workload in sorted(lower, key=_youngest_first):
         chosen.append(workload)
-        if quota.fits(wanted, _freed(chosen)):
+        freed = total((freed, usage(workload)))
+        if quota.fits(wanted, freed):
             break
     else:
         return []
+    needed = [chosen.pop()]
     # The first ones may be superfluous after a large one.
-    for workload in reversed(chosen[:-1]):
-        rest = [other for other in chosen if other is not workload]
-        if quota.fits(wanted, _freed(rest)):
-            chosen = rest
-    return chosen
+    for workload in reversed(chosen):
+        rest = without(freed, usage(workload))
+        if quota.fits(wanted, rest):
+            freed = rest
+        else:
+            needed.append(workload)
+    return needed
 
 
-def _freed(workloads: list[Object]) -> Usage:
-    return total(usage(workload) for workload in workloads)
-
-
-def _youngest_last(workload: Object) -> tuple[bool, int, list[int], str]:
+def _youngest_first(workload: Object) -> tuple[bool, int, list[int], str]:
     """Order candidates: those that are evicted already, then lower priorities, then those that were admitted last."""
     reserved = str((condition(workload, "QuotaReserved") or {}).get("lastTransitionTime", ""))
     # A later time comes first.

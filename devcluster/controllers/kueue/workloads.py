@@ -26,6 +26,17 @@ def has_condition(workload: Object, kind: str) -> bool:
     return (condition(workload, kind) or {}).get("status") == "True"
 
 
+def is_evicted(workload: Object, reason: str) -> bool:
+    """Tell whether the last eviction had this reason and still holds."""
+    found = condition(workload, "Evicted") or {}
+    return found.get("status") == "True" and found.get("reason") == reason
+
+
+def cluster_queue_of(workload: Object) -> str:
+    """Return the ClusterQueue whose quota a Workload holds."""
+    return str(workload["status"]["admission"]["clusterQueue"])
+
+
 def is_active(workload: Object) -> bool:
     return bool(spec(workload).get("active", True))
 
@@ -101,3 +112,7 @@ def total(usages: Iterable[Usage]) -> Usage:
         for key, amount in each.items():
             found[key] = found.get(key, Decimal(0)) + amount
     return found
+
+
+def without(whole: Usage, part: Usage) -> Usage:
+    return {key: amount - part.get(key, Decimal(0)) for key, amount in whole.items()}
