@@ -1,9 +1,11 @@
 """Kueue's admission: what it reserves, what it reports, and whom it preempts."""
 
+import os
+
 import pytest
 
 from tests.support.clusters.kube import KubeClient
-from tests.support.clusters.kueue import Json, Queues, condition, holds, pod_set, workload
+from tests.support.clusters.kueue import JOB_UID, Json, Queues, condition, holds, pod_set, workload
 
 pytestmark = pytest.mark.conformance
 
@@ -387,3 +389,31 @@ async def test_a_workload_holds_its_quota_until_it_is_gone(api: KubeClient, queu
     assert holds("Admitted")(await queue.get("leaves"))
     (await api.patch(f"{queue.workloads}/leaves", {"metadata": {"finalizers": None}})).ok()
     await queue.admitted("waits")
+
+
+@pytest.mark.parametrize("job_uid", ["", "the-uid"])
+async def test_a_preemption_names_the_job_of_the_preemptor(queue: Queues, job_uid: str) -> None:
+    await queue.submit("low", "q", pod_set(cpu="4"))
+    await queue.admitted("low")
+    if job_uid:
+        high = await queue.submit_owned("high", "q", pod_set(), priority=1, job_uid=job_uid)
+    else:
+        high = await queue.submit("high", "q", pod_set(), priority=1)
+    victim = await queue.reaches("low", holds("Evicted", reason="Preempted"))
+    named = f"(UID: {high['metadata']['uid']}, JobUID: {job_uid or 'UNKNOWN'})"
+    assert named in queue.message(victim, "Evicted")
+
+
+async def test_a_workload_whose_job_is_gone_is_finished(api: KubeClient, queue: Queues) -> None:
+    """The label of a job without a reference to an owner says so."""
+    orphan = workload("orphan", "q")
+    orphan["metadata"]["labels"] = {JOB_UID: "the-uid"}
+    (await api.post(queue.workloads, orphan)).ok()
+    found = await queue.reaches("orphan", lambda obj: holds("Finished")(obj) or holds("Admitted")(obj))
+    if holds("Admitted")(found):
+        assert "0.15" in os.environ.get("KUEUE", "")
+        pytest.skip("Kueue 0.15 does not care about the owner of a Workload")
+    assert holds("Finished", reason="OwnerNotFound")(found)
+    assert queue.message(found, "Finished") == "The workload's owner no longer exists"
+    await queue.submit("other", "q", pod_set(cpu="4"))
+    await queue.admitted("other")

@@ -49,6 +49,13 @@ def requeue(workload: Object, reason: str, message: str) -> Object:
     return workload
 
 
+def finish_orphan(workload: Object) -> Object:
+    """Report the end of a Workload whose job is gone."""
+    message = "The workload's owner no longer exists"
+    set_condition(workload, "Finished", "True", reason="OwnerNotFound", message=message)
+    return workload
+
+
 def preempt(workload: Object, message: str) -> Object:
     set_condition(workload, "Preempted", "True", reason="InClusterQueue", message=message)
     return evict(workload, "Preempted", message)

@@ -19,6 +19,7 @@ from devcluster.controllers.kueue.workloads import (
     has_condition,
     is_active,
     is_evicted,
+    is_orphan,
     is_pending,
     is_reserving,
     pod_sets,
@@ -92,10 +93,12 @@ class KueueController:
         self._write_queues(flavors)
 
     def _settle(self, record: Record) -> Record:
-        """Evict or queue again a Workload for which its own fields or its queues call, and return it."""
+        """Finish, evict or queue again a Workload for which its own fields or its queues call, and return it."""
         workload = record.object
         if has_condition(workload, "Finished"):
             return record
+        if is_orphan(workload):
+            return self._write(record, conditions.finish_orphan)
         if not is_active(workload):
             change = partial(conditions.evict, reason="Deactivated", message="The workload is deactivated")
             return record if is_evicted(workload, "Deactivated") else self._write(record, change)

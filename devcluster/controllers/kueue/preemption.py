@@ -1,8 +1,8 @@
 """The choice of the Workloads that give quota back for one of a higher priority, in one ClusterQueue. Pure."""
 
 from devcluster.controllers.kueue.assignment import Quota
-from devcluster.controllers.kueue.workloads import Usage, has_condition, priority_of, total, usage, without
-from devcluster.formats.objects import Object, condition, uid
+from devcluster.controllers.kueue.workloads import JOB_UID, Usage, has_condition, priority_of, total, usage, without
+from devcluster.formats.objects import Object, condition, labels, uid
 
 
 def victims(preemptor: Object, wanted: Usage, reserving: list[Object], quota: Quota) -> list[Object]:
@@ -41,7 +41,8 @@ def _youngest_first(workload: Object) -> tuple[bool, int, list[int], str]:
 
 
 def message(preemptor: Object, queue: str) -> str:
+    job = labels(preemptor).get(JOB_UID) or "UNKNOWN"
     return (
-        f"Preempted to accommodate a workload (UID: {uid(preemptor)}, JobUID: UNKNOWN) due to prioritization in the "
+        f"Preempted to accommodate a workload (UID: {uid(preemptor)}, JobUID: {job}) due to prioritization in the "
         f"ClusterQueue; preemptor path: /{queue}; preemptee path: /{queue}"
     )

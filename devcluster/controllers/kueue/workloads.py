@@ -4,10 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
-from devcluster.formats.objects import Object, condition, is_terminating, meta, spec, status, uid
+from devcluster.formats.objects import Object, condition, is_terminating, labels, meta, spec, status, uid
 from devcluster.formats.quantity import Amounts, amounts, pod_amounts
 from devcluster.strategies.kueue import holds_quota
 
+JOB_UID = "kueue.x-k8s.io/job-uid"
 Usage = dict[tuple[str, str], Decimal]
 """Amounts by flavor and resource."""
 
@@ -30,6 +31,11 @@ def is_evicted(workload: Object, reason: str) -> bool:
     """Tell whether the last eviction had this reason and still holds."""
     found = condition(workload, "Evicted") or {}
     return found.get("status") == "True" and found.get("reason") == reason
+
+
+def is_orphan(workload: Object) -> bool:
+    """Tell whether a Workload names its job, and no owner, by which Kueue knows that the job is gone."""
+    return JOB_UID in labels(workload) and not meta(workload).get("ownerReferences")
 
 
 def cluster_queue_of(workload: Object) -> str:

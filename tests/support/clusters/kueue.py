@@ -14,6 +14,7 @@ from tests.support.waiting import until
 
 API = "/apis/kueue.x-k8s.io/v1beta2"
 GROUP_VERSION = "kueue.x-k8s.io/v1beta2"
+JOB_UID = "kueue.x-k8s.io/job-uid"
 NOW = "2026-01-01T00:00:00Z"
 Json = dict[str, Any]
 
@@ -110,6 +111,15 @@ class Queues:
     async def submit(self, name: str, queue: str, *pod_sets: Json, **spec: Any) -> Json:
         found: Json = (await self.api.post(self.workloads, workload(name, queue, *pod_sets, **spec))).ok()
         return found
+
+    async def submit_owned(self, name: str, queue: str, *pod_sets: Json, job_uid: str, **spec: Any) -> Json:
+        """Submit a Workload whose label names the job that owns it, in the place of which a ConfigMap stands."""
+        body = workload(name, queue, *pod_sets, **spec)
+        path = f"/api/v1/namespaces/{self.namespace}/configmaps"
+        owner = (await self.api.post(path, {"metadata": {"name": name}})).ok()["metadata"]
+        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": owner["uid"], "controller": True}
+        body["metadata"] |= {"labels": {JOB_UID: job_uid}, "ownerReferences": [reference]}
+        return dict((await self.api.post(self.workloads, body)).ok())
 
     async def edit(self, name: str, **spec: Any) -> Json:
         return dict((await self.api.patch(f"{self.workloads}/{name}", {"spec": spec})).ok())
