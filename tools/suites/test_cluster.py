@@ -52,7 +52,7 @@ EMBEDDED_ONLY = (
     "tests/e2e/test_dev.py::test_the_children_end_by_themselves_after_a_sigkill",
 )
 FREEZES = "tests/crash/test_freezes.py"
-WITH_KUEUE = ("tests/conformance/test_kueue.py", "tests/conformance/test_kueue_objects.py")
+WITH_KUEUE = tuple(f"tests/conformance/test_kueue{name}.py" for name in ("", "_objects", "_preemption"))
 QUEUES = ("tests/behaviour/queues", "tests/crash/test_queues.py")
 # Their gateways have no cluster, or their tests only read files, so a real control plane changes nothing.
 WITHOUT_CLUSTER = (
