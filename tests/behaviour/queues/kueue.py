@@ -1,7 +1,7 @@
 """Queues of Kueue for one test, and what Kueue knows of a job."""
 
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -86,6 +86,13 @@ def is_active(body: Body) -> bool:
     return bool(condition(body, "Active").get("status") == "True")
 
 
+def path_of(body: Body) -> str:
+    """Return the path of the collection of an object of Kueue."""
+    plural = f"{body['kind'].lower()}{'es' if body['kind'].endswith('s') else 's'}"
+    namespace = body["metadata"].get("namespace")
+    return f"{API}/{plural}" if namespace is None else f"{API}/namespaces/{namespace}/{plural}"
+
+
 def _object(kind: str, name: str, **more: Any) -> Body:
     return {"apiVersion": f"{GROUP}/v1beta2", "kind": kind, "metadata": {"name": name}, **more}
 
@@ -102,17 +109,24 @@ async def queues_of(jobs: Jobs, *, cpu: int) -> AsyncIterator[Queues]:
         "preemption": {"withinClusterQueue": "LowerPriority"},
         "resourceGroups": [group],
     }
-    made = {
-        "resourceflavors": _object("ResourceFlavor", queues.name, spec=flavor),
-        "workloadpriorityclasses": _object("WorkloadPriorityClass", queues.priority_class, value=1000),
-        "clusterqueues": _object("ClusterQueue", queues.name, spec=spec),
-    }
-    for plural, body in made.items():
-        (await jobs.kube.post(f"{API}/{plural}", body)).ok()
-    await queues.add_local("team")
-    yield queues
-    for plural, body in reversed(made.items()):
-        await jobs.kube.delete(f"{API}/{plural}/{body['metadata']['name']}")
+    made = [
+        _object("ResourceFlavor", queues.name, spec=flavor),
+        _object("WorkloadPriorityClass", queues.priority_class, value=1000),
+        _object("ClusterQueue", queues.name, spec=spec),
+    ]
+    async with existing(jobs, made):
+        await queues.add_local("team")
+        yield queues
+
+
+@asynccontextmanager
+async def existing(jobs: Jobs, objects: Sequence[Body]) -> AsyncIterator[None]:
+    """Create objects of Kueue, and delete them afterwards, the last one first."""
+    for body in objects:
+        (await jobs.kube.post(path_of(body), body)).ok()
+    yield
+    for body in reversed(objects):
+        await jobs.kube.delete(f"{path_of(body)}/{body['metadata']['name']}")
 
 
 async def has_kueue(jobs: Jobs) -> bool:
