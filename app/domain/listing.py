@@ -29,6 +29,7 @@ class ListItem:
     created_by_id: str | None = None
     finished_at: datetime | None = None
     set_name: str = ""
+    queue: str = ""
     still_running: bool = False
     deleted: bool = False
 
@@ -53,6 +54,7 @@ class Criteria:
     phases: Sequence[str] = ()
     labels: Sequence[Requirement] = ()
     set_name: str | None = None
+    queue: str | None = None
     finished_after: datetime | None = None
     finished_before: datetime | None = None
     still_running: bool = False
@@ -80,6 +82,7 @@ class Criteria:
             phases=(),
             labels=(),
             set_name=None,
+            queue=None,
             finished_after=None,
             finished_before=None,
             still_running=False,
@@ -94,6 +97,7 @@ class Criteria:
             and (not self.phases or item.phase in self.phases)
             and (item.still_running or not self.still_running)
             and (self.set_name is None or item.set_name == self.set_name)
+            and (self.queue is None or item.queue == self.queue)
             and _within(item.finished_at, self.finished_after, self.finished_before)
             and matches(self.labels, item.labels)
         )

@@ -53,6 +53,7 @@ function jobOf(facts: Facts = {}): Job {
       stillRunning: facts.stillRunning ?? 0,
       warnings: [],
       firstFailure: null,
+      queue: null,
     },
   };
 }

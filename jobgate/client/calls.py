@@ -78,6 +78,7 @@ class Filters(TypedDict, total=False):
     created_before: datetime | None
     finished_after: datetime | None
     finished_before: datetime | None
+    queue: str | None
     still_running: bool | None
     deleted: bool | None
     set: str | None

@@ -60,6 +60,7 @@ MUTABLE = st.fixed_dictionaries(
         "labels": st.sampled_from([{}, {"team": "x"}, {"team": "y"}]),
         "finished_at": st.sampled_from([None, at(3), at(9)]),
         "set_name": st.sampled_from(["", "one"]),
+        "queue": st.sampled_from(["", "team"]),
         "still_running": st.booleans(),
         "deleted": st.booleans(),
     }
@@ -89,6 +90,7 @@ CRITERIA = st.builds(
     phases=st.sampled_from([(), ("Running",)]),
     labels=st.sampled_from([(), parse_selector("team=x"), parse_selector("!team"), parse_selector("team!=x")]),
     set_name=st.sampled_from([None, "one"]),
+    queue=st.sampled_from([None, "team"]),
     finished_after=st.sampled_from([None, at(3)]),
     finished_before=st.sampled_from([None, at(9)]),
     still_running=st.booleans(),

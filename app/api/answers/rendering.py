@@ -12,7 +12,9 @@ from app.api.views.objects import (
     AggregateView,
     ConditionView,
     EventView,
+    EvictionView,
     FirstFailureView,
+    JobQueueView,
     JobStatusView,
     JobView,
     JobWarningView,
@@ -29,6 +31,7 @@ from app.db.samples.rows import SampleRow
 from app.domain.cluster_check import ClusterCheck
 from app.domain.kinds.job_kind import Scaling, StatusFacts
 from app.domain.planning import Planner
+from app.domain.queueing.admission import Queueing
 from app.domain.status.leftovers import shown_message
 from app.domain.status.log_choice import default_attempt, has_log
 from app.domain.status.records import Condition, JobStatus, ReplicaFailure
@@ -205,12 +208,13 @@ def _status(status: JobStatus) -> StatusView:
         still_running=status.still_running,
         warnings=[JobWarningView.of(warning) for warning in status.warnings],
         first_failure=_first_failure(status.first_failure),
+        queue=_queue(status.queueing),
     )
 
 
 def _status_struct(status: JobStatus) -> Any:
     """Return what `_status` returns as a struct. Pending reasons and warnings have the same fields in all formats."""
-    failure = _first_failure(status.first_failure)
+    failure, queue = _first_failure(status.first_failure), _queue(status.queueing)
     return _STATUS(
         **_plain_status(status),
         aggregate=_aggregate(status),
@@ -219,6 +223,7 @@ def _status_struct(status: JobStatus) -> Any:
         still_running=status.still_running,
         warnings=status.warnings,
         first_failure=failure and _encode(failure),
+        queue=queue and _encode(queue),
     )
 
 
@@ -254,6 +259,21 @@ def _first_failure(failure: ReplicaFailure | None) -> FirstFailureView | None:
         message=failure.message or None,
         last_lines=None if failure.last_lines is None else list(failure.last_lines),
         at=failure.at,
+    )
+
+
+def _queue(record: Queueing | None) -> JobQueueView | None:
+    if record is None:
+        return None
+    eviction = EvictionView(
+        reason=record.evicted, message=record.evicted_because, at=record.evicted_at, preempted_by=record.preemptor
+    )
+    return JobQueueView(
+        name=record.name,
+        admitted=record.admission is not None,
+        queued_at=record.queued_at,
+        admitted_at=record.admitted_at,
+        eviction=eviction if record.evicted else None,
     )
 
 

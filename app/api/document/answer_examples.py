@@ -69,6 +69,7 @@ _VALUES: Final[Mapping[str, Any]] = {
     "podUid": "5c0f6a52-6d4e-4c1f-9a55-0f1f6f6e3b11",
     "reason": "ReplicasStarted",
     "ready": True,
+    "queue": None,
     "removal": None,
     "resource": "jobs",
     "restartCount": 0,

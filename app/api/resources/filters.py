@@ -1,6 +1,6 @@
 """The filters of lists as query parameters. All routes that select objects of a resource have them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import GenericAlias
 from typing import Annotated, Any, Final
@@ -102,23 +102,24 @@ async def _no_set_filter() -> None:
     """Stand in for `_set_filter` in resources that concern no SampleSet, so that `set` is an unknown parameter."""
 
 
-def still_running_filter(resource: Resource) -> Any:
-    """Return the dependency for the query parameter `stillRunning`, if the resource has it."""
-    return _still_running_filter if resource.has_replicas else _no_still_running_filter
+def job_filters(resource: Resource) -> Any:
+    """Return the dependency for the query parameters `stillRunning` and `queue`, if the resource has them."""
+    return _job_filters if resource.has_replicas else _no_job_filters
 
 
-async def _still_running_filter(
+async def _job_filters(
     *,
     still_running: Annotated[
         bool, Query(alias="stillRunning", description="Only jobs that have ended, and of which replicas still run.")
     ] = False,
-) -> bool:
-    return still_running
+    queue: Annotated[str | None, Query(description="Only jobs with the queue of this name.", **_TEXT)] = None,
+) -> Mapping[str, Any]:
+    return {"still_running": still_running, "queue": queue}
 
 
-async def _no_still_running_filter() -> bool:
-    """Stand in for `_still_running_filter` in resources without replicas, so that the parameter is unknown."""
-    return False
+async def _no_job_filters() -> Mapping[str, Any]:
+    """Stand in for `_job_filters` in resources without replicas, so that these are unknown parameters."""
+    return {}
 
 
 def phase_filter(resource: Resource) -> Any:
@@ -139,9 +140,9 @@ def filters(resource: Resource) -> Any:
         common: CommonFilters,
         phases: Annotated[Sequence[str], Depends(phase_filter(resource))],
         set_name: Annotated[str | None, Depends(set_filter(resource))],
-        still_running: Annotated[bool, Depends(still_running_filter(resource))],
+        of_jobs: Annotated[Mapping[str, Any], Depends(job_filters(resource))],
     ) -> Criteria:
-        return replace(common, phases=phases, set_name=set_name, still_running=still_running)
+        return replace(common, phases=phases, set_name=set_name, **of_jobs)
 
     return all_filters
 

@@ -76,7 +76,8 @@ class Resource(ABC):
         event: the name of its server-sent events.
         description: the description of its operations as a group.
         is_about_set: whether lists can be filtered by the SampleSet that the objects concern.
-        has_replicas: whether lists can be filtered by the replicas that still run after the end of an object.
+        has_replicas: whether lists can be filtered by the queue of an object, and by the replicas that run after its
+            end.
         batch_operation: the operation id of the batch submission.
     """
 

@@ -1,6 +1,6 @@
 """Lists the objects of any resource, with filters and pages. A list is joined from rendered objects."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
 
@@ -13,7 +13,7 @@ from app.api.long_requests.polls import polled_list
 from app.api.requests import paging
 from app.api.requests.dependencies import Caller, CallerDep
 from app.api.requests.parameters import Namespace, NamespaceFilter, PageSize, PageToken, PollDep, PollOptions
-from app.api.resources.filters import CommonFilters, phase_filter, set_filter, still_running_filter
+from app.api.resources.filters import CommonFilters, job_filters, phase_filter, set_filter
 from app.api.resources.resource import Resource
 from app.api.routers import new_router
 from app.api.shared.polls import Poll, Snapshot
@@ -72,9 +72,9 @@ def _list_query(resource: Resource) -> Any:
         page: Annotated[_PageQuery, Depends(_page_query)],
         phases: Annotated[Sequence[str], Depends(phase_filter(resource))],
         set_name: Annotated[str | None, Depends(set_filter(resource))],
-        still_running: Annotated[bool, Depends(still_running_filter(resource))],
+        of_jobs: Annotated[Mapping[str, Any], Depends(job_filters(resource))],
     ) -> ListQuery:
-        where = replace(common, phases=phases, set_name=set_name, still_running=still_running)
+        where = replace(common, phases=phases, set_name=set_name, **of_jobs)
         digest = paging.query_digest([resource.name, where])
         start = paging.decode(page.token, paging.ObjectStart, digest) if page.token else None
         after = None if start is None else Cursor(start.created_at, start.uid)

@@ -77,6 +77,35 @@ class FirstFailureView(View):
     """When the attempt ended."""
 
 
+class EvictionView(View):
+    """Why and when Kueue last took the admission of a job back."""
+
+    reason: str
+    """Kueue's reason, for example `Preempted` or `PodsReadyTimeout`, or `WorkloadDeleted`."""
+    message: str
+    """What Kueue says about it."""
+    at: datetime | None
+    """When jobgate noticed it; null if an earlier version did."""
+    preempted_by: UUID | None
+    """The uid of the job that the admission was taken back for; null if Kueue names none. It may be the uid of a job of
+    another client of Kueue, or of one that the caller may not see."""
+
+
+class JobQueueView(View):
+    """The queue of a job, and what Kueue has decided. That of a job that has ended stays as it was at its end."""
+
+    name: str
+    """Name of the LocalQueue, in the namespace of the job."""
+    admitted: bool
+    """Whether the job is admitted, so that its replicas may run."""
+    queued_at: datetime | None
+    """When the job last began to wait for its admission; null if an earlier version did not record it."""
+    admitted_at: datetime | None
+    """When the job was admitted after `queuedAt`; null while it waits, or if an earlier version did not record it."""
+    eviction: EvictionView | None
+    """The present or last eviction; null if there was none."""
+
+
 class CommonStatusView(View):
     """The fields of a status that every kind has."""
 
@@ -105,6 +134,8 @@ class StatusView(CommonStatusView):
     """How many replicas run although the job has ended, because its clean-up policy keeps them. A cancel stops them."""
     first_failure: FirstFailureView | None
     """It stays through restarts, resizes and pauses, and after the end of the job; null if no attempt has failed."""
+    queue: JobQueueView | None
+    """The queue of the job; null for a job without one, while it is paused, and until jobgate has determined it."""
     observed_at: datetime | None
     """When the controller last observed a change of this job in the cluster."""
 

@@ -64,6 +64,7 @@ def conditions(where: Criteria, *, deleted: str) -> list[ListCondition]:
             ("kind", "kind = ANY({}::text[])", list(where.kinds) or None),
             ("name", "name = {}", where.name),
             ("set_name", "set_name = {}", where.set_name),
+            ("queue", "status -> 'queueing' ->> 'name' = {}", where.queue),
             ("created_by", "created_by = {}", where.creator_name),
             ("created_by_id", "created_by_id = {}", where.creator_id),
             ("created_at", "created_at >= {}", where.created_after),

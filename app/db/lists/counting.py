@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from app.db.lists import statements
 from app.db.lists.access_path import NOT_ENDED, ListAccess
-from app.db.lists.conditions import ListCondition, Parameters
+from app.db.lists.conditions import ListCondition, Parameters, about
 from app.db.lists.facets import CountedPart, Facets
 from app.db.lists.statements import OTHER_INDEXED, SELECTIVE, ListReading
 from app.db.objects.resources import Stored
@@ -29,6 +29,8 @@ _MAX_RANGES: Final = 2_000
 """The most ranges of an index that are read. They are planned as one, and each takes a few microseconds."""
 # The columns by which a list is counted. Those of an index divide the list into parts.
 _BY: Final = ("kind", "ended")
+# What a filter takes from the column `status`.
+_IN_STATUS: Final = ("queue", "still_running")
 
 
 async def facets(db: Database, stored: Stored[Any], where: Criteria) -> Facets:
@@ -127,6 +129,8 @@ class _Counting(ListReading):
     def _filter_columns(self) -> str:
         """The columns that filters use. With all columns, PostgreSQL would need more time for each row."""
         used = {field.name for field in fields(ListItem)} | {self._stored.deleted}
+        if about(self._conditions, *_IN_STATUS):
+            used.add("status")
         return ", ".join(column.name for column in self._stored.table.c if column.name in used)
 
 

@@ -82,12 +82,13 @@ class RowVersion(NamedTuple):
 
 
 _JOBS: Final = f"""
-SELECT {record_columns(jobs, ListItem, elsewhere=["set_name", "still_running", "deleted"])},
-  status ? 'still_running' AS still_running, deleted_at IS NOT NULL AS deleted
+SELECT {record_columns(jobs, ListItem, elsewhere=["set_name", "queue", "still_running", "deleted"])},
+  coalesce(status -> 'queueing' ->> 'name', '') AS queue, status ? 'still_running' AS still_running,
+  deleted_at IS NOT NULL AS deleted
 FROM jobs WHERE uid = ANY($1::uuid[])
 """  # noqa: S608  constants
 _SAMPLES: Final = f"""
-SELECT {record_columns(samples, ListItem, elsewhere=["still_running", "deleted"])},
+SELECT {record_columns(samples, ListItem, elsewhere=["queue", "still_running", "deleted"])},
   delete_requested_at IS NOT NULL AS deleted
 FROM samples WHERE uid = ANY($1::uuid[])
 """  # noqa: S608  constants

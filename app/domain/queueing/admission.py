@@ -3,9 +3,12 @@
 The messages are those of Kueue 0.15 and 0.19. An unknown one is taken as a wait for quota, which any wait may become.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final, TypeAlias
+from uuid import UUID
 
 from app.domain.errors import shorten
 from app.domain.kubernetes import labels
@@ -28,6 +31,8 @@ _CODES: Final = (
     ("not found", PendingCode.NO_MATCHING_FLAVOR),
     ("flavor", PendingCode.WAITING_FOR_QUOTA),
 )
+# What Kueue says about the preemptor: the label `kueue.x-k8s.io/job-uid` of its Workload.
+_PREEMPTOR: Final = re.compile(r"JobUID: ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b")
 # Characters. A condition can have a message of 32 KiB, and the message of an eviction is stored with the job.
 _MOST_OF_MESSAGE: Final = 1000
 
@@ -58,6 +63,9 @@ class Queueing:
     `evicted` is Kueue's reason for the present or last eviction, and `evicted_because` its message. `deactivated` says
     that the Workload is deactivated: the job is paused until the Workload is active again, which an edit of a later
     generation than `deactivated_in` causes. `reclaimed` counts the pods of each pod set whose quota is given back.
+
+    `queued_at` is when the job last began to wait, and `admitted_at` when it was admitted after that; None while it
+    waits. `evicted_at` is when the eviction began. Records of earlier versions lack these times.
     """
 
     name: str
@@ -67,6 +75,15 @@ class Queueing:
     deactivated: bool = False
     deactivated_in: int = 0
     reclaimed: Mapping[str, int] = field(default_factory=dict)
+    queued_at: datetime | None = None
+    admitted_at: datetime | None = None
+    evicted_at: datetime | None = None
+
+    @property
+    def preemptor(self) -> UUID | None:
+        """The uid of the job that Kueue's message names as the preemptor. It may belong to another client of Kueue."""
+        found = _PREEMPTOR.search(self.evicted_because)
+        return None if found is None else UUID(found[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

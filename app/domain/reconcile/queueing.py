@@ -95,7 +95,7 @@ def _first_permit(inputs: Inputs) -> Permit:
         # A job that names no queue cannot depend on a right that the administrator has not given.
         return _without_kueue(f"jobgate may not read Kueue's objects: {queue.error}") if requested else Permit()
     name = requested or (DEFAULT_QUEUE if DEFAULT_QUEUE in queue.local_queues else None)
-    return Permit() if name is None else _next_permit(inputs, Queueing(name=name))
+    return Permit() if name is None else _next_permit(inputs, Queueing(name=name, queued_at=inputs.now))
 
 
 def _requested(inputs: Inputs) -> str | None:
@@ -126,12 +126,12 @@ def _next_permit(inputs: Inputs, known: Queueing) -> Permit:
             return Permit(record=known, paused=known.deactivated)
         return replace(_without_kueue(f"jobgate cannot read Kueue's objects: {queue.error}"), record=known)
     if queue.workload is None:
-        return _permit_without_workload(known)
+        return _permit_without_workload(inputs, known)
     verdict = queue.workload.verdict
     if known.deactivated:
         active = not (isinstance(verdict, Evicted) and verdict.is_deactivated)
         # The next reconcile resumes the job. Its plan is then that of a resumed job.
-        return Permit(record=replace(known, deactivated=not active), paused=True)
+        return Permit(record=replace(_queue_again(inputs, known), deactivated=False) if active else known, paused=True)
     match verdict:
         case Admitted():
             return _admitted_permit(inputs, known, queue.workload, verdict)
@@ -147,11 +147,11 @@ def _next_permit(inputs: Inputs, known: Queueing) -> Permit:
             )
 
 
-def _permit_without_workload(known: Queueing) -> Permit:
+def _permit_without_workload(inputs: Inputs, known: Queueing) -> Permit:
     if known.admission is None:
         return Permit(record=replace(known, deactivated=False), waits=_creating(known))
     gone = Evicted(reason="WorkloadDeleted", message="the Workload of the job is gone", holds_quota=False)
-    return Permit(record=_with_eviction(known, gone), evicts=gone)
+    return Permit(record=_with_eviction(inputs, known, gone), evicts=gone)
 
 
 def _creating(known: Queueing) -> Unadmitted:
@@ -164,9 +164,9 @@ def _admitted_permit(inputs: Inputs, known: Queueing, workload: ObservedWorkload
     if not _fits(inputs, workload):
         return Permit(record=known, waits=_creating(known))
     sizes = {item.name: {name: inputs.plan.task[name].size for name in item.tasks} for item in pod_sets(inputs.plan)}
-    return Permit(
-        record=replace(known, admission=task_admissions(verdict, sizes), reclaimed=dict(workload.reclaimable))
-    )
+    admission = task_admissions(verdict, sizes)
+    reclaimed = dict(workload.reclaimable)
+    return Permit(record=replace(known, admission=admission, reclaimed=reclaimed, admitted_at=inputs.now))
 
 
 def _fits(inputs: Inputs, workload: ObservedWorkload) -> bool:
@@ -175,7 +175,7 @@ def _fits(inputs: Inputs, workload: ObservedWorkload) -> bool:
 
 
 def _evicted_permit(inputs: Inputs, known: Queueing, verdict: Evicted) -> Permit:
-    record = _with_eviction(known, verdict)
+    record = _with_eviction(inputs, known, verdict)
     if known.admission is not None:
         return Permit(record=record, evicts=verdict)
     if verdict.is_deactivated:
@@ -184,8 +184,16 @@ def _evicted_permit(inputs: Inputs, known: Queueing, verdict: Evicted) -> Permit
     return Permit(record=record, waits=waits)
 
 
-def _with_eviction(known: Queueing, verdict: Evicted) -> Queueing:
-    return replace(known, evicted=verdict.reason, evicted_because=verdict.message)
+def _with_eviction(inputs: Inputs, known: Queueing, verdict: Evicted) -> Queueing:
+    is_same = (known.evicted, known.evicted_because) == (verdict.reason, verdict.message)
+    is_over = known.admitted_at is not None and known.evicted_at is not None and known.evicted_at < known.admitted_at
+    began = known.evicted_at if is_same and not is_over else None
+    return replace(known, evicted=verdict.reason, evicted_because=verdict.message, evicted_at=began or inputs.now)
+
+
+def _queue_again(inputs: Inputs, record: Queueing) -> Queueing:
+    """Return the record of a job that waits for another admission."""
+    return replace(record, admission=None, reclaimed={}, queued_at=inputs.now, admitted_at=None)
 
 
 def _deactivated(record: Queueing, inputs: Inputs) -> Queueing:
@@ -200,7 +208,7 @@ def update_permit(inputs: Inputs, permit: Permit, status: JobStatus, members: Me
     if permit.evicts is not None:
         if not are_gone(inputs, members):
             return permit
-        record = replace(record, admission=None, reclaimed={})
+        record = _queue_again(inputs, record)
         if permit.evicts.is_deactivated:
             return Permit(record=_deactivated(record, inputs), paused=True)
         waits = Unadmitted(
@@ -212,7 +220,7 @@ def update_permit(inputs: Inputs, permit: Permit, status: JobStatus, members: Me
     if status.phase.is_terminal or inputs.intent.cancel or inputs.intent.remove:
         return permit
     if _needs_another_admission(inputs, permit, members):
-        record = replace(record, admission=None, reclaimed={})
+        record = _queue_again(inputs, record)
         return Permit(record=record, waits=_creating(record))
     return replace(permit, record=_reclaim(inputs, record, members))
 

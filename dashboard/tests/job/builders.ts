@@ -39,6 +39,7 @@ export function job(status: Partial<Job["status"]> = {}, changes: Partial<Job> =
       stillRunning: 0,
       warnings: [],
       firstFailure: null,
+      queue: null,
       ...status,
     },
     ...changes,

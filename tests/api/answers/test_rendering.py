@@ -23,6 +23,7 @@ from app.domain.kinds.envelope import postable
 from app.domain.kinds.registry import JOB_KINDS
 from app.domain.plan import Rank
 from app.domain.planning import Planner
+from app.domain.queueing.admission import Queueing
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, Condition, JobPendingReason, Replica, ReplicaFailure, ScaleRecord
 from app.domain.vocabulary import ConditionType, JobPhase, Outcome
@@ -71,6 +72,7 @@ def a_failed_status(row: JobRow) -> JobRow:
         finished_at=later,
         conditions=(condition,),
         first_failure=failure,
+        queueing=Queueing(name="team", evicted="Preempted", evicted_because=f"JobUID: {UUID(int=8)}", evicted_at=AT),
     )
     return replace(row, status=status, deleted_at=later, retry_of=UUID(int=7))
 

@@ -11,6 +11,7 @@ from app.api.answers.errors import InvalidParameter
 from app.api.requests import paging
 from app.api.shared.job_views import JobViewCache, Rendered
 from app.db.jobs.rows import JobRow
+from app.domain.queueing.admission import Queueing
 from app.domain.vocabulary import JobPhase
 from tests.support.gateways.gateway import Gateway, jobs_path, manifest
 from tests.support.lists import examine_few
@@ -49,6 +50,26 @@ async def test_filters_select_jobs(gateway: Gateway) -> None:
     assert await names(gateway, f"createdBefore={first['createdAt']}", "other") == []
     assert await names(gateway, "finishedAfter=2025-12-31T23:00:00%2B01:00") == ["train-a"]
     assert await names(gateway, "finishedBefore=2026-01-01T00:00:00Z") == []
+
+
+async def test_jobs_are_listed_by_their_queue(gateway: Gateway) -> None:
+    for name, queue in (("waits", "team"), ("other", "night"), ("free", None)):
+        uid = (await gateway.submit(name))["uid"]
+        await gateway.conclude(uid, {"queueing": Queueing(name=queue, queued_at=EPOCH)} if queue else {})
+    assert await names(gateway, "queue=team") == ["waits"]
+    assert await names(gateway, "queue=team&view=summary", "team") == ["waits"]
+    assert await names(gateway, "queue=none") == []
+    counts = (await gateway.client.get("/api/v1/jobs/counts?queue=night")).json()["kinds"]
+    assert [(entry["kind"], entry["count"]) for entry in counts if entry["count"]] == [("GenericJob", 1)]
+    assert (await gateway.client.get("/api/v1/samplesets?queue=team")).status_code == 400
+    detail = (await gateway.client.get(jobs_path("team", "waits"))).json()["status"]["queue"]
+    assert detail == {
+        "name": "team",
+        "admitted": False,
+        "queuedAt": "2026-01-01T00:00:00Z",
+        "admittedAt": None,
+        "eviction": None,
+    }
 
 
 async def test_ended_jobs_of_which_replicas_run_are_found_however_many_have_ended_since(

@@ -13,6 +13,7 @@ from app.db.jobs.rows import CONDITION, STATUS, condition_from, status_document,
 from app.db.postgres import codec
 from app.db.postgres.columns import Columns
 from app.domain.plan import JobWarning, Rank
+from app.domain.queueing.admission import Queueing
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import (
     Attempt,
@@ -106,8 +107,22 @@ failure_summaries = st.builds(
     failed=counts,
     disrupted=counts,
 )
+queues = st.builds(
+    Queueing,
+    name=texts,
+    admission=st.none() | st.just({}),
+    evicted=texts,
+    evicted_because=texts,
+    deactivated=st.booleans(),
+    deactivated_in=counts,
+    reclaimed=st.dictionaries(texts, counts, max_size=2),
+    queued_at=maybe_moment,
+    admitted_at=maybe_moment,
+    evicted_at=maybe_moment,
+)
 statuses = st.builds(
     JobStatus,
+    queueing=st.none() | queues,
     phase=st.sampled_from(JobPhase),
     reason=texts,
     message=texts,
@@ -203,6 +218,14 @@ def test_a_document_has_only_the_fields_that_differ_from_their_defaults() -> Non
     assert status_document(JobStatus()) == {}
     status = JobStatus(phase=JobPhase.RUNNING, reason="Because", resumes=3, aggregate={ReplicaPhase.RUNNING: 2})
     assert status_document(status) == {"resumes": 3, "aggregate": {"Running": 2}}
+
+
+def test_a_queue_without_times_is_readable() -> None:
+    stored: dict[str, Any] = {
+        "name": "team", "admission": None, "evicted": "", "evicted_because": "", "deactivated": False,
+        "deactivated_in": 0, "reclaimed": {},
+    }  # fmt: skip
+    assert codec.load(stored, Queueing) == Queueing(name="team")
 
 
 def test_fields_that_an_older_version_did_not_store_have_their_defaults() -> None:

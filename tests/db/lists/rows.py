@@ -23,7 +23,9 @@ SELECT md5(n::text)::uuid, (ARRAY['team-a', 'team-a', 'team-b', 'kube-system', '
        jsonb_build_object('team', 'vision', 'tier', 't' || n % 3) || CASE WHEN n % 800 = 10 THEN '{"rare": "yes"}' ELSE
        '{}'::jsonb END, $1::timestamptz + n / 2 * interval '1 second', 'me',
        CASE WHEN n % 1000 = 14 THEN 'token:rare' WHEN n % 2 = 0 THEN 'token:often' END, phase, '', '', n % 150 <> 12,
-       CASE WHEN n % 300 = 12 THEN '{"still_running": 2}' ELSE '{}'::jsonb END,
+       CASE WHEN n % 300 = 12 THEN '{"still_running": 2}' ELSE '{}'::jsonb END
+       || CASE WHEN n % 2 = 1 THEN '{}' WHEN n % 800 = 8 THEN '{"queueing": {"name": "rare"}}'
+          ELSE '{"queueing": {"name": "often"}}' END::jsonb,
        CASE WHEN phase <> 'Running' THEN $1::timestamptz + n * interval '1 second' END,
        CASE WHEN n % 4 = 1 THEN now() END
 FROM (SELECT n, CASE WHEN n % 600 = 11 THEN 'Running' WHEN n % 500 = 12 THEN 'Failed' ELSE 'Succeeded' END AS phase
@@ -68,6 +70,9 @@ FILTERS: dict[str, dict[str, Any]] = {
     "absent creator": {"creator_id": "user:https://id.example#nobody"},
     "name of the creator": {"creator_name": "me"},
     "absent name of the creator": {"creator_name": "you"},
+    "queue": {"queue": "often"},
+    "rare queue": {"queue": "rare"},
+    "absent queue": {"queue": "none"},
     "absent search": {"search": "nothing"},
     "uids": {"uids": [UUID("c4ca4238a0b923820dcc509a6f75849b"), UUID("c81e728d9d4c2f636f067f89cc14862c")]},
     "deleted": {"deleted": True},
@@ -136,7 +141,8 @@ async def stored_items(connection: Any) -> list[ListItem]:
     """The jobs as filters see them, in the order of lists."""
     rows = await connection.fetch(
         "SELECT uid, namespace, name, kind, phase, labels, created_at, created_by, created_by_id, finished_at, "
-        "deleted_at, status ? 'still_running' AS still_running FROM jobs ORDER BY created_at DESC, uid DESC"
+        "deleted_at, status ? 'still_running' AS still_running, "
+        "coalesce(status -> 'queueing' ->> 'name', '') AS queue FROM jobs ORDER BY created_at DESC, uid DESC"
     )
     return [
         ListItem(deleted=row["deleted_at"] is not None, labels=json.loads(row["labels"]), **_taken(row)) for row in rows
@@ -145,4 +151,4 @@ async def stored_items(connection: Any) -> list[ListItem]:
 
 def _taken(row: Any) -> dict[str, Any]:
     names = ("uid", "namespace", "name", "kind", "phase", "created_at", "created_by", "created_by_id", "finished_at")
-    return {name: row[name] for name in (*names, "still_running")}
+    return {name: row[name] for name in (*names, "still_running", "queue")}

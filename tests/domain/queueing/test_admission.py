@@ -1,6 +1,7 @@
 """How a Workload is read: the reasons of waits are those that Kueue 0.15 and 0.19 write."""
 
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -10,6 +11,7 @@ from app.domain.queueing.admission import (
     Admitted,
     Evicted,
     PodSetAdmission,
+    Queueing,
     Unadmitted,
     Verdict,
     observe_workload,
@@ -178,3 +180,16 @@ def test_what_else_is_observed() -> None:
     assert not found.held
     held = msgspec.structs.replace(workload.metadata, finalizers=tuple(finalizers))
     assert observe_workload(msgspec.structs.replace(workload, metadata=held), {}).held
+
+
+@pytest.mark.parametrize(
+    ("message", "preemptor"),
+    [
+        (f"Preempted to accommodate a workload (UID: {UUID(int=1)}, JobUID: {UUID(int=2)}) due to", UUID(int=2)),
+        (f"Preempted to accommodate a workload (UID: {UUID(int=1)}, JobUID: UNKNOWN)", None),
+        ("Exceeded the PodsReady timeout ns/name", None),
+        (f"JobUID: {UUID(int=2)}e", None),
+    ],
+)
+def test_the_preemptor_is_the_job_that_kueue_names(message: str, preemptor: UUID | None) -> None:
+    assert Queueing(name="team", evicted="Preempted", evicted_because=message).preemptor == preemptor

@@ -107,6 +107,35 @@ def test_a_life() -> None:
     assert (world.anchor, world.recorded.status.quiet) == (False, True)
 
 
+def test_the_times_of_a_queue_are_those_of_its_last_wait() -> None:
+    world = a_world(a_plan(queue=TEAM))
+    kueue = kueue_of(world)
+
+    def times() -> list[float | None]:
+        """When the job was queued, admitted and evicted, in seconds since the beginning."""
+        record = world.recorded.status.queueing
+        assert record is not None
+        moments = (record.queued_at, record.admitted_at, record.evicted_at)
+        return [None if moment is None else (moment - T0).total_seconds() for moment in moments]
+
+    changes = (
+        (kueue.admit, [0, 60, None]),
+        (kueue.evict, [120, None, 120]),
+        (kueue.admit, [120, 180, 120]),
+        (kueue.evict, [240, None, 240]),
+        (lambda: kueue.set_active(active=False), [240, None, 300]),
+        (lambda: kueue.set_active(active=True), [360, None, 300]),
+    )
+    run(world)
+    assert times() == [0, None, None]
+    for change, expected in changes:
+        world.advance(60)
+        change()
+        run(world)
+        run(world)
+        assert times() == expected
+
+
 def test_what_is_not_admitted_waits_while_the_rest_runs() -> None:
     plan = a_plan({"worker": 1}, queue=TEAM)
     world = a_world(replace(plan, tasks=tuple(replace(task, elastic=True) for task in plan.tasks)))
