@@ -239,17 +239,31 @@ class GangPlan:
     api_version: str = ""
 
 
+@unique
+class PriorityClassKind(StrEnum):
+    """The kinds of classes that stand for a priority: that of Kueue, and that of Kubernetes."""
+
+    WORKLOAD = "WorkloadPriorityClass"
+    POD = "PriorityClass"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriorityClassRef:
+    """A class that stands for a priority."""
+
+    kind: PriorityClassKind
+    name: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuePlan:
-    """The queue that a job requests: a LocalQueue of Kueue, and a WorkloadPriorityClass or the `priority` of the kind.
+    """The queue that a job requests: a LocalQueue of Kueue.
 
     With `of_own_scheduler`, the manifest names a queue of TensorStack's scheduler. Kueue has it if the cluster does not
     serve the API of that scheduler, and has a LocalQueue of this name.
     """
 
     name: str
-    priority_class: str | None = None
-    priority: int = 0
     of_own_scheduler: bool = False
 
 
@@ -266,6 +280,7 @@ class HostsPlan:
 class JobPlan:
     """The plan of one job. `rules` are evaluated in order, and the first that holds ends the job.
 
+    `priority` is what the manifest requests of its queue: a class, or a number; without it, the cluster has a default.
     `fails_when_success_is_impossible` ends a job once no success rule can hold any more. With
     `suspends_rules` (debug mode), only a cancel or a deadline ends the job. `spare_pods` are names of pods that the job
     may need when it grows; no other job can use them. `missing_scheduler` is the requested scheduler if this cluster
@@ -280,6 +295,7 @@ class JobPlan:
     services: tuple[ServicePlan, ...] = ()
     gang: GangPlan | None = None
     queue: QueuePlan | None = None
+    priority: PriorityClassRef | int | None = None
     missing_scheduler: str | None = None
     hosts: HostsPlan | None = None
     spare_pods: tuple[NameRange, ...] = ()

@@ -30,6 +30,7 @@ from app.domain.pod_template.metadata import container_names
 from app.domain.policy import PodPolicy
 from app.domain.policy.pod_policy import violation
 from app.domain.policy.template import DeclaredTemplate
+from app.domain.queueing.priorities import requested_priority
 from app.domain.queueing.requests import check_queue, queue_of
 
 # Typed specs take about twelve times as much memory as their JSON, so this bounds them at about 50 MiB.
@@ -154,9 +155,13 @@ class Planner:
         )
         plan = accepted.kind.plan(accepted, identity, resumed=resumed, site=self.site)
         main = _main_container(manifest)
-        queue = queue_of(manifest) or plan.queue
-        gang = plan_gang(plan, manifest, self.site)
-        plan = replace(plan, gang=gang, queue=queue, main_container=plan.main_container if main is None else main)
+        plan = replace(
+            plan,
+            gang=plan_gang(plan, manifest, self.site),
+            queue=queue_of(manifest) or plan.queue,
+            priority=requested_priority(manifest, plan),
+            main_container=plan.main_container if main is None else main,
+        )
         return with_gang_apis(plan, gang_apis)
 
     def checked_plan(self, accepted: Accepted[Any], uid: str, before: JobPlan | None = None) -> JobPlan:

@@ -47,6 +47,7 @@ OF_QUEUES: dict[str, frozenset[str]] = {
     "LOCAL_QUEUE": frozenset({"list", "watch"}),
     "RESOURCE_FLAVOR": frozenset({"list", "watch"}),
     "WORKLOAD_PRIORITY_CLASS": frozenset({"get"}),
+    "PRIORITY_CLASS": frozenset({"get", "list"}),
 }
 API = {"POD/log": frozenset({"get"})}
 
@@ -67,6 +68,7 @@ CLUSTER_SCOPED = (
     "clusterroles",
     "resourceflavors",
     "workloadpriorityclasses",
+    "priorityclasses",
 )
 POD_SUBRESOURCES = ("exec", "attach", "portforward", "status", "eviction", "binding", "ephemeralcontainers")
 

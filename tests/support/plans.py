@@ -104,6 +104,19 @@ def a_plan(
     )
 
 
+def with_templates(plan: JobPlan, specs: Mapping[str, Manifest]) -> JobPlan:
+    """The plan with further fields in the pods of some tasks."""
+
+    def of_task(task: TaskPlan) -> TaskPlan:
+        container = {"name": "train", "image": "i", "env": [{"name": "A"}, {"name": "A"}], "command": ["run"]}
+        template = {"spec": {"containers": [container], "hostNetwork": True, **specs.get(task.name, {})}}
+        return replace(
+            task, template=template, render=lambda rank: replace(a_replica_plan(task.name, 0, rank), template=template)
+        )
+
+    return replace(plan, tasks=tuple(map(of_task, plan.tasks)))
+
+
 def an_elastic_plan(plan: JobPlan, task: str, replicas: int) -> JobPlan:
     """The next generation of the plan, with that size of the task. Rules over all ranks include the new ranks."""
     every = [key for key in plan.replicas if key.task != task] + [Rank(task, rank) for rank in range(replicas)]

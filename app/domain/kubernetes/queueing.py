@@ -14,8 +14,16 @@ class PodSetCount(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     count: int = 0
 
 
+class ClassRef(msgspec.Struct, frozen=True, gc=False):
+    """The class that the priority of a Workload comes from."""
+
+    kind: str = ""
+    name: str = ""
+
+
 class WorkloadSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     active: bool = True
+    priority_class_ref: ClassRef | None = None
     pod_sets: tuple[PodSetCount, ...] = ()
 
 

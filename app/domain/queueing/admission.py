@@ -14,7 +14,7 @@ from app.domain.errors import shorten
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import ObjectCondition
 from app.domain.kubernetes.queueing import FlavorSpec, Workload
-from app.domain.plan import Manifest
+from app.domain.plan import Manifest, PriorityClassKind, PriorityClassRef
 from app.domain.vocabulary import PendingCode
 
 # The first match counts: a message can name several flavors, and one that can become free matters most.
@@ -125,6 +125,7 @@ class ObservedWorkload:
     uid: str
     verdict: Verdict
     sizes: Mapping[str, int] = field(default_factory=dict)
+    priority_class: PriorityClassRef | None = None
     held: bool = True
     deleting: bool = False
     ready: bool = False
@@ -140,12 +141,19 @@ def observe_workload(workload: Workload, flavors: Mapping[str, FlavorSpec]) -> O
         uid=metadata.uid,
         verdict=_verdict(workload, conditions, flavors),
         sizes={item.name: item.count for item in workload.spec.pod_sets},
+        priority_class=_priority_class(workload),
         held=labels.ADMISSION_FINALIZER in metadata.finalizers,
         deleting=metadata.deletion_timestamp is not None,
         ready=_is_true(conditions, "PodsReady"),
         finished=_is_true(conditions, "Finished"),
         reclaimable={item.name: item.count for item in workload.status.reclaimable_pods},
     )
+
+
+def _priority_class(workload: Workload) -> PriorityClassRef | None:
+    found = workload.spec.priority_class_ref
+    kinds = [kind for kind in PriorityClassKind if found is not None and kind == found.kind]
+    return PriorityClassRef(kind=kinds[0], name=found.name) if found is not None and kinds else None
 
 
 def _message(condition: ObjectCondition) -> str:

@@ -2,25 +2,19 @@
 
 from app.domain.errors import Problems, pointer_to
 from app.domain.kubernetes import names
-from app.domain.plan import JobPlan, Manifest, QueuePlan
+from app.domain.plan import JobPlan, Manifest, PriorityClassKind, PriorityClassRef, QueuePlan
+from app.domain.queueing.priorities import PRIORITY_CLASS
 from app.domain.queueing.workload import MOST_POD_SETS, pod_sets
 
 QUEUE_NAME = "kueue.x-k8s.io/queue-name"
-PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
 DEFAULT_QUEUE = "default"
 """The LocalQueue that jobs of its namespace use if they name none."""
 
 
 def queue_of(manifest: Manifest) -> QueuePlan | None:
     """Return the queue that the labels of an accepted manifest name; None if they name none."""
-    found = manifest["metadata"].get("labels") or {}
-    name = found.get(QUEUE_NAME)
-    return QueuePlan(name=name, priority_class=priority_class_of(manifest)) if name else None
-
-
-def priority_class_of(manifest: Manifest) -> str | None:
-    """Return the WorkloadPriorityClass that the labels of an accepted manifest name."""
-    return (manifest["metadata"].get("labels") or {}).get(PRIORITY_CLASS) or None
+    name = (manifest["metadata"].get("labels") or {}).get(QUEUE_NAME)
+    return QueuePlan(name=name) if name else None
 
 
 def check_queue(plan: JobPlan, *, required: bool) -> None:
@@ -31,14 +25,17 @@ def check_queue(plan: JobPlan, *, required: bool) -> None:
             Workload with so many different tasks.
     """
     problems, at = Problems(), pointer_to("/metadata/labels", QUEUE_NAME)
-    queue = plan.queue
+    queue, priority = plan.queue, plan.priority
     if queue is None:
         if required:
             problems.add(at, "QueueRequired", "this installation runs only jobs that name a queue", "a LocalQueue")
         problems.raise_if_any("the job names no queue")
         return
-    for name, pointer in ((queue.name, at), (queue.priority_class, pointer_to("/metadata/labels", PRIORITY_CLASS))):
-        if name and (wrong := names.dns_subdomain(name)):
+    requested = [(queue.name, at)]
+    if isinstance(priority, PriorityClassRef) and priority.kind is PriorityClassKind.WORKLOAD:
+        requested.append((priority.name, pointer_to("/metadata/labels", PRIORITY_CLASS)))
+    for name, pointer in requested:
+        if wrong := names.dns_subdomain(name):
             problems.add(pointer, "InvalidName", wrong, "an RFC 1123 subdomain")
     # Without Kueue, the kind's own scheduler has the queue, and no Workload is made.
     count = 0 if queue.of_own_scheduler else len(pod_sets(plan))

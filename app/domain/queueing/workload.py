@@ -13,6 +13,7 @@ from typing import Any, Final
 from app.domain.kubernetes import labels, names
 from app.domain.manifests.metadata import owned_metadata
 from app.domain.plan import JobPlan, Manifest
+from app.domain.queueing.priorities import Priority
 
 API_VERSION: Final = "kueue.x-k8s.io/v1beta2"
 MOST_POD_SETS: Final = 8  # in Kueue 0.15; 18 in 0.19
@@ -92,25 +93,14 @@ def _template(template: Manifest) -> Manifest:
     return {"spec": kept}
 
 
-def workload_manifest(
-    plan: JobPlan, queue: str, priority: int, priority_class: str | None, anchor_uid: str
-) -> Manifest:
+def workload_manifest(plan: JobPlan, queue: str, priority: Priority, anchor_uid: str) -> Manifest:
     """Return the Workload of a job. Its finalizer keeps its quota until the last pod of the job is gone."""
     identity = plan.identity
     own = {_JOB_UID: identity.uid}
     metadata = owned_metadata(identity, labels.anchor_name(identity.uid), own, anchor_uid)
     metadata["finalizers"] = [labels.ADMISSION_FINALIZER]
-    spec: Manifest = {
-        "queueName": queue,
-        "priority": priority,
-        "podSets": [item.manifest() for item in pod_sets(plan)],
-    }
-    if priority_class is not None:
-        spec["priorityClassRef"] = {
-            "group": "kueue.x-k8s.io",
-            "kind": "WorkloadPriorityClass",
-            "name": priority_class,
-        }
+    spec = {"queueName": queue, "podSets": [item.manifest() for item in pod_sets(plan)]}
+    spec |= {field: value for field, value in priority.patch().items() if value is not None}
     return {"apiVersion": API_VERSION, "kind": "Workload", "metadata": metadata, "spec": spec}
 
 

@@ -120,6 +120,11 @@ class EnsureWorkload(QueueAction):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetPriority(QueueAction):
+    """Give the waiting Workload the priority that an edit of the job requests."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GiveBackQuota(QueueAction):
     """Remove the admission from the Workload, because no pod of the job is left after this eviction."""
 

@@ -24,6 +24,7 @@ from app.domain.queueing.admission import (
     Unadmitted,
     task_admissions,
 )
+from app.domain.queueing.priorities import has_other_priority
 from app.domain.queueing.requests import DEFAULT_QUEUE
 from app.domain.queueing.workload import pod_sets
 from app.domain.reconcile.actions import (
@@ -35,6 +36,7 @@ from app.domain.reconcile.actions import (
     MarkPodsReady,
     ReclaimPods,
     RemoveWorkload,
+    SetPriority,
     UngatePod,
 )
 from app.domain.reconcile.resizing import Members, has_left
@@ -337,6 +339,9 @@ def _workload_actions(
             return [GiveBackQuota(reason=verdict.reason, message=verdict.message)] if gone else []
         resumed = inputs.plan.identity.generation > permit.record.deactivated_in
         return [ActivateWorkload()] if permit.record.deactivated and resumed else []
+    if isinstance(verdict, Unadmitted) and not verdict.holds_quota:
+        # Kueue accepts the change of a class only while no quota is reserved.
+        return [SetPriority()] if has_other_priority(inputs.plan.priority, workload.priority_class) else []
     return _running(status, permit.record, workload)
 
 

@@ -1,30 +1,19 @@
 """The Workload of a job, what is written to it, and the pods that follow its admission."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from app.domain.errors import InvalidManifest
-from app.domain.plan import JobPlan, Manifest, QueuePlan
+from app.domain.plan import JobPlan, Manifest, PriorityClassKind, PriorityClassRef, QueuePlan
 from app.domain.queueing.admission import PodSetAdmission, TaskAdmission
 from app.domain.queueing.pods import with_admission
+from app.domain.queueing.priorities import Priority
 from app.domain.queueing.requests import check_queue, queue_of
 from app.domain.queueing.workload import MOST_POD_SETS, given_back, pod_sets, with_condition, workload_manifest
-from tests.support.plans import T0, a_plan, a_replica_plan
+from tests.support.plans import T0, a_plan, with_templates
 
 NOW = "2030-01-01T00:00:00Z"
-
-
-def with_templates(plan: JobPlan, specs: dict[str, Manifest]) -> JobPlan:
-    """The plan with further fields in the pods of some tasks."""
-
-    def rendering(name: str) -> Any:
-        container = {"name": "train", "image": "i", "env": [{"name": "A"}, {"name": "A"}], "command": ["run"]}
-        spec = {"containers": [container], "hostNetwork": True, **specs.get(name, {})}
-        return lambda rank: replace(a_replica_plan(name, 0, rank), template={"spec": spec})
-
-    return replace(plan, tasks=tuple(replace(task, render=rendering(task.name)) for task in plan.tasks))
 
 
 def test_a_pod_set_has_what_the_scheduler_reads() -> None:
@@ -59,8 +48,9 @@ def test_equal_tasks_share_a_pod_set_if_there_are_many() -> None:
     assert {one.name: one.count for one in pod_sets(other)} == {"t0": sum(many.values()) - 4, "t3": 4}
 
 
-def a_queued(tasks: int, **queue: Any) -> JobPlan:
-    plan = a_plan({f"t{number}": 1 for number in range(tasks)}, queue=QueuePlan(**({"name": "team"} | queue)))
+def a_queued(tasks: int, priority: PriorityClassRef | None = None, **queue: Any) -> JobPlan:
+    sizes = {f"t{number}": 1 for number in range(tasks)}
+    plan = a_plan(sizes, queue=QueuePlan(**({"name": "team"} | queue)), priority=priority)
     return with_templates(plan, {f"t{number}": {"nodeSelector": {"n": str(number)}} for number in range(tasks)})
 
 
@@ -74,7 +64,7 @@ def a_queued(tasks: int, **queue: Any) -> JobPlan:
         (a_queued(MOST_POD_SETS + 1), False, "TooManyPodSets"),
         (a_queued(MOST_POD_SETS + 1, of_own_scheduler=True), False, None),
         (a_queued(1, name="Team_1"), False, "InvalidName"),
-        (a_queued(1, priority_class="No Class"), False, "InvalidName"),
+        (a_queued(1, PriorityClassRef(kind=PriorityClassKind.WORKLOAD, name="No Class")), False, "InvalidName"),
     ],
 )
 def test_what_a_submission_may_request(plan: JobPlan, *, required: bool, code: str | None) -> None:
@@ -86,19 +76,20 @@ def test_what_a_submission_may_request(plan: JobPlan, *, required: bool, code: s
     assert [error.code for error in refused.value.errors] == [code]
 
 
-def test_the_labels_of_a_manifest_name_the_queue() -> None:
-    labels = {"kueue.x-k8s.io/queue-name": "team", "kueue.x-k8s.io/priority-class": "high"}
-    assert queue_of({"metadata": {"labels": labels}}) == QueuePlan(name="team", priority_class="high")
+def test_a_label_of_a_manifest_names_the_queue() -> None:
+    assert queue_of({"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "team"}}}) == QueuePlan(name="team")
     assert queue_of({"metadata": {}}) is None
 
 
 def test_a_workload_has_its_owner_its_priority_and_its_finalizer() -> None:
-    found = workload_manifest(a_plan(), "team", 7, "high", "anchor-uid")
+    high = PriorityClassRef(kind=PriorityClassKind.POD, name="high")
+    found = workload_manifest(a_plan(), "team", Priority(value=7, of=high), "anchor-uid")
     metadata, spec = found["metadata"], found["spec"]
     assert (metadata["name"], metadata["finalizers"]) == ("jobgate-u", ["jobgate.dev/admission"])
     assert metadata["ownerReferences"][0]["uid"] == "anchor-uid"
-    assert (spec["queueName"], spec["priority"], spec["priorityClassRef"]["name"]) == ("team", 7, "high")
-    assert "priorityClassRef" not in workload_manifest(a_plan(), "team", 0, None, "anchor-uid")["spec"]
+    assert (spec["queueName"], spec["priority"]) == ("team", 7)
+    assert spec["priorityClassRef"] == {"group": "scheduling.k8s.io", "kind": "PriorityClass", "name": "high"}
+    assert "priorityClassRef" not in workload_manifest(a_plan(), "team", Priority(), "anchor-uid")["spec"]
 
 
 def a_condition(kind: str, status: str = "True", **more: Any) -> Manifest:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.plan import GangApi, GangPlan, JobPlan, QueuePlan
+from app.domain.plan import GangApi, GangPlan, JobPlan, PriorityClassKind, PriorityClassRef, QueuePlan
 from app.domain.queueing.admission import Admitted, ObservedWorkload, PodSetAdmission, Queueing
 from app.domain.queueing.workload import pod_sets
 from app.domain.reconcile.actions import CreatePod, DeletePod, EnsureWorkload, UngatePod
@@ -168,6 +168,27 @@ def test_a_job_whose_admitted_replicas_have_ended_is_queued_for_the_others() -> 
         come_to_rest(world)
     assert phase_of(world) == JobPhase.SUCCEEDED
     assert kueue_of(world).made == 2
+
+
+def test_an_edit_of_the_class_changes_the_priority_of_a_waiting_job() -> None:
+    high, low = (PriorityClassRef(kind=PriorityClassKind.WORKLOAD, name=name) for name in ("high", "low"))
+    world = a_world(a_plan(queue=TEAM))
+    run(world)
+    kueue = kueue_of(world)
+    workload = kueue.workload
+    assert workload is not None
+    for requested in (high, low, None, high):
+        world.plan = replace(world.plan, priority=requested)
+        run(world)
+        assert workload.priority == requested
+    kueue.admit()
+    run(world)
+    world.plan = replace(world.plan, priority=low)
+    run(world)
+    assert workload.priority == high
+    kueue.evict()
+    run(world)
+    assert workload.priority == low
 
 
 @pytest.mark.parametrize(

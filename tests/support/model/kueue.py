@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata, ObjectCondition
 from app.domain.kubernetes.queueing import (
+    ClassRef,
     FlavorSpec,
     PodSetAssignment,
     PodSetCount,
@@ -19,7 +20,7 @@ from app.domain.kubernetes.queueing import (
     WorkloadSpec,
     WorkloadStatus,
 )
-from app.domain.plan import JobPlan
+from app.domain.plan import JobPlan, PriorityClassRef
 from app.domain.queueing.admission import observe_workload
 from app.domain.queueing.workload import pod_sets
 from app.domain.reconcile.actions import (
@@ -31,6 +32,7 @@ from app.domain.reconcile.actions import (
     QueueAction,
     ReclaimPods,
     RemoveWorkload,
+    SetPriority,
 )
 from app.domain.status.observed import KueueState, ObservedQueue
 
@@ -43,6 +45,7 @@ _DELETED = datetime(2030, 1, 1, tzinfo=UTC)
 class ModelWorkload:
     uid: str
     sizes: Mapping[str, int]
+    priority: PriorityClassRef | int | None = None
     active: bool = True
     reserved: bool = False
     evicted: str = ""
@@ -71,13 +74,19 @@ class ModelWorkload:
                 finalizers=(labels.ADMISSION_FINALIZER,) if self.held else (),
                 deletion_timestamp=_DELETED if self.deleting else None,
             ),
-            spec=WorkloadSpec(active=self.active, pod_sets=_counts(self.sizes)),
+            spec=WorkloadSpec(
+                active=self.active, pod_sets=_counts(self.sizes), priority_class_ref=_class_ref(self.priority)
+            ),
             status=WorkloadStatus(
                 conditions=conditions,
                 admission=WorkloadAdmission(pod_set_assignments=assigned) if self.reserved else None,
                 reclaimable_pods=_counts(self.reclaimable),
             ),
         )
+
+
+def _class_ref(priority: PriorityClassRef | int | None) -> ClassRef | None:
+    return ClassRef(kind=priority.kind, name=priority.name) if isinstance(priority, PriorityClassRef) else None
 
 
 def _counts(sizes: Mapping[str, int]) -> tuple[PodSetCount, ...]:
@@ -144,7 +153,7 @@ class ModelKueue:
             if self.workload is None:
                 self.made += 1
                 sizes = {item.name: item.count for item in pod_sets(plan)}
-                self.workload = ModelWorkload(uid=f"w{self.made}", sizes=sizes)
+                self.workload = ModelWorkload(uid=f"w{self.made}", sizes=sizes, priority=plan.priority)
             return
         found = self.workload
         if found is None:
@@ -153,6 +162,10 @@ class ModelKueue:
             case GiveBackQuota() | RemoveWorkload() | FinishWorkload():
                 assert not running, f"quota is given back while {running} run"
                 self._give_back(found, action)
+            case SetPriority():
+                assert not found.reserved, "Kueue refuses another class while quota is reserved"
+                assert found.priority != plan.priority
+                found.priority = plan.priority
             case ActivateWorkload():
                 found.active = True
             case MarkPodsReady():

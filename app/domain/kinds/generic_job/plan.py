@@ -27,7 +27,6 @@ from app.domain.plan import (
     ServicePlan,
     TaskPlan,
 )
-from app.domain.queueing.requests import priority_class_of
 from app.domain.vocabulary import CleanUpPolicy, Quantifier, RestartPolicy, RuleOutcome
 
 JOB_LABEL: Final = "genericjob"
@@ -60,7 +59,8 @@ def plan_job(spec: GenericJobSpec, manifest: Manifest, identity: JobIdentity, *,
         rules=_rules(spec),
         fails_when_success_is_impossible=True,
         gang=_gang(spec, queueing, identity.name, site) if queueing else None,
-        queue=_queue(manifest, queueing) if queueing else None,
+        queue=_queue(queueing) if queueing else None,
+        priority=(queueing.priority or None) if queueing else None,
         clean_up=CleanUpPolicy(spec.clean_up_policy),
         paused=spec.run_mode.pause.enabled,
         suspends_rules=spec.run_mode.debug.enabled,
@@ -258,16 +258,11 @@ def _set_scheduler(pod_spec: Manifest, queueing: T9kScheduler | None, site: Site
     return {**rest, "schedulerName": here} if here else rest
 
 
-def _queue(manifest: Manifest, queueing: T9kScheduler) -> QueuePlan | None:
+def _queue(queueing: T9kScheduler) -> QueuePlan | None:
     """Return the queue as one of Kueue; None if no LocalQueue can have its name."""
     if names.dns_subdomain(queueing.queue) is not None:
         return None
-    return QueuePlan(
-        name=queueing.queue,
-        priority_class=priority_class_of(manifest),
-        priority=queueing.priority,
-        of_own_scheduler=True,
-    )
+    return QueuePlan(name=queueing.queue, of_own_scheduler=True)
 
 
 def _gang(spec: GenericJobSpec, queueing: T9kScheduler, job: str, site: Site) -> GangPlan:

@@ -111,7 +111,7 @@ class Creator:
         Returns the uid of the anchor, or None if a create is refused or still waits for its back-off.
         """
         plan = work.plan
-        if not self._is_due(work.expectations, None):
+        if not self.is_due(work.expectations, None):
             return None
         try:
             anchor = await self._ensure(anchor_manifest(plan), work)
@@ -126,7 +126,7 @@ class Creator:
             if plan.hosts is not None:
                 await self._ensure(hosts_manifest(plan, plan.hosts, anchor.uid), work)
         except KubeError as error:
-            self._note_refusal(work, None, error)
+            self.note_refusal(work, None, error)
             return None
         except UnusableObject as unusable:
             self.refuse(work, None, unusable)
@@ -153,12 +153,12 @@ class Creator:
 
     async def ensure_workload(self, work: Work, manifest: Manifest) -> Workload | None:
         """Create the Workload of the job. Returns None if the create is refused or still waits for its back-off."""
-        if not self._is_due(work.expectations, None):
+        if not self.is_due(work.expectations, None):
             return None
         try:
             found = await self._create_or_find(manifest, WORKLOAD_CODEC, work, None)
         except KubeError as error:
-            self._note_refusal(work, None, error)
+            self.note_refusal(work, None, error)
             return None
         except UnusableObject as unusable:
             self.refuse(work, None, unusable)
@@ -199,7 +199,7 @@ class Creator:
 
     async def create_pod(self, work: Work, action: CreatePod, anchor: str) -> bool:
         plan, expectations = work.plan, work.expectations
-        if not self._is_due(expectations, action.key):
+        if not self.is_due(expectations, action.key):
             # Not a failure: the reconciler queues the job again for `retry_at`.
             return True
         replica = plan.replicas[action.key]
@@ -213,7 +213,7 @@ class Creator:
             pod = await self._create_or_find(manifest, POD_CODEC, work, action.key)
             reach(FaultPoint.POD_CREATED)
         except KubeError as error:
-            self._note_refusal(work, action.key, error)
+            self.note_refusal(work, action.key, error)
             # The expectations hold the refusal and the time of the next try, so the action itself has not failed.
             return True
         except UnusableObject as unusable:
@@ -283,7 +283,8 @@ class Creator:
             self._leadership.guard(self._timeout)
             return await self._api.create_as(manifest, codec, timeout=self._timeout, on_warning=on_warning)
 
-    def _is_due(self, expectations: Expectations, key: Rank | None) -> bool:
+    def is_due(self, expectations: Expectations, key: Rank | None) -> bool:
+        """Return whether an object of the replica, or of the job, may be created, or must wait for its back-off."""
         altered = expectations.altered.get(key)
         # One object at a time: only the last altered one is remembered.
         if altered is not None and not altered.removed:
@@ -298,7 +299,8 @@ class Creator:
         )
         self._note(work.expectations, key, refusal)
 
-    def _note_refusal(self, work: Work, key: Rank | None, error: KubeError) -> None:
+    def note_refusal(self, work: Work, key: Rank | None, error: KubeError) -> None:
+        """Remember why the cluster refuses an object, or does not answer. The create is repeated after a back-off."""
         if isinstance(error, KubeStatusError):
             verdict, code = judge(
                 error.status,

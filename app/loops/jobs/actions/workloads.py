@@ -10,6 +10,7 @@ from app.base.clock import Clock
 from app.base.faultpoints import FaultPoint, reach
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Object
+from app.domain.queueing.priorities import Priority
 from app.domain.queueing.workload import (
     GATES,
     POD_FINALIZER,
@@ -26,20 +27,20 @@ from app.domain.reconcile.actions import (
     QueueAction,
     ReclaimPods,
     RemoveWorkload,
+    SetPriority,
     UngatePod,
 )
-from app.domain.status.observed import RefusalVerdict
 from app.domain.status.pods.created import UnusableObject
 from app.domain.status.pods.ownership import is_owned
-from app.domain.vocabulary import PendingCode
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
 from app.k8s.codec import POD as POD_CODEC
 from app.k8s.codec import WORKLOAD as WORKLOAD_CODEC
-from app.k8s.errors import KubeConflict, KubeNotFound
+from app.k8s.errors import KubeConflict, KubeError, KubeNotFound
 from app.k8s.finalizers import delete_and_release, release
-from app.k8s.resources import POD, WORKLOAD, WORKLOAD_PRIORITY_CLASS
+from app.k8s.resources import POD, WORKLOAD
 from app.loops.jobs.actions.creator import Creator, Work
+from app.loops.jobs.actions.priorities import Priorities
 from app.loops.jobs.mirror import Mirror
 from app.loops.jobs.queues import QueueMirror
 from app.loops.leadership.lease import Leadership
@@ -71,6 +72,7 @@ class WorkloadActions:
         self._queues = queues
         self._verify = verify
         self._timeout = timeout
+        self._priorities = Priorities(api, clock, timeout=timeout)
 
     def call(self, work: Work, action: QueueAction, anchor: str | None) -> Callable[[], Awaitable[bool]] | None:
         """Return what carries out the action; None if it needs an anchor that is not there yet."""
@@ -83,33 +85,35 @@ class WorkloadActions:
                 return partial(self._change, work, action)
 
     async def _ensure(self, work: Work, action: EnsureWorkload, anchor: str) -> bool:
-        """Create the Workload of the job, with the priority of its class."""
-        requested = work.plan.queue
-        priority, name = (requested.priority, requested.priority_class) if requested is not None else (0, None)
-        try:
-            priority = priority if name is None else await self._value_of(name)
-        except UnusableObject as unusable:
-            self._creator.refuse(work, None, unusable)
+        """Create the Workload of the job."""
+        priority = await self._priority(work)
+        if priority is None:
             return True
-        manifest = workload_manifest(work.plan, action.queue, priority, name, anchor)
+        manifest = workload_manifest(work.plan, action.queue, priority, anchor)
         found = await self._creator.ensure_workload(work, manifest)
         reach(FaultPoint.WORKLOAD_CREATED)
         if found is not None:
             self._queues.adopt(found)
         return True
 
-    async def _value_of(self, priority_class: str) -> int:
-        """Return the priority that a WorkloadPriorityClass stands for.
-
-        Raises:
-            UnusableObject: there is none.
-        """
+    async def _priority(self, work: Work) -> Priority | None:
+        """Return the priority of the job; None if there is no such class, or the next try waits for its back-off."""
+        if not self._creator.is_due(work.expectations, None):
+            return None
         try:
-            found = await self._api.get(WORKLOAD_PRIORITY_CLASS, priority_class, codec=OBJECT, timeout=self._timeout)
-        except KubeNotFound as error:
-            message = f"the cluster has no WorkloadPriorityClass {priority_class}"
-            raise UnusableObject(RefusalVerdict.RETRY, PendingCode.PRIORITY_CLASS_MISSING, message) from error
-        return int(found.raw.get("value", 0))
+            return await self._priorities.find(work.plan.priority)
+        except UnusableObject as unusable:
+            self._creator.refuse(work, None, unusable)
+        except KubeError as error:
+            self._creator.note_refusal(work, None, error)
+        return None
+
+    async def _set_priority(self, work: Work, found: Object) -> bool:
+        priority = await self._priority(work)
+        if priority is None:
+            return True
+        work.expectations.accept(None)
+        return await self._patch(found, {"spec": priority.patch()})
 
     async def _change(self, work: Work, action: QueueAction) -> bool:
         """Carry out one write. Returns False if it must be repeated, because the Workload changed meanwhile."""
@@ -123,6 +127,8 @@ class WorkloadActions:
 
     async def _carry_out(self, work: Work, found: Object, action: QueueAction) -> bool:
         match action:
+            case SetPriority():
+                return await self._set_priority(work, found)
             case ActivateWorkload():
                 return await self._patch(found, {"spec": {"active": True}})
             case FinishWorkload():

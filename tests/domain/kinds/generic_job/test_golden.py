@@ -46,7 +46,8 @@ def test_specs_share_their_default_models() -> None:
 
 def test_a_queue_of_the_own_scheduler_may_be_one_of_kueue() -> None:
     manifest = load("scheduler")
-    assert plan_of(manifest).queue == QueuePlan(name="default", priority=10, of_own_scheduler=True)
+    plan = plan_of(manifest)
+    assert (plan.queue, plan.priority) == (QueuePlan(name="default", of_own_scheduler=True), 10)
     manifest["spec"]["scheduler"]["t9kScheduler"]["queue"] = "Research_1"
     assert plan_of(manifest).queue is None
 

@@ -2,21 +2,29 @@
 
 from dataclasses import replace
 
-from app.domain.plan import QueuePlan
+import pytest
+
+from app.domain.plan import PriorityClassKind, PriorityClassRef, QueuePlan
 from app.domain.reconcile.actions import EnsureObjects, EnsureWorkload
 from app.domain.vocabulary import PendingCode
 from tests.loops.harness import Harness
 
 
-async def test_a_workload_that_cannot_be_created_is_tried_less_and_less_often(harness: Harness) -> None:
-    queue = QueuePlan(name="team", priority_class="missing")
-    work = await harness.work(await harness.submit(), EnsureObjects(), EnsureWorkload(queue=queue.name))
-    work = replace(work, plan=replace(work.plan, queue=queue))
+@pytest.mark.parametrize("kind", PriorityClassKind)
+async def test_a_workload_that_cannot_be_created_is_tried_less_and_less_often(
+    harness: Harness, kind: PriorityClassKind
+) -> None:
+    work = await harness.work(await harness.submit(), EnsureObjects(), EnsureWorkload(queue="team"))
+    missing = PriorityClassRef(kind=kind, name="missing")
+    work = replace(work, plan=replace(work.plan, queue=QueuePlan(name="team"), priority=missing))
     await harness.actuator.perform(work)
     expectations = work.expectations
     refusal, learnt = expectations.job_refusal, expectations.revision
     assert refusal is not None
-    assert refusal.code == PendingCode.PRIORITY_CLASS_MISSING
+    assert (refusal.code, refusal.message) == (
+        PendingCode.PRIORITY_CLASS_MISSING,
+        f"the cluster has no {kind.value} missing",
+    )
     for seconds in (1.1, 2.1, 4.1):
         harness.clock.skip(seconds)
         await harness.actuator.perform(work)
