@@ -1,5 +1,6 @@
-"""Plays one story against a gateway, and prints what happens line by line."""
+"""Plays stories against a gateway, and prints what happens line by line."""
 
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ import httpx2
 import yaml
 
 from app.bundled import bundled
-from app.demo.stories import Act, Story
+from app.demo.stories import Act, Moment, Story
 from app.running import hints
 
 TERMINAL = {"Succeeded", "Failed", "TimedOut", "Cancelled"}
@@ -54,11 +55,30 @@ class Player:
         self._client = client
         self._jobs = f"/api/v1/namespaces/{namespace}/jobs"
         self._say = say
+        self._moments: set[Moment] = set()
+        self._over: set[str] = set()
+        self._news = asyncio.Condition()
 
     async def play(self, story: Story) -> StoryResult:
-        """Submit the job, carry out the acts of the story, and follow the job to its end."""
-        started = time.monotonic()
+        """Submit the job at its moment, carry out the acts of the story, and follow the job to its end."""
         manifest = bundled("examples").joinpath(story.file).read_bytes()
+        try:
+            if story.after is not None:
+                await self._wait_for(story.after)
+            return await self._play(story, manifest)
+        finally:
+            async with self._news:
+                self._over.add(yaml.safe_load(manifest)["metadata"]["name"])
+                self._news.notify_all()
+
+    async def _wait_for(self, moment: Moment) -> None:
+        async with self._news:
+            await self._news.wait_for(lambda: moment in self._moments or moment.job in self._over)
+        if moment not in self._moments:
+            raise DemoError(f"it begins when {moment.job} is {moment.state}, which did not happen")
+
+    async def _play(self, story: Story, manifest: bytes) -> StoryResult:
+        started = time.monotonic()
         try:
             job = await self._call("POST", "", content=manifest, headers={"Content-Type": "application/yaml"})
         except NameTakenError as error:
@@ -107,6 +127,7 @@ class Player:
             if line != printed:
                 self._say(name, line)
                 printed = line
+            await self._note(name, job["status"])
             if job["status"]["phase"] in TERMINAL:
                 return job
             if acts and job["status"]["phase"] == acts[0].phase:
@@ -114,6 +135,13 @@ class Player:
                 self._say(name, " ".join(["request:", act.action, *(f"{k}={v}" for k, v in act.body.items())]))
                 await self._call("POST", f"/{name}/{act.action}", json=act.body)
         raise DemoError(f"{name} has not ended within {self._longest:g} s; it is {printed}")
+
+    async def _note(self, name: str, status: dict[str, Any]) -> None:
+        """Let the stories begin that wait for this moment."""
+        states = [status["phase"], *(reason["code"] for reason in status["pendingReasons"])]
+        async with self._news:
+            self._moments.update(Moment(job=name, state=state) for state in states)
+            self._news.notify_all()
 
     async def _show_log(self, name: str, task: str, rank: int, attempt: int) -> None:
         query: dict[str, str | int] = {"task": task, "rank": rank, "attempt": attempt, "tailLines": 3}

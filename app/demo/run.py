@@ -2,16 +2,20 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Coroutine, Sequence
 from pathlib import Path
 
 import httpx2
 
 from app.demo.cache import home_of, play_cache, why_no_cache
 from app.demo.player import DemoError, Player, StoryResult
+from app.demo.queue import FILE as QUEUE
+from app.demo.queue import make_queue
 from app.demo.sample_story import STORY as CACHE
-from app.demo.stories import STORIES, Story
+from app.demo.stories import QUEUED, STORIES, Story
+from app.k8s.connection import connect
 from app.k8s.errors import KubeError
+from app.loops.controller_settings import QueueMode
 from app.running import dev, hints
 from app.running.dev import NotStarted
 from app.settings import Settings
@@ -39,7 +43,7 @@ async def run(settings: Settings, data_dir: Path, *, stop: asyncio.Event, keep_s
         print(f"jobgate is ready at {url} ({time.monotonic() - started:.1f} s)", flush=True)  # noqa: T201
         print(hints.dashboard_line(url), flush=True)  # noqa: T201
         print(f"{hints.kubeconfig_line(kubeconfig)}\n", flush=True)  # noqa: T201
-        code = await _unless_stopped(_play_all(url, settings, data_dir), stop)
+        code = await _unless_stopped(_play_all(url, kubeconfig, settings, data_dir), stop)
         if keep_serving and code != INTERRUPTED:
             print(hints.of_demo(url, kubeconfig), flush=True)  # noqa: T201
             await stop.wait()
@@ -57,7 +61,7 @@ async def _play_where_a_gateway_answers(url: str, headers: dict[str, str]) -> in
     try:
         async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=CLIENT_TIMEOUT) as client:
             await client.get("/livez")
-            return await _play_stories(client, longest=LONGEST_WITH_PULL)
+            return await _play_stories(client, STORIES, longest=LONGEST_WITH_PULL)
     except (httpx2.TransportError, httpx2.InvalidURL) as error:
         raise NotStarted(f"no gateway answers at {url}: {str(error) or type(error).__name__}") from error
 
@@ -73,19 +77,37 @@ async def _unless_stopped(playing: Coroutine[None, None, int], stop: asyncio.Eve
     return INTERRUPTED if played.cancelled() else played.result()
 
 
-async def _play_all(url: str, settings: Settings, data_dir: Path) -> int:
-    why_not = why_no_cache(settings)
+async def _play_all(url: str, kubeconfig: str, settings: Settings, data_dir: Path) -> int:
+    no_cache = why_no_cache(settings)
+    no_queue = await _make_queue(kubeconfig, settings)
+    stories = STORIES if no_queue else (*STORIES, *QUEUED)
     async with httpx2.AsyncClient(base_url=url, timeout=CLIENT_TIMEOUT) as client:
-        code = await _play_stories(client, cache_dir=None if why_not else data_dir)
-    if why_not:
-        print(f"-- {CACHE.file} was skipped: {why_not}", flush=True)  # noqa: T201
+        code = await _play_stories(client, stories, cache_dir=None if no_cache else data_dir)
+    for file, why in ((CACHE.file, no_cache), (QUEUE, no_queue)):
+        if why:
+            print(f"-- {file} was skipped: {why}", flush=True)  # noqa: T201
     return code
 
 
+async def _make_queue(kubeconfig: str, settings: Settings) -> str:
+    """Make the queue of the examples; return why there is none, or an empty string."""
+    if settings.queues is QueueMode.OFF:
+        return "JOBGATE_QUEUES is off"
+    try:
+        async with await connect(kubeconfig=kubeconfig, context=settings.kube_context) as api:
+            return await make_queue(api, NAMESPACE)
+    except KubeError as error:
+        raise NotStarted(f"the queue of the examples cannot be made: {error}") from error
+
+
 async def _play_stories(
-    client: httpx2.AsyncClient, *, cache_dir: Path | None = None, longest: float | None = None
+    client: httpx2.AsyncClient,
+    stories: Sequence[Story],
+    *,
+    cache_dir: Path | None = None,
+    longest: float | None = None,
 ) -> int:
-    """Play all stories at once, that of the cache only with a directory for it, and print a table of the results."""
+    """Play stories at once, that of the cache only with a directory for it, and print a table of the results."""
     printer = _Printer(time.monotonic())
     results: list[StoryResult] = []
     failures: list[str] = []
@@ -98,7 +120,7 @@ async def _play_stories(
             failures.append(f"{story.file}: {str(error) or type(error).__name__}")
 
     async with asyncio.TaskGroup() as group:
-        for story in STORIES:
+        for story in stories:
             group.create_task(play(story, player.play(story)))
         if cache_dir is not None:
             group.create_task(play(CACHE, play_cache(client, NAMESPACE, printer.say, cache_dir)))

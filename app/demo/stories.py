@@ -15,12 +15,24 @@ class Act:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """The job of another example is in a phase, or waits for a reason. `state` is the phase or the code."""
+
+    job: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """One example. `file` is below examples/; `logs` lists task, rank and attempt of the logs to show at the end."""
+    """One example. `file` is below examples/; `logs` lists task, rank and attempt of the logs to show at the end.
+
+    The job is submitted at the moment `after`, otherwise at once.
+    """
 
     file: str
     shows: str
     ends: str
+    after: Moment | None = None
     acts: tuple[Act, ...] = ()
     logs: tuple[tuple[str, int, int], ...] = ()
 
@@ -99,5 +111,27 @@ STORIES = (
         shows="a learner adds collectors while it runs, and removes them again",
         ends="Succeeded",
         logs=(("learner", 0, 1),),
+    ),
+)
+
+# They need the queue of examples/queues/queue.yaml.
+QUEUED = (
+    Story(
+        file="queues/experiment.yaml",
+        shows="uses the whole quota of a queue, is preempted by an urgent job, and goes on after it",
+        ends="Succeeded",
+        logs=(("worker", 0, 1), ("worker", 0, 2)),
+    ),
+    Story(
+        file="queues/follow-up.yaml",
+        shows="waits in the queue until its quota is free",
+        ends="Succeeded",
+        after=Moment(job="experiment", state="Running"),
+    ),
+    Story(
+        file="queues/urgent.yaml",
+        shows="has a higher priority, and preempts the job that runs",
+        ends="Succeeded",
+        after=Moment(job="follow-up", state="WaitingForQuota"),
     ),
 )

@@ -69,6 +69,7 @@ POD_GROUPS = tuple(
 )
 WORKLOAD = KubeResource("kueue.x-k8s.io/v1beta2", "Workload", "workloads")
 LOCAL_QUEUE = KubeResource("kueue.x-k8s.io/v1beta2", "LocalQueue", "localqueues")
+CLUSTER_QUEUE = KubeResource("kueue.x-k8s.io/v1beta2", "ClusterQueue", "clusterqueues", namespaced=False)
 RESOURCE_FLAVOR = KubeResource("kueue.x-k8s.io/v1beta2", "ResourceFlavor", "resourceflavors", namespaced=False)
 WORKLOAD_PRIORITY_CLASS = KubeResource(
     "kueue.x-k8s.io/v1beta2", "WorkloadPriorityClass", "workloadpriorityclasses", namespaced=False
@@ -93,6 +94,7 @@ _TABLE = {
         *POD_GROUPS,
         WORKLOAD,
         LOCAL_QUEUE,
+        CLUSTER_QUEUE,
         RESOURCE_FLAVOR,
         WORKLOAD_PRIORITY_CLASS,
     )

@@ -68,6 +68,7 @@ def of_demo(url: str, kubeconfig: str) -> str:
             "describe flaky",
             "logs flaky --attempt 1",
             "history pausable",
+            "history experiment",
             "list samplesets --deleted",
             f"submit -f {example()} --name again --watch",
         ),

@@ -10,8 +10,9 @@ import pytest
 from typer.main import get_command
 
 from app.bundled import bundled
+from app.demo.player import DemoError, Player
 from app.demo.run import INTERRUPTED, play_against
-from app.demo.stories import STORIES
+from app.demo.stories import QUEUED, STORIES
 from jobgate.cli.command import app
 from tests.support.gateways.gateway import running_gateway
 
@@ -50,3 +51,19 @@ async def test_an_example_that_is_still_live_is_one_line_with_the_command_that_e
             (job,) = parsed.params["jobs"]
             assert (await gateway.client.get(f"/api/v1/namespaces/default/jobs/{job}")).status_code == 200
             assert parsed.params["server"] == gateway.url
+
+
+async def test_a_story_does_not_wait_for_a_job_that_is_not_submitted(database_url: str) -> None:
+    manifest = bundled("examples").joinpath(QUEUED[0].file).read_bytes()
+    async with running_gateway(database_url) as gateway:
+        headers = {"Content-Type": "application/yaml"}
+        answer = await gateway.client.post("/api/v1/namespaces/default/jobs", content=manifest, headers=headers)
+        assert answer.status_code == 201, answer.text
+        player = Player(gateway.client, "default", lambda _name, _line: None)
+        first, *others = await asyncio.gather(*(player.play(story) for story in QUEUED), return_exceptions=True)
+    assert "the job experiment is still live" in str(first)
+    assert [str(error) for error in others] == [
+        "it begins when experiment is Running, which did not happen",
+        "it begins when follow-up is WaitingForQuota, which did not happen",
+    ]
+    assert all(isinstance(error, DemoError) for error in others)

@@ -7,9 +7,12 @@ import pytest
 from typing_extensions import override
 
 from app.demo.player import Player
-from app.demo.stories import STORIES, Story
+from app.demo.queue import make_queue
+from app.demo.stories import QUEUED, STORIES, Story
+from app.k8s.connection import connect
 from tests.e2e.user import DEADLINE, User
-from tests.support.clusters.kube import KubeClient
+from tests.support.clusters.kube import Cluster, KubeClient
+from tests.support.clusters.kueue import API
 from tests.support.waiting import until
 
 
@@ -119,6 +122,34 @@ async def test_failing_reports_the_rule_that_ended_it(user: User) -> None:
     replica = next(r for r in (await user.read("/failing/replicas"))["items"] if r["rank"] == 1)
     assert replica["exitCode"] == 42
     assert "failureRules" in str(found["conditions"]) + found["status"]["message"]
+
+
+@pytest.mark.timeout(600)
+async def test_a_queued_job_waits_and_one_is_preempted(user: User, cluster: Cluster, api: KubeClient) -> None:
+    async with await connect(kubeconfig=str(cluster.kubeconfig), context=None) as kube:
+        if why_not := await make_queue(kube, user.namespace):
+            pytest.skip(f"{why_not}: run `make test-cluster`")
+    player = Player(user.http, user.namespace, lambda _name, _line: None)
+    try:
+        results = await asyncio.gather(*(player.play(story) for story in QUEUED))
+        assert [(result.phase, result.restarts) for result in results] == [("Succeeded", 0)] * 3
+        waits = [row["reason"] for row in await user.history("follow-up") if row["phase"] == "Queued"]
+        assert "WaitingForQuota" in waits
+        row = next(row for row in await user.history("experiment") if row["reason"] == "Evicting")
+        assert f"JobUID: {(await user.read('/urgent'))['uid']}" in row["message"]
+        assert phases_of(await user.history("experiment"))[-5:] == [
+            "Running",
+            "Queued",
+            "Resuming",
+            "Running",
+            "Succeeded",
+        ]
+        log = await user.call("GET", "/experiment/logs?task=worker&rank=1&attempt=1")
+        assert log.text.endswith("asked to stop: writing a checkpoint\n")
+    finally:
+        await api.delete(f"{API}/namespaces/{user.namespace}/localqueues/examples")
+        for path in ("workloadpriorityclasses/examples-urgent", "clusterqueues/examples", "resourceflavors/examples"):
+            await api.delete(f"{API}/{path}")
 
 
 @pytest.mark.timeout(600)

@@ -10,9 +10,9 @@ export interface Example {
   text: string;
 }
 
-/** A Secret is no manifest of jobgate. */
+/** A Secret and the objects of Kueue are no manifests of jobgate. */
 const FILES: Readonly<Record<string, string>> = import.meta.glob(
-  ["../../../examples/*/*.yaml", "!../../../examples/sample-set/secret.yaml"],
+  ["../../../examples/*/*.yaml", "!../../../examples/queues/queue.yaml", "!../../../examples/sample-set/secret.yaml"],
   { query: "?raw", import: "default", eager: true },
 );
 
