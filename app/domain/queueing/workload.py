@@ -16,7 +16,9 @@ from app.domain.plan import JobPlan, Manifest
 from app.domain.queueing.priorities import Priority
 
 API_VERSION: Final = "kueue.x-k8s.io/v1beta2"
-MOST_POD_SETS: Final = 8  # in Kueue 0.15; 18 in 0.19
+# Without rights on the cluster, a submission cannot read the limit of its Kueue: 8 pod sets in 0.15, 18 in 0.19.
+MOST_UNMERGED: Final = 8
+MOST_POD_SETS: Final = 18
 SUSPENDING_PARENT: Final = "kueue.x-k8s.io/pod-suspending-parent"
 """The annotation of a pod that another object of Kueue accounts for."""
 GATES: Final = frozenset({"kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology"})
@@ -52,7 +54,7 @@ class PodSetPlan:
 
 
 def pod_sets(plan: JobPlan) -> tuple[PodSetPlan, ...]:
-    """Return the pod sets of a job. If they are too many, those of equal tasks are one."""
+    """Return the pod sets of a job. If they can be too many, those of equal tasks are one."""
     of_tasks = [
         PodSetPlan(
             name=task.name.lower() if names.dns_label(task.name.lower()) is None else f"task-{index}",
@@ -66,7 +68,7 @@ def pod_sets(plan: JobPlan) -> tuple[PodSetPlan, ...]:
     # Names of tasks can differ in case only.
     if len({pod_set.name for pod_set in of_tasks}) < len(of_tasks):
         of_tasks = [replace(pod_set, name=f"task-{index}") for index, pod_set in enumerate(of_tasks)]
-    return tuple(of_tasks) if len(of_tasks) <= MOST_POD_SETS else _merge(of_tasks)
+    return tuple(of_tasks) if len(of_tasks) <= MOST_UNMERGED else _merge(of_tasks)
 
 
 def _merge(of_tasks: Sequence[PodSetPlan]) -> tuple[PodSetPlan, ...]:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.behaviour.manifests import until_marked
-from tests.behaviour.queues.kueue import NODE_LABEL, TOLERATION, Queues, condition
+from tests.behaviour.manifests import job, until_marked
+from tests.behaviour.queues.kueue import NODE_LABEL, TOLERATION, Queues, condition, requesting
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.timeout(600)
@@ -118,3 +118,15 @@ async def test_ended_replicas_give_their_quota_back(queues: Queues, tmp_path: Pa
     await jobs.delete("partly")
     await jobs.delete("next")
     await queues.until_no_workload()
+
+
+async def test_a_job_of_more_pod_sets_than_kueue_accepts_fails(queues: Queues) -> None:
+    jobs = queues.jobs
+    await queues.add_local("default")
+    # No Kueue accepts 19. A job that names no queue is not checked at submission.
+    tasks = [requesting("exit 0", kind=f"t{number}", cpu=f"{number + 1}m") for number in range(19)]
+    await jobs.submit(job("many", *tasks))
+    status = await jobs.until("many", "Failed")
+    assert status["reason"] == "RefusedByCluster"
+    assert "spec.podSets: Too many: 19: must have at most" in status["message"]
+    await jobs.delete("many")

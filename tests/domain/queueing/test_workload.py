@@ -10,7 +10,14 @@ from app.domain.queueing.admission import PodSetAdmission, TaskAdmission
 from app.domain.queueing.pods import with_admission
 from app.domain.queueing.priorities import Priority
 from app.domain.queueing.requests import check_queue, queue_of
-from app.domain.queueing.workload import MOST_POD_SETS, given_back, pod_sets, with_condition, workload_manifest
+from app.domain.queueing.workload import (
+    MOST_POD_SETS,
+    MOST_UNMERGED,
+    given_back,
+    pod_sets,
+    with_condition,
+    workload_manifest,
+)
 from tests.support.plans import T0, a_plan, with_templates
 
 NOW = "2030-01-01T00:00:00Z"
@@ -38,7 +45,7 @@ def test_names_of_pod_sets_are_valid_and_distinct(tasks: list[str], names: list[
 
 
 def test_equal_tasks_share_a_pod_set_if_there_are_many() -> None:
-    tasks = {f"t{number}": number + 1 for number in range(MOST_POD_SETS)}
+    tasks = {f"t{number}": number + 1 for number in range(MOST_UNMERGED)}
     assert [one.count for one in pod_sets(a_plan(tasks))] == list(tasks.values())
     many = {**tasks, "last": 100}
     [merged] = pod_sets(a_plan(many))
