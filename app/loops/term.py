@@ -47,6 +47,8 @@ from app.loops.workqueue import WorkQueue
 
 QUEUES_WITHIN = 5.0  # seconds of a start in which Kueue's objects are awaited
 DUE_BATCH = 1000  # jobs in one query; the next poll returns the others
+# Jobs in one query, each second. An upgrade can find a million such jobs, and live ones must not wait for them.
+EXPIRED_BATCH = 20
 
 
 class Term:
@@ -332,8 +334,12 @@ class Term:
         self._lag.forget(uid)
 
     async def _enqueue_due(self) -> None:
-        now = self._context.clock.now()
-        self._enqueue(await controller.due(self._context.db, now, DUE_BATCH, self._settings.served))
+        now, db, served = self._context.clock.now(), self._context.db, self._settings.served
+        self._enqueue(await controller.due(db, now, DUE_BATCH, served))
+        kept_for = self._context.timing.ttl_after_finished
+        if kept_for is not None:
+            ended_before = now - timedelta(seconds=kept_for)
+            self._enqueue(await controller.expired(db, ended_before, EXPIRED_BATCH, served))
 
     async def _probe(self, contact: ClusterContact) -> None:
         try:

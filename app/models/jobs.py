@@ -156,6 +156,9 @@ Index("jobs_with_leftovers", jobs.c.uid, postgresql_where=text(JOBS_STILL_RUNNIN
 JOBS_WITH_CLAIMS = "NOT quiet AND claim_names <> '{}'::text[]"
 """The predicate of the index that finds the jobs that mount a claim. Most jobs mount none."""
 Index("jobs_with_claims", jobs.c.namespace, postgresql_where=text(JOBS_WITH_CLAIMS))
+JOBS_WITH_KEPT_OBJECTS = "quiet AND gone_at IS NULL AND wake_at IS NULL"
+"""The predicate of the index that finds the ended jobs whose objects stay until the time of the installation."""
+Index("jobs_with_kept_objects", jobs.c.finished_at, postgresql_where=text(JOBS_WITH_KEPT_OBJECTS))
 # The backlog of the controller: empty when every intent has been observed.
 Index("jobs_pending_intent", jobs.c.intent_at, postgresql_where=text("intent_at IS NOT NULL"))
 Index("jobs_wake", jobs.c.wake_at, postgresql_where=text("wake_at IS NOT NULL"))

@@ -175,6 +175,13 @@ class Settings(SampleSetSettings):
             description="longest time that a job holds nodes while its other replicas find none; 0 or never: no limit",
         ),
     ] = "600"
+    ttl_after_finished: Annotated[
+        str,
+        Field(
+            pattern=r"^(never|[0-9]+(\.[0-9]+)?)$",
+            description="time after its end for which the objects of a job stay in the cluster; or never remove them",
+        ),
+    ] = "86400"
     node_lost_after: Annotated[
         str,
         Field(
@@ -327,6 +334,7 @@ class Settings(SampleSetSettings):
             # 0 means no limit too.
             pending_deadline=_seconds(self.pending_deadline) or None,
             start_deadline=_seconds(self.start_deadline) or None,
+            ttl_after_finished=_seconds(self.ttl_after_finished),
             node_lost_after=_seconds(self.node_lost_after),
             events_after=self.events_after,
         )

@@ -27,7 +27,7 @@ from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.plan import Manifest, Rank
 from app.domain.reconcile.values import Decision
 from app.domain.status.records import Intent, Recorded
-from app.models.jobs import jobs
+from app.models.jobs import JOBS_WITH_KEPT_OBJECTS, jobs
 from app.telemetry.trace_context import Traced
 
 
@@ -114,6 +114,10 @@ _LIVE = f"SELECT uid, namespace, intent_at FROM jobs WHERE NOT quiet AND {in_nam
 _DUE = f"""
 SELECT uid, namespace, intent_at FROM jobs WHERE wake_at <= $1 AND {in_namespaces(3)} ORDER BY wake_at LIMIT $2
 """  # noqa: S608  constants
+_EXPIRED: Final = f"""
+SELECT uid, namespace, intent_at FROM jobs
+WHERE {JOBS_WITH_KEPT_OBJECTS} AND finished_at <= $1 AND {in_namespaces(3)} ORDER BY finished_at LIMIT $2
+"""  # noqa: S608  constants
 _EXISTING = "SELECT uid FROM jobs WHERE uid = ANY($1::uuid[])"
 _PENDING_INTENTS = f"""
 SELECT uid, namespace, intent_at FROM jobs
@@ -131,6 +135,18 @@ async def due(db: Database, now: datetime, limit: int, served: NamespaceSet = EV
     """Return at most `limit` jobs whose `wake_at` has passed, the longest overdue first."""
     async with db.read() as connection:
         return [LiveJob(*row) for row in await connection.fetch(_DUE, now, limit, *namespace_arguments(served))]
+
+
+async def expired(
+    db: Database, finished_before: datetime, limit: int, served: NamespaceSet = EVERY_NAMESPACE
+) -> list[LiveJob]:
+    """Return at most `limit` jobs that ended before a time and still have objects, the longest ended first.
+
+    Jobs that have their own time for the removal of their objects are left out: `due` returns them.
+    """
+    arguments = (finished_before, limit, *namespace_arguments(served))
+    async with db.read() as connection:
+        return [LiveJob(*row) for row in await connection.fetch(_EXPIRED, *arguments)]
 
 
 async def pending_intents(db: Database, limit: int, served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveJob]:

@@ -117,11 +117,20 @@ def _list_replicas(replicas: Sequence[str], count: int) -> str:
 
 
 def is_removing(inputs: Inputs, status: JobStatus) -> bool:
-    due = removal_due(inputs.plan, status)
+    own = inputs.plan.ttl_after_finished
+    due = _after_end(status, inputs.timing.ttl_after_finished if own is None else own)
     return inputs.intent.remove or (due is not None and due <= inputs.now)
 
 
-def removal_due(plan: JobPlan, status: JobStatus) -> datetime | None:
-    if plan.ttl_after_finished is None or status.finished_at is None:
+def own_removal_due(plan: JobPlan, status: JobStatus) -> datetime | None:
+    """Return when the objects of the job are removed by its own annotation; None if it has none.
+
+    The time of the installation is not stored with each job, so that a change of its setting concerns all of them.
+    """
+    return _after_end(status, plan.ttl_after_finished)
+
+
+def _after_end(status: JobStatus, seconds: float | None) -> datetime | None:
+    if seconds is None or status.finished_at is None:
         return None
-    return status.finished_at + timedelta(seconds=plan.ttl_after_finished)
+    return status.finished_at + timedelta(seconds=seconds)

@@ -24,7 +24,7 @@ from app.domain.reconcile.actions import (
     RemoveObjects,
     WriteHosts,
 )
-from app.domain.reconcile.endings import active_deadline, finish, is_removing, pending_deadline, removal_due
+from app.domain.reconcile.endings import active_deadline, finish, is_removing, own_removal_due, pending_deadline
 from app.domain.reconcile.gangs import place_gang
 from app.domain.reconcile.in_place import restart_entries
 from app.domain.reconcile.lifecycle import RestartLimits, settle, track
@@ -384,7 +384,7 @@ def _wake_at(inputs: Inputs, status: JobStatus, steps: Mapping[Rank, Step]) -> d
     """Return the next deadline in the future. What is past its deadline waits for a change in the cluster."""
     times = [step.wake_at for step in steps.values()]
     if status.phase.is_terminal:
-        times.append(None if is_removing(inputs, status) else removal_due(inputs.plan, status))
+        times.append(None if is_removing(inputs, status) else own_removal_due(inputs.plan, status))
     elif not (inputs.intent.cancel or inputs.intent.remove):
         times += [
             active_deadline(inputs.plan, status),

@@ -12,6 +12,7 @@ class Timing:
 
     `pending_deadline` is how long a job without its own annotation may wait in one stretch; None means no limit.
     `start_deadline` is how long a job may hold nodes while others of its replicas find none; None means no limit.
+    `ttl_after_finished` is how long the objects of an ended job without its own annotation stay; None means for ever.
     `node_lost_after` of None forbids force-deleting a pod whose node is lost; the replica then stays unknown.
     """
 
@@ -20,6 +21,7 @@ class Timing:
     disruption_limit: int = 10
     pending_deadline: float | None = 86_400.0
     start_deadline: float | None = 600.0
+    ttl_after_finished: float | None = 86_400.0
     node_lost_after: float | None = 300.0
     events_after: float = 5.0
 

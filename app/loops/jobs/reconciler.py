@@ -352,7 +352,8 @@ class Reconciler:
             self._queue.add_after(task.key, max(0.0, min(expectations.retry_at.values()) - self._clock.monotonic()))
         if task.wake_at is not None:
             wait = (task.wake_at - self._clock.now()) / timedelta(seconds=1)
-            self._queue.add_after(task.key, min(max(wait, 0.0), LONGEST_SLEEP))
+            if wait <= LONGEST_SLEEP:
+                self._queue.add_after(task.key, max(wait, 0.0))
 
 
 def _ends_term(error: Exception) -> bool:

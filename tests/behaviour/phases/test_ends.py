@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.behaviour.client import Jobs
+from tests.behaviour.conftest import OtherGateway
 from tests.behaviour.manifests import container, job, task, until_marked
 from tests.support.gateways.process import GatewayProcess
 
@@ -227,6 +228,21 @@ async def test_after_its_time_to_live_every_object_goes_and_the_story_stays(jobs
     assert (await jobs.status("gone"))["phase"] == "Succeeded"
     assert (await jobs.log("gone")).text == "words\n"
     assert "Submitted" in await jobs.reasons("gone")
+
+
+async def test_the_installation_removes_the_objects_of_jobs_that_do_not_say_when(
+    other_gateway: OtherGateway,
+) -> None:
+    async with other_gateway(JOBGATE_TTL_AFTER_FINISHED="1") as here:
+        longer = {"ttl-seconds-after-finished": "3600"}
+        uid = (await here.submit(job("gone", task("echo words"), service=PORT)))["uid"]
+        kept = (await here.submit(job("kept", task("echo words"), annotations=longer)))["uid"]
+        for name in ("gone", "kept"):
+            await here.until(name, "Succeeded")
+        for kind in ("pods", "services", "configmaps"):
+            await here.until_objects(kind, uid, lambda found: not found)
+        assert (await here.log("gone")).text == "words\n"
+        await here.until_objects("pods", kept, bool)
 
 
 async def test_deleting_takes_every_object_and_keeps_the_history_by_uid(jobs: Jobs) -> None:

@@ -189,6 +189,26 @@ async def test_live_due_and_gone(db: Database, lease: Lease) -> None:
     assert [one.uid for one in await controller.due(db, later(1000), 10)] == [awake, sleeper]
 
 
+async def test_ended_jobs_whose_objects_are_kept_expire(db: Database, lease: Lease) -> None:
+    first, second, live, own, gone, unfinished = await submitted(
+        db, *(new_job(name) for name in ("first", "second", "live", "own", "gone", "unfinished"))
+    )
+    for uid, seconds, change in (
+        (second, 2, {"quiet": True}),
+        (first, 1, {"quiet": True}),
+        (gone, 1, {"quiet": True, "gone_at": NOW}),
+        (unfinished, 1, {"quiet": False}),
+    ):
+        await move(db, lease, uid, JobPhase.SUCCEEDED, finished_at=later(seconds), **change)
+    await move(db, lease, live, JobPhase.RUNNING)
+    ended = replace(RUNNING, phase=JobPhase.SUCCEEDED, finished_at=later(1), quiet=True)
+    await controller.persist(db, lease, [(await stored(db, own)).write(decision(ended, wake_at=later(1)))])
+    assert [one.uid for one in await controller.expired(db, later(1.5), 10)] == [first]
+    assert [one.uid for one in await controller.expired(db, later(9), 10)] == [first, second]
+    assert [one.uid for one in await controller.expired(db, later(9), 1)] == [first]
+    assert await controller.expired(db, later(9), 10, NamespaceSet.of("other")) == []
+
+
 async def test_names_are_released_at_the_end_and_deleted_with_the_objects(db: Database, lease: Lease) -> None:
     (uid,) = await submitted(db, new_job())
     await move(db, lease, uid, JobPhase.SUCCEEDED)

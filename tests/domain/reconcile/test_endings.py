@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.reconcile.actions import CreatePod, DeletePod, EnsureObjects, MarkAnchor, ReleasePod, RemoveObjects
+from app.domain.reconcile.actions import CreatePod, DeletePod, EnsureObjects, MarkAnchor, ReleasePod
 from app.domain.reconcile.timing import Timing
 from app.domain.reconcile.values import Decision
 from app.domain.status.observed import ClusterRefusal, PendingReason, RefusalVerdict
@@ -13,7 +13,6 @@ from app.domain.status.records import Intent, JobPendingReason, JobStatus, Recor
 from app.domain.vocabulary import (
     CleanUpPolicy,
     ConditionType,
-    Evidence,
     JobPhase,
     Outcome,
     PendingCode,
@@ -308,50 +307,6 @@ def test_a_job_is_not_quiet_before_its_stopped_pods_are_gone(pods: tuple[Any, ..
     recorded = a_record(DONE, SUCCEEDED, ended(W1, Outcome.STOPPED, settled=False))
     plan = a_plan(clean_up=CleanUpPolicy.UNFINISHED)
     assert decide(plan, recorded, *pods, anchor_marked=True).status.quiet is quiet
-
-
-# TTL and removal
-
-
-def test_ttl_removes_the_objects_and_keeps_the_history() -> None:
-    plan = a_plan({"worker": 1}, ttl_after_finished=60)
-    pod = a_pod(W0, P.SUCCEEDED, held=False)
-    recorded = a_record(replace(DONE, quiet=True), SUCCEEDED)
-    before = decide(plan, recorded, pod, now=59, anchor_marked=True)
-    assert (before.wake_at, before.actions) == (at(60), ())
-    due = decide(plan, recorded, pod, now=60, anchor_marked=True)
-    assert due.actions == (DeletePod(name="job-worker-0", uid=pod_uid(W0)),)
-    assert due.wake_at is None
-    recorded = next_record(recorded, due)
-    swept = decide(plan, recorded, now=61, anchor_marked=True)
-    assert swept.actions == (RemoveObjects(),)
-    assert not swept.status.quiet
-    over = decide(plan, next_record(recorded, swept), now=62, anchor_marked=True, objects_gone=True)
-    assert (over.actions, over.status.quiet, over.status.gone_at, over.wake_at) == ((), True, at(62), None)
-    assert over.status.phase is JobPhase.SUCCEEDED
-
-
-def test_removal_of_a_running_job_cancels_it_first() -> None:
-    first = decide(a_plan(), RUNNING, *BOTH, intent=REMOVE)
-    assert not first.status.phase.is_terminal
-    assert len(actions_of(first, DeletePod)) == 2
-    assert not actions_of(first, RemoveObjects)
-    gone = frozenset({pod_uid(W0), pod_uid(W1)})
-    second = decide(a_plan(), next_record(RUNNING, first), intent=REMOVE, gone=gone)
-    assert second.status.phase is JobPhase.CANCELLED
-    assert second.actions == (RemoveObjects(),)
-
-
-def test_no_object_is_removed_while_a_pod_may_exist() -> None:
-    recorded = a_record(DONE, SUCCEEDED, a_replica(W1, an_attempt(key=W1)))
-    assert not actions_of(decide(a_plan(), recorded, intent=REMOVE), RemoveObjects)
-
-
-def test_an_ended_job_is_not_quiet_before_all_evidence_is_stored() -> None:
-    due = replace(SUCCEEDED, attempt=replace(SUCCEEDED.attempt, evidence=Evidence.NONE))
-    plan, recorded = a_plan({"worker": 1}), a_record(DONE, due)
-    assert not decide(plan, recorded, a_pod(W0, P.SUCCEEDED, held=False), anchor_marked=True).status.quiet
-    assert not actions_of(decide(plan, recorded, intent=REMOVE), RemoveObjects)
 
 
 # The end stays
