@@ -84,25 +84,6 @@ class JobPhase(StrEnum):
     UNKNOWN = "Unknown"
 
 
-class Eviction(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Why and when Kueue last took the admission of a job back."""
-
-    reason: str
-    message: str
-    at: datetime | None = None
-    preempted_by: str | None = None
-
-
-class JobQueue(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The queue of a job, and what Kueue has decided. That of a job that has ended stays as it was at its end."""
-
-    name: str
-    admitted: bool
-    queued_at: datetime | None = None
-    admitted_at: datetime | None = None
-    eviction: Eviction | None = None
-
-
 class JobWarning(Struct, frozen=True, kw_only=True, rename="camel"):
     """A field of a valid manifest that does not have the effect that its author may expect."""
 
@@ -165,6 +146,25 @@ class PendingReason(Struct, frozen=True, kw_only=True, rename="camel"):
     started: bool
 
 
+class Eviction(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Why and when Kueue last took the admission of a job back."""
+
+    reason: str
+    message: str
+    at: datetime | None = None
+    preempted_by: str | None = None
+
+
+class Queueing(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The queue of a job, and what Kueue has decided. That of a job that has ended stays as it was at its end."""
+
+    name: str
+    admitted: bool
+    queued_at: datetime | None = None
+    admitted_at: datetime | None = None
+    eviction: Eviction | None = None
+
+
 class Status(Struct, frozen=True, kw_only=True, rename="camel"):
     """The uniform status of a job of any kind."""
 
@@ -181,7 +181,7 @@ class Status(Struct, frozen=True, kw_only=True, rename="camel"):
     restarts_in_place: int
     still_running: int
     first_failure: FirstFailure | None = None
-    queue: JobQueue | None = None
+    queue: Queueing | None = None
 
 
 class TaskScaling(Struct, frozen=True, kw_only=True, rename="camel"):

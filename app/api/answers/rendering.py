@@ -14,11 +14,11 @@ from app.api.views.objects import (
     EventView,
     EvictionView,
     FirstFailureView,
-    JobQueueView,
     JobStatusView,
     JobView,
     JobWarningView,
     PendingReasonView,
+    QueueingView,
     StatusView,
     TaskScalingView,
 )
@@ -262,13 +262,13 @@ def _first_failure(failure: ReplicaFailure | None) -> FirstFailureView | None:
     )
 
 
-def _queue(record: Queueing | None) -> JobQueueView | None:
+def _queue(record: Queueing | None) -> QueueingView | None:
     if record is None:
         return None
     eviction = EvictionView(
         reason=record.evicted, message=record.evicted_because, at=record.evicted_at, preempted_by=record.preemptor
     )
-    return JobQueueView(
+    return QueueingView(
         name=record.name,
         admitted=record.admission is not None,
         queued_at=record.queued_at,

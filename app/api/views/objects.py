@@ -91,7 +91,7 @@ class EvictionView(View):
     another client of Kueue, or of one that the caller may not see."""
 
 
-class JobQueueView(View):
+class QueueingView(View):
     """The queue of a job, and what Kueue has decided. That of a job that has ended stays as it was at its end."""
 
     name: str
@@ -134,7 +134,7 @@ class StatusView(CommonStatusView):
     """How many replicas run although the job has ended, because its clean-up policy keeps them. A cancel stops them."""
     first_failure: FirstFailureView | None
     """It stays through restarts, resizes and pauses, and after the end of the job; null if no attempt has failed."""
-    queue: JobQueueView | None
+    queue: QueueingView | None
     """The queue of the job; null for a job without one, while it is paused, and until jobgate has determined it."""
     observed_at: datetime | None
     """When the controller last observed a change of this job in the cluster."""

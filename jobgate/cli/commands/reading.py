@@ -1,9 +1,11 @@
 """Commands that read: list, get, status, describe, events, history, top, version."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib import metadata
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Final
+from uuid import UUID
 
 import typer
 
@@ -27,10 +29,12 @@ from jobgate.cli.options import (
 )
 from jobgate.cli.printing import advise, report, say, terminal_width
 from jobgate.cli.rendering import tables
+from jobgate.cli.rendering.descriptions import describe_text
 from jobgate.cli.rendering.overview import LIVE, overview, overview_text
 from jobgate.cli.selection import Mine, Phases, Selection, Selector, Since
 from jobgate.cli.targets import JOBS, SAMPLE_SETS, kind_named, shown_name, target_named, targets_named
-from jobgate.client import JobgateError, NotFoundError
+from jobgate.client import ForbiddenError, JobgateError, NotFoundError
+from jobgate.client.types import Job
 
 if TYPE_CHECKING:
     from jobgate.client import Client
@@ -56,6 +60,7 @@ def list_(  # noqa: PLR0913, PLR0917 - one argument for each option
         tables.Order, typer.Option(help="Order of the shown ones.", case_sensitive=False)
     ] = tables.Order.CREATED,
     search: Annotated[str | None, typer.Option(help="A part of the name.", show_default=False)] = None,
+    queue: Annotated[str | None, typer.Option(help="Only jobs with this queue.", show_default=False)] = None,
     deleted: Annotated[bool, typer.Option("--deleted", help="Also deleted ones.")] = False,
     limit: Annotated[int, typer.Option(help="The newest objects of this number; 0 for all.")] = 100,
     watch: Annotated[bool, typer.Option("-w", "--watch", help="Then print every change.")] = False,
@@ -74,20 +79,26 @@ def list_(  # noqa: PLR0913, PLR0917 - one argument for each option
             "namespace": where,
             "kind": wanted.kind,
             "search": search,
+            "queue": queue,
             "deleted": deleted or None,
             **Selection(selector=selector, phases=phase, mine=mine, since=since).filters(now()),
         }
         objects = resource_of(client, wanted.resource)
-        shown = tables.Columns(all_namespaces=all_namespaces, wide=output is Output.WIDE, labels=label or ())
         page_size = min(limit + 1, _PAGE) if limit else _PAGE
         found = list(islice(_rows(objects, output)(**filters, page_size=page_size), limit + 1 if limit else None))
         items = found[:limit] if limit else found
         items = tables.in_order_of(sort, items, now())
+        shown = replace(_columns(items, output), all_namespaces=all_namespaces, labels=label or ())
         _print_list(items, wanted.resource, output, shown)
         if len(items) < len(found):
             report(f"these are the newest {limit}{_sorted_text(sort)}; --limit 0 shows all")
         if watch:
             _print_changes(objects, filters, wanted.resource, output, shown)
+
+
+def _columns(items: Sequence[Any], output: Output) -> tables.Columns:
+    """Return the columns that these objects need: those of jobs have their queue if any of them has one."""
+    return tables.Columns(wide=output is Output.WIDE, queue=any(map(tables.queue_name, items)))
 
 
 def _sorted_text(sort: tables.Order) -> str:
@@ -175,7 +186,7 @@ def get(
             # Objects of one resource share a table.
             for resource in dict.fromkeys(resource for resource, _ in found):
                 items = [item for other, item in found if other == resource]
-                say(_render_list(items, resource, output, tables.Columns(wide=output is Output.WIDE)))
+                say(_render_list(items, resource, output, _columns(items, output)))
         if len(found) < len(wanted):
             raise typer.Exit(Exit.USAGE)
 
@@ -241,7 +252,19 @@ def describe(
             say(printed(parts | ({"dependents": dependents} if dependents else {}), output))
         else:
             shown = tables.in_order(events)[-_LAST:], history[-_LAST:]
-            say(tables.describe_text(item, replicas, *shown, now(), dependents=dependents))
+            say(describe_text(item, replicas, *shown, now(), dependents=dependents, preemptor=_preemptor(client, item)))
+
+
+def _preemptor(client: "Client", item: Any) -> Job | None:
+    """Return the job for which the job was evicted, if this user may see it."""
+    queue = item.status.queue if isinstance(item, Job) else None
+    uid = queue.eviction.preempted_by if queue is not None and queue.eviction is not None else None
+    if uid is None:
+        return None
+    try:
+        return client.jobs.get(UUID(uid))
+    except (NotFoundError, ForbiddenError):
+        return None
 
 
 def events(

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from jobgate.cli.rendering.tables import age, shorten, table, total, why
+from jobgate.cli.rendering.tables import age, queue_name, shorten, table, total, why
 from jobgate.client.types import Aggregate, JobSummary
 
 # Live phases in the order of the page. A phase that this client does not know comes last.
@@ -21,11 +21,22 @@ def overview_text(jobs: Sequence[JobSummary], now: datetime, *, all_namespaces: 
     if reasons := reasons_of(jobs):
         rows = [[code, str(one["replicas"]), str(one["jobs"])] for code, one in reasons.items()]
         sections.append(table(["WAITING FOR", "REPLICAS", "JOBS"], rows))
-    header = ["NAME", "KIND", "PHASE", "RUNNING", "WAITING", "STOPPED", "DONE", "AGE", "WHY"]
-    rows = [_row(job, now) for job in ordered(jobs)]
-    if all_namespaces:
-        header.insert(0, "NAMESPACE")
-        rows = [[job.namespace, *row] for job, row in zip(ordered(jobs), rows, strict=True)]
+    queued = any(map(queue_name, jobs))
+    header = [
+        *(["NAMESPACE"] if all_namespaces else []),
+        *("NAME", "KIND", "PHASE"),
+        *(["QUEUE"] if queued else []),
+        *("RUNNING", "WAITING", "STOPPED", "DONE", "AGE", "WHY"),
+    ]
+    rows = [
+        [
+            *([job.namespace] if all_namespaces else []),
+            *(job.name, job.kind, job.status.phase),
+            *([queue_name(job) or "-"] if queued else []),
+            *_cells(job, now),
+        ]
+        for job in ordered(jobs)
+    ]
     return "\n\n".join([*sections, table(header, rows, width=width)])
 
 
@@ -63,6 +74,7 @@ def overview(jobs: Sequence[JobSummary]) -> dict[str, Any]:
                 "name": job.name,
                 "kind": job.kind,
                 "phase": job.status.phase,
+                "queue": job.status.queue,
                 "aggregate": job.status.aggregate,
                 "why": _why(job),
             }
@@ -88,21 +100,12 @@ def _parts(sizes: Aggregate) -> tuple[int, int, int, int]:
     return sizes.running, total(sizes) - sizes.running - sizes.deleted - done, sizes.deleted, done
 
 
-def _row(job: JobSummary, now: datetime) -> list[str]:
+def _cells(job: JobSummary, now: datetime) -> list[str]:
+    """Return the numbers of replicas, the age and the reason."""
     running, waiting, stopped, done = _parts(job.status.aggregate)
     is_clear = job.status.phase == "Running" and not waiting and not job.status.pending_reasons
     reason = "" if is_clear else shorten(_why(job))
-    return [
-        job.name,
-        job.kind,
-        job.status.phase,
-        str(running),
-        str(waiting),
-        str(stopped),
-        str(done),
-        age(job.created_at, now),
-        reason,
-    ]
+    return [*map(str, (running, waiting, stopped, done)), age(job.created_at, now), reason]
 
 
 def _why(job: JobSummary) -> str:

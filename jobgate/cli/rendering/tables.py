@@ -11,7 +11,6 @@ from jobgate.cli.rendering.visible import visible_line
 from jobgate.client.types import (
     Aggregate,
     Attempt,
-    Dependents,
     Event,
     History,
     Job,
@@ -125,6 +124,7 @@ class Columns:
     """The columns of `jobgate list` beside those that it always has. `labels` are the keys of labels."""
 
     all_namespaces: bool = False
+    queue: bool = False
     wide: bool = False
     labels: Sequence[str] = ()
 
@@ -168,7 +168,9 @@ def list_text(items: Sequence[Listed], now: datetime, columns: Columns) -> str:
 def _list_header(columns: Columns) -> list[str]:
     return [
         *(["NAMESPACE"] if columns.all_namespaces else []),
-        *("NAME", "KIND", "PHASE", "REPLICAS", "DURATION", "AGE"),
+        *("NAME", "KIND", "PHASE"),
+        *(["QUEUE"] if columns.queue else []),
+        *("REPLICAS", "DURATION", "AGE"),
         *(key.rpartition("/")[2].upper() for key in columns.labels),
         *(("CREATED BY", "UID", "MESSAGE") if columns.wide else ()),
     ]
@@ -178,11 +180,18 @@ def _list_row(item: Listed, now: datetime, columns: Columns) -> list[str]:
     started, finished = getattr(item.status, "started_at", None), getattr(item.status, "finished_at", None)
     return [
         *([item.namespace] if columns.all_namespaces else []),
-        *(item.name, item.kind, item.status.phase or "New", _size(item)),
-        *(age(started, finished or now), age(item.created_at, now)),
+        *(item.name, item.kind, item.status.phase or "New"),
+        *([queue_name(item) or "-"] if columns.queue else []),
+        *(_size(item), age(started, finished or now), age(item.created_at, now)),
         *(item.labels.get(key, "-") for key in columns.labels),
         *((actor_text(item.created_by, item.created_by_id), item.uid, shorten(why(item))) if columns.wide else ()),
     ]
+
+
+def queue_name(item: Listed) -> str:
+    """Return the name of the queue of a job; empty without one."""
+    queue = item.status.queue if isinstance(item, Job | JobSummary) else None
+    return "" if queue is None else queue.name
 
 
 def _size(item: Listed) -> str:
@@ -296,58 +305,6 @@ def clock(at: datetime | None) -> str:
     return "-" if at is None else f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
 
 
-def describe_text(
-    job: Whole,
-    replicas: Sequence[Replica],
-    events: Sequence[Event],
-    history: Sequence[History],
-    now: datetime,
-    *,
-    dependents: Dependents | None = None,
-) -> str:
-    """Return the text of `jobgate describe`. Only SampleSets have dependents."""
-    status = job.status
-    creator = actor_text(job.created_by, job.created_by_id, whole=True)
-    fields = [
-        ("Name", job.name),
-        ("Namespace", job.namespace),
-        ("Kind", f"{job.kind} ({job.api_version})"),
-        ("UID", job.uid),
-        ("Labels", ", ".join(f"{name}={value}" for name, value in sorted(job.labels.items())) or "-"),
-        ("Created", f"{clock(job.created_at)} by {creator} ({age(job.created_at, now)} ago)"),
-        ("Started", clock(status.started_at)),
-        ("Finished", clock(status.finished_at)),
-        ("Phase", (status.phase or "New") + (f" ({status.reason})" if status.reason else "")),
-        ("Cause", "\n".join(causes(job)) or "-"),
-    ]
-    fields += _own_fields(job)
-    if dependents is not None:
-        users = [one.name for one in dependents.jobs] + [f"samplejob/{one.name}" for one in dependents.sample_jobs]
-        fields.append(("Used by", ", ".join(users) or "-"))
-    if job.deleted_at:
-        fields.append(("Deleted", clock(job.deleted_at)))
-    width = max(len(name) for name, _ in fields) + 2
-    # Later lines of a value are indented, so that no value looks like another field.
-    sections = ["\n".join(f"{name + ':':<{width}}{_hung(value, width)}" for name, value in fields)]
-    if failure := failure_text(job):
-        sections.append(failure)
-    if texts := warnings_of(job):
-        sections.append("Warnings:\n" + _indent("\n".join(texts)))
-    if replicas:
-        sections.append("Replicas:\n" + _indent(replicas_text(replicas, now)))
-    conditions = [
-        [c.type, c.status, c.reason, clock(c.last_transition_time), shorten(c.message)] for c in job.conditions
-    ]
-    if conditions:
-        header = ["TYPE", "STATUS", "REASON", "SINCE", "MESSAGE"]
-        sections.append("Conditions:\n" + _indent(table(header, conditions)))
-    if events:
-        sections.append("Events:\n" + _indent(events_text(events)))
-    if history:
-        sections.append("History:\n" + _indent(history_text(history)))
-    return "\n\n".join(sections)
-
-
 def warnings_of(item: Whole) -> list[str]:
     """Return the warnings about a manifest, each with its field, or with the task that the cluster names."""
     return [f"{each.pointer or each.task or each.source}: {each.message}" for each in item.status.warnings]
@@ -372,15 +329,6 @@ def failure_text(state: State | Whole) -> str:
     return "\n".join(lines)
 
 
-def _own_fields(item: Whole) -> list[tuple[str, str]]:
-    """Return the fields that only the resource of the object has."""
-    if isinstance(item, Job):
-        return [("Replicas", counts(item.status.aggregate))]
-    if isinstance(item, SampleSet):
-        return [("Cache", cached(item))]
-    return [("Operation", f"{item.status.type} of sampleset/{item.status.sample_set}")]
-
-
 def cached(state: SampleSet | SampleSetStatus) -> str:
     """Return how much of the data of a SampleSet is cached, and how many of its servers are ready."""
     runtime = state.status.runtime
@@ -389,11 +337,3 @@ def cached(state: SampleSet | SampleSetStatus) -> str:
         return servers
     share = "all" if cache.whole else f"{cache.cached_bytes * 100 // max(1, cache.total_bytes)} %"
     return f"{share} of {cache.total_bytes / 1e6:,.1f} MB cached, {servers}"
-
-
-def _hung(text: str, width: int) -> str:
-    return f"\n{' ' * width}".join(text.splitlines())
-
-
-def _indent(text: str) -> str:
-    return "\n".join(f"  {line}" for line in text.splitlines())

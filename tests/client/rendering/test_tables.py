@@ -6,13 +6,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from jobgate.cli.rendering.descriptions import describe_text
 from jobgate.cli.rendering.tables import (
     Columns,
     Order,
     actor_text,
     age,
     counts,
-    describe_text,
     failure_text,
     in_order,
     in_order_of,
@@ -22,7 +22,7 @@ from jobgate.cli.rendering.tables import (
     table,
     why,
 )
-from jobgate.client.types import Aggregate, Dependents, Event, History, Job, JobStatus, Replica, SampleJob, SampleSet
+from jobgate.client.types import Aggregate, Event, History, Job, JobStatus, Replica
 from tests.client.scripted import EVENT, HISTORY, aggregate, job, replica, state
 
 NOW = datetime(2026, 1, 31, 12, 5, tzinfo=UTC)
@@ -218,76 +218,10 @@ def test_a_list_is_sorted_by_a_column(order: Order, names: str) -> None:
     assert "".join(item.name for item in in_order_of(order, ORDERED, NOW)) == names
 
 
-REPLICA = {
-    "name": "tour-worker-0",
-    "task": "worker",
-    "rank": 0,
-    "phase": "Failed",
-    "attempt": 2,
-    "restartCount": 1,
-    "restartsInPlace": 0,
-    "disruptions": 0,
-    "leaving": False,
-    "node": "n1",
-    "exitCode": 127,
-    "message": "pyhton: not found",
-    "containers": [],
-    "attempts": [
-        {
-            "number": number,
-            "phase": "Failed",
-            "evidence": "Captured",
-            "node": "n2",
-            "exitCode": 137,
-            "reason": "OOMKilled",
-            "containers": [],
-        }
-        for number in (2, 1)
-    ],
-}
-ROW = {"seq": 1, "at": "2026-01-31T12:00:00Z", "phase": "Failed", "reason": "R", "message": "m", "actor": "controller"}
-
-
-def test_a_description_has_the_cause_replicas_events_and_history() -> None:
-    text = describe_text(
-        typed(Job, job("Failed", message="worker[0]: exit code 127")),
-        [typed(Replica, REPLICA)],
-        [typed(Event, EVENT | {"reason": "BackOff"})],
-        [typed(History, ROW)],
-        NOW,
-    )
-    assert "Cause:     worker[0]: exit code 127\n" in text
-    lines = [line.split() for line in text.splitlines()]
-    assert ["worker[0]", "Failed", "2", "1", "n1", "127", "-", "pyhton:", "not", "found"] in lines
-    assert ["Failed", "1", "n2", "137", "-", "OOMKilled"] in lines, "an earlier attempt"
-    assert any(line[:1] == ["Events:"] for line in lines)
-    assert any("BackOff" in line for line in lines)
-    assert any(line[-2:] == ["controller", "m"] for line in lines)
-
-
 def test_events_are_in_the_order_of_time() -> None:
     times = ["2026-01-31T12:00:05Z", None, "2026-01-31T12:00:01Z"]
     events = [typed(Event, EVENT | {"reason": str(place), "lastSeenAt": at}) for place, at in enumerate(times)]
     assert [event.reason for event in in_order(events)] == ["2", "0", "1"]
-
-
-def test_the_description_of_a_sample_set_has_its_cache_and_its_users() -> None:
-    wire = job("Ready", "imagenet")
-    wire |= {"nodes": []}
-    wire["status"] |= {"cache": None, "runtime": {"ready": 1, "wanted": 2}}
-    users = {
-        "jobs": [{"uid": "u", "name": "train", "kind": "GenericJob", "phase": "Running"}],
-        "sampleJobs": [{"uid": "u", "name": "warm", "type": "warmup", "phase": "Running", "progress": None}],
-    }
-    text = describe_text(typed(SampleSet, wire), [], [], [], NOW, dependents=typed(Dependents, users))
-    assert "Cache:     1/2 servers ready\n" in text
-    assert "Used by:   train, samplejob/warm" in text
-
-
-def test_the_description_of_a_sample_job_has_its_operation() -> None:
-    wire = job("Running", "warm")
-    wire["status"] |= {"type": "warmup", "sampleSet": "imagenet"}
-    assert "Operation: warmup of sampleset/imagenet" in describe_text(typed(SampleJob, wire), [], [], [], NOW)
 
 
 FAILURE = {
