@@ -9,6 +9,7 @@ concerns all of them. `~` is in no name of Kubernetes. Only callers with all nam
 from datetime import datetime
 from typing import Final
 
+from app.db import queues
 from app.db.feed import changes
 from app.db.jobs import autoscaler_runs
 from app.db.jobs.pod_room import append
@@ -62,6 +63,8 @@ async def move(connection: Connection, namespace: str, uid: str, *, created_befo
     Further calls move the others; 0 means that none is left. Live jobs are cancelled, and what they and sample sets
     have in the cluster is removed.
     """
+    # They name jobs of the former namespace.
+    await queues.forget_namespace(connection, namespace)
     objects = await connection.fetch(_OBJECTS, namespace, created_before, MOST_AT_ONCE)
     if not objects:
         return 0

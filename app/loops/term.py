@@ -15,7 +15,7 @@ from app.db.jobs import controller, pod_room
 from app.db.jobs.controller import LiveJob
 from app.db.postgres.errors import DatabaseContended, DatabaseUnavailable
 from app.k8s.errors import KubeError
-from app.k8s.watching.reflector import ObjectSource, Pace
+from app.k8s.watching.reflector import ObjectSink, ObjectSource, Pace, Reflector
 from app.loops import metrics
 from app.loops.autoscaling.autoscaler import Autoscaler
 from app.loops.cache.reconciler import SampleReconciler
@@ -43,6 +43,7 @@ from app.loops.leadership.lease import Leadership
 from app.loops.maintenance.janitor import Janitor
 from app.loops.maintenance.statistics import Statistics
 from app.loops.maintenance.sweeper import Sweeper
+from app.loops.queue_recorder import QueueRecorder
 from app.loops.workqueue import WorkQueue
 
 QUEUES_WITHIN = 5.0  # seconds of a start in which Kueue's objects are awaited
@@ -82,7 +83,7 @@ class Term:
             clock,
             mode=settings.queues,
             namespaces=settings.namespaces,
-            guard=self._guard,
+            reflect=self._reflect,
             on_change=self._workload_changed,
             on_state=self._kueue_changed.set,
         )
@@ -105,6 +106,7 @@ class Term:
         self._janitor = self._wired_janitor()
         self._sweeper = Sweeper(context.db, clock)
         self._statistics = Statistics(context.db, clock)
+        self._queue_recorder = QueueRecorder(context.db, leadership, clock, self._queues, settings.served)
         self._autoscaler = Autoscaler(context, leadership, self._identity.verify)
         self._samples = SampleReconciler(context, leadership, self._identity.verify)
         self._cluster_namespaces = ClusterNamespaces(
@@ -118,6 +120,10 @@ class Term:
 
     def _guard(self, source: ObjectSource[Any]) -> ObjectSource[Any]:
         return GuardedSource(source, self._identity.verify, self._identity.doubt)
+
+    def _reflect(self, source: ObjectSource[Any], sink: ObjectSink[Any]) -> Reflector[Any]:
+        pace = Pace.within(self._settings.stale_after)
+        return Reflector(self._guard(source), sink, self._context.clock, pace=pace)
 
     def _wired_janitor(self) -> Janitor:
         settings = self._settings
@@ -306,6 +312,7 @@ class Term:
             group.create_task(self._janitor.run(self._settings.clean_every))
             group.create_task(self._sweeper.run(self._settings.sweep_every))
             group.create_task(self._statistics.run(self._settings.count_every))
+            group.create_task(self._queue_recorder.run())
 
     def _workload_changed(self, uid: str) -> None:
         if is_job_uid(uid):

@@ -5,7 +5,18 @@ with it, and with foreign keys each of ten thousand replica rows would take a ke
 Words of `app.domain.vocabulary` are stored as text, so a new phase needs no migration.
 """
 
-from app.models import autoscaler, feed, installation, jobs, replicas, requests, reservations, samples, timekeeping
+from app.models import (
+    autoscaler,
+    feed,
+    installation,
+    jobs,
+    queues,
+    replicas,
+    requests,
+    reservations,
+    samples,
+    timekeeping,
+)
 from app.models.base import metadata
 
 __all__ = [
@@ -14,6 +25,7 @@ __all__ = [
     "installation",
     "jobs",
     "metadata",
+    "queues",
     "replicas",
     "requests",
     "reservations",

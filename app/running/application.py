@@ -36,6 +36,7 @@ from app.api.routes import (
     listing,
     logs,
     oidc,
+    queues,
     reading,
     redaction,
     submission,
@@ -94,6 +95,7 @@ def _job_routers() -> tuple[APIRouter, ...]:
         logs.router(),
         dependents.router(),
         autoscaler.router,
+        queues.router,
         oidc.router,
         di_server.router,
     )

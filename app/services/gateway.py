@@ -32,6 +32,7 @@ from app.services.reading.freshness import FreshnessReader
 from app.services.reading.gang_apis import GangApis, unknown
 from app.services.reading.jobs import JobReader
 from app.services.reading.objects import list_turns
+from app.services.reading.queues import QueueReader
 from app.services.reading.samples import SampleReader
 from app.services.reading.system import ReadinessChecks, SystemReader
 from app.services.submitting.cluster_dry_run import ClusterChecker, NoCluster
@@ -123,6 +124,7 @@ class Services:
     logs: Logs = field(init=False)
     merged_logs: MergedLogs = field(init=False)
     freshness: FreshnessReader = field(init=False)
+    queues: QueueReader = field(init=False)
     system: SystemReader = field(init=False)
     namespace_check: NamespaceCheck = field(init=False)
     cluster_match: ClusterMatch = field(init=False)
@@ -149,6 +151,7 @@ class Services:
         self.logs = Logs(self.db, self.log_reader)
         self.merged_logs = MergedLogs(self.reading, self.logs, self.watcher)
         self.freshness = FreshnessReader(self.db, self.clock, self.stale_after)
+        self.queues = QueueReader(self.db, self.freshness)
         self.system = SystemReader(self.db, self.freshness, self.readiness)
         self.cluster_match = ClusterMatch(self.db, self.freshness)
         self.namespace_check = NamespaceCheck(

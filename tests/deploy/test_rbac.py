@@ -45,6 +45,7 @@ OF_QUEUES: dict[str, frozenset[str]] = {
     "WORKLOAD": frozenset({"get", "list", "watch", "create", "patch", "delete"}),
     "WORKLOAD/status": frozenset({"patch"}),
     "LOCAL_QUEUE": frozenset({"list", "watch"}),
+    "CLUSTER_QUEUE": frozenset({"list", "watch"}),
     "RESOURCE_FLAVOR": frozenset({"list", "watch"}),
     "WORKLOAD_PRIORITY_CLASS": frozenset({"get"}),
     "PRIORITY_CLASS": frozenset({"get", "list"}),
@@ -67,6 +68,7 @@ CLUSTER_SCOPED = (
     "persistentvolumes",
     "clusterroles",
     "resourceflavors",
+    "clusterqueues",
     "workloadpriorityclasses",
     "priorityclasses",
 )

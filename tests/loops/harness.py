@@ -30,7 +30,7 @@ from app.domain.reconcile.actions import Action
 from app.domain.reconcile.timing import Timing
 from app.k8s.api import KubeApi
 from app.k8s.connection import connect as connect_api
-from app.k8s.watching.reflector import Pace
+from app.k8s.watching.reflector import Pace, Reflector
 from app.loops.cache.runtime_servers import PodProxyAccess, RuntimeServers
 from app.loops.context import ControllerContext
 from app.loops.controller_settings import ControllerSettings, EvidenceSettings, QueueMode, SampleSettings
@@ -264,7 +264,7 @@ async def _assembled(api: KubeApi, db: Database, database_url: str, kubelet: Kub
         clock,
         mode=QueueMode.OFF,
         namespaces=(namespace,),
-        guard=lambda source: source,
+        reflect=lambda source, sink: Reflector(source, sink, clock),
         on_change=queue.add,
         on_state=lambda: None,
     )

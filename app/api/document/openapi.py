@@ -34,6 +34,7 @@ def tags(resources: Sequence[Resource]) -> list[dict[str, str]]:
             "name": "autoscaler",
             "description": "Read the decisions of the autoscaler, and run it without changing anything.",
         },
+        {"name": "queues", "description": "Read the queues of Kueue: their quota, and the jobs that wait in them."},
         {
             "name": "system",
             "description": "Accepted kinds, the caller, the state of the installation, health and metrics.",

@@ -54,6 +54,13 @@ class EventStart(_PageStart, frozen=True, forbid_unknown_fields=True, rename={"q
     number: Annotated[int, Meta(ge=0, lt=2**62)]
 
 
+class QueueStart(_PageStart, frozen=True, forbid_unknown_fields=True, rename={"query": "question"}):
+    """The page begins after the queue with this name."""
+
+    namespace: Annotated[str, Meta(max_length=253, pattern=r"^[^\x00]*$")]
+    name: Annotated[str, Meta(max_length=253, pattern=r"^[^\x00]*$")]
+
+
 class RecordStart(_PageStart, frozen=True, forbid_unknown_fields=True, rename={"query": "question"}):
     """A redaction continues after the row with this key, in the table with this number."""
 

@@ -104,16 +104,19 @@ class PollOptions:
     wait: int
 
 
+IfNoneMatch = Annotated[
+    str | None,
+    Header(
+        alias="If-None-Match",
+        description="ETags. The answer is 304 while one of them is the current ETag.",
+        **_TAGS,
+    ),
+]
+
+
 async def _poll_options(
     request: Request,
-    if_none_match: Annotated[
-        str | None,
-        Header(
-            alias="If-None-Match",
-            description="ETags. The answer is 304 while one of them is the current ETag.",
-            **_TAGS,
-        ),
-    ] = None,
+    if_none_match: IfNoneMatch = None,
     prefer: Annotated[
         str | None,
         Header(description="`wait=N`: with If-None-Match, wait up to N seconds for a change. The limit is 60."),

@@ -13,6 +13,7 @@ from pydantic import Field
 from app.api.views.problem_codes import PROBLEM_CODES
 from app.db.feed import changes
 from app.domain.kinds.registry import JOB_KINDS
+from app.domain.status.observed import KueueState
 from app.domain.vocabulary import PendingCode
 from app.domain.vocabulary import RestartPolicy as _RestartPolicy
 
@@ -70,6 +71,16 @@ ControllerStateName: TypeAlias = Annotated[
         "The state of a controller. `Waiting`: it does not hold the lease. `Syncing`: it lists the cluster, then "
         "reconciles each live job once.",
         lambda: ("Waiting", "Syncing", "Running", "Unreachable", "WrongCluster"),
+    ),
+]
+KueueStateName: TypeAlias = Annotated[
+    str,
+    _one_of(
+        "KueueState",
+        "What the controller knows of Kueue. `listed`: its queues. `absent`: the cluster does not serve it, or "
+        "JOBGATE_QUEUES is off. `denied`: jobgate has no right to read its objects. `unknown`: they are not listed "
+        "yet. A later version may have further states.",
+        lambda: list(KueueState),
     ),
 ]
 ChangeType: TypeAlias = Annotated[

@@ -23,6 +23,8 @@ class ClassRef(msgspec.Struct, frozen=True, gc=False):
 
 class WorkloadSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     active: bool = True
+    queue_name: str = ""
+    priority: int = 0
     priority_class_ref: ClassRef | None = None
     pod_sets: tuple[PodSetCount, ...] = ()
 
@@ -77,5 +79,65 @@ class ResourceFlavor(msgspec.Struct, frozen=True):
     spec: FlavorSpec = FlavorSpec()
 
 
+class ResourceTotal(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """How much of a resource Workloads hold. Quantities of custom resources may be integers."""
+
+    name: str = ""
+    total: str | int = "0"
+
+
+class FlavorTotals(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """How much of each resource of a ResourceFlavor Workloads hold."""
+
+    name: str = ""
+    resources: tuple[ResourceTotal, ...] = ()
+
+
+class LocalQueueSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    cluster_queue: str = ""
+
+
+class LocalQueueStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    conditions: tuple[ObjectCondition, ...] = ()
+    pending_workloads: int = 0
+    admitted_workloads: int = 0
+    flavors_reservation: tuple[FlavorTotals, ...] = ()
+
+
 class LocalQueue(msgspec.Struct, frozen=True):
     metadata: Metadata = Metadata()
+    spec: LocalQueueSpec = LocalQueueSpec()
+    status: LocalQueueStatus = LocalQueueStatus()
+
+
+class ResourceQuota(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    name: str = ""
+    nominal_quota: str | int = "0"
+
+
+class FlavorQuotas(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The quota of each resource of a ResourceFlavor."""
+
+    name: str = ""
+    resources: tuple[ResourceQuota, ...] = ()
+
+
+class ResourceGroup(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """Resources whose flavor Kueue chooses together: the first one that fits."""
+
+    flavors: tuple[FlavorQuotas, ...] = ()
+
+
+class ClusterQueueSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    resource_groups: tuple[ResourceGroup, ...] = ()
+
+
+class ClusterQueueStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    conditions: tuple[ObjectCondition, ...] = ()
+    flavors_reservation: tuple[FlavorTotals, ...] = ()
+
+
+class ClusterQueue(msgspec.Struct, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: ClusterQueueSpec = ClusterQueueSpec()
+    status: ClusterQueueStatus = ClusterQueueStatus()

@@ -1,11 +1,13 @@
-"""Kueue's objects in the cluster as reflectors keep them in memory: Workloads of jobs, LocalQueues and ResourceFlavors.
+"""Kueue's objects in the cluster as reflectors keep them in memory: Workloads of jobs, queues and ResourceFlavors.
 
 Reflectors follow them once the cluster serves Kueue's API. Before they are listed, no new job starts, because its
-namespace may have a queue. Without the right to list them, jobs that name a queue wait, and all others run.
+namespace may have a queue. Without the right to list them, jobs that name a queue wait, and all others run. Jobs do not
+depend on ClusterQueues: only what users see of a queue does.
 """
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -14,7 +16,7 @@ from typing_extensions import override
 from app.base.cancellation import TaskGroup, rounds
 from app.base.clock import Clock
 from app.domain.kubernetes import labels
-from app.domain.kubernetes.queueing import FlavorSpec, LocalQueue, ResourceFlavor, Workload
+from app.domain.kubernetes.queueing import ClusterQueue, FlavorSpec, LocalQueue, ResourceFlavor, Workload
 from app.domain.plan import JobIdentity, JobPlan
 from app.domain.queueing.admission import observe_workload
 from app.domain.queueing.requests import DEFAULT_QUEUE
@@ -24,7 +26,7 @@ from app.k8s import codec
 from app.k8s.api import KubeApi
 from app.k8s.codec import Codec, HasMetadata, ListPage
 from app.k8s.errors import KubeError, KubeForbidden
-from app.k8s.resources import LOCAL_QUEUE, RESOURCE_FLAVOR, WORKLOAD, Discovery, KubeResource
+from app.k8s.resources import CLUSTER_QUEUE, LOCAL_QUEUE, RESOURCE_FLAVOR, WORKLOAD, Discovery, KubeResource
 from app.k8s.watching.reflector import ObjectSink, ObjectSource, Reflector, ResourceSource
 from app.k8s.watching.store import ReflectorStore, by_label, by_name
 from app.loops.controller_settings import QueueMode
@@ -58,8 +60,8 @@ class QueueMirror:
     """Follows Kueue's objects in the namespaces; without `namespaces`, in all.
 
     `on_change` gets the value of the job label of each Workload that changes. `on_state` is called when the decision on
-    any job can change: when the state changes, or a ResourceFlavor is added. `guard` wraps a source so that a list of
-    another cluster is not used.
+    any job can change: when the state changes, or a ResourceFlavor is added. `reflect` makes a reflector that does not
+    use a list of another cluster.
     """
 
     def __init__(
@@ -70,7 +72,7 @@ class QueueMirror:
         *,
         mode: QueueMode,
         namespaces: Sequence[str],
-        guard: Callable[[ObjectSource[Any]], ObjectSource[Any]],
+        reflect: Callable[[ObjectSource[Any], ObjectSink[Any]], Reflector[Any]],
         on_change: Callable[[str], None],
         on_state: Callable[[], None],
     ) -> None:
@@ -79,19 +81,22 @@ class QueueMirror:
         self._discovery = Discovery(api.get_raw, clock, DISCOVER_EVERY / 2)
         self._workloads: dict[str | None, ReflectorStore[Workload]] = {}
         self._local_queues: dict[str | None, ReflectorStore[LocalQueue]] = {}
+        self._cluster_queues: ReflectorStore[ClusterQueue] = ReflectorStore(by_name, _ignore)
         self._flavors: ReflectorStore[ResourceFlavor] = ReflectorStore(by_name, self._flavor_changed)
         self._flavor_specs: dict[str, FlavorSpec] = {}
         self._state = KueueState.ABSENT if mode is QueueMode.OFF else KueueState.UNKNOWN
-        self._error = ""
+        self._error = "JOBGATE_QUEUES is off" if mode is QueueMode.OFF else ""
         self.known = asyncio.Event()
 
         def reflector(
             resource: KubeResource, decoder: Codec[Any], sink: ObjectSink[Any], **where: Any
         ) -> Reflector[Any]:
             source: ObjectSource[Any] = _Source(api, resource, decoder, self._deny, **where)
-            return Reflector(guard(source), sink, clock)
+            return reflect(source, sink)
 
         self._workload_reflectors: dict[str | None, Reflector[Workload]] = {}
+        of_clusters: ObjectSource[ClusterQueue] = ResourceSource(api, CLUSTER_QUEUE, codec.CLUSTER_QUEUE)
+        self._cluster_queue_reflector = reflect(of_clusters, self._cluster_queues)
         self._reflectors = [reflector(RESOURCE_FLAVOR, codec.RESOURCE_FLAVOR, self._flavors)]
         selector = f"{labels.INSTALLATION}={installation},{labels.JOB_UID}"
         for namespace in namespaces or (None,):
@@ -110,7 +115,7 @@ class QueueMirror:
             return
         await self._until_served()
         async with TaskGroup() as group:
-            for reflector in self._reflectors:
+            for reflector in (*self._reflectors, self._cluster_queue_reflector):
                 group.create_task(reflector.run())
             for reflector in self._reflectors:
                 await reflector.synced.wait()
@@ -125,7 +130,7 @@ class QueueMirror:
                 self._error = str(error)
                 await asyncio.sleep(RETRY_EVERY)
             else:
-                self._become(KueueState.ABSENT)
+                self._become(KueueState.ABSENT, f"the cluster does not serve {WORKLOAD.api_version}")
                 await asyncio.sleep(DISCOVER_EVERY)
         if self._state is KueueState.ABSENT:
             self._become(KueueState.UNKNOWN)
@@ -142,6 +147,32 @@ class QueueMirror:
     def _deny(self, message: str) -> None:
         if self._state is not KueueState.LISTED:
             self._become(KueueState.DENIED, message)
+
+    @property
+    def state(self) -> KueueState:
+        return self._state
+
+    @property
+    def message(self) -> str:
+        """Why the state is not LISTED, or what cannot be read in spite of it."""
+        if self._state is not KueueState.LISTED or self._cluster_queue_reflector.synced.is_set():
+            return self._error
+        return f"jobgate cannot read ClusterQueues: {self._cluster_queue_reflector.stats.last_error}"
+
+    @property
+    def last_contact(self) -> datetime | None:
+        """When all objects that were listed were last known to be true."""
+        reflectors = [*self._reflectors]
+        if self._cluster_queue_reflector.synced.is_set():
+            reflectors.append(self._cluster_queue_reflector)
+        contacts = [reflector.last_contact for reflector in reflectors]
+        return None if None in contacts else min(filter(None, contacts))
+
+    def local_queues(self) -> Iterator[LocalQueue]:
+        return chain.from_iterable(store.all() for store in self._local_queues.values())
+
+    def cluster_queue(self, name: str) -> ClusterQueue | None:
+        return self._cluster_queues.named("", name)
 
     def workloads(self) -> Iterator[Workload]:
         """Return the Workloads with the labels of this installation and of a job."""

@@ -59,6 +59,14 @@ class FreshnessReader:
         observed_at = beat.observed_at if beat.observed_at > _EARLIEST_CONTACT else None
         return Freshness(observed_at=observed_at, stale=stale)
 
+    async def read_of(self, observed_at: datetime | None) -> Freshness:
+        """Return the freshness of what the controller has last known to be true at this time; None: it never was."""
+        status = await self.read()
+        if observed_at is None or status.observed_at is None:
+            return Freshness(observed_at=None, stale=True)
+        stale = status.stale or self._clock.now() - observed_at > self._stale_after
+        return Freshness(observed_at=min(observed_at, status.observed_at), stale=stale)
+
     def _age(self) -> float:
         """Return the seconds since the last refresh, successful or not."""
         return self._clock.monotonic() - self._refreshed_at

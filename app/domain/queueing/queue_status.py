@@ -1,0 +1,194 @@
+"""What users see of a LocalQueue: its quota, how much of it is in use, and the jobs that wait in their order."""
+
+import heapq
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from app.domain.errors import shorten
+from app.domain.kubernetes import labels
+from app.domain.kubernetes.objects import ObjectCondition
+from app.domain.kubernetes.queueing import ClusterQueue, FlavorTotals, LocalQueue, Workload
+from app.domain.queueing.admission import Unadmitted, observe_workload
+from app.domain.vocabulary import PendingCode
+
+MOST_PENDING_JOBS: Final = 100
+"""The pending jobs of a queue that are stored. A queue can have thousands, and the first ones matter most."""
+_MOST_OF_MESSAGE: Final = 256  # characters; the status of the job has the whole message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlavorQuota:
+    """The quota of a resource in a flavor, as Kueue writes quantities. None is what is not known.
+
+    `used` is what all Workloads of the ClusterQueue hold, and `used_by_queue` those of the LocalQueue.
+    """
+
+    flavor: str
+    resource: str
+    nominal: str | None = None
+    used: str | None = None
+    used_by_queue: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedJob:
+    """A job that waits in a queue since `since`. Without a `position`, Kueue has not told its place."""
+
+    uid: str
+    kind: str
+    name: str
+    priority: int
+    since: datetime | None
+    code: PendingCode
+    message: str
+    position: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueStatus:
+    """A LocalQueue. `message` says why it is not active.
+
+    `pending` and `admitted` count the Workloads of all clients, as Kueue reports them. `queued` counts the jobs of this
+    installation that wait, of which `jobs` has the first.
+    """
+
+    cluster_queue: str
+    active: bool = False
+    message: str = ""
+    quotas: tuple[FlavorQuota, ...] = ()
+    pending: int = 0
+    admitted: int = 0
+    queued: int = 0
+    jobs: tuple[QueuedJob, ...] = ()
+
+
+def queue_status(
+    local: LocalQueue, cluster: ClusterQueue | None, waiting: Iterable[Workload], positions: Mapping[str, int]
+) -> QueueStatus:
+    """Return the status of a queue.
+
+    Args:
+        local: the LocalQueue.
+        cluster: its ClusterQueue; None if it does not exist or cannot be read.
+        waiting: the Workloads of jobs that wait in the queue (`waits`).
+        positions: places in the ClusterQueue by the name of a Workload, as far as Kueue tells them.
+    """
+    found = list(waiting)
+    first = heapq.nsmallest(MOST_PENDING_JOBS, found, key=lambda workload: _order(workload, positions))
+    active, message = _activity(local, cluster)
+    return QueueStatus(
+        cluster_queue=local.spec.cluster_queue,
+        active=active,
+        message=message,
+        quotas=_quotas(local, cluster),
+        pending=local.status.pending_workloads,
+        admitted=local.status.admitted_workloads,
+        queued=len(found),
+        jobs=tuple(_job(workload, positions.get(workload.metadata.name)) for workload in first),
+    )
+
+
+def waits(workload: Workload) -> bool:
+    """Return whether the Workload is that of a job that waits for quota."""
+    metadata = workload.metadata
+    uid = metadata.labels.get(labels.JOB_UID, "")
+    if metadata.name != labels.anchor_name(uid) or not _is_uid(uid):
+        return False
+    return workload.spec.active and metadata.deletion_timestamp is None and not _holds_quota(workload)
+
+
+def _is_uid(text: str) -> bool:
+    try:
+        return str(UUID(text)) == text
+    except ValueError:
+        return False
+
+
+def _holds_quota(workload: Workload) -> bool:
+    """Return whether the Workload has quota, or needs none because its job has ended."""
+    conditions = _by_type(workload.status.conditions)
+    return _is_true(conditions, "QuotaReserved") or _is_true(conditions, "Finished")
+
+
+def _by_type(conditions: Iterable[ObjectCondition]) -> dict[str, ObjectCondition]:
+    return {item.type: item for item in conditions}
+
+
+def _is_true(conditions: Mapping[str, ObjectCondition], kind: str) -> bool:
+    return kind in conditions and conditions[kind].status == "True"
+
+
+def _order(workload: Workload, positions: Mapping[str, int]) -> tuple[bool, int, int, float, str]:
+    """Return what sorts the jobs of a queue: by their known places, then by priority and age, as Kueue does."""
+    metadata, position = workload.metadata, positions.get(workload.metadata.name)
+    created = metadata.creation_timestamp
+    age = created.timestamp() if created is not None else 0.0
+    return position is None, position or 0, -workload.spec.priority, age, metadata.uid
+
+
+def _job(workload: Workload, position: int | None) -> QueuedJob:
+    verdict = observe_workload(workload, {}).verdict
+    assert isinstance(verdict, Unadmitted), "a Workload that waits has no quota"
+    found = workload.metadata.labels
+    return QueuedJob(
+        uid=found[labels.JOB_UID],
+        kind=found.get(labels.KIND, ""),
+        name=found.get(labels.INSTANCE, ""),
+        priority=workload.spec.priority,
+        since=_queued_at(workload),
+        code=verdict.code,
+        message=shorten(verdict.message, _MOST_OF_MESSAGE),
+        position=position,
+    )
+
+
+def _queued_at(workload: Workload) -> datetime | None:
+    """Return when the present wait began: with the Workload, or when its job gave its last quota back."""
+    conditions = _by_type(workload.status.conditions)
+    if "Requeued" in conditions and "QuotaReserved" in conditions:
+        return conditions["QuotaReserved"].last_transition_time
+    return workload.metadata.creation_timestamp
+
+
+def _activity(local: LocalQueue, cluster: ClusterQueue | None) -> tuple[bool, str]:
+    """Return whether the queue is active, and why it is not."""
+    own = _by_type(local.status.conditions).get("Active")
+    if own is None:
+        return False, "Kueue has not reported yet whether the queue is active"
+    of_cluster = _by_type(cluster.status.conditions).get("Active") if cluster is not None else None
+    # Only the ClusterQueue tells which object it lacks. A LocalQueue reports its state a moment later.
+    if of_cluster is not None and of_cluster.status != "True" and own.reason != "Stopped":
+        return False, _line(of_cluster)
+    return own.status == "True", "" if own.status == "True" else _line(own)
+
+
+def _line(condition: ObjectCondition) -> str:
+    return shorten(" ".join(condition.message.split()), _MOST_OF_MESSAGE)
+
+
+def _quotas(local: LocalQueue, cluster: ClusterQueue | None) -> tuple[FlavorQuota, ...]:
+    own = _totals(local.status.flavors_reservation)
+    if cluster is None:
+        return tuple(
+            FlavorQuota(flavor=flavor, resource=name, used_by_queue=used) for (flavor, name), used in own.items()
+        )
+    used = _totals(cluster.status.flavors_reservation)
+    return tuple(
+        FlavorQuota(
+            flavor=flavor.name,
+            resource=resource.name,
+            nominal=str(resource.nominal_quota),
+            used=used.get((flavor.name, resource.name)),
+            used_by_queue=own.get((flavor.name, resource.name)),
+        )
+        for group in cluster.spec.resource_groups
+        for flavor in group.flavors
+        for resource in flavor.resources
+    )
+
+
+def _totals(flavors: Iterable[FlavorTotals]) -> dict[tuple[str, str], str]:
+    return {(flavor.name, item.name): str(item.total) for flavor in flavors for item in flavor.resources}

@@ -1,0 +1,109 @@
+"""Stores what users see of queues, so that API processes read it from PostgreSQL.
+
+QueueMirror ─▶ status of each LocalQueue ─▶ what has changed ─▶ one transaction for a round
+"""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
+
+from app.base.cancellation import rounds
+from app.base.clock import Clock
+from app.db import queues
+from app.db.postgres.engine import Database
+from app.db.postgres.errors import DatabaseUnavailable
+from app.db.queues import KueueRecord, QueueKey, QueueRow
+from app.domain.access.namespaces import NamespaceSet
+from app.domain.kubernetes.queueing import Workload
+from app.domain.queueing.queue_status import QueueStatus, queue_status, waits
+from app.domain.status.observed import KueueState
+from app.loops.jobs.queues import QueueMirror
+from app.loops.leadership.lease import Leadership
+
+RECORD_EVERY: Final = 3.0  # seconds from the end of a round to the next one
+# The other tasks run after so many Workloads and queues: about a millisecond and ten.
+_WORKLOADS_AT_ONCE: Final = 500
+_QUEUES_AT_ONCE: Final = 20
+# In one transaction. The next round stores the others.
+_MOST_ROWS: Final = 2000
+
+
+class QueueRecorder:
+    """Records the queues of the served namespaces while Kueue is listed, and otherwise why it is not.
+
+    Queues stay stored while they cannot be read. They are deleted when they are gone, or Kueue is.
+    """
+
+    def __init__(
+        self, db: Database, leadership: Leadership, clock: Clock, mirror: QueueMirror, served: NamespaceSet
+    ) -> None:
+        self._db = db
+        self._leadership = leadership
+        self._clock = clock
+        self._mirror = mirror
+        self._served = served
+        self._stored: dict[QueueKey, QueueStatus] | None = None
+
+    async def run(self) -> None:
+        """Record until cancelled.
+
+        Raises:
+            LeaseLost: another controller holds the lease.
+        """
+        for _ in rounds():
+            with suppress(DatabaseUnavailable):  # the next round tries again
+                await self.record()
+            await asyncio.sleep(RECORD_EVERY)
+
+    async def record(self) -> None:
+        """Store what has changed since the last round."""
+        mirror = self._mirror
+        # Before the objects are read: they are at least as new.
+        state, message, contact = mirror.state, mirror.message, mirror.last_contact
+        if self._stored is None:
+            # A former controller may have stored queues that are gone.
+            self._stored = {QueueKey(row.namespace, row.name): row.status for row in await queues.read_all(self._db)}
+        match state:
+            case KueueState.LISTED:
+                await self._write(
+                    KueueRecord(state=state, message=message, observed_at=contact), await self._statuses()
+                )
+            case KueueState.ABSENT:
+                await self._write(KueueRecord(state=state, message=message, observed_at=self._clock.now()), {})
+            case KueueState.UNKNOWN | KueueState.DENIED:
+                await queues.write(self._db, self._leadership.lease, KueueRecord(state=state, message=message))
+
+    async def _write(self, known: KueueRecord, statuses: Mapping[QueueKey, QueueStatus]) -> None:
+        stored, now = self._stored or {}, self._clock.now()
+        changed = [key for key, status in statuses.items() if stored.get(key) != status][:_MOST_ROWS]
+        rows = [
+            QueueRow(namespace=key.namespace, name=key.name, observed_at=now, status=statuses[key]) for key in changed
+        ]
+        gone = stored.keys() - statuses.keys()
+        await queues.write(self._db, self._leadership.lease, known, rows, gone)
+        self._stored = {key: status for key, status in stored.items() if key not in gone}
+        self._stored |= {key: statuses[key] for key in changed}
+
+    async def _statuses(self) -> dict[QueueKey, QueueStatus]:
+        waiting = await self._waiting()
+        found: dict[QueueKey, QueueStatus] = {}
+        for number, local in enumerate(list(self._mirror.local_queues()), 1):
+            if local.metadata.namespace in self._served:
+                key = QueueKey(local.metadata.namespace, local.metadata.name)
+                cluster = self._mirror.cluster_queue(local.spec.cluster_queue)
+                found[key] = queue_status(local, cluster, waiting.get(key, ()), {})
+            if number % _QUEUES_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return found
+
+    async def _waiting(self) -> dict[QueueKey, list[Workload]]:
+        """Return the Workloads of the jobs that wait, by queue."""
+        found: dict[QueueKey, list[Workload]] = {}
+        for number, workload in enumerate(list(self._mirror.workloads()), 1):
+            if waits(workload):
+                key = QueueKey(workload.metadata.namespace, workload.spec.queue_name)
+                found.setdefault(key, []).append(workload)
+            if number % _WORKLOADS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return found

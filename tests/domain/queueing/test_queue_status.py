@@ -1,0 +1,196 @@
+"""The status of a queue: when it is active, what of its quota is in use, and in which order its jobs wait."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from app.domain.kubernetes.queueing import ClusterQueue, LocalQueue, Workload
+from app.domain.queueing.queue_status import (
+    MOST_PENDING_JOBS,
+    FlavorQuota,
+    QueuedJob,
+    QueueStatus,
+    queue_status,
+    waits,
+)
+from app.domain.vocabulary import PendingCode
+
+ACTIVE = {"type": "Active", "status": "True", "reason": "Ready"}
+STOPPED = {"type": "Active", "status": "False", "reason": "Stopped", "message": "LocalQueue is stopped"}
+CLUSTER_IS_INACTIVE = {
+    "type": "Active",
+    "status": "False",
+    "reason": "ClusterQueueIsInactive",
+    "message": "Can't submit new workloads to clusterQueue",
+}
+LACKS_FLAVOR = {"type": "Active", "status": "False", "reason": "FlavorNotFound", "message": "lacks\nthe flavor big"}
+LACKS = "insufficient unused quota for cpu in flavor big, 1 more needed"
+PENDING = ("QuotaReserved", "False", "2026-03-01T10:00:05Z", LACKS)
+RESERVED = ("QuotaReserved", "True", "2026-03-01T10:00:05Z", "")
+
+
+def totals(flavor: str, **amounts: Any) -> dict[str, Any]:
+    return {"name": flavor, "resources": [{"name": name, "total": total} for name, total in amounts.items()]}
+
+
+def a_local_queue(*conditions: dict[str, str], used: Sequence[dict[str, Any]] = ()) -> LocalQueue:
+    status = {
+        "conditions": list(conditions),
+        "pendingWorkloads": 7,
+        "admittedWorkloads": 2,
+        "flavorsReservation": list(used),
+    }
+    metadata = {"namespace": "team-a", "name": "team"}
+    return msgspec.convert({"metadata": metadata, "spec": {"clusterQueue": "research"}, "status": status}, LocalQueue)
+
+
+def a_cluster_queue(*conditions: dict[str, str]) -> ClusterQueue:
+    big = {"name": "big", "resources": [{"name": "cpu", "nominalQuota": 4}, {"name": "memory", "nominalQuota": "8Gi"}]}
+    small = {"name": "small", "resources": [{"name": "cpu", "nominalQuota": "500m"}]}
+    spec = {"resourceGroups": [{"flavors": [big, small]}]}
+    status = {"conditions": list(conditions), "flavorsReservation": [totals("big", cpu="3", memory="1Gi")]}
+    return msgspec.convert({"metadata": {"name": "research"}, "spec": spec, "status": status}, ClusterQueue)
+
+
+def uid_of(number: int) -> str:
+    return str(UUID(int=number))
+
+
+def a_workload(
+    number: int, *conditions: tuple[str, str, str, str], minute: int = 0, priority: int = 0, **more: Any
+) -> Workload:
+    """The Workload of the job with this number. Conditions are type, status, time and message."""
+    uid = uid_of(number)
+    labels = {"jobgate.dev/job-uid": uid, "jobgate.dev/kind": "MxJob", "app.kubernetes.io/instance": f"job-{number}"}
+    names = ("type", "status", "lastTransitionTime", "message")
+    return msgspec.convert(
+        {
+            "metadata": {
+                "name": f"jobgate-{uid}",
+                "uid": f"w-{number}",
+                "labels": labels,
+                "creationTimestamp": f"2026-03-01T10:{minute:02}:00Z",
+                **more.pop("metadata", {}),
+            },
+            "spec": {"queueName": "team", "priority": priority, **more},
+            "status": {"conditions": [dict(zip(names, item, strict=True)) for item in conditions or (PENDING,)]},
+        },
+        Workload,
+        strict=False,
+    )
+
+
+def a_status(
+    *waiting: Workload, positions: Mapping[int, int] | None = None, cluster: ClusterQueue | None = None
+) -> QueueStatus:
+    places = {f"jobgate-{uid_of(number)}": place for number, place in (positions or {}).items()}
+    return queue_status(a_local_queue(ACTIVE), cluster or a_cluster_queue(ACTIVE), waiting, places)
+
+
+@pytest.mark.parametrize(
+    ("own", "of_cluster", "active", "message"),
+    [
+        ((ACTIVE,), (ACTIVE,), True, ""),
+        ((ACTIVE,), (), True, ""),
+        ((STOPPED,), (ACTIVE,), False, "LocalQueue is stopped"),
+        ((STOPPED,), (LACKS_FLAVOR,), False, "LocalQueue is stopped"),
+        ((CLUSTER_IS_INACTIVE,), (LACKS_FLAVOR,), False, "lacks the flavor big"),
+        ((ACTIVE,), (LACKS_FLAVOR,), False, "lacks the flavor big"),
+        ((CLUSTER_IS_INACTIVE,), None, False, "Can't submit new workloads to clusterQueue"),
+        ((), (ACTIVE,), False, "Kueue has not reported yet whether the queue is active"),
+    ],
+)
+def test_a_queue_says_why_it_is_not_active(
+    own: Sequence[dict[str, str]], of_cluster: Sequence[dict[str, str]] | None, message: str, *, active: bool
+) -> None:
+    cluster = None if of_cluster is None else a_cluster_queue(*of_cluster)
+    found = queue_status(a_local_queue(*own), cluster, (), {})
+    assert (found.active, found.message, found.cluster_queue) == (active, message, "research")
+
+
+def test_quotas_are_those_of_the_cluster_queue_with_the_share_of_the_queue() -> None:
+    local = a_local_queue(ACTIVE, used=[totals("big", cpu="1", memory="0")])
+    found = queue_status(local, a_cluster_queue(ACTIVE), (), {})
+    assert found.quotas == (
+        FlavorQuota(flavor="big", resource="cpu", nominal="4", used="3", used_by_queue="1"),
+        FlavorQuota(flavor="big", resource="memory", nominal="8Gi", used="1Gi", used_by_queue="0"),
+        FlavorQuota(flavor="small", resource="cpu", nominal="500m"),
+    )
+    assert (found.pending, found.admitted) == (7, 2)
+
+
+def test_without_the_cluster_queue_its_quota_is_not_known() -> None:
+    found = queue_status(a_local_queue(ACTIVE, used=[totals("big", cpu=2)]), None, (), {})
+    assert found.quotas == (FlavorQuota(flavor="big", resource="cpu", used_by_queue="2"),)
+
+
+@pytest.mark.parametrize(
+    ("workload", "waiting"),
+    [
+        (a_workload(1), True),
+        (msgspec.structs.replace(a_workload(1), status=Workload().status), True),
+        (a_workload(1, RESERVED), False),
+        (a_workload(1, PENDING, ("Finished", "True", "2026-03-01T10:00:05Z", "")), False),
+        (a_workload(1, active=False), False),
+        (a_workload(1, metadata={"deletionTimestamp": "2026-03-01T10:00:05Z"}), False),
+        # The name proves that the label is that of the job, and only one Workload of a namespace has it.
+        (a_workload(1, metadata={"name": f"jobgate-{uid_of(2)}"}), False),
+        (a_workload(1, metadata={"name": "jobgate-x", "labels": {"jobgate.dev/job-uid": "x"}}), False),
+        (a_workload(1, metadata={"labels": {}}), False),
+    ],
+)
+def test_only_a_workload_of_a_job_without_quota_waits(workload: Workload, *, waiting: bool) -> None:
+    assert waits(workload) == waiting
+
+
+def test_a_job_that_waits_has_the_reason_of_kueue() -> None:
+    (job,) = a_status(a_workload(1, priority=5), positions={1: 3}).jobs
+    assert job == QueuedJob(
+        uid=uid_of(1),
+        kind="MxJob",
+        name="job-1",
+        priority=5,
+        since=a_workload(1).metadata.creation_timestamp,
+        code=PendingCode.WAITING_FOR_QUOTA,
+        message=LACKS,
+        position=3,
+    )
+
+
+def test_the_wait_of_an_evicted_job_begins_when_its_quota_is_given_back() -> None:
+    requeued = ("Requeued", "True", "2026-03-01T09:00:00Z", "")
+    (job,) = a_status(a_workload(1, PENDING, requeued)).jobs
+    assert str(job.since) == "2026-03-01 10:00:05+00:00"
+
+
+@pytest.mark.parametrize(
+    ("waiting", "positions", "order"),
+    [
+        ([a_workload(1, minute=2), a_workload(2, minute=1)], {}, [2, 1]),
+        ([a_workload(1, minute=1), a_workload(2, minute=2, priority=1)], {}, [2, 1]),
+        ([a_workload(2), a_workload(1)], {}, [1, 2]),
+        ([a_workload(1, minute=1), a_workload(2, minute=2)], {1: 9, 2: 4}, [2, 1]),
+        # Kueue tells only the first places.
+        ([a_workload(1, priority=1), a_workload(2, minute=3), a_workload(3, minute=1)], {2: 7}, [2, 1, 3]),
+    ],
+)
+def test_jobs_wait_by_position_then_by_priority_and_age(
+    waiting: list[Workload], positions: dict[int, int], order: list[int]
+) -> None:
+    found = a_status(*waiting, positions=positions)
+    assert [job.uid for job in found.jobs] == list(map(uid_of, order))
+
+
+def test_only_the_first_jobs_are_kept() -> None:
+    count = MOST_PENDING_JOBS + 20
+    found = a_status(*(a_workload(number, priority=number) for number in range(count)))
+    assert found.queued == count
+    assert [job.priority for job in found.jobs] == list(range(count - 1, 19, -1))
+
+
+def test_a_long_message_is_cut() -> None:
+    (job,) = a_status(a_workload(1, ("QuotaReserved", "False", "2026-03-01T10:00:05Z", "x" * 5000))).jobs
+    assert (len(job.message), job.message[-1]) == (256, "…")

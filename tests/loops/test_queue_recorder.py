@@ -1,0 +1,173 @@
+"""The controller stores queues as they change in the cluster, and why it knows none."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from app.db import queues
+from app.db.queues import KueueRecord, QueueKey, QueueRow
+from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
+from app.domain.queueing.queue_status import FlavorQuota, QueueStatus
+from app.domain.status.observed import KueueState
+from app.domain.vocabulary import PendingCode
+from app.k8s.watching.reflector import Reflector
+from app.loops.controller_settings import QueueMode
+from app.loops.jobs.queues import QueueMirror
+from app.loops.queue_recorder import QueueRecorder
+from tests.loops.harness import WITHIN, Harness, ignore
+from tests.support.clusters.kueue import Queues, holds, queues_of, workload
+from tests.support.waiting import until
+
+OLD_KEY = QueueKey("of-a-former", "controller")
+OLD = QueueRow(
+    **OLD_KEY._asdict(), observed_at=datetime(2026, 3, 1, tzinfo=UTC), status=QueueStatus(cluster_queue="research")
+)
+
+
+@asynccontextmanager
+async def recording(
+    harness: Harness, served: NamespaceSet = EVERY_NAMESPACE, mode: QueueMode = QueueMode.AUTO
+) -> AsyncIterator[QueueRecorder]:
+    mirror = QueueMirror(
+        harness.context.api,
+        harness.installation,
+        harness.clock,
+        mode=mode,
+        namespaces=(harness.namespace,),
+        reflect=lambda source, sink: Reflector(source, sink, harness.clock),
+        on_change=ignore,
+        on_state=lambda: None,
+    )
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(mirror.run())
+        yield QueueRecorder(harness.db, harness.leadership, harness.clock, mirror, served)
+        task.cancel()
+
+
+async def until_row(
+    harness: Harness, recorder: QueueRecorder, name: str, wanted: Callable[[QueueRow], object] = bool
+) -> QueueRow:
+    """The row of a queue, once it is as wanted."""
+
+    async def read() -> QueueRow | None:
+        await recorder.record()
+        return await queues.read(harness.db, QueueKey(harness.namespace, name))
+
+    found = await until(read, lambda row: row is not None and wanted(row), within=WITHIN)
+    assert found is not None
+    return found
+
+
+async def until_gone(harness: Harness, recorder: QueueRecorder, key: QueueKey) -> None:
+    async def is_gone() -> bool:
+        await recorder.record()
+        return await queues.read(harness.db, key) is None
+
+    await until(is_gone, within=WITHIN)
+
+
+async def until_state(harness: Harness, recorder: QueueRecorder, state: KueueState) -> KueueRecord:
+    async def read() -> KueueRecord | None:
+        await recorder.record()
+        return await queues.read_kueue(harness.db)
+
+    found = await until(read, lambda known: known is not None and known.state is state, within=WITHIN)
+    assert found is not None
+    return found
+
+
+async def submit(harness: Harness, made: Queues, name: str, **spec: int) -> str:
+    """Create the Workload of a job of this installation, and return its name."""
+    uid = uuid4()
+    body = workload(f"jobgate-{uid}", "team", **spec)
+    identity = {"jobgate.dev/kind": "GenericJob", "app.kubernetes.io/instance": name}
+    body["metadata"]["labels"] = harness.labels(uid, **identity)
+    (await harness.kube.post(made.workloads, body)).ok()
+    return f"jobgate-{uid}"
+
+
+async def test_a_queue_is_recorded_with_the_jobs_that_wait(harness: Harness) -> None:
+    async with queues_of(harness.kube, harness.namespace) as made, recording(harness) as recorder:
+        await made.add_flavor("big")
+        await made.add_queue("team", {"big": {"cpu": "1"}}, preemption="Never")
+        row = await until_row(harness, recorder, "team", lambda row: row.status.active)
+        quota = FlavorQuota(flavor=made.wide("big"), resource="cpu", nominal="1", used="0", used_by_queue="0")
+        assert row.status == QueueStatus(cluster_queue=made.wide("team"), active=True, quotas=(quota,))
+
+        await made.admitted(await submit(harness, made, "first"))
+        await submit(harness, made, "second")
+        await submit(harness, made, "urgent", priority=5)
+        # It belongs to no job of this installation.
+        await made.submit("foreign", "team")
+
+        def is_full(row: QueueRow) -> bool:
+            codes = {job.code for job in row.status.jobs}
+            return (row.status.pending, row.status.queued, codes) == (3, 2, {PendingCode.WAITING_FOR_QUOTA})
+
+        row = await until_row(harness, recorder, "team", is_full)
+        assert [(job.name, job.kind, job.priority) for job in row.status.jobs] == [
+            ("urgent", "GenericJob", 5),
+            ("second", "GenericJob", 0),
+        ]
+        assert row.status.quotas == (replace(quota, used="1", used_by_queue="1"),)
+        assert row.status.admitted == 1
+
+        # Nothing is written while nothing changes.
+        before = await until_row(harness, recorder, "team")
+        await recorder.record()
+        assert await queues.read(harness.db, QueueKey(harness.namespace, "team")) == before
+
+        (await harness.kube.delete(f"{made.local_queues}/team")).ok()
+        await until_gone(harness, recorder, QueueKey(harness.namespace, "team"))
+
+
+async def test_queues_of_a_former_controller_are_forgotten(harness: Harness) -> None:
+    await queues.write(harness.db, harness.leadership.lease, KueueRecord(state=KueueState.LISTED), [OLD])
+    async with recording(harness) as recorder:
+        await until_gone(harness, recorder, OLD_KEY)
+
+
+async def test_queues_of_reserved_namespaces_are_not_recorded(harness: Harness) -> None:
+    served = NamespaceSet(never=frozenset({harness.namespace}))
+    async with queues_of(harness.kube, harness.namespace) as made, recording(harness, served) as recorder:
+        await made.add_flavor("big")
+        await made.add_queue("team", {"big": {"cpu": "1"}})
+        await harness.kube.eventually(f"{made.local_queues}/team", holds("Active"))
+        await until_state(harness, recorder, KueueState.LISTED)
+        assert await queues.read_all(harness.db) == []
+
+
+async def test_what_cannot_be_read_is_said_and_keeps_its_rows(harness: Harness) -> None:
+    await queues.write(harness.db, harness.leadership.lease, KueueRecord(state=KueueState.LISTED), [OLD])
+    await harness.inject(verb="list", resource="localqueues", status=403)
+    async with recording(harness) as recorder:
+        known = await until_state(harness, recorder, KueueState.DENIED)
+        assert known.message
+        assert await queues.read_all(harness.db) == [OLD]
+        await harness.heal()
+        await until_gone(harness, recorder, OLD_KEY)
+        assert (await until_state(harness, recorder, KueueState.LISTED)).observed_at is not None
+
+
+async def test_without_the_right_to_cluster_queues_only_their_quota_is_unknown(harness: Harness) -> None:
+    await harness.inject(namespace="", verb="list", resource="clusterqueues", status=403)
+    async with queues_of(harness.kube, harness.namespace) as made, recording(harness) as recorder:
+        await made.add_flavor("big")
+        await made.add_queue("team", {"big": {"cpu": "1"}})
+        row = await until_row(harness, recorder, "team", lambda row: row.status.active)
+        assert row.status.quotas == (FlavorQuota(flavor=made.wide("big"), resource="cpu", used_by_queue="0"),)
+        known = await until_state(harness, recorder, KueueState.LISTED)
+        assert known.message.startswith("jobgate cannot read ClusterQueues: ")
+        await harness.heal()
+        row = await until_row(harness, recorder, "team", lambda row: row.status.quotas[0].nominal is not None)
+        assert (await until_state(harness, recorder, KueueState.LISTED)).message == ""
+
+
+async def test_queues_are_forgotten_when_they_are_off(harness: Harness) -> None:
+    await queues.write(harness.db, harness.leadership.lease, KueueRecord(state=KueueState.LISTED), [OLD])
+    async with recording(harness, mode=QueueMode.OFF) as recorder:
+        known = await until_state(harness, recorder, KueueState.ABSENT)
+        assert (known.message, await queues.read_all(harness.db)) == ("JOBGATE_QUEUES is off", [])
