@@ -172,9 +172,9 @@ def _verdict(
     if workload.metadata.deletion_timestamp is not None:
         return Evicted(reason="WorkloadDeleted", message="the Workload of the job is deleted", holds_quota=reserved)
     if not workload.spec.active:
-        why = conditions.get("Evicted")
-        message = _message(why) if why is not None else "the Workload of the job is deactivated"
-        return Evicted(reason="Deactivated", message=message, holds_quota=reserved, is_deactivated=True)
+        return Evicted(
+            reason="Deactivated", message=_deactivation(conditions), holds_quota=reserved, is_deactivated=True
+        )
     if reserved and _is_true(conditions, "Evicted"):
         # Kueue sets the condition to False when it admits the Workload again.
         why = conditions["Evicted"]
@@ -182,6 +182,15 @@ def _verdict(
     if admitted:
         return _admitted(workload, flavors)
     return _waiting(conditions, reserved=reserved)
+
+
+def _deactivation(conditions: Mapping[str, ObjectCondition]) -> str:
+    """Return Kueue's message for a deactivation, which it writes later than `active`: before, Evicted is an earlier
+    eviction.
+    """
+    if _is_true(conditions, "Evicted") and conditions["Evicted"].reason.startswith("Deactivated"):
+        return _message(conditions["Evicted"])
+    return "the Workload of the job is deactivated"
 
 
 def _waiting(conditions: Mapping[str, ObjectCondition], *, reserved: bool) -> Unadmitted:
@@ -193,7 +202,10 @@ def _waiting(conditions: Mapping[str, ObjectCondition], *, reserved: bool) -> Un
         return Unadmitted(code=PendingCode.WAITING_FOR_KUEUE, message="Kueue has not considered the job yet")
     requeued = conditions.get("Requeued")
     if requeued is not None and requeued.status == "False":
-        return Unadmitted(code=PendingCode.REQUEUE_BACK_OFF, message=f"{requeued.reason}: {_message(requeued)}")
+        # ClusterQueueStopped and LocalQueueStopped are no back-off: the job waits until the queue runs again.
+        stopped = requeued.reason.endswith("QueueStopped")
+        code = PendingCode.QUEUE_STOPPED if stopped else PendingCode.REQUEUE_BACK_OFF
+        return Unadmitted(code=code, message=f"{requeued.reason}: {_message(requeued)}")
     found = (code for words, code in _CODES if words in quota.message)
     return Unadmitted(code=next(found, PendingCode.WAITING_FOR_QUOTA), message=_message(quota))
 

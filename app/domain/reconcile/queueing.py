@@ -22,6 +22,7 @@ from app.domain.queueing.admission import (
     Queueing,
     TaskAdmission,
     Unadmitted,
+    Verdict,
     task_admissions,
 )
 from app.domain.queueing.priorities import has_other_priority
@@ -131,9 +132,7 @@ def _next_permit(inputs: Inputs, known: Queueing) -> Permit:
         return _permit_without_workload(inputs, known)
     verdict = queue.workload.verdict
     if known.deactivated:
-        active = not (isinstance(verdict, Evicted) and verdict.is_deactivated)
-        # The next reconcile resumes the job. Its plan is then that of a resumed job.
-        return Permit(record=replace(_queue_again(inputs, known), deactivated=False) if active else known, paused=True)
+        return _deactivated_permit(inputs, known, verdict)
     match verdict:
         case Admitted():
             return _admitted_permit(inputs, known, queue.workload, verdict)
@@ -147,6 +146,13 @@ def _next_permit(inputs: Inputs, known: Queueing) -> Permit:
             return _evicted_permit(
                 inputs, known, Evicted(reason="AdmissionLost", message=verdict.message, holds_quota=False)
             )
+
+
+def _deactivated_permit(inputs: Inputs, known: Queueing, verdict: Verdict) -> Permit:
+    if isinstance(verdict, Evicted) and verdict.is_deactivated:
+        return Permit(record=replace(known, evicted_because=verdict.message), paused=True)
+    # The next reconcile resumes the job. Its plan is then that of a resumed job.
+    return Permit(record=replace(_queue_again(inputs, known), deactivated=False), paused=True)
 
 
 def _permit_without_workload(inputs: Inputs, known: Queueing) -> Permit:

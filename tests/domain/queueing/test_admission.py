@@ -1,5 +1,6 @@
 """How a Workload is read: the reasons of waits are those that Kueue 0.15 and 0.19 write."""
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -122,6 +123,14 @@ def test_a_wait_has_a_code(message: str, code: PendingCode) -> None:
             a_workload(("QuotaReserved", "False"), ("Requeued", "False", "PodsReadyTimeout", "later")),
             (PendingCode.REQUEUE_BACK_OFF, False),
         ),
+        (
+            a_workload(("QuotaReserved", "False"), ("Requeued", "False", "ClusterQueueStopped", "it is stopped")),
+            (PendingCode.QUEUE_STOPPED, False),
+        ),
+        (
+            a_workload(("QuotaReserved", "False"), ("Requeued", "False", "LocalQueueStopped", "it is stopped")),
+            (PendingCode.QUEUE_STOPPED, False),
+        ),
         # The condition of an earlier eviction says nothing about a Workload without quota.
         (a_workload(("QuotaReserved", "False"), ("Evicted", "True")), (PendingCode.WAITING_FOR_QUOTA, False)),
     ],
@@ -130,6 +139,11 @@ def test_other_waits(workload: Workload, wanted: tuple[PendingCode, bool]) -> No
     found = verdict(workload)
     assert isinstance(found, Unadmitted)
     assert (found.code, found.holds_quota) == wanted
+
+
+DEACTIVATED = Evicted(
+    reason="Deactivated", message="the Workload of the job is deactivated", holds_quota=False, is_deactivated=True
+)
 
 
 @pytest.mark.parametrize(
@@ -147,14 +161,16 @@ def test_other_waits(workload: Workload, wanted: tuple[PendingCode, bool]) -> No
             a_workload(*ADMITTED, ("Evicted", "True", "Deactivated", "off"), spec={"active": False}),
             Evicted(reason="Deactivated", message="off", holds_quota=True, is_deactivated=True),
         ),
+        (a_workload(spec={"active": False}), DEACTIVATED),
+        # Kueue writes the condition of the deactivation later: this is an earlier eviction.
+        (a_workload(("Evicted", "True", "Preempted", "by another"), spec={"active": False}), DEACTIVATED),
         (
-            a_workload(spec={"active": False}),
-            Evicted(
-                reason="Deactivated",
-                message="the Workload of the job is deactivated",
-                holds_quota=False,
-                is_deactivated=True,
-            ),
+            a_workload(("Evicted", "False", "QuotaReserved", "Previously: by another"), spec={"active": False}),
+            DEACTIVATED,
+        ),
+        (
+            a_workload(("Evicted", "True", "DeactivatedDueToAdmissionCheck", "no"), spec={"active": False}),
+            replace(DEACTIVATED, message="no"),
         ),
         (
             a_workload(*ADMITTED, metadata={"uid": "w", "deletionTimestamp": "2030-01-01T00:00:00Z"}),
