@@ -283,11 +283,13 @@ async def test_a_queue_that_stops(api: KubeClient, queue: Queues, kind: str) -> 
     drained = await queue.reaches("runs", holds("Evicted", reason=f"{kind}Stopped"))
     assert queue.message(drained, "Evicted") == f"The {kind} is stopped"
     assert drained["status"]["admission"]
-    await queue.give_back("runs")
+    await queue.give_back("runs", requeued=False)
     await queue.pending("runs", f"{kind} {name} is inactive", "Inadmissible")
     for other in ("waits", "late"):
         await queue.edit(other, active=False)
     (await api.patch(path, {"spec": {"stopPolicy": "None"}})).ok()
+    restarted = await queue.reaches("runs", holds("Requeued", reason=f"{kind}Restarted"))
+    assert queue.message(restarted, "Requeued") == f"The {kind} was restarted after being stopped"
     await queue.admitted("runs")
 
 

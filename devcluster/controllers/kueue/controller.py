@@ -102,23 +102,46 @@ class KueueController:
         if not is_active(workload):
             change = partial(conditions.evict, reason="Deactivated", message="The workload is deactivated")
             return record if is_evicted(workload, "Deactivated") else self._write(record, change)
-        if is_reserving(workload) and not has_condition(workload, "Evicted"):
-            return self._evict_drained(record)
-        requeued = condition(workload, "Requeued") or {}
-        if requeued.get("status") == "False" and requeued.get("reason") == "Deactivated":
-            change = partial(conditions.requeue, reason="Reactivated", message="The workload was reactivated")
-            return self._write(record, change)
-        return record
+        if is_reserving(workload):
+            return record if has_condition(workload, "Evicted") else self._evict_drained(record)
+        return self._requeue(record)
 
     def _evict_drained(self, record: Record) -> Record:
-        local = self._store.get(LOCAL_QUEUES, record.namespace, spec(record.object).get("queueName", ""))
-        cluster = self._store.get(CLUSTER_QUEUES, "", cluster_queue_of(record.object))
-        for queue in (local, cluster):
-            if queue is not None and queues.drains(queue.object):
+        for queue in self._queues_of(record):
+            if queues.drains(queue.object):
                 kind = queue.resource.kind
                 reason, message = f"{kind}Stopped", f"The {kind} is stopped"
                 return self._write(record, partial(conditions.evict, reason=reason, message=message))
         return record
+
+    def _requeue(self, record: Record) -> Record:
+        """Queue a Workload again that its owner has held back, once the reason of its eviction is gone."""
+        requeued = condition(record.object, "Requeued") or {}
+        if requeued.get("status") != "False":
+            return record
+        if requeued.get("reason") == "Deactivated":
+            change = partial(conditions.requeue, reason="Reactivated", message="The workload was reactivated")
+            return self._write(record, change)
+        for queue in self._queues_of(record):
+            kind = queue.resource.kind
+            if requeued.get("reason") != f"{kind}Stopped":
+                continue
+            if queues.is_stopped(queue.object):
+                change = partial(conditions.report_inadmissible, message=f"{kind} {queue.name} is inactive")
+            else:
+                message = f"The {kind} was restarted after being stopped"
+                change = partial(conditions.requeue, reason=f"{kind}Restarted", message=message)
+            return self._write(record, change)
+        return record
+
+    def _queues_of(self, record: Record) -> list[Record]:
+        """Return the LocalQueue of a Workload, and the ClusterQueue that has admitted it or may do so."""
+        local = self._store.get(LOCAL_QUEUES, record.namespace, spec(record.object).get("queueName", ""))
+        target = spec(local.object)["clusterQueue"] if local else ""
+        if is_reserving(record.object):
+            target = cluster_queue_of(record.object)
+        found = (local, self._store.get(CLUSTER_QUEUES, "", target))
+        return [queue for queue in found if queue is not None]
 
     def _find_queue(self, record: Record, flavors: Mapping[str, Object]) -> str:
         """Return the ClusterQueue of a pending Workload, or an empty string after a report why there is none."""

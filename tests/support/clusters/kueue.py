@@ -160,15 +160,18 @@ class Queues:
     async def finish(self, name: str) -> None:
         await self.set_condition(name, "Finished", "True", "Succeeded", "all pods have ended")
 
-    async def give_back(self, name: str) -> None:
-        """Return the quota of an evicted Workload, as its owner does once its pods are gone."""
+    async def give_back(self, name: str, *, requeued: bool = True) -> None:
+        """Return the quota of an evicted Workload, as its owner does once its pods are gone.
+
+        Without `requeued`, the Workload waits until Kueue queues it again.
+        """
 
         def change(found: Json) -> None:
             evicted = next(entry for entry in found["conditions"] if entry["type"] == "Evicted")
             del found["admission"]
             _set(found, "QuotaReserved", "False", "Pending", evicted["message"])
             _set(found, "Admitted", "False", "NoReservation", "The workload has no reservation")
-            _set(found, "Requeued", "True", evicted["reason"], evicted["message"])
+            _set(found, "Requeued", str(requeued), evicted["reason"], evicted["message"])
 
         (await self.write_status(name, change)).ok()
 
