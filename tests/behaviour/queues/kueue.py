@@ -40,6 +40,10 @@ class Queues:
         manifest = queued(job(name, requesting(script, **more)), queue, self.priority_class if high else None)
         return str((await self.jobs.submit(manifest))["uid"])
 
+    async def stop(self, policy: str) -> None:
+        """Set the stop policy of the ClusterQueue: Hold admits nothing, HoldAndDrain also evicts, None ends both."""
+        (await self.jobs.kube.patch(f"{API}/clusterqueues/{self.name}", {"spec": {"stopPolicy": policy}})).ok()
+
     def path(self, uid: str) -> str:
         return f"{API}/namespaces/{self.jobs.namespace}/workloads/jobgate-{uid}"
 
@@ -63,6 +67,12 @@ class Queues:
     async def until_no_workload(self) -> None:
         path = f"{API}/namespaces/{self.jobs.namespace}/workloads"
         await self.jobs.kube.eventually(path, lambda found: not found["items"], within=DEADLINE)
+
+    async def until_nothing_left(self) -> None:
+        """Wait until the namespace has no Workload, no pod, and so no gate and no finalizer, and no quota is used."""
+        await self.until_no_workload()
+        await self.jobs.kube.eventually(self.jobs.objects("pods"), lambda found: not found["items"], within=DEADLINE)
+        await self.until_unused()
 
 
 def requesting(script: str = "exec sleep 600", *, cpu: str = "1", **more: Any) -> Body:
