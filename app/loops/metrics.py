@@ -7,13 +7,23 @@ from typing import Final
 
 from prometheus_client import Counter, Histogram
 
-from app.base.bounded_names import BoundedNames
+from app.base.bounded_names import OTHERS, BoundedNames
 from app.base.instruments import LONG_SECONDS, SHORT_SECONDS, ComputedMetric
 from app.domain.status.milestones import Stage
 
 NAMESPACES: Final = BoundedNames(200)
 """The namespaces that are labels. With more of them, each metric of jobs would have thousands of series."""
-# The names and meanings of the metrics of queues are those of client-go.
+_QUEUES: Final = BoundedNames(100)  # of Kueue, which are labels; each has a histogram
+EVICTION_REASONS: Final = BoundedNames(30)
+"""The reasons of evictions that are labels. Kueue has about fifteen; a client with rights on Workloads writes any."""
+
+
+def queue_labels(namespace: str, name: str) -> tuple[str, str]:
+    """Return the labels of a queue of Kueue."""
+    return (OTHERS, OTHERS) if _QUEUES.label(f"{namespace}/{name}") == OTHERS else (namespace, name)
+
+
+# The names and meanings of the metrics of work queues are those of client-go.
 QUEUE_DEPTH: Final = ComputedMetric(
     "gauge", "jobgate_workqueue_depth", "Objects that wait to be reconciled, by queue.", ("name",)
 )
@@ -118,6 +128,22 @@ ENDED: Final = Counter(
 )
 JOBS: Final = ComputedMetric(
     "gauge", "jobgate_jobs", "Jobs that have not ended, by namespace, kind and phase.", ("namespace", "kind", "phase")
+)
+
+QUEUE_JOBS: Final = ComputedMetric(
+    "gauge",
+    "jobgate_queue_jobs",
+    "Jobs in a queue of Kueue by state: pending or admitted.",
+    ("namespace", "queue", "state"),
+)
+QUEUE_DURATION: Final = Histogram(
+    "jobgate_queue_duration_seconds",
+    "Time from the moment that a job queues, for the first time or after an eviction, to its admission by Kueue.",
+    ("namespace", "queue"),
+    buckets=LONG_SECONDS,
+)
+EVICTIONS: Final = Counter(
+    "jobgate_evictions_total", "Evictions of admitted jobs by Kueue, such as preemptions, by reason.", ("reason",)
 )
 
 MIRROR_PODS: Final = ComputedMetric("gauge", "jobgate_mirror_pods", "Pods of this installation in the mirror.")

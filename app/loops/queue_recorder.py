@@ -4,20 +4,23 @@ QueueMirror ─▶ status of each LocalQueue ─▶ what has changed ─▶ one 
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
 from app.base.cancellation import rounds
 from app.base.clock import Clock
+from app.base.instruments import Values, expose
 from app.db import queues
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseUnavailable
 from app.db.queues import KueueRecord, QueueKey, QueueRow
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.kubernetes.queueing import Workload
-from app.domain.queueing.queue_status import QueueStatus, queue_status, waits
+from app.domain.queueing.queue_status import QueueStatus, is_admitted, queue_status, waits
 from app.domain.status.observed import KueueState
+from app.loops import metrics
 from app.loops.jobs.queues import QueueMirror
 from app.loops.leadership.lease import Leadership
 
@@ -44,6 +47,7 @@ class QueueRecorder:
         self._mirror = mirror
         self._served = served
         self._stored: dict[QueueKey, QueueStatus] | None = None
+        self._jobs: Counter[tuple[QueueKey, str]] = Counter()
 
     async def run(self) -> None:
         """Record until cancelled.
@@ -51,16 +55,26 @@ class QueueRecorder:
         Raises:
             LeaseLost: another controller holds the lease.
         """
-        for _ in rounds():
-            with suppress(DatabaseUnavailable):  # the next round tries again
-                await self.record()
-            await asyncio.sleep(RECORD_EVERY)
+        with expose({metrics.QUEUE_JOBS: self._job_counts}):
+            for _ in rounds():
+                with suppress(DatabaseUnavailable):  # the next round tries again
+                    await self.record()
+                await asyncio.sleep(RECORD_EVERY)
+
+    def _job_counts(self) -> Values:
+        found: Counter[tuple[str, ...]] = Counter()
+        # Queues with many jobs first, so that these are among the labels.
+        for (key, state), count in self._jobs.most_common():
+            found[*metrics.queue_labels(*key), state] += count
+        return found
 
     async def record(self) -> None:
         """Store what has changed since the last round."""
         mirror = self._mirror
         # Before the objects are read: they are at least as new.
         state, message, contact = mirror.state, mirror.message, mirror.last_contact
+        if state is not KueueState.LISTED:
+            self._jobs.clear()
         if self._stored is None:
             # A former controller may have stored queues that are gone.
             self._stored = {QueueKey(row.namespace, row.name): row.status for row in await queues.read_all(self._db)}
@@ -98,12 +112,17 @@ class QueueRecorder:
         return found
 
     async def _waiting(self) -> dict[QueueKey, list[Workload]]:
-        """Return the Workloads of the jobs that wait, by queue."""
+        """Return the Workloads of the jobs that wait, by queue, and count the jobs of each queue."""
         found: dict[QueueKey, list[Workload]] = {}
+        admitted: Counter[QueueKey] = Counter()
         for number, workload in enumerate(list(self._mirror.workloads()), 1):
+            key = QueueKey(workload.metadata.namespace, workload.spec.queue_name)
             if waits(workload):
-                key = QueueKey(workload.metadata.namespace, workload.spec.queue_name)
                 found.setdefault(key, []).append(workload)
+            elif is_admitted(workload):
+                admitted[key] += 1
             if number % _WORKLOADS_AT_ONCE == 0:
                 await asyncio.sleep(0)
+        self._jobs = Counter({(key, "pending"): len(waiting) for key, waiting in found.items()})
+        self._jobs |= Counter({(key, "admitted"): count for key, count in admitted.items()})
         return found

@@ -19,6 +19,7 @@ from app.loops.jobs.queues import QueueMirror
 from app.loops.queue_recorder import QueueRecorder
 from tests.loops.harness import WITHIN, Harness, ignore
 from tests.support.clusters.kueue import Queues, holds, queues_of, workload
+from tests.support.telemetry.metrics import value
 from tests.support.waiting import until
 
 OLD_KEY = QueueKey("of-a-former", "controller")
@@ -122,6 +123,25 @@ async def test_a_queue_is_recorded_with_the_jobs_that_wait(harness: Harness) -> 
 
         (await harness.kube.delete(f"{made.local_queues}/team")).ok()
         await until_gone(harness, recorder, QueueKey(harness.namespace, "team"))
+
+
+async def test_the_jobs_of_queues_are_counted_while_the_controller_records_them(harness: Harness) -> None:
+    labels = {"namespace": harness.namespace, "queue": "team"}
+
+    async def are_counted() -> bool:
+        pending, admitted = (value("jobgate_queue_jobs", **labels, state=state) for state in ("pending", "admitted"))
+        return (pending, admitted) == (1, 1)
+
+    async with queues_of(harness.kube, harness.namespace) as made, recording(harness) as recorder:
+        await made.add_flavor("big")
+        await made.add_queue("team", {"big": {"cpu": "1"}}, preemption="Never")
+        await made.admitted(await submit(harness, made, "first"))
+        await submit(harness, made, "second")
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(recorder.run())
+            await until(are_counted, within=WITHIN)
+            task.cancel()
+    assert value("jobgate_queue_jobs", **labels, state="pending") == 0
 
 
 async def test_queues_of_a_former_controller_are_forgotten(harness: Harness) -> None:

@@ -98,6 +98,17 @@ ROWS: Final[dict[str, Sequence[Panel]]] = {
         quantiles("Created until running", "jobgate_job_start_duration_seconds", "kind"),
         quantiles("Running until ended", "jobgate_job_run_duration_seconds", "kind"),
     ),
+    "Queues": (
+        Panel(
+            title="Jobs in queues",
+            queries={
+                "{{namespace}}/{{queue}} {{state}}": "sum by (namespace, queue, state) "
+                "(max by (namespace, queue, state) (jobgate_queue_jobs))"
+            },
+        ),
+        quantiles("Queued until admitted", "jobgate_queue_duration_seconds", "queue"),
+        rates("Evictions", "jobgate_evictions_total", "reason"),
+    ),
     "Requests": (
         rates("Requests by status", "jobgate_http_request_duration_seconds_count", "status"),
         rates("Requests by route", "jobgate_http_request_duration_seconds_count", "method, route"),

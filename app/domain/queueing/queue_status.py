@@ -100,6 +100,12 @@ def waits(workload: Workload) -> bool:
     return workload.spec.active and metadata.deletion_timestamp is None and not _holds_quota(workload)
 
 
+def is_admitted(workload: Workload) -> bool:
+    """Return whether the Workload is that of an admitted job that has not ended."""
+    conditions = _by_type(workload.status.conditions)
+    return _is_true(conditions, "Admitted") and not _is_true(conditions, "Finished")
+
+
 def _is_uid(text: str) -> bool:
     try:
         return str(UUID(text)) == text

@@ -1,4 +1,7 @@
-"""The stages in the life of a job and their durations, which metrics report. A job ends each stage once at most."""
+"""The stages in the life of a job and their durations, which metrics report. A job ends each stage once at most.
+
+It may wait in its queue and be evicted again and again.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,6 +41,27 @@ def milestones(before: JobStatus, after: JobStatus, created_at: datetime) -> Ite
         yield _milestone(Stage.RUN, started, finished)
 
 
+def queue_wait(before: JobStatus, after: JobStatus) -> float | None:
+    """Return how long the job has waited in its queue, in seconds, if this change of the status admits it."""
+    queue = after.queueing
+    if queue is None or queue.admitted_at is None or queue.queued_at is None:
+        return None
+    known = before.queueing.admitted_at if before.queueing is not None else None
+    return None if known == queue.admitted_at else _seconds(queue.queued_at, queue.admitted_at)
+
+
+def eviction(before: JobStatus, after: JobStatus) -> str | None:
+    """Return Kueue's reason if an eviction of the admitted job begins with this change of the status."""
+    known, queue = before.queueing, after.queueing
+    if known is None or known.admission is None or queue is None or queue.evicted_at == known.evicted_at:
+        return None
+    return queue.evicted
+
+
 def _milestone(stage: Stage, since: datetime, until: datetime) -> Milestone:
+    return Milestone(stage=stage, seconds=_seconds(since, until))
+
+
+def _seconds(since: datetime, until: datetime) -> float:
     # Another process, whose clock differs, may have set the first time.
-    return Milestone(stage=stage, seconds=max(0.0, (until - since) / timedelta(seconds=1)))
+    return max(0.0, (until - since) / timedelta(seconds=1))

@@ -22,7 +22,8 @@ async def test_a_queue_shows_its_quota_and_who_waits(queues: Queues) -> None:
     await queues.submit("first", replicas=2)
     await jobs.until("first", "Running")
     second = await queues.submit("second")
-    third = await queues.submit("third")
+    # Kueue does not consider a job that requests the same as one that waits.
+    third = await queues.submit("third", cpu="2")
     await jobs.pending("third", "WaitingForQuota")
 
     def is_full(found: dict[str, Any]) -> bool:
@@ -51,8 +52,12 @@ async def test_a_queue_shows_its_quota_and_who_waits(queues: Queues) -> None:
     assert [queue["name"] for queue in page["items"]] == ["team"]
 
     await jobs.cancel("first")
-    await jobs.until("third", "Running")
-    await until(lambda: read(queues), lambda found: not found["pendingJobs"], within=DEADLINE, every=0.5)
+    await jobs.until("second", "Running")
+
+    def has_third(found: dict[str, Any]) -> bool:
+        return [job["name"] for job in found["pendingJobs"]] == ["third"] and found["admitted"] == 1
+
+    await until(lambda: read(queues), has_third, what="only the third job waits", within=DEADLINE, every=0.5)
     for name in ("first", "second", "third"):
         await jobs.delete(name)
     await queues.until_no_workload()

@@ -13,6 +13,7 @@ from app.domain.queueing.queue_status import (
     FlavorQuota,
     QueuedJob,
     QueueStatus,
+    is_admitted,
     queue_status,
     waits,
 )
@@ -30,6 +31,8 @@ LACKS_FLAVOR = {"type": "Active", "status": "False", "reason": "FlavorNotFound",
 LACKS = "insufficient unused quota for cpu in flavor big, 1 more needed"
 PENDING = ("QuotaReserved", "False", "2026-03-01T10:00:05Z", LACKS)
 RESERVED = ("QuotaReserved", "True", "2026-03-01T10:00:05Z", "")
+ADMITTED = ("Admitted", "True", "2026-03-01T10:00:05Z", "")
+FINISHED = ("Finished", "True", "2026-03-01T10:00:05Z", "")
 
 
 def totals(flavor: str, **amounts: Any) -> dict[str, Any]:
@@ -128,22 +131,24 @@ def test_without_the_cluster_queue_its_quota_is_not_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("workload", "waiting"),
+    ("workload", "waiting", "admitted"),
     [
-        (a_workload(1), True),
-        (msgspec.structs.replace(a_workload(1), status=Workload().status), True),
-        (a_workload(1, RESERVED), False),
-        (a_workload(1, PENDING, ("Finished", "True", "2026-03-01T10:00:05Z", "")), False),
-        (a_workload(1, active=False), False),
-        (a_workload(1, metadata={"deletionTimestamp": "2026-03-01T10:00:05Z"}), False),
+        (a_workload(1), True, False),
+        (msgspec.structs.replace(a_workload(1), status=Workload().status), True, False),
+        (a_workload(1, RESERVED), False, False),
+        (a_workload(1, RESERVED, ADMITTED), False, True),
+        (a_workload(1, ADMITTED, FINISHED), False, False),
+        (a_workload(1, PENDING, FINISHED), False, False),
+        (a_workload(1, active=False), False, False),
+        (a_workload(1, metadata={"deletionTimestamp": "2026-03-01T10:00:05Z"}), False, False),
         # The name proves that the label is that of the job, and only one Workload of a namespace has it.
-        (a_workload(1, metadata={"name": f"jobgate-{uid_of(2)}"}), False),
-        (a_workload(1, metadata={"name": "jobgate-x", "labels": {"jobgate.dev/job-uid": "x"}}), False),
-        (a_workload(1, metadata={"labels": {}}), False),
+        (a_workload(1, metadata={"name": f"jobgate-{uid_of(2)}"}), False, False),
+        (a_workload(1, metadata={"name": "jobgate-x", "labels": {"jobgate.dev/job-uid": "x"}}), False, False),
+        (a_workload(1, metadata={"labels": {}}), False, False),
     ],
 )
-def test_only_a_workload_of_a_job_without_quota_waits(workload: Workload, *, waiting: bool) -> None:
-    assert waits(workload) == waiting
+def test_only_a_workload_of_a_job_without_quota_waits(workload: Workload, *, waiting: bool, admitted: bool) -> None:
+    assert (waits(workload), is_admitted(workload)) == (waiting, admitted)
 
 
 def test_a_job_that_waits_has_the_reason_of_kueue() -> None:

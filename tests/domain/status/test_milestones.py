@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.domain.status.milestones import Stage, milestones
+from app.domain.queueing.admission import Queueing
+from app.domain.status.milestones import Stage, eviction, milestones, queue_wait
 from app.domain.status.records import JobStatus
 
 SUBMITTED = datetime(2026, 1, 1, tzinfo=UTC)
@@ -55,3 +56,42 @@ def test_stages_end_once(before: JobStatus, after: JobStatus, expected: dict[Sta
 def test_a_restart_ends_no_stage_again() -> None:
     running = status(2, 5)
     assert list(milestones(running, replace(running, restarts=1), SUBMITTED)) == []
+
+
+WAITING = Queueing(name="team", queued_at=at(10))
+ADMITTED = replace(WAITING, admission={}, admitted_at=at(25))
+EVICTED = replace(ADMITTED, evicted="Preempted", evicted_at=at(40))
+WAITS_AGAIN = replace(EVICTED, admission=None, queued_at=at(50), admitted_at=None)
+ADMITTED_AGAIN = replace(WAITS_AGAIN, admission={}, admitted_at=at(55))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "waited", "reason"),
+    [
+        (None, None, None, None),
+        (None, WAITING, None, None),
+        (WAITING, WAITING, None, None),
+        (WAITING, ADMITTED, 15, None),
+        # The first reconcile finds an admission.
+        (None, ADMITTED, 15, None),
+        (ADMITTED, ADMITTED, None, None),
+        (ADMITTED, EVICTED, None, "Preempted"),
+        (EVICTED, EVICTED, None, None),
+        (EVICTED, WAITS_AGAIN, None, None),
+        # The pods of an evicted job can be gone at once.
+        (ADMITTED, WAITS_AGAIN, None, "Preempted"),
+        (WAITS_AGAIN, ADMITTED_AGAIN, 5, None),
+        (ADMITTED_AGAIN, replace(ADMITTED_AGAIN, evicted="Stopped", evicted_at=at(60)), None, "Stopped"),
+        # A job that waits gives nothing back.
+        (WAITING, replace(WAITING, evicted="Deactivated", evicted_at=at(40)), None, None),
+        (ADMITTED, None, None, None),
+        # An earlier version did not store these times. The clock of another process was ahead.
+        (Queueing(name="team"), Queueing(name="team", admission={}, admitted_at=at(25)), None, None),
+        (replace(WAITING, queued_at=at(30)), replace(ADMITTED, queued_at=at(30)), 0, None),
+    ],
+)
+def test_each_wait_and_each_eviction_counts_once(
+    before: Queueing | None, after: Queueing | None, waited: float | None, reason: str | None
+) -> None:
+    statuses = JobStatus(queueing=before), JobStatus(queueing=after)
+    assert (queue_wait(*statuses), eviction(*statuses)) == (waited, reason)

@@ -1,13 +1,20 @@
 """Metrics of jobs count each stage once, whatever is repeated, and nothing of decisions that are not stored."""
 
+from dataclasses import replace
+from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from prometheus_client import REGISTRY
 
+from app.base.bounded_names import OTHERS
 from app.db.jobs import controller, edits
 from app.domain.access.actors import Actor
+from app.domain.queueing.admission import Queueing
 from app.domain.vocabulary import JobPhase
+from app.loops import metrics
+from app.loops.jobs.measuring import measure
 from tests.db.factories import stored
 from tests.loops.harness import Harness
 from tests.support.telemetry.metrics import value
@@ -80,3 +87,24 @@ async def test_an_outdated_decision_measures_nothing(harness: Harness, monkeypat
         await harness.phase(uid, JobPhase.CANCELLED)
     assert value("jobgate_reconciles_total", name="jobs", result="outdated") - outdated == 1
     assert change(before) == {"creation": 1, "start": 0, "run": 0, "Succeeded": 0, "Cancelled": 1}
+
+
+async def test_waits_in_a_queue_and_evictions_are_measured(harness: Harness) -> None:
+    job = await stored(harness.db, await harness.submit())
+    labels = {"namespace": harness.namespace, "queue": "team"}
+    waiting = Queueing(name="team", queued_at=harness.clock.now())
+    admitted = replace(waiting, admission={}, admitted_at=harness.clock.now() + timedelta(seconds=15))
+    evicted = replace(admitted, evicted="Preempted", evicted_at=harness.clock.now())
+    evictions = value("jobgate_evictions_total", reason="Preempted")
+    for before, after in pairwise((waiting, admitted, admitted, evicted)):
+        recorded = replace(job.recorded, status=replace(job.recorded.status, queueing=before))
+        measure(replace(job, recorded=recorded), replace(job.recorded.status, queueing=after))
+    assert value("jobgate_queue_duration_seconds_count", **labels) == 1
+    assert value("jobgate_queue_duration_seconds_sum", **labels) == pytest.approx(15, abs=1)
+    assert value("jobgate_evictions_total", reason="Preempted") == evictions + 1
+
+
+def test_the_queues_that_are_labels_are_bounded() -> None:
+    found = {metrics.queue_labels("bounded", f"queue-{number}") for number in range(200)}
+    assert (OTHERS, OTHERS) in found
+    assert len(found) <= 101
