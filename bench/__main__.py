@@ -9,6 +9,7 @@ large    jobs of a thousand replicas, or many jobs on a node, beside kube-contro
 memory   the peak memory with many planned replicas
 neighbours the requests of one tenant beside the reads of another
 poll     the CPU time of a poll, in two checkouts
+queues   jobs that Kueue admits, beside Kueue alone and beside jobs without a queue
 recovery the time of a restart beside 50 000 pods
 scale    all goals of docs/benchmarks.md except neighbours and soak, in 20 minutes
 soak     half an hour of submissions and polls while processes are killed
@@ -36,6 +37,7 @@ from bench.changes import follow, neighbours, poll, stored, submit
 from bench.measuring.client import LoadClient, MeasurementFailed, NoCompiler
 from bench.measuring.gateway import durability
 from bench.measuring.kubernetes import SCRIPT, ControlPlane, Unavailable, control_plane
+from bench.queues import command as queues
 from bench.run import Bench
 from bench.soak import command as soak
 from bench.throughput import body_size
@@ -116,6 +118,7 @@ _COMMANDS: Final[Mapping[str, Callable[[list[str]], None]]] = {
     "memory": memory.main,
     "neighbours": neighbours.main,
     "poll": poll.main,
+    "queues": queues.main,
     "recovery": recovery.main,
     "scale": scale.main,
     "soak": soak.main,

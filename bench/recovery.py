@@ -96,7 +96,7 @@ async def _wait_for_recovery(target: Target, names: Sequence[str]) -> None:
                 await asyncio.sleep(0.1)
 
 
-async def _epoch(url: str) -> int:
+async def epoch(url: str) -> int:
     connection = await asyncpg.connect(url, timeout=30)
     try:
         return int(await connection.fetchval("SELECT epoch FROM leases WHERE name = 'controller'"))
@@ -105,14 +105,14 @@ async def _epoch(url: str) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Takeover:
+class Takeover:
     """When the controller acquired the lease, and when it had reconciled every live job: perf_counter()."""
 
     leased: float
     reconciled: float
 
 
-async def _taken_over(url: str, former: int) -> _Takeover:
+async def taken_over(url: str, former: int) -> Takeover:
     """Wait until a controller with an epoch after the former one reports the state Running."""
     connection = await asyncpg.connect(url, timeout=30)
     try:
@@ -121,11 +121,11 @@ async def _taken_over(url: str, former: int) -> _Takeover:
             reconciled = await _when(connection, "SELECT epoch > $1 AND state = 'Running' FROM heartbeats", former)
     finally:
         await connection.close()
-    return _Takeover(leased=leased, reconciled=reconciled)
+    return Takeover(leased=leased, reconciled=reconciled)
 
 
-async def _when(connection: Any, condition: str, epoch: int) -> float:
-    while not await connection.fetchval(condition, epoch):  # noqa: ASYNC110 - the state of another program
+async def _when(connection: Any, condition: str, former: int) -> float:
+    while not await connection.fetchval(condition, former):  # noqa: ASYNC110 - the state of another program
         await asyncio.sleep(0.05)
     return time.perf_counter()
 
@@ -172,18 +172,18 @@ async def run(arguments: argparse.Namespace) -> None:
                 for pid in tree(target.pids["jobgate"]):
                     kill(pid, signal.SIGKILL)
                 killed = time.perf_counter()
-                former = await _epoch(url)
+                former = await epoch(url)
             changed = names[:: max(1, len(names) // arguments.changed)]
             await _run_pods(plane, changed)
             started = time.perf_counter()
             print(f"{len(changed) * _REPLICAS} pods run; {started - killed:.0f} s after the kill, the gateway starts")
             async with asyncio.TaskGroup() as group:
                 # From before the start, because the lease can be acquired before the gateway is ready.
-                taken_over = group.create_task(_taken_over(url, former))
+                taking_over = group.create_task(taken_over(url, former))
                 async with serving() as target:
                     print(f"ready after {time.perf_counter() - started:.1f} s", flush=True)
                     await _wait_for_recovery(target, changed)
-                    takeover = await taken_over
+                    takeover = await taking_over
                     ended = time.perf_counter()
                     print(f"recovered after {ended - started:.1f} s, {ended - killed:.1f} s after the kill")
                     print(f"lease acquired {takeover.leased - killed:.1f} s after the kill")

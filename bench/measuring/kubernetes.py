@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,9 @@ class ControlPlane:
         self._session = session
         port = os.environ.get("K8S_PORT") or str(free_ports(3))
         etcd = os.environ.get("K8S_ETCD_PORT") or str(free_ports(2))
-        self._environment = {**os.environ, "K8S_DIR": str(directory), "K8S_PORT": port, "K8S_ETCD_PORT": etcd}
+        kueue = os.environ.get("KUEUE_PORT") or str(free_ports(3))
+        ports = {"K8S_PORT": port, "K8S_ETCD_PORT": etcd, "KUEUE_PORT": kueue}
+        self._environment = {**os.environ, "K8S_DIR": str(directory), **ports}
         self.port = int(port)
         self.url = f"https://127.0.0.1:{port}"
         self.kubeconfig = directory / "admin.kubeconfig"
@@ -47,19 +49,20 @@ class ControlPlane:
         pids = {part: int((self._directory / f"{part}.pid").read_text()) for part in (*PARTS, *parts)}
         return Target(name="kube-apiserver", port=self.port, tls=True, token=_TOKEN, pids=pids)
 
-    async def script(self, *arguments: str) -> None:
-        """Run the script. The processes that it starts continue after its end."""
+    async def script(self, *arguments: str, name: str = "") -> None:
+        """Run the script, or one beside it. The processes that it starts continue after its end."""
+        script = self._script.with_name(name) if name else self._script
         log = self._directory / "script.log"
         self._directory.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
             process = await asyncio.create_subprocess_exec(
-                *(str(self._script), *arguments), env=self._environment, stdout=output, stderr=output
+                *(str(script), *arguments), env=self._environment, stdout=output, stderr=output
             )
             async with asyncio.timeout(_STEP_SECONDS):
                 status = await process.wait()
         if status:
             said = log.read_text()[-500:] if log.exists() else ""
-            raise Unavailable(f"`controlplane {' '.join(arguments)}` failed: {said}")
+            raise Unavailable(f"`{script.name} {' '.join(arguments)}` failed: {said}")
 
     async def start(self) -> None:
         await self.script("start")
@@ -85,6 +88,14 @@ class ControlPlane:
             if response.status >= 400:
                 raise Unavailable(f"{method} {path}: {response.status} {answer.get('message')}")
             return answer
+
+    async def lines(self, path: str) -> AsyncGenerator[bytes, None]:
+        """The lines of a watch, until the server ends it."""
+        headers = {"Authorization": f"Bearer {_TOKEN}"}
+        endless = aiohttp.ClientTimeout(total=None)
+        async with self._session.get(self.url + path, headers=headers, ssl=False, timeout=endless) as response:
+            async for line in response.content:
+                yield line
 
     async def requests(self) -> Counter[str]:
         """The number of requests since the API server started, by verb and resource, of all clients."""
@@ -141,6 +152,19 @@ async def control_plane(script: Path, directory: Path) -> AsyncIterator[ControlP
             yield plane
         finally:
             await plane.reset()
+
+
+@asynccontextmanager
+async def kueue(plane: ControlPlane) -> AsyncIterator[None]:
+    """Run Kueue on the control plane during the block."""
+    try:
+        try:
+            await plane.script("start", name="kueue")
+        except Unavailable:
+            await plane.script("start", name="kueue")  # on a busy machine, its definitions have no status at first
+        yield
+    finally:
+        await plane.script("kill", name="kueue")
 
 
 @asynccontextmanager
