@@ -164,8 +164,10 @@ def _gang(pod: Pod) -> str:
 def _gates(pod: Pod) -> str:
     gates = [gate.name for gate in pod.spec.scheduling_gates]
     noun = "the scheduling gate" if len(gates) == 1 else "the scheduling gates"
-    remedy = "" if GATES.isdisjoint(gates) or SUSPENDING_PARENT in pod.metadata.annotations else _CAPTURED
-    return f"the pod is not scheduled before other clients remove {noun} {shorten_list(gates, _LISTED_GATES)}{remedy}"
+    has_workload = SUSPENDING_PARENT in pod.metadata.annotations
+    who = "jobgate removes" if has_workload and GATES.issuperset(gates) else "other clients remove"
+    remedy = "" if GATES.isdisjoint(gates) or has_workload else _CAPTURED
+    return f"the pod is not scheduled before {who} {noun} {shorten_list(gates, _LISTED_GATES)}{remedy}"
 
 
 def _bound(pod: Pod, since: datetime | None) -> PendingReason | None:

@@ -5,6 +5,7 @@ import msgspec
 import pytest
 
 from app.domain.kubernetes.objects import Event, Pod
+from app.domain.queueing.workload import GATES, SUSPENDING_PARENT
 from app.domain.status.pods.diagnosis import diagnose, diagnose_events, diagnose_started
 
 T0, T1 = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
@@ -25,9 +26,10 @@ def unbound(status: str, reason: str, message: str = "") -> Pod:
     return a_pod({"conditions": [condition]}, node="")
 
 
-def gated(*gates: str, **status: Any) -> Pod:
+def gated(*gates: str, annotations: dict[str, str] | None = None, **status: Any) -> Pod:
     spec = {"schedulingGates": [{"name": gate} for gate in gates]}
-    return msgspec.convert({"metadata": {"creationTimestamp": T0}, "spec": spec, "status": status}, Pod)
+    metadata = {"creationTimestamp": T0, "annotations": annotations or {}}
+    return msgspec.convert({"metadata": metadata, "spec": spec, "status": status}, Pod)
 
 
 def in_gang(**status: Any) -> Pod:
@@ -51,6 +53,16 @@ def waiting(reason: str, message: str = "", *, init: bool = False) -> Pod:
             gated("kueue.x-k8s.io/admission"),
             "SchedulingGated",
             "Kueue queues this pod by itself. For a queue of the whole",
+        ),
+        (
+            gated(*GATES, annotations={SUSPENDING_PARENT: "jobgate-1"}),
+            "SchedulingGated",
+            "the pod is not scheduled before jobgate removes the scheduling gates",
+        ),
+        (
+            gated(*GATES, "example.com/hold", annotations={SUSPENDING_PARENT: "jobgate-1"}),
+            "SchedulingGated",
+            "the pod is not scheduled before other clients remove the scheduling gates",
         ),
         (unbound("False", "Unschedulable", NO_NODE), "Unschedulable", NO_NODE),
         (in_gang(conditions=unplaced(NO_NODE)), "GangUnschedulable", NO_NODE),
