@@ -91,7 +91,7 @@ class StopReason(StrEnum):
     SCALE_DOWN = "ScaledDown"
     START_DEADLINE = "StartDeadlineExceeded"
     EVICT = "Evicted"  # by Kueue, which requires the quota of the job
-    UNPLACEABLE = "Unplaceable"  # it waits for the rest of a gang that cannot be placed any more
+    UNPLACEABLE = "Unplaceable"  # it waits for a gang or a node of its topology that cannot come any more
 
 
 class ScaleOutcome(StrEnum):

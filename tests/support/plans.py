@@ -104,12 +104,15 @@ def a_plan(
     )
 
 
-def with_templates(plan: JobPlan, specs: Mapping[str, Manifest]) -> JobPlan:
-    """The plan with further fields in the pods of some tasks."""
+def with_templates(
+    plan: JobPlan, specs: Mapping[str, Manifest], metadata: Mapping[str, Manifest] | None = None
+) -> JobPlan:
+    """The plan with further fields in the pods of some tasks, and with metadata."""
 
     def of_task(task: TaskPlan) -> TaskPlan:
         container = {"name": "train", "image": "i", "env": [{"name": "A"}, {"name": "A"}], "command": ["run"]}
-        template = {"spec": {"containers": [container], "hostNetwork": True, **specs.get(task.name, {})}}
+        spec = {"containers": [container], "hostNetwork": True, **specs.get(task.name, {})}
+        template = {"metadata": (metadata or {}).get(task.name, {}), "spec": spec}
         return replace(
             task, template=template, render=lambda rank: replace(a_replica_plan(task.name, 0, rank), template=template)
         )

@@ -137,6 +137,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     scheduler_name: str = ""
     scheduling_gates: tuple[SchedulingGate, ...] = ()
     scheduling_group: SchedulingGroup = SchedulingGroup()
+    node_selector: dict[str, str] = {}
     restart_policy: str = ""
     termination_grace_period_seconds: int | None = None
     init_containers: tuple[Container, ...] = ()

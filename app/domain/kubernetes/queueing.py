@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from app.domain.kubernetes.objects import Metadata, ObjectCondition
+from app.domain.kubernetes.topology import TopologyAssignment
 
 
 class PodSetCount(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -30,10 +31,11 @@ class WorkloadSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PodSetAssignment(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The ResourceFlavor of each resource of a pod set."""
+    """The ResourceFlavor of each resource of a pod set, and the nodes of its pods if a flavor has a topology."""
 
     name: str = ""
     flavors: dict[str, str] = {}
+    topology_assignment: TopologyAssignment | None = None
 
 
 class WorkloadAdmission(msgspec.Struct, frozen=True, gc=False, rename="camel"):

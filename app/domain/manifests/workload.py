@@ -1,6 +1,7 @@
 """Renders the pods of a job, and the Services by which they find one another."""
 
 from app.domain.kubernetes import labels
+from app.domain.kubernetes.topology import ANNOTATIONS as TOPOLOGY
 from app.domain.manifests.gangs import as_member
 from app.domain.manifests.metadata import owned_metadata
 from app.domain.plan import JobPlan, Manifest, ReplicaPlan, ServicePlan
@@ -18,7 +19,8 @@ def pod_manifest(
     pod_labels = {**(own.get("labels") or {}), **replica.labels, **_labels(replica, attempt)}
     metadata = owned_metadata(plan.identity, replica.pod_name, pod_labels, anchor_uid)
     metadata["finalizers"] = [labels.EVIDENCE_FINALIZER]
-    annotations = own.get("annotations") or {}
+    # A pod without a topology assignment must not claim one: Kueue would not count what it uses of its node.
+    annotations = {key: value for key, value in (own.get("annotations") or {}).items() if key not in TOPOLOGY}
     # The name is on the pod, so that an edit of the job changes no pod that runs.
     main = main_container_of(template, plan.main_container)
     if main is not None:

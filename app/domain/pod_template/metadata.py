@@ -2,7 +2,7 @@
 
 from app.domain.decoding import JsonValue
 from app.domain.errors import Problems, pointer_to, shorten
-from app.domain.kubernetes import labels, names
+from app.domain.kubernetes import labels, names, topology
 from app.domain.pod_template.reading import Mapping, items, mapping, text
 
 # jobgate or the cluster sets these fields, so a value of the user must not be ignored silently. name and generateName
@@ -31,7 +31,24 @@ def check_metadata(metadata: JsonValue, pointer: str, problems: Problems) -> Non
                 pointer_to(pointer, name), "NotSupported", f"a template cannot set {name}: {reason}", "leave it out"
             )
     check_labels(fields.get("labels"), pointer_to(pointer, "labels"), problems)
-    check_annotations(mapping(fields.get("annotations")), pointer_to(pointer, "annotations"), problems)
+    annotations, here = mapping(fields.get("annotations")), pointer_to(pointer, "annotations")
+    check_annotations(annotations, here, problems)
+    _check_topology(annotations, here, problems)
+
+
+def _check_topology(annotations: Mapping, pointer: str, problems: Problems) -> None:
+    """Report a request for a topology that Kueue cannot fulfil in any cluster."""
+    requests = [key for key in topology.ANNOTATIONS if key in annotations]
+    if len(requests) > 1:
+        problems.add(pointer, "Conflict", f"the template has {' and '.join(requests)}", "one of them")
+    for key in requests:
+        value, here = annotations[key], pointer_to(pointer, key)
+        if key == topology.UNCONSTRAINED and value != "true":
+            problems.add(here, "Invalid", "the topology is requested by another value", '"true"')
+        wrong = names.label_key(value) if isinstance(value, str) and key != topology.UNCONSTRAINED else None
+        if wrong or (isinstance(value, str) and len(value) > topology.MOST_OF_LEVEL):
+            detail = f"the level of the topology {wrong or 'is too long'}"
+            problems.add(here, "Invalid", detail, f"a label of nodes, of at most {topology.MOST_OF_LEVEL} characters")
 
 
 def check_main_container(template: Mapping, pointer: str, problems: Problems) -> None:

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Final
 
 from app.domain.errors import pointer_to, shorten
+from app.domain.kubernetes.topology import ANNOTATIONS as TOPOLOGY
 from app.domain.policy.template import ANNOTATIONS, LABELS, Check, Finding, PodTemplate
 
 ANNOTATIONS_CONTROL: Final = "Annotations"
@@ -22,6 +23,7 @@ ALLOWED_ANNOTATIONS: Final = (
     "jobgate.dev/*",  # checked with the other rules on templates
     "k8s.v1.cni.cncf.io/networks",  # only networks of the pod's namespace, see below
     "karpenter.sh/do-not-disrupt",
+    *TOPOLOGY,  # they never reach a pod
     "kubectl.kubernetes.io/*",
     "kubernetes.io/change-cause",
     "kubernetes.io/description",

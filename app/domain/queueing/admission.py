@@ -4,8 +4,9 @@ The messages are those of Kueue 0.15 and 0.19. An unknown one is taken as a wait
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, TypeAlias
 from uuid import UUID
@@ -14,7 +15,8 @@ from app.domain.errors import shorten
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import ObjectCondition
 from app.domain.kubernetes.queueing import FlavorSpec, Workload
-from app.domain.plan import Manifest, PriorityClassKind, PriorityClassRef
+from app.domain.kubernetes.topology import TopologyAssignment, keep_places
+from app.domain.plan import Manifest, PriorityClassKind, PriorityClassRef, Rank
 from app.domain.vocabulary import PendingCode
 
 # The first match counts: a message can name several flavors, and one that can become free matters most.
@@ -28,6 +30,8 @@ _CODES: Final = (
     ("taint", PendingCode.NO_MATCHING_FLAVOR),
     ("affinity", PendingCode.NO_MATCHING_FLAVOR),
     ("unavailable in ClusterQueue", PendingCode.NO_MATCHING_FLAVOR),
+    ("requested level", PendingCode.NO_MATCHING_FLAVOR),
+    ("TopologyAwareScheduling", PendingCode.NO_MATCHING_FLAVOR),
     ("not found", PendingCode.NO_MATCHING_FLAVOR),
     ("flavor", PendingCode.WAITING_FOR_QUOTA),
 )
@@ -39,21 +43,32 @@ _MOST_OF_MESSAGE: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSetAdmission:
-    """What the pods of a pod set get by their admission, from its flavors and admission checks."""
+    """What the pods of a pod set get by their admission, from its flavors, its topology and admission checks."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     node_labels: Mapping[str, str] = field(default_factory=dict)
     tolerations: tuple[Manifest, ...] = ()
+    topology: TopologyAssignment | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskAdmission:
-    """The admission of a task: that of its pod set, and how many of its replicas it covers, from rank 0 on."""
+    """The admission of a task: that of its pod set, and how many of its replicas it covers, from rank 0 on.
+
+    `first` is the place of its first pod in the pod set. Replicas with the ranks `ended` have no place in it.
+    """
 
     pod_set: str
     size: int
     pods: PodSetAdmission
+    first: int = 0
+    ended: tuple[int, ...] = ()
+
+    def domain_of(self, rank: int) -> Mapping[str, str]:
+        """Return the labels of the nodes that the topology of the cluster has for a replica."""
+        place = self.first + rank - bisect_left(self.ended, rank)
+        return self.pods.topology.domain_of(place) if self.pods.topology is not None else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +235,9 @@ def _admitted(workload: Workload, flavors: Mapping[str, FlavorSpec]) -> Verdict:
         if missing:
             message = f"the cluster has no ResourceFlavor {', '.join(missing)}"
             return Unadmitted(code=PendingCode.NO_MATCHING_FLAVOR, message=message, holds_quota=True)
-        pod_sets[pod_set.name] = _pod_set_admission(workload, pod_set.name, [flavors[name] for name in names])
+        topology = assigned[pod_set.name].topology_assignment if pod_set.name in assigned else None
+        admitted = _pod_set_admission(workload, pod_set.name, [flavors[name] for name in names])
+        pod_sets[pod_set.name] = replace(admitted, topology=topology)
     return Admitted(pod_sets=pod_sets)
 
 
@@ -242,10 +259,33 @@ def _pod_set_admission(workload: Workload, name: str, flavors: list[FlavorSpec])
     )
 
 
-def task_admissions(verdict: Admitted, tasks_by_set: Mapping[str, Mapping[str, int]]) -> Mapping[str, TaskAdmission]:
-    """Return the admission of each task. `tasks_by_set` has the sizes of the tasks of each pod set."""
-    return {
-        task: TaskAdmission(pod_set=name, size=size, pods=verdict.pod_sets.get(name, PodSetAdmission()))
-        for name, tasks in tasks_by_set.items()
-        for task, size in tasks.items()
-    }
+def task_admissions(
+    verdict: Admitted,
+    tasks_by_set: Mapping[str, Mapping[str, int]],
+    ended: Sequence[Rank],
+    reclaimable: Mapping[str, int],
+) -> Mapping[str, TaskAdmission]:
+    """Return the admission of each task. `tasks_by_set` has the sizes of the tasks of each pod set.
+
+    Kueue has places for all replicas of a pod set but for the `reclaimable` ones: those that `ended` before.
+    """
+    found: dict[str, TaskAdmission] = {}
+    for name, tasks in tasks_by_set.items():
+        pods, first = verdict.pod_sets.get(name, PodSetAdmission()), 0
+        without = [key for key in ended if key.task in tasks]
+        # Otherwise the pod set is of a new Workload, which has places for ended replicas too.
+        without = without if len(without) == reclaimable.get(name, 0) else []
+        for task, size in tasks.items():
+            ranks = tuple(sorted(key.rank for key in without if key.task == task))
+            found[task] = TaskAdmission(pod_set=name, size=size, pods=pods, first=first, ended=ranks)
+            first += size - len(ranks)
+    return found
+
+
+def with_topology(admission: Mapping[str, TaskAdmission], verdict: Admitted) -> Mapping[str, TaskAdmission]:
+    """Return a stored admission with the present topology: Kueue assigns another node in place of one that is lost."""
+    found: dict[str, TaskAdmission] = {}
+    for task, known in admission.items():
+        present = verdict.pod_sets.get(known.pod_set, known.pods).topology
+        found[task] = replace(known, pods=replace(known.pods, topology=keep_places(known.pods.topology, present)))
+    return found

@@ -1,16 +1,20 @@
 """The pods of a job that Kueue has admitted."""
 
+from app.domain.kubernetes.topology import UNCONSTRAINED
 from app.domain.plan import Manifest
 from app.domain.queueing.admission import TaskAdmission
 from app.domain.queueing.workload import SUSPENDING_PARENT
 
 
-def with_admission(pod: Manifest, admission: TaskAdmission) -> Manifest:
-    """Return the pod with the node labels and tolerations of its flavors, and with what admission checks add.
+def with_admission(pod: Manifest, admission: TaskAdmission, rank: int) -> Manifest:
+    """Return the pod of a replica with the nodes and tolerations of its flavors, and with what admission checks add.
 
-    Its annotation keeps Kueue from making a Workload for it, because that of the job accounts for it.
+    Its annotations keep Kueue from making a Workload for it, and from counting it beside the assignment of its
+    topology: the Workload of the job accounts for it.
     """
     metadata, spec, added = pod["metadata"], pod["spec"], admission.pods
+    nodes = {**added.node_labels, **admission.domain_of(rank)}
+    counted = {UNCONSTRAINED: "true"} if added.topology is not None else {}
     return {
         **pod,
         "metadata": {
@@ -21,11 +25,12 @@ def with_admission(pod: Manifest, admission: TaskAdmission) -> Manifest:
                 **added.annotations,
                 **metadata.get("annotations", {}),
                 SUSPENDING_PARENT: _parent(pod),
+                **counted,
             },
         },
         "spec": {
             **spec,
-            **_unless_empty("nodeSelector", {**spec.get("nodeSelector", {}), **added.node_labels}),
+            **_unless_empty("nodeSelector", {**spec.get("nodeSelector", {}), **nodes}),
             **_unless_empty("tolerations", [*spec.get("tolerations", []), *map(dict, added.tolerations)]),
         },
     }

@@ -11,8 +11,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from app.domain.kubernetes import labels, names
+from app.domain.kubernetes.topology import topology_request
 from app.domain.manifests.metadata import owned_metadata
-from app.domain.plan import JobPlan, Manifest
+from app.domain.plan import JobPlan, Manifest, TaskPlan
 from app.domain.queueing.priorities import Priority
 
 API_VERSION: Final = "kueue.x-k8s.io/v1beta2"
@@ -48,35 +49,39 @@ class PodSetPlan:
     count: int
     template: Manifest
     tasks: tuple[str, ...]
+    topology: Manifest | None = None
 
     def manifest(self) -> Manifest:
-        return {"name": self.name, "count": self.count, "template": self.template}
+        found = {"name": self.name, "count": self.count, "template": self.template}
+        return found if self.topology is None else {**found, "topologyRequest": self.topology}
 
 
 def pod_sets(plan: JobPlan) -> tuple[PodSetPlan, ...]:
     """Return the pod sets of a job. If they can be too many, those of equal tasks are one."""
-    of_tasks = [
-        PodSetPlan(
-            name=task.name.lower() if names.dns_label(task.name.lower()) is None else f"task-{index}",
-            count=task.size,
-            template=_template(task.render(0).template),
-            tasks=(task.name,),
-        )
-        for index, task in enumerate(plan.tasks)
-        if task.size
-    ]
+    of_tasks = [_pod_set(index, task) for index, task in enumerate(plan.tasks) if task.size]
     # Names of tasks can differ in case only.
     if len({pod_set.name for pod_set in of_tasks}) < len(of_tasks):
         of_tasks = [replace(pod_set, name=f"task-{index}") for index, pod_set in enumerate(of_tasks)]
     return tuple(of_tasks) if len(of_tasks) <= MOST_UNMERGED else _merge(of_tasks)
 
 
+def _pod_set(index: int, task: TaskPlan) -> PodSetPlan:
+    template = task.render(0).template
+    return PodSetPlan(
+        name=task.name.lower() if names.dns_label(task.name.lower()) is None else f"task-{index}",
+        count=task.size,
+        template=_template(template),
+        tasks=(task.name,),
+        topology=topology_request(template),
+    )
+
+
 def _merge(of_tasks: Sequence[PodSetPlan]) -> tuple[PodSetPlan, ...]:
-    """Return one pod set for each template, with the name of the first one that has it."""
+    """Return one pod set for each template and topology, with the name of the first one that has it."""
     merged: list[PodSetPlan] = []
     for pod_set in of_tasks:
         for index, known in enumerate(merged):
-            if known.template == pod_set.template:
+            if (known.template, known.topology) == (pod_set.template, pod_set.topology):
                 tasks = (*known.tasks, *pod_set.tasks)
                 merged[index] = replace(known, count=known.count + pod_set.count, tasks=tasks)
                 break

@@ -14,11 +14,10 @@ from dataclasses import replace
 
 from app.domain.manifests.gangs import group_name
 from app.domain.plan import JobPlan, Rank
-from app.domain.reconcile.actions import Action, CreatePod, DeletePod
-from app.domain.reconcile.lifecycle import pod_of
+from app.domain.reconcile.actions import Action, CreatePod
+from app.domain.reconcile.placing import live_pod, stop_unplaced
 from app.domain.reconcile.stepping import Step
 from app.domain.status.observed import ObservedPod
-from app.domain.vocabulary import StopReason
 
 
 def place_gang(plan: JobPlan, steps: Mapping[Rank, Step], pods: Mapping[Rank, Sequence[ObservedPod]]) -> None:
@@ -29,11 +28,13 @@ def place_gang(plan: JobPlan, steps: Mapping[Rank, Step], pods: Mapping[Rank, Se
     group = group_name(plan)
     if plan.gang is None or not group:
         return
-    members = {key: _live_pod(steps[key], pods.get(key, ())) for key in plan.gang.members}
+    members = {key: live_pod(steps[key], pods.get(key, ())) for key in plan.gang.members}
     settled = any(steps[key].replica.settled for key in members)
     if settled or any(pod is not None and pod.group != group for pod in members.values()):
         for key in plan.replicas:
-            _stop_waiting(steps[key], _live_pod(steps[key], pods.get(key, ())))
+            pod = live_pod(steps[key], pods.get(key, ()))
+            if pod is not None and pod.group:
+                stop_unplaced(steps[key], pod)
         return
     is_placed = all(pod is not None and pod.node is not None for pod in members.values())
     for key, step in steps.items():
@@ -41,20 +42,6 @@ def place_gang(plan: JobPlan, steps: Mapping[Rank, Step], pods: Mapping[Rank, Se
             step.actions = [_joining(action) for action in step.actions]
         elif not is_placed:
             step.actions = [action for action in step.actions if not isinstance(action, CreatePod)]
-
-
-def _stop_waiting(step: Step, pod: ObservedPod | None) -> None:
-    """Stop a pod that names a PodGroup and has no node."""
-    attempt = step.replica.attempt
-    if pod is None or not pod.group or pod.node is not None or pod.deleting or attempt.stopping is not None:
-        return
-    step.replica = replace(step.replica, attempt=replace(attempt, stopping=StopReason.UNPLACEABLE))
-    step.actions.append(DeletePod(name=pod.name, uid=pod.uid))
-
-
-def _live_pod(step: Step, pods: Sequence[ObservedPod]) -> ObservedPod | None:
-    pod = pod_of(step.replica.attempt, pods)
-    return None if pod is None or pod.ended else pod
 
 
 def _joining(action: Action) -> Action:

@@ -24,6 +24,7 @@ from app.domain.queueing.admission import (
     Unadmitted,
     Verdict,
     task_admissions,
+    with_topology,
 )
 from app.domain.queueing.priorities import has_other_priority
 from app.domain.queueing.requests import DEFAULT_QUEUE
@@ -168,11 +169,12 @@ def _creating(known: Queueing) -> Unadmitted:
 
 def _admitted_permit(inputs: Inputs, known: Queueing, workload: ObservedWorkload, verdict: Admitted) -> Permit:
     if known.admission is not None:
-        return Permit(record=known)
+        return Permit(record=replace(known, admission=with_topology(known.admission, verdict)))
     if not _fits(inputs, workload):
         return Permit(record=known, waits=_creating(known))
     sizes = {item.name: {name: inputs.plan.task[name].size for name in item.tasks} for item in pod_sets(inputs.plan)}
-    admission = task_admissions(verdict, sizes)
+    ended = [key for key, replica in inputs.recorded.replicas.items() if _is_over(replica)]
+    admission = task_admissions(verdict, sizes, ended, workload.reclaimable)
     reclaimed = dict(workload.reclaimable)
     return Permit(record=replace(known, admission=admission, reclaimed=reclaimed, admitted_at=inputs.now))
 

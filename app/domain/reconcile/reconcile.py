@@ -28,6 +28,7 @@ from app.domain.reconcile.endings import active_deadline, finish, is_removing, o
 from app.domain.reconcile.gangs import place_gang
 from app.domain.reconcile.in_place import restart_entries
 from app.domain.reconcile.lifecycle import RestartLimits, settle, track
+from app.domain.reconcile.placing import replace_misplaced
 from app.domain.reconcile.progress import Changes, is_at_rest, is_resuming, next_status
 from app.domain.reconcile.queueing import Permit, derive_permit, is_removed, queue_actions, update_permit
 from app.domain.reconcile.resizing import Members, as_leaving, as_wanted, settled_records
@@ -201,6 +202,8 @@ def _step_all(
         steps[key] = out.step(replica, name, pods.get(key, []), is_new=False)
     if directive.start:
         place_gang(inputs.plan, steps, pods)
+        if permit.record is not None and permit.record.admission is not None:
+            replace_misplaced(permit.record.admission, steps, pods)
     return steps
 
 

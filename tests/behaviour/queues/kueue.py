@@ -13,6 +13,7 @@ from tests.support.waiting import until
 API = "/apis/kueue.x-k8s.io/v1beta2"
 GROUP = "kueue.x-k8s.io"
 NODE_LABEL = {"kubernetes.io/os": "linux"}
+_PLURALS = {"Topology": "topologies", "WorkloadPriorityClass": "workloadpriorityclasses"}
 TOLERATION = {"key": "dedicated", "operator": "Equal", "value": "queues", "effect": "NoSchedule"}
 
 
@@ -27,10 +28,11 @@ class Queues:
     def priority_class(self) -> str:
         return f"{self.name}-high"
 
-    async def add_local(self, name: str) -> None:
-        spec = {"clusterQueue": self.name}
+    async def add_local(self, name: str, *, of: str | None = None) -> None:
+        """Make a LocalQueue of the ClusterQueue, or of another one."""
+        spec = {"clusterQueue": of or self.name}
         path = f"{API}/namespaces/{self.jobs.namespace}/localqueues"
-        (await self.jobs.kube.post(path, _object("LocalQueue", name, spec=spec))).ok()
+        (await self.jobs.kube.post(path, body_of("LocalQueue", name, spec=spec))).ok()
         await self.jobs.kube.eventually(f"{path}/{name}", is_active, within=DEADLINE)
 
     async def submit(
@@ -98,12 +100,12 @@ def is_active(body: Body) -> bool:
 
 def path_of(body: Body) -> str:
     """Return the path of the collection of an object of Kueue."""
-    plural = f"{body['kind'].lower()}{'es' if body['kind'].endswith('s') else 's'}"
+    plural = _PLURALS.get(body["kind"], f"{body['kind'].lower()}s")
     namespace = body["metadata"].get("namespace")
     return f"{API}/{plural}" if namespace is None else f"{API}/namespaces/{namespace}/{plural}"
 
 
-def _object(kind: str, name: str, **more: Any) -> Body:
+def body_of(kind: str, name: str, **more: Any) -> Body:
     return {"apiVersion": f"{GROUP}/v1beta2", "kind": kind, "metadata": {"name": name}, **more}
 
 
@@ -120,9 +122,9 @@ async def queues_of(jobs: Jobs, *, cpu: int) -> AsyncIterator[Queues]:
         "resourceGroups": [group],
     }
     made = [
-        _object("ResourceFlavor", queues.name, spec=flavor),
-        _object("WorkloadPriorityClass", queues.priority_class, value=1000),
-        _object("ClusterQueue", queues.name, spec=spec),
+        body_of("ResourceFlavor", queues.name, spec=flavor),
+        body_of("WorkloadPriorityClass", queues.priority_class, value=1000),
+        body_of("ClusterQueue", queues.name, spec=spec),
     ]
     async with existing(jobs, made):
         await queues.add_local("team")

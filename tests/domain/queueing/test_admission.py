@@ -1,5 +1,6 @@
 """How a Workload is read: the reasons of waits are those that Kueue 0.15 and 0.19 write."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -8,14 +9,25 @@ import msgspec
 import pytest
 
 from app.domain.kubernetes.queueing import FlavorSpec, Workload
+from app.domain.kubernetes.topology import (
+    IndividualValues,
+    LevelValues,
+    PodCounts,
+    TopologyAssignment,
+    TopologySlice,
+)
+from app.domain.plan import Rank
 from app.domain.queueing.admission import (
     Admitted,
     Evicted,
     PodSetAdmission,
     Queueing,
+    TaskAdmission,
     Unadmitted,
     Verdict,
     observe_workload,
+    task_admissions,
+    with_topology,
 )
 from app.domain.vocabulary import PendingCode
 
@@ -64,6 +76,56 @@ def test_an_admission_has_its_flavors_and_the_updates_of_its_checks() -> None:
         node_labels={"pool": "a", "n": "1"},
         tolerations=({"key": "a"}, {"key": "b"}),
     )
+
+
+def a_topology(*nodes: str) -> TopologyAssignment:
+    """One pod for each node."""
+    part = TopologySlice(
+        domain_count=len(nodes),
+        pod_counts=PodCounts(universal=1),
+        values_per_level=(LevelValues(individual=IndividualValues(roots=nodes)),),
+    )
+    return TopologyAssignment(levels=("host",), slices=(part,))
+
+
+def nodes_of(admission: Mapping[str, TaskAdmission], *replicas: Rank) -> list[str]:
+    return [admission[key.task].domain_of(key.rank)["host"] for key in replicas]
+
+
+def test_replicas_have_the_nodes_of_their_topology_by_rank() -> None:
+    values = [{"individual": {"roots": ["a", "b"]}}]
+    slices = [{"domainCount": 2, "podCounts": {"universal": 1}, "valuesPerLevel": values}]
+    worker = {"name": "worker", "flavors": {"cpu": "gpu-pool"}}
+    assigned = {"podSetAssignments": [{**worker, "topologyAssignment": {"levels": ["host"], "slices": slices}}]}
+    found = verdict(a_workload(*ADMITTED, status={"admission": assigned}))
+    assert isinstance(found, Admitted)
+    assert found.pod_sets["worker"].topology == a_topology("a", "b")
+
+    replicas = [Rank(task, rank) for task in ("worker", "ps") for rank in (0, 1)]
+    sizes = {"worker": {"worker": 2, "ps": 2}}
+    four = Admitted(pod_sets={"worker": PodSetAdmission(topology=a_topology("a", "b", "c", "d"))})
+    admission = task_admissions(four, sizes, [], {})
+    assert nodes_of(admission, *replicas) == ["a", "b", "c", "d"]
+    assert TaskAdmission(pod_set="p", size=1, pods=PodSetAdmission()).domain_of(0) == {}
+    # A Workload that was made again has places for ended replicas, and one that was evicted has none.
+    assert nodes_of(task_admissions(four, sizes, [replicas[0]], {}), *replicas) == ["a", "b", "c", "d"]
+    three = with_topology(admission, Admitted(pod_sets={"worker": PodSetAdmission(topology=a_topology("a", "b", "c"))}))
+    assert nodes_of(three, *replicas) == ["a", "b", "c", "a"]
+    again = task_admissions(four, sizes, [replicas[2], replicas[0]], {"worker": 2})
+    assert nodes_of(again, replicas[1], replicas[3]) == ["a", "b"]
+
+
+def test_another_node_in_place_of_a_lost_one_changes_the_admission() -> None:
+    before = task_admissions(
+        Admitted(pod_sets={"worker": PodSetAdmission(node_labels={"pool": "a"}, topology=a_topology("a", "b"))}),
+        {"worker": {"worker": 2}},
+        [],
+        {},
+    )
+    after = with_topology(before, Admitted(pod_sets={"worker": PodSetAdmission(topology=a_topology("a", "c"))}))
+    assert nodes_of(after, Rank("worker", 0), Rank("worker", 1)) == ["a", "c"]
+    assert after["worker"].pods.node_labels == {"pool": "a"}
+    assert with_topology(before, Admitted(pod_sets={})) == before
 
 
 def test_an_unknown_flavor_is_awaited() -> None:

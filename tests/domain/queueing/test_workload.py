@@ -1,10 +1,12 @@
 """The Workload of a job, what is written to it, and the pods that follow its admission."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from app.domain.errors import InvalidManifest
+from app.domain.kubernetes.topology import LevelValues, PodCounts, TopologyAssignment, TopologySlice
 from app.domain.plan import JobPlan, Manifest, PriorityClassKind, PriorityClassRef, QueuePlan
 from app.domain.queueing.admission import PodSetAdmission, TaskAdmission
 from app.domain.queueing.pods import with_admission
@@ -21,6 +23,7 @@ from app.domain.queueing.workload import (
 from tests.support.plans import T0, a_plan, with_templates
 
 NOW = "2030-01-01T00:00:00Z"
+N1 = LevelValues(universal="n1")
 
 
 def test_a_pod_set_has_what_the_scheduler_reads() -> None:
@@ -99,6 +102,15 @@ def test_a_workload_has_its_owner_its_priority_and_its_finalizer() -> None:
     assert "priorityClassRef" not in workload_manifest(a_plan(), "team", Priority(), "anchor-uid")["spec"]
 
 
+def test_tasks_with_different_topologies_are_different_pod_sets() -> None:
+    many = a_plan({f"t{number}": 1 for number in range(MOST_UNMERGED + 1)})
+    annotations = {"kueue.x-k8s.io/podset-required-topology": "rack"}
+    tasks = with_templates(many, {}, {"t3": {"annotations": annotations}})
+    shared, alone = (one.manifest() for one in pod_sets(tasks))
+    assert (alone["name"], alone["count"], alone["topologyRequest"]) == ("t3", 1, {"required": "rack"})
+    assert "topologyRequest" not in shared
+
+
 def a_condition(kind: str, status: str = "True", **more: Any) -> Manifest:
     return {"type": kind, "status": status, "reason": kind, "message": "", "lastTransitionTime": "before", **more}
 
@@ -140,7 +152,7 @@ def test_a_pod_follows_its_admission_and_keeps_what_it_has() -> None:
         "metadata": {"labels": {"team": "mine"}, "ownerReferences": [{"name": "jobgate-u"}]},
         "spec": {"nodeSelector": {"zone": "z"}, "tolerations": [{"key": "a"}], "containers": []},
     }
-    found = with_admission(pod, TaskAdmission(pod_set="worker", size=1, pods=added))
+    found = with_admission(pod, TaskAdmission(pod_set="worker", size=1, pods=added), 0)
     assert found["metadata"]["labels"] == {"team": "mine", "topology": "rack"}
     assert found["metadata"]["annotations"] == {"note": "check", "kueue.x-k8s.io/pod-suspending-parent": "jobgate-u"}
     assert found["spec"] == {
@@ -148,6 +160,11 @@ def test_a_pod_follows_its_admission_and_keeps_what_it_has() -> None:
         "tolerations": [{"key": "a"}, {"key": "b"}],
         "containers": [],
     }
+    domain = TopologySlice(domain_count=1, pod_counts=PodCounts(universal=2), values_per_level=(N1,))
+    placed = replace(added, topology=TopologyAssignment(levels=("host",), slices=(domain,)))
+    found = with_admission(pod, TaskAdmission(pod_set="worker", size=2, pods=placed), 1)
+    assert found["spec"]["nodeSelector"] == {"zone": "z", "pool": "a", "host": "n1"}
+    assert found["metadata"]["annotations"]["kueue.x-k8s.io/podset-unconstrained-topology"] == "true"
     owned = {"metadata": {"ownerReferences": [{"name": "jobgate-u"}]}, "spec": {}}
-    bare = with_admission(owned, TaskAdmission(pod_set="w", size=1, pods=PodSetAdmission()))
+    bare = with_admission(owned, TaskAdmission(pod_set="w", size=1, pods=PodSetAdmission()), 0)
     assert bare["spec"] == {}

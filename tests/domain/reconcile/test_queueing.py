@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.domain.kubernetes.topology import LevelValues, PodCounts, TopologyAssignment, TopologySlice
 from app.domain.plan import GangApi, GangPlan, JobPlan, PriorityClassKind, PriorityClassRef, QueuePlan
-from app.domain.queueing.admission import Admitted, ObservedWorkload, PodSetAdmission, Queueing
+from app.domain.queueing.admission import Admitted, ObservedWorkload, PodSetAdmission, Queueing, TaskAdmission
 from app.domain.queueing.workload import pod_sets
 from app.domain.reconcile.actions import CreatePod, DeletePod, EnsureWorkload, UngatePod
 from app.domain.status.observed import KueueState, ObservedPod, ObservedQueue
 from app.domain.status.records import JobStatus
-from app.domain.vocabulary import CleanUpPolicy, JobPhase, PendingCode, Reason, ReplicaPhase, RestartPolicy
+from app.domain.vocabulary import CleanUpPolicy, JobPhase, PendingCode, Reason, ReplicaPhase, RestartPolicy, StopReason
 from tests.support.model.cluster import World
 from tests.support.model.kueue import ModelKueue, ModelWorkload
 from tests.support.model.reconcile_checks import check_reconcile
@@ -256,6 +257,25 @@ def test_what_is_recorded_holds_while_kueue_cannot_be_read(state: KueueState) ->
     decision = world.reconcile()
     assert not actions_of(decision, DeletePod)
     assert phase_of(world) == JobPhase.RUNNING
+
+
+@pytest.mark.parametrize(
+    ("nodes", "node", "is_replaced"), [({"host": "a"}, None, True), ({"host": "b"}, None, False), ({}, "n1", False)]
+)
+def test_a_pod_that_waits_for_a_replaced_node_is_replaced(
+    nodes: dict[str, str], node: str | None, is_replaced: bool
+) -> None:
+    values = LevelValues(universal="b")
+    domain = TopologySlice(domain_count=1, pod_counts=PodCounts(universal=1), values_per_level=(values,))
+    topology = TopologyAssignment(levels=("host",), slices=(domain,))
+    admission = TaskAdmission(pod_set="worker", size=1, pods=PodSetAdmission(topology=topology))
+    queueing = Queueing(name="team", admission={"worker": admission})
+    pod = a_pod(phase=ReplicaPhase.CREATING, node=node, wanted_nodes=nodes)
+    recorded = a_record(running_status(queueing=queueing), a_replica(W0))
+    decision = decide(a_plan({"worker": 1}, queue=TEAM), recorded, pod, queue=ObservedQueue(state=KueueState.UNKNOWN))
+    assert bool(actions_of(decision, DeletePod)) is is_replaced
+    stopped = decision.replicas[W0].attempt.stopping
+    assert stopped == (StopReason.UNPLACEABLE if is_replaced else None)
 
 
 def test_gates_of_kueue_are_removed_from_the_pods_of_an_admitted_job() -> None:

@@ -13,11 +13,13 @@ of that one is the end of the pod, although others still run.
 """
 
 from collections.abc import Container as Collection
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata, Pod
+from app.domain.kubernetes.topology import UNCONSTRAINED
 from app.domain.manifests.gangs import group_of
 from app.domain.plan import Rank
 from app.domain.queueing.workload import GATES, POD_FINALIZER
@@ -87,6 +89,7 @@ def observe_pod(pod: Pod, *, lost_nodes: Collection[str]) -> ObservedPod:
         restarts_in_place=restarts_in_place(pod),
         group=group_of(pod),
         gated=_is_gated(pod),
+        wanted_nodes=_wanted_nodes(pod),
     )
 
 
@@ -102,6 +105,11 @@ def _is_gated(pod: Pod) -> bool:
     """Return whether the pod has a scheduling gate or the finalizer of Kueue."""
     gates = {gate.name for gate in pod.spec.scheduling_gates}
     return not gates.isdisjoint(GATES) or POD_FINALIZER in pod.metadata.finalizers
+
+
+def _wanted_nodes(pod: Pod) -> Mapping[str, str]:
+    waits = not pod.spec.node_name and UNCONSTRAINED in pod.metadata.annotations
+    return pod.spec.node_selector if waits else {}
 
 
 def foreign_finalizers(metadata: Metadata) -> tuple[str, ...]:

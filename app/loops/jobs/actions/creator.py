@@ -341,7 +341,7 @@ def _admitted(pod: Manifest, queueing: Queueing | None, key: Rank) -> Manifest:
     if queueing is None:
         return pod
     assert queueing.admission is not None, "no pod is created without admission"
-    return with_admission(pod, queueing.admission[key.task])
+    return with_admission(pod, queueing.admission[key.task], key.rank)
 
 
 def _changed(altered: AlteredObject) -> UnusableObject:

@@ -1,0 +1,138 @@
+"""Topology-aware scheduling of Kueue: what a pod template requests, and which nodes Kueue assigns to its pods."""
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, groupby
+from typing import Any, Final
+
+import msgspec
+
+REQUIRED: Final = "kueue.x-k8s.io/podset-required-topology"
+PREFERRED: Final = "kueue.x-k8s.io/podset-preferred-topology"
+UNCONSTRAINED: Final = "kueue.x-k8s.io/podset-unconstrained-topology"
+ANNOTATIONS: Final = (REQUIRED, PREFERRED, UNCONSTRAINED)
+"""The annotations of a pod template that request a topology. A template has at most one of them."""
+
+
+MOST_OF_LEVEL: Final = 63  # characters of a requested label of nodes
+
+
+class IndividualValues(msgspec.Struct, frozen=True, gc=False):
+    """A value for each domain: its root, between what all of them have in common."""
+
+    roots: tuple[str, ...] = ()
+    prefix: str = ""
+    suffix: str = ""
+
+
+class LevelValues(msgspec.Struct, frozen=True, gc=False):
+    """The values of a node label: the same for all domains of a slice, or one for each."""
+
+    universal: str | None = None
+    individual: IndividualValues = IndividualValues()
+
+    def at(self, domain: int) -> str:
+        found = self.individual
+        return found.prefix + found.roots[domain] + found.suffix if self.universal is None else self.universal
+
+
+class PodCounts(msgspec.Struct, frozen=True, gc=False):
+    """How many pods a domain gets: the same number for all domains of a slice, or one for each."""
+
+    universal: int | None = None
+    individual: tuple[int, ...] = ()
+
+
+class TopologySlice(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """Domains of nodes, such as racks, in the order of the pods that they get."""
+
+    domain_count: int = 0
+    pod_counts: PodCounts = PodCounts()
+    values_per_level: tuple[LevelValues, ...] = ()
+
+    def ends(self) -> list[int]:
+        """Return how many pods each domain and those before it get together."""
+        counts = self.pod_counts
+        if counts.universal is None:
+            return list(accumulate(counts.individual))
+        return [counts.universal * number for number in range(1, self.domain_count + 1)]
+
+
+class TopologyAssignment(msgspec.Struct, frozen=True, gc=False):
+    """The domains of the pods of a pod set. `levels` are the labels of nodes that identify a domain.
+
+    It is stored in this form of Kueue's, because it can name a node for each of ten thousand pods.
+    """
+
+    levels: tuple[str, ...] = ()
+    slices: tuple[TopologySlice, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """The number of pods that it has domains for."""
+        return sum(ends[-1] for ends in map(TopologySlice.ends, self.slices) if ends)
+
+    def domains(self) -> list[tuple[str, ...]]:
+        """Return the values of the labels of the nodes of each pod."""
+        found: list[tuple[str, ...]] = []
+        for part in self.slices:
+            start = 0
+            for number, end in enumerate(part.ends()):
+                found += [tuple(level.at(number) for level in part.values_per_level)] * (end - start)
+                start = end
+        return found
+
+    def domain_of(self, index: int) -> Mapping[str, str]:
+        """Return the labels of the nodes of a pod, by its place among those of the pod set.
+
+        A pod beyond the size shares a domain with the first ones, so that no pod runs on other nodes.
+        """
+        index %= self.size or 1
+        for part in self.slices:
+            ends = part.ends()
+            domain = bisect_right(ends, index)
+            if domain < len(ends):
+                return {key: level.at(domain) for key, level in zip(self.levels, part.values_per_level, strict=False)}
+            index -= ends[-1] if ends else 0
+        return {}
+
+
+def keep_places(before: TopologyAssignment | None, after: TopologyAssignment | None) -> TopologyAssignment | None:
+    """Return `after` in an order in which pods keep the domains of `before` that it still has.
+
+    Kueue replaces a domain whose node is lost, and may return the others in another order while their pods run.
+    """
+    if before is None or after is None or before == after or before.levels != after.levels:
+        return after
+    known, free = before.domains(), Counter(after.domains())
+    if Counter(known) == free:
+        return before
+    places: list[tuple[str, ...] | None] = []
+    for domain in known[: after.size]:
+        places.append(domain if free[domain] else None)
+        free[domain] -= bool(free[domain])
+    others = free.elements()
+    return _assignment(after.levels, [next(others) if domain is None else domain for domain in places] + list(others))
+
+
+def _assignment(levels: tuple[str, ...], domains: Sequence[tuple[str, ...]]) -> TopologyAssignment:
+    """Return an assignment that has the domain of each pod."""
+    runs = [(domain, len(list(pods))) for domain, pods in groupby(domains)]
+    values = zip(*(domain for domain, _ in runs), strict=True)
+    part = TopologySlice(
+        domain_count=len(runs),
+        pod_counts=PodCounts(individual=tuple(count for _, count in runs)),
+        values_per_level=tuple(LevelValues(individual=IndividualValues(roots=roots)) for roots in values),
+    )
+    return TopologyAssignment(levels=levels, slices=(part,))
+
+
+def topology_request(template: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the topology that an accepted pod template requests, as a field of a pod set; None if it requests none."""
+    annotations = (template.get("metadata") or {}).get("annotations") or {}
+    if REQUIRED in annotations:
+        return {"required": annotations[REQUIRED]}
+    if PREFERRED in annotations:
+        return {"preferred": annotations[PREFERRED]}
+    return {"unconstrained": True} if UNCONSTRAINED in annotations else None

@@ -1,0 +1,145 @@
+"""Jobs in a queue whose flavor has a topology: Kueue assigns nodes to their pods, by rank."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pytest
+import pytest_asyncio
+
+from app.base.cancellation import TaskGroup
+from tests.behaviour.manifests import Body, job, task
+from tests.behaviour.queues.kueue import API, GROUP, Queues, body_of, existing, queued
+from tests.support.plans import T0
+
+pytestmark = pytest.mark.timeout(600)
+NODES = "/api/v1/nodes"
+HOST = "kubernetes.io/hostname"
+
+
+@dataclass(slots=True, kw_only=True)
+class Racks:
+    """Two racks of two nodes, each with room for two pods, and the LocalQueue `racks`. Nothing runs on these nodes."""
+
+    queues: Queues
+    name: str
+    nodes: list[str]
+
+    @property
+    def level(self) -> str:
+        return f"rack-{self.name}"
+
+    async def beat(self) -> None:
+        """Report every second that the nodes are ready: the cluster compares only whether the times differ."""
+        for second in itertools.count():
+            for node in list(self.nodes):
+                await self.report(node, ready=True, second=second)
+            await asyncio.sleep(1)
+
+    async def report(self, node: str, *, ready: bool, second: int = 0) -> None:
+        at = (T0 + timedelta(seconds=second)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        reported = {"type": "Ready", "status": str(ready), "reason": "Test", "message": "", "lastHeartbeatTime": at}
+        room = {"cpu": "2", "memory": "8Gi", "pods": "20"}
+        status = {"capacity": room, "allocatable": room, "conditions": [reported]}
+        (await self.queues.jobs.kube.patch(f"{NODES}/{node}/status", {"status": status})).ok()
+
+
+@pytest_asyncio.fixture
+async def racks(queues: Queues) -> AsyncIterator[Racks]:
+    jobs, name = queues.jobs, f"{queues.name}-racks"
+    if (await jobs.kube.get(f"{API}/topologies")).status != 200:
+        pytest.skip("the cluster plays no topologies: run `make test-cluster`")
+    racks = Racks(queues=queues, name=name, nodes=[f"{name}-{number}" for number in range(4)])
+    resources = [{"name": "cpu", "nominalQuota": 100}]
+    group = {"coveredResources": ["cpu"], "flavors": [{"name": name, "resources": resources}]}
+    made = [
+        body_of("Topology", name, spec={"levels": [{"nodeLabel": racks.level}, {"nodeLabel": HOST}]}),
+        body_of("ResourceFlavor", name, spec={"nodeLabels": {"pool": name}, "topologyName": name}),
+        body_of("ClusterQueue", name, spec={"namespaceSelector": {}, "resourceGroups": [group]}),
+    ]
+    async with _existing_nodes(racks), existing(jobs, made):
+        await queues.add_local("racks", of=name)
+        yield racks
+
+
+@asynccontextmanager
+async def _existing_nodes(racks: Racks) -> AsyncIterator[None]:
+    """Make nodes without kubelets, whose heartbeats come from this test, and delete them afterwards."""
+    kube, made = racks.queues.jobs.kube, list(racks.nodes)
+    try:
+        for number, node in enumerate(made):
+            labels = {"pool": racks.name, racks.level: f"r{number // 2}", HOST: node}
+            body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node, "labels": labels}}
+            (await kube.post(NODES, body)).ok()
+        async with TaskGroup() as group:
+            beats = group.create_task(racks.beat())
+            yield
+            beats.cancel()
+    finally:
+        for node in made:
+            await kube.delete(f"{NODES}/{node}")
+
+
+async def _submit(queues: Queues, name: str, replicas: int, **annotations: str) -> str:
+    """Submit a job whose pods no scheduler binds, and return its uid."""
+    found = task("exec sleep 600", replicas=replicas, schedulerName="nobody")
+    found["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+    requested = {f"{GROUP}/podset-{key}-topology": value for key, value in annotations.items()}
+    found["template"].setdefault("metadata", {})["annotations"] = requested
+    return str((await queues.jobs.submit(queued(job(name, found), "racks")))["uid"])
+
+
+async def _placed(queues: Queues, uid: str, replicas: int) -> list[Body]:
+    """The pods of a job by rank, once the scheduler may bind them."""
+
+    def are_ready(pods: Sequence[Body]) -> bool:
+        return len(pods) == replicas and not any(pod["spec"].get("schedulingGates") for pod in pods)
+
+    pods = await queues.jobs.until_objects("pods", uid, are_ready)
+    return sorted(pods, key=lambda pod: int(pod["metadata"]["labels"]["jobgate.dev/task-rank"]))
+
+
+async def test_pods_get_the_nodes_of_their_topology_by_rank(racks: Racks) -> None:
+    queues, jobs, nodes = racks.queues, racks.queues.jobs, list(racks.nodes)
+    uid = await _submit(queues, "together", 3, required=racks.level)
+    pods = await _placed(queues, uid, 3)
+    hosts = [pod["spec"]["nodeSelector"][HOST] for pod in pods]
+    assert hosts[0] == hosts[1] != hosts[2]
+    assert set(hosts) in (set(nodes[:2]), set(nodes[2:]))
+    assert {pod["spec"]["nodeSelector"]["pool"] for pod in pods} == {racks.name}
+    for pod in pods:
+        keys = [key for key in pod["metadata"]["annotations"] if "topology" in key]
+        assert keys == [f"{GROUP}/podset-unconstrained-topology"]
+
+    # A flavor with a topology assigns nodes also to a job that requests none.
+    other = await _submit(queues, "anywhere", 2)
+    others = [pod["spec"]["nodeSelector"][HOST] for pod in await _placed(queues, other, 2)]
+    assert all((hosts + others).count(host) <= 2 for host in others)
+
+    await _submit(queues, "large", 5, required=racks.level)
+    assert "to fit" in (await jobs.pending("large", "WaitingForQuota"))["message"]
+    await _submit(queues, "unknown", 1, preferred="no-level")
+    assert "requested level" in (await jobs.pending("unknown", "NoMatchingFlavor"))["message"]
+    for name in ("together", "anywhere", "large", "unknown"):
+        await jobs.delete(name)
+    await queues.until_no_workload()
+
+
+async def test_a_pod_gets_the_node_that_replaces_a_lost_one(racks: Racks) -> None:
+    queues, jobs = racks.queues, racks.queues.jobs
+    uid = await _submit(queues, "moved", 1, required=racks.level)
+    [pod] = await _placed(queues, uid, 1)
+    lost = pod["spec"]["nodeSelector"][HOST]
+    racks.nodes.remove(lost)
+    await racks.report(lost, ready=False)
+
+    def is_elsewhere(pods: Sequence[Body]) -> bool:
+        return [pod["spec"]["nodeSelector"][HOST] != lost for pod in pods] == [True]
+
+    await jobs.until_objects("pods", uid, is_elsewhere)
+    assert (await jobs.replica("moved"))["attempt"] == 2
+    await jobs.delete("moved")
+    await queues.until_no_workload()
