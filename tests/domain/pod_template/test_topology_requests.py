@@ -26,6 +26,9 @@ REQUIRED, PREFERRED, UNCONSTRAINED = (
 )
 def test_a_request_names_one_level(annotations: JsonValue, code: str | None) -> None:
     problems = Problems()
-    template: JsonValue = {"metadata": {"annotations": annotations}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    template: JsonValue = {
+        "metadata": {"annotations": annotations},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
     validate_pod_template(template, "", problems)
     assert [error.code for error in problems.errors] == ([] if code is None else [code])

@@ -24,8 +24,10 @@ EXEMPTIONS = {
 def documents() -> dict[str, Any]:
     """Every job manifest by its path."""
     files = [*ROOT.glob("tests/data/*_job/*/manifest.yaml"), *ROOT.glob("examples/**/*.yaml")]
-    found = {str(file.relative_to(ROOT)): yaml.safe_load(file.read_text(encoding="utf-8")) for file in files}
-    return {path: doc for path, doc in found.items() if (doc.get("apiVersion"), doc.get("kind")) in JOB_KINDS}
+    # The objects of Kueue are several documents of one file.
+    found = {str(file.relative_to(ROOT)): [*yaml.safe_load_all(file.read_text(encoding="utf-8"))] for file in files}
+    jobs = {path: docs[0] for path, docs in found.items() if len(docs) == 1}
+    return {path: doc for path, doc in jobs.items() if (doc.get("apiVersion"), doc.get("kind")) in JOB_KINDS}
 
 
 DOCUMENTS = documents()
