@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.suites.test_cluster import FREEZES, QUEUES, ROOT, SUITES, WITH_KUEUE, selected_suites
+from tools.suites.test_cluster import FREEZES, QUEUES, ROOT, SUITES, WITH_KUEUE, WITH_STRICT_KUEUE, selected_suites
 
 
 def paths(*arguments: str) -> list[tuple[str, ...]]:
@@ -30,7 +30,7 @@ def test_every_suite_names_tests_that_exist() -> None:
     ("named", "expected"),
     [
         # Of the tests that a directory contains, each runs in its own suite.
-        (["tests/behaviour"], [("tests/behaviour",), (QUEUES[0],)]),
+        (["tests/behaviour"], [("tests/behaviour",), (QUEUES[0],), WITH_STRICT_KUEUE]),
         ([f"{QUEUES[0]}/test_eviction.py"], [(f"{QUEUES[0]}/test_eviction.py",)]),
         (["tests/behaviour/phases/test_pause.py::test_x[a]"], [("tests/behaviour/phases/test_pause.py::test_x[a]",)]),
         (

@@ -54,6 +54,8 @@ EMBEDDED_ONLY = (
 FREEZES = "tests/crash/test_freezes.py"
 WITH_KUEUE = tuple(f"tests/conformance/test_kueue{name}.py" for name in ("", "_objects", "_preemption"))
 QUEUES = ("tests/behaviour/queues", "tests/crash/test_queues.py")
+STRICT_KUEUE = ROOT / "tests/behaviour/queues/strict_kueue.yaml"
+WITH_STRICT_KUEUE = tuple(f"tests/behaviour/queues/test_{name}.py" for name in ("strict_kueue", "lives"))
 # Their gateways have no cluster, or their tests only read files, so a real control plane changes nothing.
 WITHOUT_CLUSTER = (
     "tests/crash/test_rolling_restart.py",
@@ -82,6 +84,7 @@ class Suite:
     slow: bool = False  # run the tests that `make test` leaves out because of their duration
     is_quick: bool = True
     kueue: bool = False  # Kueue runs, whose webhooks concern all pods and fail without it
+    kueue_config: Path | None = None  # additions to its configuration
 
 
 SUITES = (
@@ -103,7 +106,8 @@ SUITES = (
     Suite(paths=("tests/crash/test_soak.py",), workers=1, shared_node=True, slow=True, is_quick=False),
     # The last ones, because the API of Kueue remains when its manager has stopped.
     Suite(paths=WITH_KUEUE, workers=3, shared_node=False, kueue=True),
-    Suite(paths=QUEUES, workers=2, shared_node=True, kueue=True),
+    Suite(paths=QUEUES, workers=2, shared_node=True, left_out=WITH_STRICT_KUEUE[:1], kueue=True),
+    Suite(paths=WITH_STRICT_KUEUE, workers=3, shared_node=True, kueue=True, kueue_config=STRICT_KUEUE),
 )
 
 
@@ -159,14 +163,14 @@ def _start(program: Path, environment: dict[str, str]) -> None:
 
 
 @contextmanager
-def running_kueue(found: ControlPlane) -> Iterator[None]:
+def running_kueue(found: ControlPlane, config: Path | None) -> Iterator[None]:
     """Run Kueue during the block, on a control plane that this process has started."""
     if found.environment is None or not KUEUE.exists():
         print("test-cluster: Kueue is not started: its tests need a cluster that serves it", flush=True)
         yield
         return
     try:
-        _start(KUEUE, found.environment)
+        _start(KUEUE, found.environment | ({"KUEUE_CONFIG": str(config)} if config is not None else {}))
         print(f"test-cluster: Kueue {os.environ.get('KUEUE') or KUEUE_DEFAULT}", flush=True)
         yield
     finally:
@@ -284,7 +288,7 @@ def _passes(
     started = time.monotonic()
     with ExitStack() as stack:
         if suite.kueue:
-            stack.enter_context(running_kueue(found))
+            stack.enter_context(running_kueue(found, suite.kueue_config))
         if suite.shared_node:
             node = stack.enter_context(running_node(Cluster.read(found.admin, real=True), directory))
             environment = environment | {GIVEN_NODE: node}

@@ -34,6 +34,7 @@ _CODES: Final = (
     ("TopologyAwareScheduling", PendingCode.NO_MATCHING_FLAVOR),
     ("not found", PendingCode.NO_MATCHING_FLAVOR),
     ("flavor", PendingCode.WAITING_FOR_QUOTA),
+    ("admission checks", PendingCode.ADMISSION_CHECKS),
 )
 # What Kueue says about the preemptor: the label `kueue.x-k8s.io/job-uid` of its Workload.
 _PREEMPTOR: Final = re.compile(r"JobUID: ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b")

@@ -168,6 +168,7 @@ def test_an_unknown_flavor_is_awaited() -> None:
             "flavor a doesn't match node affinity, insufficient unused quota for cpu in flavor b, 1 more needed",
             PendingCode.WAITING_FOR_QUOTA,
         ),
+        ("The workload has failed admission checks", PendingCode.ADMISSION_CHECKS),
         ("a message of a later version", PendingCode.WAITING_FOR_QUOTA),
     ],
 )

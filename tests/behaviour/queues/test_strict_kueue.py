@@ -1,0 +1,53 @@
+"""Kueue with the configuration of strict_kueue.yaml: it manages all pods, and evicts jobs whose pods do not start.
+
+`make test-cluster` runs these tests, and the lives of the kinds, with a Kueue of this configuration.
+"""
+
+import pytest
+
+from tests.behaviour.client import Jobs
+from tests.behaviour.manifests import job
+from tests.behaviour.queues.kueue import Queues, queued, requesting, until_history
+
+pytestmark = pytest.mark.timeout(600)
+
+
+async def require_strict(jobs: Jobs) -> None:
+    """Skip the test if Kueue gates no pod of a namespace without a LocalQueue `default`."""
+    container = {"name": "main", "image": "busybox"}
+    pod = {"metadata": {"name": "probe"}, "spec": {"containers": [container]}}
+    answer = (await jobs.kube.post(jobs.objects("pods"), pod, dryRun="All")).ok()
+    if not answer["spec"].get("schedulingGates"):
+        pytest.skip("the cluster has no Kueue with the configuration strict_kueue.yaml: run `make test-cluster`")
+
+
+async def test_a_job_whose_pods_do_not_start_is_queued_again_and_then_paused(queues: Queues) -> None:
+    jobs = queues.jobs
+    await require_strict(jobs)
+    # Kueue compares only labels that some flavor has, and no node has this one.
+    nowhere = requesting(replicas=2, nodeSelector={"example.com/node": "none"})
+    uid = (await jobs.submit(queued(job("stuck", nowhere), "team")))["uid"]
+    await jobs.pending("stuck", "Unschedulable")
+    row = await until_history(jobs, "stuck", "Evicting")
+    assert row["message"].startswith("PodsReadyTimeout: Exceeded the PodsReady timeout"), row
+    status = await jobs.until("stuck", "Paused")
+    assert (status["reason"], "number of re-queuing retries" in status["message"]) == ("Deactivated", True), status
+    assert (await jobs.reasons("stuck")).count("Evicting") == 2
+    assert [one["attempt"] for one in (await jobs.replicas("stuck")).values()] == [2, 2]
+    await queues.until_unused()
+    assert await jobs.of_job("pods", uid) == []
+
+    await jobs.resume("stuck")
+    await jobs.pending("stuck", "Unschedulable")
+    await jobs.delete("stuck")
+    await queues.until_nothing_left()
+
+
+async def test_kueue_queues_the_pods_of_a_job_without_a_queue_and_the_job_says_so(queues: Queues) -> None:
+    jobs = queues.jobs
+    await require_strict(jobs)
+    await queues.submit("plain", "exit 0", queue=None)
+    reason = await jobs.pending("plain", "SchedulingGated")
+    assert "name a queue in the label kueue.x-k8s.io/queue-name" in reason["message"]
+    await jobs.delete("plain")
+    await queues.until_nothing_left()
