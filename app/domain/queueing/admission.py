@@ -5,6 +5,7 @@ The messages are those of Kueue 0.15 and 0.19. An unknown one is taken as a wait
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -55,7 +56,7 @@ class PodSetAdmission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskAdmission:
-    """The admission of a task: that of its pod set, and how many of its replicas it covers, from rank 0 on.
+    """The admission of a task: that of its pod set, and the ranks that it covers, from `from_rank` to `size` - 1.
 
     `first` is the place of its first pod in the pod set. Replicas with the ranks `ended` have no place in it.
     """
@@ -65,11 +66,46 @@ class TaskAdmission:
     pods: PodSetAdmission
     first: int = 0
     ended: tuple[int, ...] = ()
+    from_rank: int = 0
+
+    def covers(self, rank: int) -> bool:
+        return self.from_rank <= rank < self.size
 
     def domain_of(self, rank: int) -> Mapping[str, str]:
         """Return the labels of the nodes that the topology of the cluster has for a replica."""
-        place = self.first + rank - bisect_left(self.ended, rank)
+        place = self.first + rank - self.from_rank - bisect_left(self.ended, rank)
         return self.pods.topology.domain_of(place) if self.pods.topology is not None else {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedWorkload:
+    """What is stored of one Workload of a job: the replicas that it is for, by task, and whether it is admitted.
+
+    `number` is 0 for the first Workload of a job, and greater for one that a scale-up has added. `reclaimed` counts the
+    pods of each pod set whose quota is given back.
+    """
+
+    number: int
+    tasks: Mapping[str, TaskAdmission]
+    admitted: bool = False
+    reclaimed: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the job has none of its replicas any more."""
+        return not any(task.from_rank < task.size for task in self.tasks.values())
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """The counts of its pod sets."""
+        counts: Counter[str] = Counter()
+        for task in self.tasks.values():
+            counts[task.pod_set] += max(0, task.size - task.from_rank)
+        return {name: count for name, count in counts.items() if count}
+
+    def is_for(self, key: Rank) -> bool:
+        task = self.tasks.get(key.task)
+        return task is not None and task.covers(key.rank)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +115,7 @@ class Queueing:
     `evicted` is Kueue's reason for the present or last eviction, and `evicted_because` its message. `deactivated` says
     that the Workload is deactivated: the job is paused until the Workload is active again, which an edit of a later
     generation than `deactivated_in` causes. `reclaimed` counts the pods of each pod set whose quota is given back.
+    `further` are the Workloads that scale-ups have added to this admission.
 
     `queued_at` is when the job last began to wait, and `admitted_at` when it was admitted after that; None while it
     waits. `evicted_at` is when the eviction began. Records of earlier versions lack these times.
@@ -94,6 +131,24 @@ class Queueing:
     queued_at: datetime | None = None
     admitted_at: datetime | None = None
     evicted_at: datetime | None = None
+    further: tuple[RecordedWorkload, ...] = ()
+
+    @property
+    def first(self) -> RecordedWorkload:
+        """The first Workload of the job."""
+        is_admitted = self.admission is not None
+        return RecordedWorkload(number=0, tasks=self.admission or {}, admitted=is_admitted, reclaimed=self.reclaimed)
+
+    def admission_of(self, key: Rank) -> TaskAdmission | None:
+        """Return the admission that covers the replica; None if none does."""
+        found = (self.admission or {}).get(key.task)
+        if found is not None and found.covers(key.rank):
+            return found
+        return next((item.tasks[key.task] for item in self.further if item.admitted and item.is_for(key)), None)
+
+    def queued_again(self, now: datetime) -> "Queueing":
+        """Return the record of a job that waits for another admission: for one Workload of its whole size."""
+        return replace(self, admission=None, reclaimed={}, further=(), queued_at=now, admitted_at=None)
 
     @property
     def preemptor(self) -> UUID | None:
@@ -261,25 +316,23 @@ def _pod_set_admission(workload: Workload, name: str, flavors: list[FlavorSpec])
 
 
 def task_admissions(
-    verdict: Admitted,
-    tasks_by_set: Mapping[str, Mapping[str, int]],
-    ended: Sequence[Rank],
-    reclaimable: Mapping[str, int],
+    verdict: Admitted, tasks: Mapping[str, TaskAdmission], ended: Sequence[Rank], reclaimable: Mapping[str, int]
 ) -> Mapping[str, TaskAdmission]:
-    """Return the admission of each task. `tasks_by_set` has the sizes of the tasks of each pod set.
+    """Return the admission of each task of a Workload. `tasks` are in the order of the job, with the ranks they cover.
 
     Kueue has places for all replicas of a pod set but for the `reclaimable` ones: those that `ended` before.
     """
     found: dict[str, TaskAdmission] = {}
-    for name, tasks in tasks_by_set.items():
-        pods, first = verdict.pod_sets.get(name, PodSetAdmission()), 0
-        without = [key for key in ended if key.task in tasks]
+    places: Counter[str] = Counter()
+    without = [key for key in ended if key.task in tasks and tasks[key.task].covers(key.rank)]
+    counts = Counter(tasks[key.task].pod_set for key in without)
+    for name, task in tasks.items():
         # Otherwise the pod set is of a new Workload, which has places for ended replicas too.
-        without = without if len(without) == reclaimable.get(name, 0) else []
-        for task, size in tasks.items():
-            ranks = tuple(sorted(key.rank for key in without if key.task == task))
-            found[task] = TaskAdmission(pod_set=name, size=size, pods=pods, first=first, ended=ranks)
-            first += size - len(ranks)
+        is_known = counts[task.pod_set] == reclaimable.get(task.pod_set, 0)
+        ranks = tuple(sorted(key.rank for key in without if key.task == name and is_known))
+        pods = verdict.pod_sets.get(task.pod_set, PodSetAdmission())
+        found[name] = replace(task, pods=pods, first=places[task.pod_set], ended=ranks)
+        places[task.pod_set] += task.size - task.from_rank - len(ranks)
     return found
 
 

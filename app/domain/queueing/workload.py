@@ -24,6 +24,7 @@ SUSPENDING_PARENT: Final = "kueue.x-k8s.io/pod-suspending-parent"
 """The annotation of a pod that another object of Kueue accounts for."""
 GATES: Final = frozenset({"kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology"})
 POD_FINALIZER: Final = "kueue.x-k8s.io/managed"
+_UID_LENGTH: Final = 36
 _JOB_UID: Final = "kueue.x-k8s.io/job-uid"
 # Kueue keeps the place of a Workload in its queue for these; after other evictions it decides itself when to requeue.
 _REQUEUED_AT_ONCE: Final = frozenset({"Preempted", "NodeFailures"})
@@ -56,20 +57,46 @@ class PodSetPlan:
         return found if self.topology is None else {**found, "topologyRequest": self.topology}
 
 
-def pod_sets(plan: JobPlan) -> tuple[PodSetPlan, ...]:
-    """Return the pod sets of a job. If they can be too many, those of equal tasks are one."""
-    of_tasks = [_pod_set(index, task) for index, task in enumerate(plan.tasks) if task.size]
+def workload_name(job_uid: str, number: int) -> str:
+    """Return the name of a Workload. The first one of a job has the number 0 and the name of its anchor."""
+    return labels.anchor_name(job_uid) + (f"-{number}" if number else "")
+
+
+def job_uid_of(name: str) -> str:
+    """Return the uid of the job in the name of its Workload, and any text for another name."""
+    return name.removeprefix(labels.anchor_name(""))[:_UID_LENGTH]
+
+
+def number_of(name: str, job_uid: str) -> int | None:
+    """Return the number of the Workload of a job with this name; None if no Workload of the job has it."""
+    rest = name.removeprefix(labels.anchor_name(job_uid)).removeprefix("-")
+    number = int(rest) if rest.isdecimal() and rest.isascii() else 0
+    return number if name == workload_name(job_uid, number) else None
+
+
+def pod_sets(plan: JobPlan, counts: Mapping[str, int] | None = None) -> tuple[PodSetPlan, ...]:
+    """Return the pod sets of a job, or those of `counts` replicas of its tasks.
+
+    If they can be too many, those of equal tasks are one.
+    """
+    if counts is None:
+        counts = {task.name: task.size for task in plan.tasks}
+    of_tasks = [
+        _pod_set(index, task, counts[task.name])
+        for index, task in enumerate(plan.tasks)
+        if task.size and counts.get(task.name)
+    ]
     # Names of tasks can differ in case only.
     if len({pod_set.name for pod_set in of_tasks}) < len(of_tasks):
         of_tasks = [replace(pod_set, name=f"task-{index}") for index, pod_set in enumerate(of_tasks)]
     return tuple(of_tasks) if len(of_tasks) <= MOST_UNMERGED else _merge(of_tasks)
 
 
-def _pod_set(index: int, task: TaskPlan) -> PodSetPlan:
+def _pod_set(index: int, task: TaskPlan, count: int) -> PodSetPlan:
     template = task.render(0).template
     return PodSetPlan(
         name=task.name.lower() if names.dns_label(task.name.lower()) is None else f"task-{index}",
-        count=task.size,
+        count=count,
         template=_template(template),
         tasks=(task.name,),
         topology=topology_request(template),
@@ -100,13 +127,24 @@ def _template(template: Manifest) -> Manifest:
     return {"spec": kept}
 
 
-def workload_manifest(plan: JobPlan, queue: str, priority: Priority, anchor_uid: str) -> Manifest:
-    """Return the Workload of a job. Its finalizer keeps its quota until the last pod of the job is gone."""
+def workload_manifest(
+    plan: JobPlan,
+    queue: str,
+    priority: Priority,
+    anchor_uid: str,
+    *,
+    number: int = 0,
+    counts: Mapping[str, int] | None = None,
+) -> Manifest:
+    """Return the Workload of a job with this number, for `counts` replicas of its tasks; by default for all.
+
+    Its finalizer keeps its quota until the last of its pods is gone.
+    """
     identity = plan.identity
     own = {_JOB_UID: identity.uid}
-    metadata = owned_metadata(identity, labels.anchor_name(identity.uid), own, anchor_uid)
+    metadata = owned_metadata(identity, workload_name(identity.uid, number), own, anchor_uid)
     metadata["finalizers"] = [labels.ADMISSION_FINALIZER]
-    spec = {"queueName": queue, "podSets": [item.manifest() for item in pod_sets(plan)]}
+    spec = {"queueName": queue, "podSets": [item.manifest() for item in pod_sets(plan, counts)]}
     spec |= {field: value for field, value in priority.patch().items() if value is not None}
     return {"apiVersion": API_VERSION, "kind": "Workload", "metadata": metadata, "spec": spec}
 

@@ -99,7 +99,7 @@ class DiscardObject:
 
 
 class QueueAction:
-    """An action on the Workload of a job, or on what Kueue adds to its pods."""
+    """An action on a Workload of a job, or on what Kueue adds to its pods."""
 
     __slots__ = ()
 
@@ -113,44 +113,67 @@ class UngatePod(QueueAction):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EnsureWorkload(QueueAction):
-    """Create the Workload of the job in this queue, if there is none."""
+class WorkloadAction(QueueAction):
+    """A write to the Workload of the job with this number: 0 is its first one."""
+
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadRequest(WorkloadAction):
+    """A write of what the Workload requests.
+
+    It is for the replicas of `ranks`: of each task those from the first rank up to the second one, which is not among
+    them. The first Workload has no ranks, and is for all replicas.
+    """
+
+    ranks: tuple[tuple[str, int, int], ...] = ()
+
+    @property
+    def key(self) -> Rank | None:
+        """The first replica of a further Workload. A refusal of the Workload is one of this replica."""
+        return next((Rank(task, first) for task, first, _ in self.ranks), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnsureWorkload(WorkloadRequest):
+    """Create the Workload in this queue, if there is none."""
 
     queue: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetPriority(QueueAction):
+class SetPriority(WorkloadRequest):
     """Give the waiting Workload the priority that an edit of the job requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GiveBackQuota(QueueAction):
-    """Remove the admission from the Workload, because no pod of the job is left after this eviction."""
+class GiveBackQuota(WorkloadAction):
+    """Remove the admission from the Workload, because none of its pods is left after this eviction."""
 
     reason: str
     message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ActivateWorkload(QueueAction):
+class ActivateWorkload(WorkloadAction):
     """Let Kueue queue a Workload again that was deactivated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MarkPodsReady(QueueAction):
-    """Report to Kueue that all pods of the job run: otherwise it evicts the job after a while."""
+class MarkPodsReady(WorkloadAction):
+    """Report to Kueue that all pods of the Workload run: otherwise it evicts them after a while."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReclaimPods(QueueAction):
+class ReclaimPods(WorkloadAction):
     """Give back the quota of so many pods of each pod set."""
 
     counts: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FinishWorkload(QueueAction):
+class FinishWorkload(WorkloadAction):
     """Report the end of the job to Kueue, and release the Workload. Its quota is free after that."""
 
     reason: str
@@ -158,7 +181,7 @@ class FinishWorkload(QueueAction):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveWorkload(QueueAction):
+class RemoveWorkload(WorkloadAction):
     """Delete and release the Workload. Its quota is free after that."""
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from app.domain.plan import Rank
-from app.domain.queueing.admission import TaskAdmission
+from app.domain.queueing.admission import Queueing
 from app.domain.reconcile.actions import DeletePod
 from app.domain.reconcile.lifecycle import pod_of
 from app.domain.reconcile.stepping import Step
@@ -27,13 +27,12 @@ def stop_unplaced(step: Step, pod: ObservedPod) -> None:
     step.actions.append(DeletePod(name=pod.name, uid=pod.uid))
 
 
-def replace_misplaced(
-    admission: Mapping[str, TaskAdmission], steps: Mapping[Rank, Step], pods: Mapping[Rank, Sequence[ObservedPod]]
-) -> None:
+def replace_misplaced(record: Queueing, steps: Mapping[Rank, Step], pods: Mapping[Rank, Sequence[ObservedPod]]) -> None:
     """Stop pods that wait for other nodes than those which the topology of their job has for them by now."""
     for key, step in steps.items():
         pod = live_pod(step, pods.get(key, ()))
-        if pod is None or not pod.wanted_nodes or key.task not in admission:
+        admission = record.admission_of(key)
+        if pod is None or not pod.wanted_nodes or admission is None:
             continue
-        if not admission[key.task].domain_of(key.rank).items() <= pod.wanted_nodes.items():
+        if not admission.domain_of(key.rank).items() <= pod.wanted_nodes.items():
             stop_unplaced(step, pod)

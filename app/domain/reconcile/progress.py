@@ -5,19 +5,21 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from app.domain.plan import Rank
-from app.domain.queueing.admission import Evicted, Unadmitted
+from app.domain.queueing.admission import Evicted
 from app.domain.reconcile.conditions import job_conditions
 from app.domain.reconcile.endings import is_removing
-from app.domain.reconcile.queueing import Permit, is_released
+from app.domain.reconcile.queueing import Permit
 from app.domain.reconcile.resizing import Members, changes_size, scaling_now, still_open
 from app.domain.reconcile.starting import start_deadline_of
 from app.domain.reconcile.stepping import Directive
 from app.domain.reconcile.values import Inputs
+from app.domain.reconcile.waits import divide, queued_status, scaling_situation
+from app.domain.reconcile.workload_writes import is_released
 from app.domain.status.failures import crashed_replicas
 from app.domain.status.log_lines import one_line
 from app.domain.status.observed import ObservedJob, ObservedPod
-from app.domain.status.pods.terminating import name_keepers
-from app.domain.status.records import Attempt, JobPendingReason, JobStatus, Replica, ScaleRecord, Transition
+from app.domain.status.pods.terminating import still_terminating
+from app.domain.status.records import Attempt, JobStatus, Replica, ScaleRecord, Transition
 from app.domain.status.rollup import SHOWN_REPLICAS, Situation, aggregate, pending_reasons, situation
 from app.domain.status.warnings import known_warnings
 from app.domain.vocabulary import (
@@ -160,7 +162,7 @@ def _live_status(
         return replace(
             status,
             reason=Reason.CANCELLING,
-            message=_still_terminating([key for key, replica in members.all.items() if _is_going(replica, pods)], pods),
+            message=still_terminating([key for key, replica in members.all.items() if _is_going(replica, pods)], pods),
             pending_reasons=(),
             pending_since=None,
         )
@@ -182,13 +184,23 @@ def _live_status(
         )
     if status.partial_start.again_at is not None:
         return _withdrawn(inputs, status, status.partial_start.again_at)
-    scaling = scaling_now(inputs, status, members, still_open(inputs.recorded.scaling, changes.scaled))
     crashed = crashed_replicas(replicas, changes.former, status.crashed)
-    reasons = pending_reasons(replicas, pods, inputs.observed, now, crashed)
     queued = _wait_for_names(status, inputs.observed, replicas)
     if queued is None and permit.waits is not None:
-        return _waiting(inputs, status, permit.waits, replicas)
-    now_is = queued or situation(status, counts, replicas, scaling, crashed, reasons)
+        return queued_status(inputs, status, permit.waits, replicas)
+    covered, waiting = divide(permit, replicas)
+    counts = aggregate(covered.values(), restarting=True) if waiting else counts
+    reasons = pending_reasons(covered, pods, inputs.observed, now, crashed)
+    still = still_open(inputs.recorded.scaling, changes.scaled)
+    scaling = scaling_now(inputs, status, members, still)
+    now_is = queued or situation(status, counts, covered, scaling, crashed, reasons)
+    runs = now_is.phase is JobPhase.RUNNING or (bool(waiting) and now_is.phase is JobPhase.SCALING)
+    if runs:
+        status = replace(status, started_at=status.started_at or now, active_since=status.active_since or now)
+    if waiting:
+        scaling = scaling_now(inputs, status, members, still)
+        now_is, reason = scaling_situation(inputs, permit, now_is, scaling, waiting, pods)
+        reasons = (reason, *reasons)
     # Scaling is excluded: a running job that waits for further replicas must not fail by the pending deadline.
     waits = now_is.phase not in (JobPhase.RUNNING, JobPhase.UNKNOWN, JobPhase.SCALING)
     return replace(
@@ -197,8 +209,6 @@ def _live_status(
         reason=now_is.reason,
         message=one_line(now_is.message),
         crashed=tuple(crashed.values())[:SHOWN_REPLICAS],
-        started_at=status.started_at or (now if now_is.phase is JobPhase.RUNNING else None),
-        active_since=status.active_since or (now if now_is.phase is JobPhase.RUNNING else None),
         pending_reasons=reasons,
         pending_since=(status.pending_since or _waits_since(inputs)) if waits else None,
     )
@@ -223,37 +233,9 @@ def _evicting(
 ) -> JobStatus:
     """Return the status of a job whose pods are stopped because its queue requires their quota."""
     going = [key for key, replica in replicas.items() if _may_have_pod(replica, pods)]
-    message = f"{evicts.reason}: {evicts.message}; {_still_terminating(going, pods)}"
+    message = f"{evicts.reason}: {evicts.message}; {still_terminating(going, pods)}"
     quiet = replace(status, pending_reasons=(), pending_since=None, active_since=None, crashed=())
     return replace(quiet, reason=Reason.EVICTING, message=one_line(message))
-
-
-def _waiting(inputs: Inputs, status: JobStatus, waits: Unadmitted, replicas: Mapping[Rank, Replica]) -> JobStatus:
-    """Return the status of a job that waits in its queue. Neither deadline counts this wait."""
-    message, observed = one_line(waits.message), inputs.observed
-    code: str = waits.code
-    # The cluster refuses the Workload, or an object that it needs.
-    if observed.job_refusal is not None:
-        code, message = observed.job_refusal.code, one_line(observed.job_refusal.message)
-    waiting = [str(key) for key, replica in replicas.items() if not replica.settled]
-    same = [known for known in status.pending_reasons if (known.code, known.message) == (code, message)]
-    reason = JobPendingReason(
-        code=code,
-        message=message,
-        since=same[0].since if same else inputs.now,
-        replicas=tuple(waiting[:SHOWN_REPLICAS]),
-        count=len(waiting),
-    )
-    return replace(
-        status,
-        phase=JobPhase.QUEUED,
-        reason=code,
-        message=message,
-        crashed=(),
-        active_since=None,
-        pending_reasons=(reason,),
-        pending_since=None,
-    )
 
 
 def is_resuming(inputs: Inputs) -> bool:
@@ -292,7 +274,7 @@ def _pausing(status: JobStatus, replicas: Mapping[Rank, Replica], pods: Mapping[
     quiet = replace(status, pending_reasons=(), pending_since=None, active_since=None)
     going = [key for key, replica in replicas.items() if _may_have_pod(replica, pods)]
     if going:
-        return replace(quiet, reason=Reason.PAUSING, message=_still_terminating(going, pods))
+        return replace(quiet, reason=Reason.PAUSING, message=still_terminating(going, pods))
     return replace(
         quiet, phase=JobPhase.PAUSED, reason=Reason.PAUSED, message="no pods are kept while the job is paused"
     )
@@ -307,11 +289,6 @@ def _is_going(replica: Replica, pods: Mapping[Rank, list[ObservedPod]]) -> bool:
 def _may_have_pod(replica: Replica, pods: Mapping[Rank, list[ObservedPod]]) -> bool:
     """Return whether the replica has a pod, or one is recorded whose end the mirror does not show yet."""
     return bool(pods.get(replica.key)) or not replica.lacks_pod
-
-
-def _still_terminating(keys: Sequence[Rank], pods: Mapping[Rank, list[ObservedPod]]) -> str:
-    count = "1 pod is" if len(keys) == 1 else f"{len(keys)} pods are"
-    return f"{count} still terminating{name_keepers(pod for key in keys for pod in pods.get(key, ()))}"
 
 
 def _quiet_status(

@@ -30,12 +30,13 @@ from app.domain.reconcile.in_place import restart_entries
 from app.domain.reconcile.lifecycle import RestartLimits, settle, track
 from app.domain.reconcile.placing import replace_misplaced
 from app.domain.reconcile.progress import Changes, is_at_rest, is_resuming, next_status
-from app.domain.reconcile.queueing import Permit, derive_permit, is_removed, queue_actions, update_permit
+from app.domain.reconcile.queueing import Permit, derive_permit, update_permit
 from app.domain.reconcile.resizing import Members, as_leaving, as_wanted, settled_records
 from app.domain.reconcile.rules import Finish
 from app.domain.reconcile.starting import next_start, start_due
 from app.domain.reconcile.stepping import Directive, Step, Stepper
 from app.domain.reconcile.values import Decision, Inputs
+from app.domain.reconcile.workload_writes import is_removed, queue_actions
 from app.domain.status.failures import first_failure
 from app.domain.status.log_lines import one_line
 from app.domain.status.observed import ObservedJob, ObservedPod
@@ -189,12 +190,12 @@ def _step_all(
     known = inputs.recorded.replicas
     # A replica beyond what the job is admitted for does not start. If it runs, its size was reduced meanwhile.
     uncovered = replace(stepper, directive=replace(directive, start=False))
-    steps = {
-        key: (stepper if permit.covers(key) else uncovered).step(
-            replica, inputs.plan.pod_name(key), pods.get(key, []), is_new=key not in known
-        )
-        for key, replica in members.wanted.items()
-    }
+    evicted = replace(stepper, directive=Directive(stop=StopReason.EVICT)) if directive.start else uncovered
+    steps: dict[Rank, Step] = {}
+    for key, replica in members.wanted.items():
+        chosen = evicted if permit.evicts_alone(key) else stepper if permit.covers(key) else uncovered
+        name = inputs.plan.pod_name(key)
+        steps[key] = chosen.step(replica, name, pods.get(key, []), is_new=key not in known)
     # A replica beyond the size of its task stops even while all others start.
     out = replace(stepper, directive=_directive_of_leaving(directive))
     for key, replica in members.leaving.items():
@@ -202,8 +203,8 @@ def _step_all(
         steps[key] = out.step(replica, name, pods.get(key, []), is_new=False)
     if directive.start:
         place_gang(inputs.plan, steps, pods)
-        if permit.record is not None and permit.record.admission is not None:
-            replace_misplaced(permit.record.admission, steps, pods)
+        if permit.record is not None:
+            replace_misplaced(permit.record, steps, pods)
     return steps
 
 

@@ -161,7 +161,7 @@ class KueueState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedQueue:
-    """What the controller knows of Kueue and of the Workload of the job.
+    """What the controller knows of Kueue and of the Workloads of the job, by their numbers.
 
     `required` says that no job with a queue runs without Kueue. `local_queues` has the requested LocalQueue and the
     default one, if the namespace has them. `error` is the last one while the state is not LISTED.
@@ -170,8 +170,13 @@ class ObservedQueue:
     state: KueueState = KueueState.ABSENT
     required: bool = False
     local_queues: frozenset[str] = frozenset()
-    workload: ObservedWorkload | None = None
+    workloads: Mapping[int, ObservedWorkload] = field(default_factory=dict)
     error: str = ""
+
+    @property
+    def workload(self) -> ObservedWorkload | None:
+        """The first Workload of the job."""
+        return self.workloads.get(0)
 
 
 NO_QUEUE: Final = ObservedQueue()

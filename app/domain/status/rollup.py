@@ -245,7 +245,7 @@ def _why(
         at = replica.retry_at.isoformat(timespec="seconds")
         return _back_off(failure, f"attempt {replica.attempt.number} starts at {at}")
     refusal = observed.job_refusal or observed.refusals.get(replica.key)
-    return _refusal_reason(refusal) if refusal is not None else None
+    return refusal_reason(refusal) if refusal is not None else None
 
 
 def _back_off(failure: ReplicaFailure | None, next_attempt: str) -> PendingReason:
@@ -253,7 +253,7 @@ def _back_off(failure: ReplicaFailure | None, next_attempt: str) -> PendingReaso
     return PendingReason(code=PendingCode.BACK_OFF, message="; ".join([*failed, next_attempt]))
 
 
-def _refusal_reason(refusal: ClusterRefusal) -> PendingReason:
+def refusal_reason(refusal: ClusterRefusal) -> PendingReason:
     """Return the refusal of a create by the cluster as a pending reason.
 
     A running job whose new replicas are refused has it until the refusal ends, or the job is scaled down.

@@ -200,7 +200,7 @@ class Mirror:
         lost = frozenset(pod.spec.node_name for pod in pods if self._nodes.is_lost(pod.spec.node_name))
         anchors = _anchors(recorded, expectations)
         selection = select_pods(pods, plan, recorded, anchors, lost_nodes=lost)
-        if selection.undecided or (anchors is None and self._queues.find(plan.identity) is not None):
+        if selection.undecided or (anchors is None and self._queues.find(plan.identity)):
             return None
         return ObservedJob(
             pods=selection.pods,

@@ -20,6 +20,7 @@ from app.domain.kubernetes.queueing import ClusterQueue, FlavorSpec, LocalQueue,
 from app.domain.plan import JobIdentity, JobPlan
 from app.domain.queueing.admission import observe_workload
 from app.domain.queueing.requests import DEFAULT_QUEUE
+from app.domain.queueing.workload import job_uid_of, number_of
 from app.domain.status.observed import KueueState, ObservedQueue
 from app.domain.status.pods.ownership import is_owned
 from app.k8s import codec
@@ -28,7 +29,7 @@ from app.k8s.codec import Codec, HasMetadata, ListPage
 from app.k8s.errors import KubeError, KubeForbidden
 from app.k8s.resources import CLUSTER_QUEUE, LOCAL_QUEUE, RESOURCE_FLAVOR, WORKLOAD, Discovery, KubeResource
 from app.k8s.watching.reflector import ObjectSink, ObjectSource, Reflector, ResourceSource
-from app.k8s.watching.store import ReflectorStore, by_label, by_name
+from app.k8s.watching.store import ReflectorStore, by_name
 from app.loops.controller_settings import QueueMode
 
 DISCOVER_EVERY = 30.0  # seconds between two reads of whether the cluster serves Kueue
@@ -59,9 +60,9 @@ class _Source(ResourceSource[T]):
 class QueueMirror:
     """Follows Kueue's objects in the namespaces; without `namespaces`, in all.
 
-    `on_change` gets the value of the job label of each Workload that changes. `on_state` is called when the decision on
-    any job can change: when the state changes, or a ResourceFlavor is added. `reflect` makes a reflector that does not
-    use a list of another cluster.
+    `on_change` gets the uid of the job in the name of each Workload that changes. `on_state` is called when the
+    decision on any job can change: when the state changes, or a ResourceFlavor is added. `reflect` makes a reflector
+    that does not use a list of another cluster.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class QueueMirror:
         self._reflectors = [reflector(RESOURCE_FLAVOR, codec.RESOURCE_FLAVOR, self._flavors)]
         selector = f"{labels.INSTALLATION}={installation},{labels.JOB_UID}"
         for namespace in namespaces or (None,):
-            workloads: ReflectorStore[Workload] = ReflectorStore(by_label(labels.JOB_UID), on_change)
+            workloads: ReflectorStore[Workload] = ReflectorStore(_by_job, on_change)
             local_queues: ReflectorStore[LocalQueue] = ReflectorStore(by_name, _ignore)
             followed = reflector(WORKLOAD, codec.WORKLOAD, workloads, namespace=namespace, label_selector=selector)
             self._workloads[namespace] = workloads
@@ -178,21 +179,30 @@ class QueueMirror:
         """Return the Workloads with the labels of this installation and of a job."""
         return chain.from_iterable(store.all() for store in self._workloads.values())
 
-    def find(self, identity: JobIdentity) -> Workload | None:
-        """Return the Workload with the name of that of the job. Only its owner proves that it belongs to the job."""
-        return _named(self._workloads, identity.namespace, labels.anchor_name(identity.uid))
+    def find(self, identity: JobIdentity) -> Mapping[int, Workload]:
+        """Return the Workloads with names of the job, by their numbers. Only their owner proves that they are its."""
+        store = _of_namespace(self._workloads, identity.namespace)
+        named = store.indexed(identity.uid) if store is not None else []
+        numbers = ((number_of(item.metadata.name, identity.uid), item) for item in named)
+        return {
+            number: item
+            for number, item in numbers
+            if number is not None and item.metadata.namespace == identity.namespace
+        }
 
     def observe(self, plan: JobPlan, anchors: Collection[str]) -> ObservedQueue:
-        """Return what is known of Kueue and of the Workload of the job, whose anchor has had these uids."""
+        """Return what is known of Kueue and of the Workloads of the job, whose anchor has had these uids."""
         identity = plan.identity
-        found = self.find(identity)
-        owned = found is not None and is_owned(found.metadata, identity.uid, anchors)
         usable = {DEFAULT_QUEUE, *([plan.queue.name] if plan.queue is not None else [])}
         return ObservedQueue(
             state=self._state,
             required=self._mode is QueueMode.ON,
             local_queues=frozenset(name for name in usable if _named(self._local_queues, identity.namespace, name)),
-            workload=observe_workload(found, self._flavor_specs) if found is not None and owned else None,
+            workloads={
+                number: observe_workload(workload, self._flavor_specs)
+                for number, workload in self.find(identity).items()
+                if is_owned(workload.metadata, identity.uid, anchors)
+            },
             error=self._error,
         )
 
@@ -212,6 +222,11 @@ class QueueMirror:
         # A job may wait for a flavor that its admission names.
         if is_new and self._state is KueueState.LISTED:
             self._on_state()
+
+
+def _by_job(workload: HasMetadata) -> str:
+    # Another client may change the label of the job, and then the job would lose its Workload.
+    return job_uid_of(workload.metadata.name)
 
 
 def _of_namespace(found: Mapping[str | None, V], namespace: str) -> V | None:

@@ -92,6 +92,12 @@ def nodes_of(admission: Mapping[str, TaskAdmission], *replicas: Rank) -> list[st
     return [admission[key.task].domain_of(key.rank)["host"] for key in replicas]
 
 
+def in_worker(*tasks: str, size: int = 2, from_rank: int = 0) -> dict[str, TaskAdmission]:
+    """Tasks that share the pod set `worker`."""
+    task = TaskAdmission(pod_set="worker", from_rank=from_rank, size=size, pods=PodSetAdmission())
+    return dict.fromkeys(tasks, task)
+
+
 def test_replicas_have_the_nodes_of_their_topology_by_rank() -> None:
     values = [{"individual": {"roots": ["a", "b"]}}]
     slices = [{"domainCount": 2, "podCounts": {"universal": 1}, "valuesPerLevel": values}]
@@ -102,23 +108,31 @@ def test_replicas_have_the_nodes_of_their_topology_by_rank() -> None:
     assert found.pod_sets["worker"].topology == a_topology("a", "b")
 
     replicas = [Rank(task, rank) for task in ("worker", "ps") for rank in (0, 1)]
-    sizes = {"worker": {"worker": 2, "ps": 2}}
+    tasks = in_worker("worker", "ps")
     four = Admitted(pod_sets={"worker": PodSetAdmission(topology=a_topology("a", "b", "c", "d"))})
-    admission = task_admissions(four, sizes, [], {})
+    admission = task_admissions(four, tasks, [], {})
     assert nodes_of(admission, *replicas) == ["a", "b", "c", "d"]
     assert TaskAdmission(pod_set="p", size=1, pods=PodSetAdmission()).domain_of(0) == {}
     # A Workload that was made again has places for ended replicas, and one that was evicted has none.
-    assert nodes_of(task_admissions(four, sizes, [replicas[0]], {}), *replicas) == ["a", "b", "c", "d"]
+    assert nodes_of(task_admissions(four, tasks, [replicas[0]], {}), *replicas) == ["a", "b", "c", "d"]
     three = with_topology(admission, Admitted(pod_sets={"worker": PodSetAdmission(topology=a_topology("a", "b", "c"))}))
     assert nodes_of(three, *replicas) == ["a", "b", "c", "a"]
-    again = task_admissions(four, sizes, [replicas[2], replicas[0]], {"worker": 2})
+    again = task_admissions(four, tasks, [replicas[2], replicas[0]], {"worker": 2})
     assert nodes_of(again, replicas[1], replicas[3]) == ["a", "b"]
+
+
+def test_the_places_in_a_further_workload_begin_with_its_first_replica() -> None:
+    two = Admitted(pod_sets={"worker": PodSetAdmission(topology=a_topology("a", "b"))})
+    further = task_admissions(two, in_worker("worker", from_rank=3, size=5), [Rank("worker", 0)], {})
+    assert nodes_of(further, Rank("worker", 3), Rank("worker", 4)) == ["a", "b"]
+    one = task_admissions(two, in_worker("worker", from_rank=3, size=5), [Rank("worker", 3)], {"worker": 1})
+    assert nodes_of(one, Rank("worker", 4)) == ["a"]
 
 
 def test_another_node_in_place_of_a_lost_one_changes_the_admission() -> None:
     before = task_admissions(
         Admitted(pod_sets={"worker": PodSetAdmission(node_labels={"pool": "a"}, topology=a_topology("a", "b"))}),
-        {"worker": {"worker": 2}},
+        in_worker("worker"),
         [],
         {},
     )

@@ -17,7 +17,7 @@ from app.domain.status.observed import KueueState, ObservedPod, ObservedQueue
 from app.domain.status.records import JobStatus
 from app.domain.vocabulary import CleanUpPolicy, JobPhase, PendingCode, Reason, ReplicaPhase, RestartPolicy, StopReason
 from tests.support.model.cluster import World
-from tests.support.model.kueue import ModelKueue, ModelWorkload
+from tests.support.model.kueue import ModelKueue
 from tests.support.model.reconcile_checks import check_reconcile
 from tests.support.model.stories import Op, apply, check_world, come_to_rest, intend, start
 from tests.support.plans import (
@@ -104,7 +104,7 @@ def test_a_life() -> None:
     assert not kueue.workload.held
     intend(world, remove=True)
     come_to_rest(world)
-    assert hidden(kueue) is None
+    assert not kueue.workloads
     assert (world.anchor, world.recorded.status.quiet) == (False, True)
 
 
@@ -219,7 +219,9 @@ def test_a_new_job_whose_workload_is_admitted_starts_at_once() -> None:
     plan = a_plan(queue=TEAM)
     sizes = {item.name: item.count for item in pod_sets(plan)}
     verdict = Admitted(pod_sets={name: PodSetAdmission() for name in sizes})
-    decision = decide(plan, queue=replace(LISTED, workload=ObservedWorkload(uid="w", verdict=verdict, sizes=sizes)))
+    decision = decide(
+        plan, queue=replace(LISTED, workloads={0: ObservedWorkload(uid="w", verdict=verdict, sizes=sizes)})
+    )
     assert actions_of(decision, CreatePod)
     assert decision.status.phase is JobPhase.CREATING
 
@@ -234,25 +236,18 @@ def test_the_own_scheduler_of_a_kind_keeps_its_queue() -> None:
     assert actions_of(decide(without_scheduler, queue=with_queue), EnsureWorkload)
 
 
-def hidden(kueue: ModelKueue) -> ModelWorkload | None:
-    """Hide the Workload, which stays in the cluster."""
-    found, kueue.workload = kueue.workload, None
-    return found
-
-
 @pytest.mark.parametrize("state", [KueueState.UNKNOWN, KueueState.DENIED, KueueState.ABSENT])
 def test_what_is_recorded_holds_while_kueue_cannot_be_read(state: KueueState) -> None:
     world = a_world(a_plan(queue=TEAM))
     kueue = kueue_of(world)
     run(world)
-    kueue.state, before = state, hidden(kueue)
+    kueue.state = state
     run(world)
     assert not world.pods
-    kueue.state, kueue.workload = KueueState.LISTED, before
+    kueue.state = KueueState.LISTED
     kueue.admit()
     run(world)
-    kueue.state, before = state, hidden(kueue)
-    assert before is not None
+    kueue.state = state
     world.restart_controller()
     decision = world.reconcile()
     assert not actions_of(decision, DeletePod)
@@ -308,17 +303,20 @@ def test_a_job_that_ran_before_kueue_was_installed_is_not_queued() -> None:
 
 KUEUE: dict[str, Any] = {
     "admit": lambda kueue, _: kueue.admit(),
-    "preempt": lambda kueue, _: kueue.evict(),
-    "time_out": lambda kueue, _: kueue.evict("PodsReadyTimeout"),
-    "deactivate": lambda kueue, _: kueue.set_active(active=False),
-    "activate": lambda kueue, _: kueue.set_active(active=True),
-    "delete_workload": lambda kueue, _: kueue.delete(),
+    "preempt": lambda kueue, index: kueue.evict("Preempted", index),
+    "time_out": lambda kueue, index: kueue.evict("PodsReadyTimeout", index),
+    "deactivate": lambda kueue, index: kueue.set_active(active=False, index=index),
+    "activate": lambda kueue, _: kueue.activate(),
+    "delete_workload": lambda kueue, index: kueue.delete(index),
     "outage": lambda kueue, index: setattr(kueue, "state", (KueueState.LISTED, KueueState.UNKNOWN)[index % 2]),
 }
 # A create that takes effect late is not among them: its pod is deleted, but it has no quota meanwhile.
 OPS = ("reconcile", "kubelet", "exit", "advance", "crash", "act_twice", "restart", "foreign_delete", "evict")
 STORY = st.lists(
-    st.tuples(st.sampled_from([*KUEUE, "admit", "admit", *OPS, *OPS, "pause", "resume", "resize"]), st.integers(0, 12)),
+    st.tuples(
+        st.sampled_from([*KUEUE, "admit", "admit", *OPS, *OPS, "pause", "resume", "resize", "resize", "resize"]),
+        st.integers(0, 12),
+    ),
     max_size=60,
 )
 
@@ -343,7 +341,7 @@ def finish(world: World) -> None:
     kueue.state = KueueState.LISTED
     for _ in range(20):
         come_to_rest(world)
-        kueue.set_active(active=True)
+        kueue.activate()
         kueue.admit()
         decision = world.reconcile()
         if not (decision.dirty or decision.actions):
@@ -375,11 +373,11 @@ def test_no_pod_without_quota_and_no_quota_without_pods(
     status, kueue = world.recorded.status, kueue_of(world)
     if world.plan.paused and not status.phase.is_terminal:
         assert status.phase is JobPhase.PAUSED
-        assert kueue.workload is None
+        assert not kueue.workloads
     else:
         assert status.phase.is_terminal
-        assert kueue.workload is None or (kueue.workload.finished and not kueue.workload.held)
+        assert all(workload.finished and not workload.held for workload in kueue.workloads.values())
     intend(world, remove=True)
     finish(world)
-    assert (kueue.workload, world.pods, world.anchor) == (None, {}, False)
+    assert (kueue.workloads, world.pods, world.anchor) == ({}, {}, False)
     assert world.recorded.status.quiet

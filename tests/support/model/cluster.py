@@ -6,7 +6,7 @@
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -19,10 +19,10 @@ from app.domain.reconcile.actions import (
     DeletePod,
     EnsureObjects,
     MarkAnchor,
-    QueueAction,
     ReadEvents,
     ReleasePod,
     RemoveObjects,
+    WorkloadAction,
     WriteHosts,
 )
 from app.domain.reconcile.reconcile import reconcile
@@ -186,8 +186,8 @@ class World:
             case ReadEvents():
                 reason = PendingReason(code=PendingCode.UNSCHEDULABLE, message="0/2 nodes are available")
                 self.expectations.pending_events[action.uid] = reason
-            case QueueAction() if self.kueue is not None:
-                self.kueue.act(action, self.plan, self.running())
+            case WorkloadAction() if self.kueue is not None:
+                self.kueue.act(action, self.plan, _pod_sets(self.running()))
             case _:
                 self._act_on_objects(action)
 
@@ -211,7 +211,7 @@ class World:
     def _create(self, action: CreatePod) -> None:
         if self.kueue is not None and self.recorded.status.queueing is not None:
             names = self.running() | {self.wanted[action.key].pod_name}
-            self.kueue.check_quota(Counter(name.split("-")[1] for name in names))
+            self.kueue.check_quota(_pod_sets(names))
         refusal = self.faults.refusals.get(action.key)
         if refusal is not None:
             self.expectations.refusals[action.key] = refusal
@@ -346,3 +346,8 @@ class World:
 
     def advance(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
+
+
+def _pod_sets(names: Iterable[str]) -> Mapping[str, int]:
+    """Count pods by pod set, which has the name of the task."""
+    return Counter(name.split("-")[1] for name in names)

@@ -1,10 +1,11 @@
-"""Kueue as a model: the Workload of one job and its quota. It holds the laws of queues at each write.
+"""Kueue as a model: the Workloads of one job and their quota. It holds the laws of queues at each write.
 
 no pod without quota        a pod is created only within the quota that its job holds
-no quota without its pods   quota is given back only when no process of the job runs
+no quota without its pods   quota is given back only when no process of the job needs it
 """
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -29,10 +30,10 @@ from app.domain.reconcile.actions import (
     FinishWorkload,
     GiveBackQuota,
     MarkPodsReady,
-    QueueAction,
     ReclaimPods,
     RemoveWorkload,
     SetPriority,
+    WorkloadAction,
 )
 from app.domain.status.observed import KueueState, ObservedQueue
 
@@ -95,73 +96,100 @@ def _counts(sizes: Mapping[str, int]) -> tuple[PodSetCount, ...]:
 
 @dataclass(slots=True, kw_only=True)
 class ModelKueue:
-    """Kueue with the Workload of one job. `returns` counts how often its quota was given back or lost."""
+    """Kueue with the Workloads of one job, by their numbers. `returns` counts how often quota was given back."""
 
     state: KueueState = KueueState.LISTED
-    workload: ModelWorkload | None = None
+    workloads: dict[int, ModelWorkload] = field(default_factory=dict)
     made: int = 0
     returns: int = 0
 
-    def observed(self) -> ObservedQueue:
-        found = self.workload
-        workload = observe_workload(found.raw(), FLAVORS) if found is not None else None
-        return ObservedQueue(state=self.state, workload=workload)
+    @property
+    def workload(self) -> ModelWorkload | None:
+        return self.workloads.get(0)
 
-    # Kueue and its administrators
+    def observed(self) -> ObservedQueue:
+        if self.state is not KueueState.LISTED:
+            return ObservedQueue(state=self.state)
+        observed = {number: observe_workload(found.raw(), FLAVORS) for number, found in self.workloads.items()}
+        return ObservedQueue(state=self.state, workloads=observed)
+
+    def total(self) -> Mapping[str, int]:
+        """The pods of each pod set that the job holds quota for."""
+        counts: Counter[str] = Counter()
+        for found in self.workloads.values():
+            if found.reserved:
+                counts.update(found.sizes)
+                counts.subtract(found.reclaimable)
+        return counts
+
+    # Kueue and its administrators. Each acts on the Workload that `index` selects.
+
+    def _pick(self, index: int) -> ModelWorkload | None:
+        numbers = sorted(self.workloads)
+        return self.workloads[numbers[index % len(numbers)]] if numbers else None
 
     def admit(self) -> bool:
-        """Admit the job if it waits."""
-        found = self.workload
-        if found is None or found.reserved or not found.active or found.deleting or found.finished:
-            return False
-        found.reserved, found.evicted = True, ""
-        return True
+        """Admit what waits."""
+        waiting = [
+            found
+            for found in self.workloads.values()
+            if not found.reserved and found.active and not found.deleting and not found.finished
+        ]
+        for found in waiting:
+            found.reserved, found.evicted = True, ""
+        return bool(waiting)
 
-    def evict(self, reason: str = "Preempted") -> None:
-        if self.workload is not None and self.workload.reserved and not self.workload.finished:
-            self.workload.evicted = reason
+    def evict(self, reason: str = "Preempted", index: int = 0) -> None:
+        found = self._pick(index)
+        if found is not None and found.reserved and not found.finished:
+            found.evicted = reason
 
-    def set_active(self, *, active: bool) -> None:
-        if self.workload is None or self.workload.finished:
+    def set_active(self, *, active: bool, index: int = 0) -> None:
+        found = self._pick(index)
+        if found is None or found.finished:
             return
-        self.workload.active = active
+        found.active = active
         if not active:
-            self.evict("Deactivated")
+            self.evict("Deactivated", index)
 
-    def delete(self) -> None:
-        if self.workload is not None:
-            self.workload.deleting = True
+    def activate(self) -> None:
+        for index in range(len(self.workloads)):
+            self.set_active(active=True, index=index)
+
+    def delete(self, index: int = 0) -> None:
+        found = self._pick(index)
+        if found is not None:
+            found.deleting = True
             self._collect()
 
     def _collect(self) -> None:
-        if self.workload is not None and self.workload.deleting and not self.workload.held:
-            self.workload = None
+        self.workloads = {number: found for number, found in self.workloads.items() if found.held or not found.deleting}
 
     # jobgate
 
     def check_quota(self, running: Mapping[str, int]) -> None:
         """Check that the quota of the job covers so many pods of each pod set."""
-        found = self.workload
-        assert found is not None, "a pod is created without a Workload"
-        assert found.reserved, f"a pod is created without quota: {found}"
-        free = {name: size - found.reclaimable.get(name, 0) for name, size in found.sizes.items()}
-        assert all(count <= free.get(name, 0) for name, count in running.items()), (running, found)
+        free = self.total()
+        assert all(count <= free.get(name, 0) for name, count in running.items()), (running, self.workloads)
 
-    def act(self, action: QueueAction, plan: JobPlan, running: Collection[str]) -> None:
-        """Carry out an action of jobgate. `running` are the pods of the job with processes."""
+    def act(self, action: WorkloadAction, plan: JobPlan, running: Mapping[str, int]) -> None:
+        """Carry out an action of jobgate. `running` counts the pods of each pod set that have processes."""
         if isinstance(action, EnsureWorkload):
-            if self.workload is None:
+            if action.number not in self.workloads:
                 self.made += 1
-                sizes = {item.name: item.count for item in pod_sets(plan)}
-                self.workload = ModelWorkload(uid=f"w{self.made}", sizes=sizes, priority=plan.priority)
+                of_tasks = {task: end - first for task, first, end in action.ranks} or None
+                sizes = {item.name: item.count for item in pod_sets(plan, of_tasks)}
+                self.workloads[action.number] = ModelWorkload(uid=f"w{self.made}", sizes=sizes, priority=plan.priority)
             return
-        found = self.workload
+        found = self.workloads.get(action.number)
         if found is None:
             return
         match action:
             case GiveBackQuota() | RemoveWorkload() | FinishWorkload():
-                assert not running, f"quota is given back while {running} run"
+                held = found.reserved
                 self._give_back(found, action)
+                if held:
+                    self.check_quota(running)
             case SetPriority():
                 assert not found.reserved, "Kueue refuses another class while quota is reserved"
                 assert found.priority != plan.priority
@@ -174,8 +202,9 @@ class ModelKueue:
                 before, found.reclaimable = found.reclaimable, dict(counts)
                 assert found.reserved, "only an admitted Workload has quota to give back"
                 assert all(found.reclaimable.get(name, 0) >= count for name, count in before.items())
+                self.check_quota(running)
 
-    def _give_back(self, found: ModelWorkload, action: QueueAction) -> None:
+    def _give_back(self, found: ModelWorkload, action: WorkloadAction) -> None:
         self.returns += found.reserved
         found.reserved, found.ready = False, False
         match action:

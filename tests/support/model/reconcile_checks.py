@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from app.domain.plan import Rank
-from app.domain.queueing.admission import Evicted, Unadmitted
+from app.domain.queueing.admission import Admitted
 from app.domain.reconcile.actions import CreatePod, DeletePod, ReleasePod
 from app.domain.reconcile.lifecycle import NO_POD
 from app.domain.reconcile.reconcile import PODS_PER_RECONCILE, reconcile
@@ -152,21 +152,25 @@ def _stays_in_limits(world: World, inputs: Inputs, decision: Decision) -> None:
 def _leaves_remaining_replicas_alone(inputs: Inputs, decision: Decision) -> None:
     """While the job is live, no running pod of a planned rank is stopped or deleted."""
     intent, phase = inputs.intent, decision.status.phase
-    if intent.cancel or intent.remove or inputs.plan.paused or phase.is_terminal or _evicts(inputs):
+    if intent.cancel or intent.remove or inputs.plan.paused or phase.is_terminal:
         return
     deleted = {action.uid for action in actions_of(decision, DeletePod) if not action.force}
     for key, before in inputs.recorded.replicas.items():
         attempt = before.attempt
         if key not in inputs.plan.replicas or attempt.outcome is not None or attempt.stopping is not None:
             continue
+        if _evicts(inputs, key):
+            continue
         after = decision.replicas[key].attempt
         ended = after.outcome is not None or after.number != attempt.number
         assert ended or (after.stopping is None and attempt.pod_uid not in deleted), (key, decision)
 
 
-def _evicts(inputs: Inputs) -> bool:
-    """Return whether the queue of the job requires its quota, or the Workload that holds it is gone."""
-    record, workload = inputs.recorded.status.queueing, inputs.observed.queue.workload
+def _evicts(inputs: Inputs, key: Rank) -> bool:
+    """Return whether the queue of the job requires the quota of a replica, or the Workload that holds it is gone."""
+    record, workloads = inputs.recorded.status.queueing, inputs.observed.queue.workloads
     if record is None or record.admission is None:
         return False
-    return workload is None or isinstance(workload.verdict, Evicted | Unadmitted)
+    numbers = [0, *(item.number for item in record.further if item.is_for(key))]
+    verdicts = [workloads[number].verdict if number in workloads else None for number in numbers]
+    return any(not isinstance(verdict, Admitted) for verdict in verdicts)

@@ -1,9 +1,10 @@
 """Why a pod that is being deleted still exists: since when, and which finalizers of other clients keep it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from app.domain.errors import shorten_list
+from app.domain.plan import Rank
 from app.domain.status.observed import ObservedPod, PendingReason
 from app.domain.vocabulary import PendingCode
 
@@ -34,3 +35,9 @@ def name_finalizers(finalizers: Sequence[str]) -> str:
     listed = shorten_list(finalizers, _LISTED)
     noun = "the finalizer" if len(finalizers) == 1 else "the finalizers"
     return f": {noun} {listed}, which jobgate must not remove, {'keeps' if len(finalizers) == 1 else 'keep'} it"
+
+
+def still_terminating(keys: Sequence[Rank], pods: Mapping[Rank, list[ObservedPod]]) -> str:
+    """Return how many pods of these replicas still terminate, and what keeps them."""
+    count = "1 pod is" if len(keys) == 1 else f"{len(keys)} pods are"
+    return f"{count} still terminating{name_keepers(pod for key in keys for pod in pods.get(key, ()))}"

@@ -132,7 +132,7 @@ class Creator:
             self.refuse(work, None, unusable)
             return None
         # The Workload is one of these objects too: the back-off after its refusal grows until it is created.
-        if not any(isinstance(action, EnsureWorkload) for action in work.actions):
+        if not any(isinstance(action, EnsureWorkload) and not action.ranks for action in work.actions):
             work.expectations.accept(None)
         return anchor.uid
 
@@ -151,19 +151,22 @@ class Creator:
         await self._verify()
         expectations.anchor_sought = True
 
-    async def ensure_workload(self, work: Work, manifest: Manifest) -> Workload | None:
-        """Create the Workload of the job. Returns None if the create is refused or still waits for its back-off."""
-        if not self.is_due(work.expectations, None):
+    async def ensure_workload(self, work: Work, manifest: Manifest, key: Rank | None) -> Workload | None:
+        """Create a Workload of the job. Returns None if the create is refused or still waits for its back-off.
+
+        `key` is the first replica of a further Workload: what refuses it does not hold back the others.
+        """
+        if not self.is_due(work.expectations, key):
             return None
         try:
-            found = await self._create_or_find(manifest, WORKLOAD_CODEC, work, None)
+            found = await self._create_or_find(manifest, WORKLOAD_CODEC, work, key)
         except KubeError as error:
-            self.note_refusal(work, None, error)
+            self.note_refusal(work, key, error)
             return None
         except UnusableObject as unusable:
-            self.refuse(work, None, unusable)
+            self.refuse(work, key, unusable)
             return None
-        work.expectations.accept(None)
+        work.expectations.accept(key)
         return found
 
     async def write_hosts(self, work: Work) -> bool:
@@ -340,8 +343,9 @@ def _admitted(pod: Manifest, queueing: Queueing | None, key: Rank) -> Manifest:
     """Return the pod as the admission of its job requires it."""
     if queueing is None:
         return pod
-    assert queueing.admission is not None, "no pod is created without admission"
-    return with_admission(pod, queueing.admission[key.task], key.rank)
+    admission = queueing.admission_of(key)
+    assert admission is not None, "no pod is created without admission"
+    return with_admission(pod, admission, key.rank)
 
 
 def _changed(altered: AlteredObject) -> UnusableObject:

@@ -10,6 +10,7 @@ from app.base.clock import Clock
 from app.base.faultpoints import FaultPoint, reach
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Object
+from app.domain.plan import Rank
 from app.domain.queueing.priorities import Priority
 from app.domain.queueing.workload import (
     GATES,
@@ -18,6 +19,7 @@ from app.domain.queueing.workload import (
     reclaimable_status,
     with_condition,
     workload_manifest,
+    workload_name,
 )
 from app.domain.reconcile.actions import (
     ActivateWorkload,
@@ -29,6 +31,7 @@ from app.domain.reconcile.actions import (
     RemoveWorkload,
     SetPriority,
     UngatePod,
+    WorkloadAction,
 )
 from app.domain.status.pods.created import UnusableObject
 from app.domain.status.pods.ownership import is_owned
@@ -81,43 +84,46 @@ class WorkloadActions:
                 return partial(self._ensure, work, action, anchor) if anchor is not None else None
             case UngatePod():
                 return partial(self._ungate, work, action)
-            case _:
+            case WorkloadAction():
                 return partial(self._change, work, action)
+            case _:
+                raise AssertionError(f"an unknown action: {action}")
 
     async def _ensure(self, work: Work, action: EnsureWorkload, anchor: str) -> bool:
-        """Create the Workload of the job."""
-        priority = await self._priority(work)
+        """Create a Workload of the job."""
+        priority = await self._priority(work, action.key)
         if priority is None:
             return True
-        manifest = workload_manifest(work.plan, action.queue, priority, anchor)
-        found = await self._creator.ensure_workload(work, manifest)
+        counts = {task: end - first for task, first, end in action.ranks} or None
+        manifest = workload_manifest(work.plan, action.queue, priority, anchor, number=action.number, counts=counts)
+        found = await self._creator.ensure_workload(work, manifest, action.key)
         reach(FaultPoint.WORKLOAD_CREATED)
         if found is not None:
             self._queues.adopt(found)
         return True
 
-    async def _priority(self, work: Work) -> Priority | None:
+    async def _priority(self, work: Work, key: Rank | None) -> Priority | None:
         """Return the priority of the job; None if there is no such class, or the next try waits for its back-off."""
-        if not self._creator.is_due(work.expectations, None):
+        if not self._creator.is_due(work.expectations, key):
             return None
         try:
             return await self._priorities.find(work.plan.priority)
         except UnusableObject as unusable:
-            self._creator.refuse(work, None, unusable)
+            self._creator.refuse(work, key, unusable)
         except KubeError as error:
-            self._creator.note_refusal(work, None, error)
+            self._creator.note_refusal(work, key, error)
         return None
 
-    async def _set_priority(self, work: Work, found: Object) -> bool:
-        priority = await self._priority(work)
+    async def _set_priority(self, work: Work, found: Object, key: Rank | None) -> bool:
+        priority = await self._priority(work, key)
         if priority is None:
             return True
-        work.expectations.accept(None)
+        work.expectations.accept(key)
         return await self._patch(found, {"spec": priority.patch()})
 
-    async def _change(self, work: Work, action: QueueAction) -> bool:
+    async def _change(self, work: Work, action: WorkloadAction) -> bool:
         """Carry out one write. Returns False if it must be repeated, because the Workload changed meanwhile."""
-        found = await self._read(work)
+        found = await self._read(work, action.number)
         if found is None:
             return True
         reach(FaultPoint.WORKLOAD_BEFORE_WRITE)
@@ -125,14 +131,14 @@ class WorkloadActions:
         reach(FaultPoint.WORKLOAD_WRITTEN)
         return done
 
-    async def _carry_out(self, work: Work, found: Object, action: QueueAction) -> bool:
+    async def _carry_out(self, work: Work, found: Object, action: WorkloadAction) -> bool:
         match action:
             case SetPriority():
-                return await self._set_priority(work, found)
+                return await self._set_priority(work, found, action.key)
             case ActivateWorkload():
                 return await self._patch(found, {"spec": {"active": True}})
             case FinishWorkload():
-                return await self._write_status(found, action) and await self._release(work)
+                return await self._write_status(found, action) and await self._release(work, action.number)
             case RemoveWorkload():
                 self._leadership.guard(self._timeout)
                 finalizer = labels.ADMISSION_FINALIZER
@@ -141,7 +147,7 @@ class WorkloadActions:
             case _:
                 return await self._write_status(found, action)
 
-    async def _write_status(self, found: Object, action: QueueAction) -> bool:
+    async def _write_status(self, found: Object, action: WorkloadAction) -> bool:
         now, workload = self._clock.now(), found.raw
         match action:
             case GiveBackQuota(reason=reason, message=message):
@@ -154,14 +160,14 @@ class WorkloadActions:
                 status = with_condition(workload, "PodsReady", "Started", "all pods of the job have started", now)
         return await self._patch(found, {"status": status}, subresource="status")
 
-    async def _read(self, work: Work) -> Object | None:
-        """Read the Workload of the job; None if it is gone, or if its name is that of another object."""
+    async def _read(self, work: Work, number: int) -> Object | None:
+        """Read the Workload of the job with this number; None if it is gone, or its name is that of another object."""
         identity = work.plan.identity
         found: Object | None = None
         with suppress(KubeNotFound):
             found = await self._api.get(
                 WORKLOAD,
-                labels.anchor_name(identity.uid),
+                workload_name(identity.uid, number),
                 identity.namespace,
                 codec=OBJECT,
                 timeout=self._timeout,
@@ -170,8 +176,8 @@ class WorkloadActions:
         anchors = {*work.anchors, *work.expectations.anchors}
         return found if found is not None and is_owned(found.metadata, identity.uid, anchors) else None
 
-    async def _release(self, work: Work) -> bool:
-        found = await self._read(work)
+    async def _release(self, work: Work, number: int) -> bool:
+        found = await self._read(work, number)
         if found is None:
             return True
         self._leadership.guard(self._timeout)

@@ -1,0 +1,97 @@
+"""What the status of a job says about replicas that wait for an admission: all of them, or those of a scale-up."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from app.domain.plan import Rank
+from app.domain.queueing.admission import Evicted, Unadmitted
+from app.domain.reconcile.admissions import creating, unadmitted
+from app.domain.reconcile.queueing import Permit
+from app.domain.reconcile.values import Inputs
+from app.domain.status.log_lines import one_line
+from app.domain.status.observed import ObservedPod
+from app.domain.status.pods.terminating import still_terminating
+from app.domain.status.records import JobPendingReason, JobStatus, Replica
+from app.domain.status.rollup import SHOWN_REPLICAS, Situation, refusal_reason
+from app.domain.vocabulary import JobPhase, PendingCode, Reason
+
+
+def queued_status(inputs: Inputs, status: JobStatus, waits: Unadmitted, replicas: Mapping[Rank, Replica]) -> JobStatus:
+    """Return the status of a job that waits in its queue. Neither deadline counts this wait."""
+    code, message = str(waits.code), waits.message
+    # The cluster refuses the Workload, or an object that it needs.
+    if inputs.observed.job_refusal is not None:
+        code, message = inputs.observed.job_refusal.code, inputs.observed.job_refusal.message
+    reason = _reason_of_wait(inputs, code, message, [key for key, replica in replicas.items() if not replica.settled])
+    return replace(
+        status,
+        phase=JobPhase.QUEUED,
+        reason=code,
+        message=reason.message,
+        crashed=(),
+        active_since=None,
+        pending_reasons=(reason,),
+        pending_since=None,
+    )
+
+
+def _reason_of_wait(inputs: Inputs, code: str, message: str, waiting: Sequence[Rank]) -> JobPendingReason:
+    """Return the pending reason of replicas that wait for an admission, since it is the same."""
+    known = inputs.recorded.status.pending_reasons
+    text = one_line(message)
+    since = next((reason.since for reason in known if (reason.code, reason.message) == (code, text)), inputs.now)
+    shown = tuple(str(key) for key in waiting[:SHOWN_REPLICAS])
+    return JobPendingReason(code=code, message=text, since=since, replicas=shown, count=len(waiting))
+
+
+def divide(permit: Permit, replicas: Mapping[Rank, Replica]) -> tuple[Mapping[Rank, Replica], Sequence[Rank]]:
+    """Return the replicas that may run, and the ranks of those that lack an admission, in a job with one or none."""
+    waiting = [key for key, replica in replicas.items() if _lacks_admission(permit, replica)]
+    if not waiting:
+        return replicas, waiting
+    left = set(waiting)
+    return {key: replica for key, replica in replicas.items() if key not in left}, waiting
+
+
+def _lacks_admission(permit: Permit, replica: Replica) -> bool:
+    """Return whether a replica of an admitted job waits for a further Workload, or is stopped because of one."""
+    if replica.settled or permit.record is None:
+        return False
+    return permit.evicts_alone(replica.key) or (replica.lacks_pod and not permit.covers(replica.key))
+
+
+def scaling_situation(
+    inputs: Inputs,
+    permit: Permit,
+    found: Situation,
+    scaling: str | None,
+    waiting: Sequence[Rank],
+    pods: Mapping[Rank, list[ObservedPod]],
+) -> tuple[Situation, JobPendingReason]:
+    """Return the situation of an admitted job whose replicas `waiting` lack an admission, and their pending reason.
+
+    `found` is the situation of all others. A job in which they run is Scaling.
+    """
+    evicted = next(iter(permit.further_evicts.values()), None)
+    reason = _reason_of_wait(inputs, *_why(inputs, permit, evicted, waiting), waiting)
+    if found.phase not in (JobPhase.RUNNING, JobPhase.SCALING):
+        return found, reason
+    if evicted is not None:
+        text = f"{reason.message}; {still_terminating([key for key in waiting if pods.get(key)], pods)}"
+        return Situation(phase=JobPhase.SCALING, reason=Reason.EVICTING, message=text), reason
+    text = f"{scaling or found.message}; {len(waiting)} to be admitted: {reason.code}: {reason.message}"
+    return Situation(phase=JobPhase.SCALING, reason=Reason.SCALING, message=text), reason
+
+
+def _why(inputs: Inputs, permit: Permit, evicted: Evicted | None, waiting: Sequence[Rank]) -> tuple[str, str]:
+    """Return the code and the message of the wait of replicas for a further Workload."""
+    if evicted is not None:
+        waits = unadmitted(evicted)
+        return waits.code, waits.message
+    waits = permit.further_waits or creating(permit.record.name if permit.record is not None else "")
+    refusal = next((inputs.observed.refusals[key] for key in waiting if key in inputs.observed.refusals), None)
+    if refusal is None or waits.code is not PendingCode.WAITING_FOR_KUEUE:
+        return waits.code, waits.message
+    # The cluster refuses the Workload.
+    why = refusal_reason(refusal)
+    return why.code, why.message

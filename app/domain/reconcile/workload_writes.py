@@ -1,0 +1,133 @@
+"""What is written to the Workloads of a job, and to Kueue's gates of its pods. Each action repeats until it is seen."""
+
+from collections.abc import Iterable, Mapping
+
+from app.domain.queueing.admission import Evicted, ObservedWorkload, Queueing, RecordedWorkload, Unadmitted
+from app.domain.queueing.priorities import has_other_priority
+from app.domain.reconcile.actions import (
+    Action,
+    ActivateWorkload,
+    EnsureWorkload,
+    FinishWorkload,
+    GiveBackQuota,
+    MarkPodsReady,
+    ReclaimPods,
+    RemoveWorkload,
+    SetPriority,
+    UngatePod,
+)
+from app.domain.reconcile.admissions import are_gone, first_workload, is_busy, is_idle, is_without_workload, runs
+from app.domain.reconcile.queueing import Permit
+from app.domain.reconcile.resizing import Members
+from app.domain.reconcile.values import Inputs
+from app.domain.status.observed import KueueState, ObservedQueue
+from app.domain.status.records import JobStatus
+from app.domain.status.rollup import is_waiting
+from app.domain.vocabulary import JobPhase
+
+
+def is_released(queue: ObservedQueue, status: JobStatus) -> bool:
+    """Return whether no Workload of an ended job holds anything any more."""
+    if queue.workloads:
+        return all(workload.finished and not workload.held for workload in queue.workloads.values())
+    return status.queueing is None or is_without_workload(queue)
+
+
+def is_removed(queue: ObservedQueue, status: JobStatus) -> bool:
+    """Return whether the Workloads of a deleted job are gone."""
+    return is_without_workload(queue) or (status.queueing is None and not queue.workloads)
+
+
+def queue_actions(
+    inputs: Inputs, status: JobStatus, permit: Permit, members: Members, *, removing: bool
+) -> list[Action]:
+    """Return what is to be written to the Workloads and the gates of the pods."""
+    record, queue = permit.record, inputs.observed.queue
+    ungated: list[Action] = []
+    if record is not None:
+        ungated = [
+            UngatePod(name=pod.name, uid=pod.uid)
+            for pod in inputs.observed.pods
+            if pod.gated and (pod.deleting or pod.ended or record.admission is not None)
+        ]
+    if queue.state is not KueueState.LISTED:
+        return ungated
+    return [*ungated, *_workload_actions(inputs, status, permit, members, removing=removing)]
+
+
+def _workload_actions(
+    inputs: Inputs, status: JobStatus, permit: Permit, members: Members, *, removing: bool
+) -> list[Action]:
+    record, workloads = permit.record, inputs.observed.queue.workloads
+    if removing or (inputs.plan.paused and not status.phase.is_terminal):
+        return _removals(workloads) if are_gone(inputs, members) else []
+    if status.phase.is_terminal:
+        return _ends(status, workloads) if is_idle(inputs, members) else []
+    if inputs.intent.cancel or record is None:
+        return []
+    known = [first_workload(inputs.plan, record), *record.further]
+    actions: list[Action] = []
+    if all(record.admission_of(pod.key) is not None for pod in inputs.observed.pods if runs(pod)):
+        # A Workload that is not on record was created late, or belongs to a former admission.
+        actions += _removals(set(workloads) - {item.number for item in known})
+    for item in known:
+        observed = workloads.get(item.number)
+        if observed is not None:
+            actions += _changes(inputs, record, members, item, observed)
+        elif not item.admitted and (permit.waits is not None if item.number == 0 else not item.is_empty):
+            actions.append(EnsureWorkload(number=item.number, queue=record.name, ranks=_ranks(item)))
+    return actions
+
+
+def _ranks(known: RecordedWorkload) -> tuple[tuple[str, int, int], ...]:
+    """Return the replicas that a further Workload is for, as `EnsureWorkload` names them."""
+    return tuple(sorted((task, part.from_rank, part.size) for task, part in known.tasks.items() if known.number))
+
+
+def _removals(numbers: Iterable[int]) -> list[Action]:
+    return [RemoveWorkload(number=number) for number in sorted(numbers)]
+
+
+def _ends(status: JobStatus, workloads: Mapping[int, ObservedWorkload]) -> list[Action]:
+    reason = "Succeeded" if status.phase is JobPhase.SUCCEEDED else "Failed"
+    return [
+        FinishWorkload(number=number, reason=reason, message=status.message or status.reason)
+        for number, workload in workloads.items()
+        if workload.held or not workload.finished
+    ]
+
+
+def _changes(
+    inputs: Inputs, record: Queueing, members: Members, known: RecordedWorkload, observed: ObservedWorkload
+) -> list[Action]:
+    """Return the writes to a Workload that is on record and in the cluster."""
+    number, verdict = known.number, observed.verdict
+    if number and known.is_empty:
+        return [] if is_busy(inputs, known, members) else _removals([number])
+    if known.admitted:
+        return [] if isinstance(verdict, Evicted) else _running(members, known, observed)
+    if not is_idle(inputs, members) if number == 0 else is_busy(inputs, known, members):
+        return []
+    is_deactivated = isinstance(verdict, Evicted) and verdict.is_deactivated
+    # One that is deactivated stays, because another one would be active.
+    if observed.deleting or (observed.sizes != known.sizes and not is_deactivated):
+        return _removals([number])
+    if isinstance(verdict, Unadmitted) and not verdict.holds_quota:
+        # Kueue accepts the change of a class only while no quota is reserved.
+        is_other = has_other_priority(inputs.plan.priority, observed.priority_class)
+        return [SetPriority(number=number, ranks=_ranks(known))] if is_other else []
+    if not isinstance(verdict, Evicted):
+        return []
+    if verdict.holds_quota:
+        return [GiveBackQuota(number=number, reason=verdict.reason, message=verdict.message)]
+    resumed = record.deactivated and inputs.plan.identity.generation > record.deactivated_in
+    return [ActivateWorkload()] if number == 0 and resumed else []
+
+
+def _running(members: Members, known: RecordedWorkload, observed: ObservedWorkload) -> list[Action]:
+    actions: list[Action] = []
+    if not observed.ready and not is_waiting(item for key, item in members.wanted.items() if known.is_for(key)):
+        actions.append(MarkPodsReady(number=known.number))
+    if known.reclaimed and dict(known.reclaimed) != dict(observed.reclaimable):
+        actions.append(ReclaimPods(number=known.number, counts=tuple(sorted(known.reclaimed.items()))))
+    return actions
