@@ -10,6 +10,7 @@ only because a resource is over its limit. So a resource over its limit falls be
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from app.domain.scaling.rooms import Rooms
 from app.domain.scaling.values import (
@@ -72,6 +73,10 @@ def _decision(job: ScalableJob, to: int, verdict: Verdict, message: str) -> Scal
         verdict=verdict,
         message=message,
     )
+
+
+# What such a job has requested already may wait for the quota of its queue.
+_UNREACHED: Final = (JobPhase.QUEUED, JobPhase.SCALING)
 
 
 class _DryRun:
@@ -144,6 +149,10 @@ class _DryRun:
     def _step_up(self, job: ScalableJob) -> tuple[_Held | None, NodeCapacity | None]:
         if self._planned[job.uid] >= job.most:
             return _Held(Verdict.AT_MAX, f"{job.most} is its most"), None
+        if job.phase in _UNREACHED:
+            return _Held(
+                Verdict.NOT_RUNNING, f"the job is {job.phase}, and has not reached its size"
+            ), None
         after = self._requested + job.need
         # The order of the checks is upstream's: memory, a node that fits, CPU, GPU. The first one that fails is
         # reported.

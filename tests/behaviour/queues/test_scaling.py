@@ -1,0 +1,134 @@
+"""An admitted job that is scaled up runs on while its further replicas wait in the queue."""
+
+from typing import Any
+
+import pytest
+
+from tests.behaviour.client import Body, Jobs
+from tests.behaviour.queues.kueue import Queues, queued, until_history
+from tests.behaviour.scaling.elastic import di_job, di_task
+
+pytestmark = pytest.mark.timeout(600)
+
+
+def elastic(name: str, collectors: int = 1) -> Body:
+    """A learner and collectors, of half a CPU each."""
+    tasks = [di_task("learner"), di_task("collector", collectors)]
+    for task in tasks:
+        task["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "500m"}}
+    return queued(di_job(name, tasks, minReplicas=2, maxReplicas=4), "team")
+
+
+async def start(queues: Queues, name: str) -> str:
+    uid = str((await queues.jobs.submit(elastic(name)))["uid"])
+    await queues.jobs.until(name, "Running")
+    return uid
+
+
+async def pods_of(jobs: Jobs, uid: str) -> dict[str, str]:
+    return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in await jobs.of_job("pods", uid)}
+
+
+async def waiting(jobs: Jobs, name: str, count: int) -> Body:
+    """The reason why so many further replicas wait."""
+
+    def waits(body: Body) -> bool:
+        reasons: list[Any] = body["pendingReasons"]
+        return [(one["code"], one["count"]) for one in reasons] == [("WaitingForQuota", count)]
+
+    return await jobs.until_status(name, waits)
+
+
+async def test_the_further_replicas_of_a_job_wait_start_and_are_preempted_alone(queues: Queues) -> None:
+    jobs = queues.jobs
+    await queues.submit("other")
+    await jobs.until("other", "Running")
+    uid = await start(queues, "grows")
+    first = await pods_of(jobs, uid)
+
+    await jobs.scale("grows", 3, task="collector")
+    status = await waiting(jobs, "grows", 2)
+    assert (status["phase"], await pods_of(jobs, uid)) == ("Scaling", first)
+    assert (await jobs.scale_records("grows"))[-1]["outcome"] is None
+    further = await queues.workload(f"{uid}-1")
+    assert [(one["name"], one["count"]) for one in further["spec"]["podSets"]] == [("collector", 2)]
+    await jobs.delete("other")
+    assert (await jobs.until_settled("grows", 1))["outcome"] == "Reached"
+    await jobs.until("grows", "Running")
+    assert first.items() < (await pods_of(jobs, uid)).items()
+    await queues.until_condition(f"{uid}-1", "PodsReady")
+
+    # Kueue preempts what was admitted last.
+    await queues.submit("high", high=True)
+    await jobs.until("high", "Running")
+    assert (await until_history(jobs, "grows", "Evicting"))["message"].startswith("Preempted: ")
+    await waiting(jobs, "grows", 2)
+    await jobs.until_objects("pods", uid, lambda pods: {one["metadata"]["uid"] for one in pods} == set(first.values()))
+    await queues.until_condition(f"{uid}-1", "Requeued")
+    await jobs.cancel("high")
+    await jobs.until("grows", "Running")
+    assert (await jobs.replica("grows", "collector-2"))["attempt"] == 2
+    assert first.items() < (await pods_of(jobs, uid)).items()
+    for name in ("high", "grows"):
+        await jobs.delete(name)
+    await queues.until_no_workload()
+    await queues.until_unused()
+
+
+async def test_what_is_scaled_down_leaves_its_quota_to_others(queues: Queues) -> None:
+    jobs = queues.jobs
+    uid = await start(queues, "shrinks")
+    await jobs.scale("shrinks", 3, task="collector")
+    await jobs.until_settled("shrinks", 1)
+    other = await queues.submit("other")
+    await jobs.pending("other", "WaitingForQuota")
+    await jobs.scale("shrinks", 2, task="collector")
+    await queues.workload(f"{uid}-1", lambda body: body["status"].get("reclaimablePods"))
+    await jobs.scale("shrinks", 1, task="collector")
+    await jobs.kube.gone(queues.path(f"{uid}-1"))
+    await jobs.until("other", "Running")
+
+    # What waits is withdrawn.
+    await jobs.scale("shrinks", 2, task="collector")
+    await waiting(jobs, "shrinks", 1)
+    await jobs.scale("shrinks", 1, task="collector")
+    await jobs.kube.gone(queues.path(f"{uid}-1"))
+    await jobs.until("shrinks", "Running")
+    await jobs.scale("shrinks", 3, task="collector")
+    await waiting(jobs, "shrinks", 2)
+    await jobs.cancel("shrinks")
+    await jobs.until("shrinks", "Cancelled")
+    for number in ("", "-1"):
+        await queues.workload(uid + number, lambda body: not body["metadata"].get("finalizers"))
+    await jobs.delete("other")
+    await queues.until_unused()
+    await jobs.kube.gone(queues.path(other))
+    await jobs.delete("shrinks")
+    await queues.until_no_workload()
+
+
+async def test_a_job_that_is_evicted_is_queued_again_as_one_workload(queues: Queues) -> None:
+    jobs = queues.jobs
+    uid = await start(queues, "whole")
+    await jobs.scale("whole", 3, task="collector")
+    await jobs.until_settled("whole", 1)
+    await jobs.until("whole", "Running")
+    # The deletion of a further Workload stops only its replicas.
+    before = (await queues.workload(f"{uid}-1"))["metadata"]["uid"]
+    (await jobs.kube.delete(queues.path(f"{uid}-1"))).ok()
+    await queues.workload(f"{uid}-1", lambda body: body["metadata"]["uid"] != before)
+    await jobs.until("whole", "Running")
+    assert (await jobs.replica("whole", "collector-0"))["attempt"] == 1
+
+    (await jobs.kube.patch(queues.path(uid), {"spec": {"active": False}})).ok()
+    await jobs.until("whole", "Paused")
+    await jobs.kube.gone(queues.path(f"{uid}-1"))
+    await queues.until_unused()
+    (await jobs.kube.patch(queues.path(uid), {"spec": {"active": True}})).ok()
+    await jobs.until("whole", "Running")
+    assert len(await pods_of(jobs, uid)) == 4
+    counts = {one["name"]: one["count"] for one in (await queues.workload(uid))["spec"]["podSets"]}
+    assert counts == {"learner": 1, "collector": 3}
+    await jobs.delete("whole")
+    await queues.until_no_workload()
+    await queues.until_unused()
