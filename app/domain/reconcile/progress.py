@@ -155,8 +155,7 @@ def _live_status(
     pods: Mapping[Rank, list[ObservedPod]],
     changes: Changes,
 ) -> JobStatus:
-    replicas = members.wanted
-    now, plan = inputs.now, inputs.plan
+    replicas, plan = members.wanted, inputs.plan
     # The order of the checks is that of `_directive` in reconcile.py, so that the phase describes what the steps do.
     if inputs.intent.cancel or inputs.intent.remove:
         return replace(
@@ -180,14 +179,29 @@ def _live_status(
             reason=Reason.RESUMING,
             message="pods are created again",
             resumes=status.resumes + 1,
-            pending_since=now,
+            pending_since=inputs.now,
         )
     if status.partial_start.again_at is not None:
         return _withdrawn(inputs, status, status.partial_start.again_at)
-    crashed = crashed_replicas(replicas, changes.former, status.crashed)
     queued = _wait_for_names(status, inputs.observed, replicas)
     if queued is None and permit.waits is not None:
         return queued_status(inputs, status, permit.waits, replicas)
+    return _started_status(inputs, status, counts, permit, members, pods, changes, queued)
+
+
+def _started_status(
+    inputs: Inputs,
+    status: JobStatus,
+    counts: Mapping[ReplicaPhase, int],
+    permit: Permit,
+    members: Members,
+    pods: Mapping[Rank, list[ObservedPod]],
+    changes: Changes,
+    queued: Situation | None,
+) -> JobStatus:
+    """Return the status of a job whose replicas may start, except those that lack an admission."""
+    now, replicas = inputs.now, members.wanted
+    crashed = crashed_replicas(replicas, changes.former, status.crashed)
     covered, waiting = divide(permit, replicas)
     counts = aggregate(covered.values(), restarting=True) if waiting else counts
     reasons = pending_reasons(covered, pods, inputs.observed, now, crashed)

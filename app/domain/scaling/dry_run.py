@@ -150,9 +150,7 @@ class _DryRun:
         if self._planned[job.uid] >= job.most:
             return _Held(Verdict.AT_MAX, f"{job.most} is its most"), None
         if job.phase in _UNREACHED:
-            return _Held(
-                Verdict.NOT_RUNNING, f"the job is {job.phase}, and has not reached its size"
-            ), None
+            return _Held(Verdict.NOT_RUNNING, f"the job is {job.phase}, and has not reached its size"), None
         after = self._requested + job.need
         # The order of the checks is upstream's: memory, a node that fits, CPU, GPU. The first one that fails is
         # reported.
