@@ -13,7 +13,7 @@ from app.db.jobs.rows import CONDITION, STATUS, condition_from, status_document,
 from app.db.postgres import codec
 from app.db.postgres.columns import Columns
 from app.domain.plan import JobWarning, Rank
-from app.domain.queueing.admission import Queueing
+from app.domain.queueing.admission import PodSetAdmission, Queueing, RecordedWorkload, TaskAdmission
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import (
     Attempt,
@@ -233,3 +233,24 @@ def test_fields_that_an_older_version_did_not_store_have_their_defaults() -> Non
     document = status_document(status)
     del document["resumes"]
     assert status_from({"status": document} | as_row(STATUS, status), ()) == replace(status, resumes=0)
+
+
+def test_the_admission_of_an_earlier_version_is_that_of_one_workload() -> None:
+    task = {"pod_set": "worker", "size": 2, "pods": {"node_labels": {"pool": "a"}}}
+    document = {"queueing": {"name": "team", "admission": {"worker": task}, "reclaimed": {"worker": 1}}}
+    queueing = status_from({"status": document} | as_row(STATUS, JobStatus()), ()).queueing
+    assert queueing is not None
+    assert queueing.first.is_for(Rank("worker", 1))
+    assert not queueing.first.is_for(Rank("worker", 2))
+    assert (queueing.first.reclaimed, queueing.further) == ({"worker": 1}, ())
+    admission = queueing.admission_of(Rank("worker", 0))
+    assert admission is not None
+    assert admission.pods.node_labels == {"pool": "a"}
+
+
+def test_further_workloads_survive_the_document() -> None:
+    task = TaskAdmission(pod_set="worker", first=2, size=5, pods=PodSetAdmission(node_labels={"pool": "a"}))
+    further = RecordedWorkload(number=3, tasks={"worker": task}, admitted=True, reclaimed={"worker": 1})
+    status = JobStatus(queueing=Queueing(name="team", admission={}, further=(further,)))
+    document = through_json(status_document(status))
+    assert status_from({"status": document} | as_row(STATUS, status), ()) == status

@@ -16,9 +16,12 @@ from app.domain.queueing.workload import (
     MOST_POD_SETS,
     MOST_UNMERGED,
     given_back,
+    job_uid_of,
+    number_of,
     pod_sets,
     with_condition,
     workload_manifest,
+    workload_name,
 )
 from tests.support.plans import T0, a_plan, with_templates
 
@@ -109,6 +112,28 @@ def test_tasks_with_different_topologies_are_different_pod_sets() -> None:
     shared, alone = (one.manifest() for one in pod_sets(tasks))
     assert (alone["name"], alone["count"], alone["topologyRequest"]) == ("t3", 1, {"required": "rack"})
     assert "topologyRequest" not in shared
+
+
+def test_a_further_workload_is_for_some_replicas() -> None:
+    plan = a_plan({"ps": 1, "worker": 5})
+    found = workload_manifest(plan, "team", Priority(), "anchor-uid", number=2, counts={"worker": 3})
+    assert found["metadata"]["name"] == "jobgate-u-2"
+    assert [(one["name"], one["count"]) for one in found["spec"]["podSets"]] == [("worker", 3)]
+
+
+UID = "01234567-89ab-cdef-0123-456789abcdef"
+
+
+@pytest.mark.parametrize("number", [0, 1, 10])
+def test_the_name_of_a_workload_tells_its_job_and_number(number: int) -> None:
+    name = workload_name(UID, number)
+    assert (job_uid_of(name), number_of(name, UID)) == (UID, number)
+
+
+@pytest.mark.parametrize("rest", ["-0", "-01", "-", "-x", "-1-1", "1", "-²", "--1"])
+def test_other_names_are_those_of_other_objects(rest: str) -> None:
+    assert number_of(f"jobgate-{UID}{rest}", UID) is None
+    assert number_of("jobgate-other", UID) is None
 
 
 def a_condition(kind: str, status: str = "True", **more: Any) -> Manifest:

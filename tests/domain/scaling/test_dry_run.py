@@ -219,6 +219,12 @@ def test_a_job_that_is_not_running_is_resized_while_another_job_waits() -> None:
     assert sizes(cluster, job, pending=True) == {"a": 2}
 
 
+@pytest.mark.parametrize(("phase", "size"), [(JobPhase.PENDING, 4), (JobPhase.QUEUED, 1), (JobPhase.SCALING, 1)])
+def test_a_job_that_may_wait_for_quota_does_not_grow(phase: JobPhase, size: int) -> None:
+    cluster = a_cluster(amount(cpu=9000), amount())
+    assert sizes(cluster, a_job(bounds=(1, 4), phase=phase), pending=True) == {"a": size}
+
+
 def test_decisions_are_in_the_order_of_the_jobs() -> None:
     jobs = [a_job("z"), a_job("m", bounds=(1, 1)), a_job("a")]
     assert list(sizes(a_cluster(amount(cpu=9000), amount()), *jobs)) == ["z", "m", "a"]
