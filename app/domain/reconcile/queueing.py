@@ -118,9 +118,10 @@ def _without_kueue(message: str) -> Permit:
 def _next_permit(inputs: Inputs, known: Queueing) -> Permit:
     queue = inputs.observed.queue
     if queue.state is not KueueState.LISTED:
+        unread = _without_kueue(f"jobgate cannot read Kueue's objects: {queue.error}")
         if known.admission is not None or known.deactivated:
-            return Permit(record=known, paused=known.deactivated)
-        return replace(_without_kueue(f"jobgate cannot read Kueue's objects: {queue.error}"), record=known)
+            return Permit(record=known, paused=known.deactivated, further_waits=unread.waits)
+        return replace(unread, record=known)
     first = first_workload(inputs.plan, known)
     verdict = judge(first, queue.workload, known.name)
     if queue.workload is None and known.admission is None:

@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 
 from app.domain.plan import Rank
+from app.domain.reconcile import admissions, queueing
+from app.domain.status.observed import KueueState
 from app.domain.vocabulary import JobPhase, PendingCode, Reason
 from tests.domain.reconcile.test_queueing import TEAM, a_world, kueue_of, phase_of, run
 from tests.support.model.cluster import World
@@ -174,6 +176,31 @@ def test_a_job_that_is_scaled_up_before_it_runs_starts_with_what_is_admitted() -
     status = world.recorded.status
     assert (status.phase, status.started_at is not None, status.pending_since) == (JobPhase.SCALING, True, None)
     assert ranks(world) == [0]
+
+
+def test_an_admission_has_a_bounded_number_of_workloads(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (admissions, queueing):
+        monkeypatch.setattr(module, "MOST_FURTHER", 2)
+    world, kueue = a_running_world(1)
+    for size in (2, 3, 4):
+        scale(world, size, admit=True)
+    assert (sizes(kueue), ranks(world), phase_of(world)) == ({0: 1, 1: 1, 2: 1}, [0, 1, 2], JobPhase.SCALING)
+    assert "may add no more" in world.recorded.status.message
+    # A scale-down makes room for another one.
+    scale(world, 2)
+    scale(world, 4, admit=True)
+    assert (sizes(kueue), phase_of(world)) == ({0: 1, 1: 1, 2: 2}, JobPhase.RUNNING)
+
+
+def test_further_replicas_wait_while_kueue_cannot_be_read() -> None:
+    world, kueue = a_running_world(1)
+    kueue.state = KueueState.DENIED
+    scale(world, 2)
+    assert (ranks(world), phase_of(world)) == ([0], JobPhase.SCALING)
+    assert "jobgate cannot read Kueue's objects" in world.recorded.status.message
+    kueue.state = KueueState.LISTED
+    scale(world, 3, admit=True)
+    assert (sizes(kueue), phase_of(world)) == ({0: 1, 1: 2}, JobPhase.RUNNING)
 
 
 def test_a_workload_that_is_not_on_record_is_removed() -> None:
