@@ -249,7 +249,7 @@ def test_the_admission_of_an_earlier_version_is_that_of_one_workload() -> None:
 
 
 def test_further_workloads_survive_the_document() -> None:
-    task = TaskAdmission(pod_set="worker", first=2, size=5, pods=PodSetAdmission(node_labels={"pool": "a"}))
+    task = TaskAdmission(pod_set="worker", from_rank=2, size=5, pods=PodSetAdmission(node_labels={"pool": "a"}))
     further = RecordedWorkload(number=3, tasks={"worker": task}, admitted=True, reclaimed={"worker": 1})
     status = JobStatus(queueing=Queueing(name="team", admission={}, further=(further,)))
     document = through_json(status_document(status))
