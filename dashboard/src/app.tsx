@@ -26,6 +26,14 @@ const SetView = loadedLater(
   () => import("./data/set-view"),
   (module) => module.SetView,
 );
+const QueuesView = loadedLater(
+  () => import("./queues/queues-view"),
+  (module) => module.QueuesView,
+);
+const QueueView = loadedLater(
+  () => import("./queues/queue-view"),
+  (module) => module.QueueView,
+);
 const AutoscalerView = loadedLater(
   () => import("./autoscaler/autoscaler-view"),
   (module) => module.AutoscalerView,
@@ -39,6 +47,7 @@ const VIEWS = [
   ["jobs", "Jobs"],
   ["submit", "Submit"],
   ["data", "Data"],
+  ["queues", "Queues"],
   ["autoscaler", "Autoscaler"],
   ["system", "System"],
 ] as const;
@@ -50,6 +59,7 @@ export function App() {
     "g j": () => navigate(["jobs"]),
     "g s": () => navigate(["submit"]),
     "g d": () => navigate(["data"]),
+    "g q": () => navigate(["queues"]),
     "g a": () => navigate(["autoscaler"]),
     "g y": () => navigate(["system"]),
     "?": () => setHelpOpen(true),
@@ -110,12 +120,16 @@ function SignOut() {
 }
 
 function viewOf({ path }: Location): ReactNode {
-  const [view = "jobs", uid, tab] = path;
-  if (view === "jobs" && uid !== undefined) return <JobView key={uid} uid={uid} tab={tab} />;
-  if (view === "data" && uid !== undefined) return <SetView key={uid} uid={uid} />;
+  const [view = "jobs", first, second] = path;
+  if (view === "jobs" && first !== undefined) return <JobView key={first} uid={first} tab={second} />;
+  if (view === "data" && first !== undefined) return <SetView key={first} uid={first} />;
+  if (view === "queues" && first !== undefined && second !== undefined) {
+    return <QueueView key={`${first}/${second}`} namespace={first} name={second} />;
+  }
   if (view === "jobs") return <JobsView />;
   if (view === "submit") return <SubmitView />;
   if (view === "data") return <CachesView />;
+  if (view === "queues") return <QueuesView />;
   if (view === "autoscaler") return <AutoscalerView />;
   if (view === "system") return <SystemView />;
   return (

@@ -10,6 +10,7 @@ describe("filters", () => {
     ["namespace=a&kind=MxJob", { namespace: ["a"], kind: ["MxJob"] }],
     ["label=team%3Dvision", { labelSelector: "team=vision" }],
     ["text=bert", { search: "bert" }],
+    ["queue=team", { queue: "team" }],
     ["owner=me", { createdBy: "me" }],
     ["since=24h", { createdAfter: "2026-01-01T00:00:00.000Z" }],
     ["since=never&phase=&phase=Sleeping&kind=Pod", {}],
@@ -19,7 +20,7 @@ describe("filters", () => {
 
   it("returns to the same address", () => {
     const address =
-      "namespace=a&kind=MxJob&phase=Running&phase=Failed&label=team%3Dvision&text=bert&since=24h&owner=me";
+      "namespace=a&kind=MxJob&phase=Running&phase=Failed&label=team%3Dvision&text=bert&queue=team&since=24h&owner=me";
     expect(queryOf(filtersOf(new URLSearchParams(address))).toString()).toBe(address);
   });
 

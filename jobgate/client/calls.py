@@ -12,6 +12,8 @@ from jobgate.client.types import (
     Event,
     History,
     Job,
+    JobQueue,
+    JobQueuePage,
     JobStatus,
     JobSummary,
     Redaction,
@@ -329,3 +331,20 @@ class SampleSetCalls(ResourceCalls[SampleSet, SampleSetStatus, SampleSetSummary,
 
     def dependents(self, ref: Ref, namespace: str | None = None) -> Call[Dependents]:
         return Call(method="GET", path=f"{self.readable(ref, namespace)}/dependents", answer=Dependents)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueCalls:
+    """The requests about queues. `namespace` applies unless another one is given."""
+
+    namespace: str
+
+    def get(self, name: str, namespace: str | None = None) -> Call[JobQueue]:
+        path = f"{API}/namespaces/{segment(namespace or self.namespace)}/queues/{segment(name)}"
+        return Call(method="GET", path=path, answer=JobQueue)
+
+    def page(self, namespace: str | None, page_size: int | None = None) -> Call[JobQueuePage]:
+        """Return the request for one page of the queues of a namespace, or of all namespaces for the name `*`."""
+        only = None if namespace == "*" else namespace or self.namespace
+        query = query_of(namespace=only, page_size=page_size)
+        return Call(method="GET", path=f"{API}/queues", answer=JobQueuePage, query=query)

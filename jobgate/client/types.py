@@ -855,6 +855,72 @@ class Redaction(Struct, frozen=True, kw_only=True, rename="camel"):
     next_page_token: str | None = None
 
 
+class QueuedJob(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A job that waits in a queue."""
+
+    position: int | None = None
+    kind: str
+    name: str
+    uid: str
+    priority: int
+    since: datetime | None = None
+    code: str
+    message: str
+
+
+class Quota(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The quota of a resource in a flavor, as quantities of Kubernetes. Null is what is not known."""
+
+    flavor: str
+    resource: str
+    nominal_quota: str | None = None
+    used: str | None = None
+    used_by_queue: str | None = None
+
+
+class JobQueue(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A LocalQueue of Kueue, as the controller observes it."""
+
+    namespace: str
+    name: str
+    cluster_queue: str
+    active: bool
+    message: str
+    resources: list[Quota]
+    pending: int
+    admitted: int
+    pending_jobs: list[QueuedJob]
+    pending_jobs_omitted: int
+    observed_at: datetime
+
+
+class KueueState(StrEnum):
+    """What the controller knows of Kueue. `listed`: its queues. `absent`: the cluster does not serve it, or
+    JOBGATE_QUEUES is off. `denied`: jobgate has no right to read its objects. `unknown`: they are not listed yet. A
+    later version may have further states.
+    """
+
+    ABSENT = "absent"
+    DENIED = "denied"
+    LISTED = "listed"
+    UNKNOWN = "unknown"
+
+
+class Kueue(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What the controller knows of Kueue."""
+
+    state: str
+    message: str
+
+
+class JobQueuePage(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A page of queues, by namespace and name."""
+
+    kueue: Kueue
+    items: list[JobQueue]
+    next_page_token: str | None = None
+
+
 class Oidc(Struct, frozen=True, kw_only=True, rename="camel"):
     """How users sign in at the OIDC issuer of the gateway. Unless `enabled`, all other fields are null or empty."""
 

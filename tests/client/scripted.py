@@ -124,6 +124,44 @@ def replica(rank: int, phase: str, task: str = "worker", *, attempt: int = 1, **
     }
 
 
+def a_queue(name: str = "nightly", **changes: Any) -> dict[str, Any]:
+    """The answer of `…/queues/{name}`."""
+    return {
+        "namespace": "team",
+        "name": name,
+        "clusterQueue": "research",
+        "active": True,
+        "message": "",
+        "resources": [],
+        "pending": 2,
+        "admitted": 1,
+        "pendingJobs": [],
+        "pendingJobsOmitted": 0,
+        "observedAt": "2026-01-31T12:00:00Z",
+        **changes,
+    }
+
+
+def a_queued_job(name: str, **changes: Any) -> dict[str, Any]:
+    """A job that waits in a queue."""
+    return {
+        "position": None,
+        "kind": "MxJob",
+        "name": name,
+        "uid": f"uid-of-{name}",
+        "priority": 0,
+        "since": None,
+        "code": "WaitingForQuota",
+        "message": "4 more needed",
+        **changes,
+    }
+
+
+def queue_page(*queues: Any, token: str | None = None, state: str = "listed", message: str = "") -> httpx2.Response:
+    known = {"state": state, "message": message}
+    return ok({"kueue": known, "items": list(queues), "nextPageToken": token})
+
+
 # A row of `…/history`, and one of `…/events`.
 _ROW = {"task": "worker", "rank": 0, "attempt": 1, "reason": "Error", "message": "no"}
 HISTORY = _ROW | {"seq": 1, "at": "2026-01-31T12:00:03Z", "phase": "Failed", "actor": "me"}

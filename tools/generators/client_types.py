@@ -22,7 +22,7 @@ WANTED = (
     *("Job", "JobStatus", "JobSummary", "SampleSet", "SampleSetStatus", "SampleSetSummary"),
     *("SampleJob", "SampleJobStatus", "SampleJobSummary"),
     *("Replica", "History", "Event", "ScaleRecord", "Kind", "Dependents", "Problem", "DryRun", "ResourceDryRun"),
-    "Redaction",
+    *("Redaction", "JobQueuePage"),
     *("Oidc", "OidcToken", "Caller"),
     *("Outcome", "ReplicaPhase", "ScaleOutcome", "RemovalStage", "SetPhase", "SampleJobPhase", "JobPhase"),
 )

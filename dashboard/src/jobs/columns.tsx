@@ -52,7 +52,7 @@ export function jobColumns({ arrangement, onArrange, selected, onSelect }: JobCo
       cell: (job) => <PhaseBadge phase={job.status.phase} />,
     },
     { ...sortable("name", "Name"), className: "column-name", width: "minmax(11rem, 2fr)", cell: NameCell },
-    { ...sortable("kind", "Kind"), className: "column-kind", width: "7rem", cell: (job) => job.kind },
+    { ...sortable("kind", "Kind"), className: "column-kind", width: "7rem", cell: KindCell },
     {
       ...sortable("owner", "Owner"),
       className: "column-owner",
@@ -92,6 +92,24 @@ function NameCell(job: JobSummary) {
     <>
       <a href={hashOf(["jobs", job.uid])}>{job.name}</a>
       <span className="secondary">{job.namespace}</span>
+    </>
+  );
+}
+
+/** The kind and the queue. The queue leads to its jobs. */
+function KindCell({ kind, namespace, status: { queue } }: JobSummary) {
+  return (
+    <>
+      {kind}
+      {queue !== null && (
+        <a
+          className="secondary"
+          title={`Queue ${queue.name}: ${queue.admitted ? "admitted" : "not admitted"}`}
+          href={hashOf(["jobs"], { namespace, queue: queue.name })}
+        >
+          in {queue.name}
+        </a>
+      )}
     </>
   );
 }

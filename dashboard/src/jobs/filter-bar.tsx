@@ -73,6 +73,15 @@ export function FilterBar({ filters, arrangement, onChange, onArrange }: FilterB
             onChange({ ...filters, owner: owner === filters.owner ? "" : owner });
           }}
         />
+        {filters.queue !== "" && (
+          <Chips
+            label="Queue"
+            isLabelShown
+            values={[filters.queue]}
+            chosen={[filters.queue]}
+            onToggle={() => onChange({ ...filters, queue: "" })}
+          />
+        )}
         <Chips
           label="Submitted within"
           isLabelShown

@@ -3,12 +3,21 @@ import { JOB_KINDS, JOB_PHASES } from "./vocabulary";
 
 /** The filters that take several values, and those that take one. Each is a query parameter of the address. */
 const MANY = ["namespace", "kind", "phase"] as const;
-const ONE = ["label", "text", "since", "owner"] as const;
+const ONE = ["label", "text", "queue", "since", "owner"] as const;
 
 /** The owner that stands for the user of this page. */
 export const ME = "me";
 
-export const NO_FILTERS: Filters = { namespace: [], kind: [], phase: [], label: "", text: "", since: "", owner: "" };
+export const NO_FILTERS: Filters = {
+  namespace: [],
+  kind: [],
+  phase: [],
+  label: "",
+  text: "",
+  queue: "",
+  since: "",
+  owner: "",
+};
 
 export type ManyFilter = (typeof MANY)[number];
 export type OneFilter = (typeof ONE)[number];
@@ -31,6 +40,7 @@ export function filtersOf(query: URLSearchParams): Filters {
     phase: JOB_PHASES.filter((phase) => query.getAll("phase").includes(phase)),
     label: query.get("label") ?? "",
     text: query.get("text") ?? "",
+    queue: query.get("queue") ?? "",
     since: since in PERIODS ? since : "",
     owner: query.get("owner") ?? "",
   };
@@ -63,6 +73,7 @@ export function listParameters(filters: Filters, now: number) {
     ...(filters.phase.length > 0 && { phase: JOB_PHASES.filter((phase) => filters.phase.includes(phase)) }),
     ...(filters.label !== "" && { labelSelector: filters.label }),
     ...(filters.text !== "" && { search: filters.text }),
+    ...(filters.queue !== "" && { queue: filters.queue }),
     ...(filters.owner !== "" && { createdBy: filters.owner }),
     ...(period !== undefined && { createdAfter: new Date(now - period * 1000).toISOString() }),
   };

@@ -13,6 +13,7 @@ export const SHORTCUTS = [
   ["g j", "Jobs"],
   ["g s", "Submit"],
   ["g d", "Data"],
+  ["g q", "Queues"],
   ["g a", "Autoscaler"],
   ["g y", "System"],
   ["?", "This help"],

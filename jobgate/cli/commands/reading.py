@@ -1,6 +1,7 @@
 """Commands that read: list, get, status, describe, events, history, top, version."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib import metadata
 from itertools import islice
@@ -31,10 +32,11 @@ from jobgate.cli.printing import advise, report, say, terminal_width
 from jobgate.cli.rendering import tables
 from jobgate.cli.rendering.descriptions import describe_text
 from jobgate.cli.rendering.overview import LIVE, overview, overview_text
+from jobgate.cli.rendering.queues import NO_SURROUNDINGS, Surroundings
 from jobgate.cli.selection import Mine, Phases, Selection, Selector, Since
 from jobgate.cli.targets import JOBS, SAMPLE_SETS, kind_named, shown_name, target_named, targets_named
 from jobgate.client import ForbiddenError, JobgateError, NotFoundError
-from jobgate.client.types import Job
+from jobgate.client.types import Job, JobPhase
 
 if TYPE_CHECKING:
     from jobgate.client import Client
@@ -147,7 +149,9 @@ def top(
     server: Server = None,
     context: ContextName = None,
 ) -> None:
-    """Show the live jobs, why replicas wait, and the ended jobs of which replicas still run.
+    """Show the live jobs, and why replicas wait.
+
+    It also shows the ended jobs of which replicas still run.
 
     Example: jobgate top -A
     """
@@ -252,19 +256,22 @@ def describe(
             say(printed(parts | ({"dependents": dependents} if dependents else {}), output))
         else:
             shown = tables.in_order(events)[-_LAST:], history[-_LAST:]
-            say(describe_text(item, replicas, *shown, now(), dependents=dependents, preemptor=_preemptor(client, item)))
+            say(describe_text(item, replicas, *shown, now(), dependents=dependents, around=_surroundings(client, item)))
 
 
-def _preemptor(client: "Client", item: Any) -> Job | None:
-    """Return the job for which the job was evicted, if this user may see it."""
-    queue = item.status.queue if isinstance(item, Job) else None
-    uid = queue.eviction.preempted_by if queue is not None and queue.eviction is not None else None
-    if uid is None:
-        return None
-    try:
-        return client.jobs.get(UUID(uid))
-    except (NotFoundError, ForbiddenError):
-        return None
+def _surroundings(client: "Client", item: Any) -> Surroundings:
+    """Return the queue of a job that waits in it, and the job that preempted it, if this user may see them."""
+    found = item.status.queue if isinstance(item, Job) else None
+    if found is None:
+        return NO_SURROUNDINGS
+    queue, preemptor = None, None
+    if not found.admitted and item.status.phase == JobPhase.QUEUED:
+        with suppress(NotFoundError, ForbiddenError):
+            queue = client.queues.get(found.name, namespace=item.namespace)
+    if found.eviction is not None and found.eviction.preempted_by is not None:
+        with suppress(NotFoundError, ForbiddenError):
+            preemptor = client.jobs.get(UUID(found.eviction.preempted_by))
+    return Surroundings(queue=queue, preemptor=preemptor)
 
 
 def events(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from jobgate.cli.rendering.queues import queue_lines
+from jobgate.cli.rendering.queues import NO_SURROUNDINGS, Surroundings, queue_lines
 from jobgate.cli.rendering.tables import (
     Whole,
     actor_text,
@@ -31,12 +31,9 @@ def describe_text(
     now: datetime,
     *,
     dependents: Dependents | None = None,
-    preemptor: Job | None = None,
+    around: Surroundings = NO_SURROUNDINGS,
 ) -> str:
-    """Return the text of `jobgate describe`. Only SampleSets have dependents.
-
-    `preemptor` is the job for which the present or last eviction made room, if the caller may see it.
-    """
+    """Return the text of `jobgate describe`. Only SampleSets have dependents, and only jobs have queues."""
     status = job.status
     creator = actor_text(job.created_by, job.created_by_id, whole=True)
     fields = [
@@ -51,7 +48,7 @@ def describe_text(
         ("Phase", (status.phase or "New") + (f" ({status.reason})" if status.reason else "")),
         ("Cause", "\n".join(causes(job)) or "-"),
     ]
-    fields += _own_fields(job, now, preemptor)
+    fields += _own_fields(job, around, now)
     if dependents is not None:
         users = [one.name for one in dependents.jobs] + [f"samplejob/{one.name}" for one in dependents.sample_jobs]
         fields.append(("Used by", ", ".join(users) or "-"))
@@ -79,11 +76,11 @@ def describe_text(
     return "\n\n".join(sections)
 
 
-def _own_fields(item: Whole, now: datetime, preemptor: Job | None) -> list[tuple[str, str]]:
+def _own_fields(item: Whole, around: Surroundings, now: datetime) -> list[tuple[str, str]]:
     """Return the fields that only the resource of the object has."""
     if isinstance(item, Job):
         queue = item.status.queue
-        shown = [] if queue is None else [("Queue", "\n".join(queue_lines(queue, now, preemptor)))]
+        shown = [] if queue is None else [("Queue", "\n".join(queue_lines(item, queue, around, now)))]
         return [*shown, ("Replicas", counts(item.status.aggregate))]
     if isinstance(item, SampleSet):
         return [("Cache", cached(item))]

@@ -1,16 +1,31 @@
 """Text about queues. Pure."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
-from jobgate.cli.rendering.tables import age, clock, shorten
-from jobgate.client.types import Eviction, Job, Queueing
+from jobgate.cli.rendering.tables import age, clock, shorten, table
+from jobgate.client.types import Eviction, Job, JobQueue, Queueing, Quota
 
 
-def queue_lines(queue: Queueing, now: datetime, preemptor: Job | None = None) -> list[str]:
-    """Return the queue of a job with its admission and its last eviction."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a user may see around a job with a queue: the queue itself, and the job that preempted it."""
+
+    queue: JobQueue | None = None
+    preemptor: Job | None = None
+
+
+NO_SURROUNDINGS = Surroundings()
+
+
+def queue_lines(job: Job, queue: Queueing, around: Surroundings, now: datetime) -> list[str]:
+    """Return the queue of a job with its admission, its place and its last eviction."""
     lines = [f"{queue.name} ({_admission(queue, now)})"]
+    if around.queue is not None and (place := place_text(around.queue, job.uid)):
+        lines.append(place)
     if queue.eviction is not None:
-        lines += _eviction_lines(queue.eviction, now, preemptor)
+        lines += _eviction_lines(queue.eviction, now, around.preemptor)
     return lines
 
 
@@ -26,3 +41,78 @@ def _eviction_lines(eviction: Eviction, now: datetime, preemptor: Job | None) ->
     if preemptor is not None:
         lines.append(f"preempted by {preemptor.kind} {preemptor.namespace}/{preemptor.name}")
     return lines
+
+
+def place_text(queue: JobQueue, uid: str) -> str:
+    """Return the place of a job that waits; empty if it is not known."""
+    for number, job in enumerate(queue.pending_jobs, 1):
+        if job.uid == uid:
+            if job.position is not None:
+                return f"place {job.position} in the ClusterQueue {queue.cluster_queue}"
+            count = len(queue.pending_jobs) + queue.pending_jobs_omitted
+            return f"place {number} of {count} in this queue, by priority and age"
+    return f"after the first {len(queue.pending_jobs)}" if queue.pending_jobs_omitted else ""
+
+
+def queues_text(queues: Sequence[JobQueue], *, all_namespaces: bool = False, wide: bool = False) -> str:
+    """Return the table of `jobgate queues`."""
+    header = [
+        *(["NAMESPACE"] if all_namespaces else []),
+        *("NAME", "CLUSTER QUEUE", "ACTIVE", "PENDING", "ADMITTED", "IN USE"),
+        *(["MESSAGE"] if wide else []),
+    ]
+    rows = [
+        [
+            *([queue.namespace] if all_namespaces else []),
+            *(queue.name, queue.cluster_queue, "yes" if queue.active else "no"),
+            *(str(queue.pending), str(queue.admitted), _in_use(queue.resources)),
+            *([queue.message] if wide else []),
+        ]
+        for queue in queues
+    ]
+    return table(header, rows)
+
+
+def _in_use(resources: Sequence[Quota]) -> str:
+    """Return how much of the quota of each resource all queues of the ClusterQueue use."""
+    several = len({quota.flavor for quota in resources}) > 1
+    shown = (
+        f"{quota.resource}{f'@{quota.flavor}' if several else ''} {quota.used or '?'}/{quota.nominal_quota or '?'}"
+        for quota in resources
+    )
+    return ", ".join(shown) or "-"
+
+
+def queue_text(queue: JobQueue, now: datetime, width: int | None = None) -> str:
+    """Return the text of `jobgate queues NAME`: its quota, and the jobs that wait, on lines of this width."""
+    state = "active" if queue.active else f"not active: {queue.message}".removesuffix(": ")
+    about = [
+        f"Queue:         {queue.namespace}/{queue.name} ({state})",
+        f"ClusterQueue:  {queue.cluster_queue}",
+        f"Workloads:     {queue.pending} pending, {queue.admitted} admitted",
+    ]
+    sections = ["\n".join(about)]
+    if queue.resources:
+        header = ["RESOURCE", "FLAVOR", "QUOTA", "USED", "USED HERE"]
+        rows = [
+            [one.resource, one.flavor, *(amount or "-" for amount in (one.nominal_quota, one.used, one.used_by_queue))]
+            for one in queue.resources
+        ]
+        sections.append(table(header, rows))
+    sections.append(_pending(queue, now, width))
+    return "\n\n".join(sections)
+
+
+def _pending(queue: JobQueue, now: datetime, width: int | None) -> str:
+    if not queue.pending_jobs:
+        return "no job waits"
+    rows = [
+        [
+            str(job.position or number),
+            *(job.name, job.kind, str(job.priority), age(job.since, now)),
+            shorten(f"{job.code}: {job.message}"),
+        ]
+        for number, job in enumerate(queue.pending_jobs, 1)
+    ]
+    text = table(["PLACE", "JOB", "KIND", "PRIORITY", "WAITS", "WHY"], rows, width=width)
+    return text + (f"\nand {queue.pending_jobs_omitted} more" if queue.pending_jobs_omitted else "")

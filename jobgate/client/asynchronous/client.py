@@ -11,6 +11,7 @@ from typing import Any, Final, Self, TypeVar
 import httpx2
 
 from jobgate.client.asynchronous.objects import AsyncJobs, AsyncSampleJobs, AsyncSampleSets
+from jobgate.client.asynchronous.queues import AsyncQueues
 from jobgate.client.errors import problem_error
 from jobgate.client.log_bytes import LineSplitter
 from jobgate.client.proxies import proxy_of
@@ -65,6 +66,7 @@ class AsyncClient:
         self.jobs = AsyncJobs(self, chosen.namespace)
         self.sample_sets = AsyncSampleSets(self, chosen.namespace)
         self.sample_jobs = AsyncSampleJobs(self, chosen.namespace)
+        self.queues = AsyncQueues(self, chosen.namespace)
 
     async def __aenter__(self) -> Self:
         return self

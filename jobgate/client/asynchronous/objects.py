@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Unpack
 
 import msgspec
 
+from jobgate.client.asynchronous.pages import rows_of
 from jobgate.client.calls import (
     Draft,
     Filters,
@@ -45,7 +46,7 @@ from jobgate.client.types import (
     SampleSetSummary,
     ScaleRecord,
 )
-from jobgate.client.wire import BatchItem, Call, Change, DryRunMode, Manifest, Manifests, Page, decode, query_of
+from jobgate.client.wire import BatchItem, Call, Change, DryRunMode, Manifest, Manifests, decode
 
 if TYPE_CHECKING:
     from jobgate.client.asynchronous.client import AsyncClient
@@ -123,12 +124,12 @@ class AsyncResource(Generic[Whole, State, Summary, Draft]):
 
     async def list(self, *, namespace: str | None = None, **filters: Unpack[Filters]) -> AsyncIterator[Whole]:
         """Yield the objects of a namespace, newest first, or of all namespaces for the namespace `*`."""
-        async for item in self._rows(self._calls.page(namespace, filters)):
+        async for item in rows_of(self._client, self._calls.page(namespace, filters)):
             yield item
 
     async def summaries(self, *, namespace: str | None = None, **filters: Unpack[Filters]) -> AsyncIterator[Summary]:
         """Yield the objects that `list` yields, but only the fields that a table shows: about 1 kB for each object."""
-        async for item in self._rows(self._calls.summaries(namespace, filters)):
+        async for item in rows_of(self._client, self._calls.summaries(namespace, filters)):
             yield item
 
     async def replace(
@@ -151,11 +152,11 @@ class AsyncResource(Generic[Whole, State, Summary, Draft]):
 
     async def history(self, ref: Ref, *, namespace: str | None = None) -> Sequence[History]:
         """Return what happened to the object, in the order of the gateway."""
-        return [row async for row in self._rows(self._calls.history(ref, namespace, None))]
+        return [row async for row in rows_of(self._client, self._calls.history(ref, namespace, None))]
 
     async def events(self, ref: Ref, *, namespace: str | None = None) -> Sequence[Event]:
         """Return why replicas are pending now, and the last Events of ended attempts."""
-        return [row async for row in self._rows(self._calls.events(ref, namespace, None))]
+        return [row async for row in rows_of(self._client, self._calls.events(ref, namespace, None))]
 
     async def follow(
         self, ref: Ref, *, until: Goal = Goal.DONE, timeout: float | None = None, namespace: str | None = None
@@ -256,18 +257,6 @@ class AsyncResource(Generic[Whole, State, Summary, Draft]):
             return None, tag
         return decode(answer.content, call.answer), answer.headers.get("ETag")
 
-    async def _rows(self, call: Call[Page[Any]]) -> AsyncIterator[Any]:
-        """Yield the items of all pages."""
-        token: str | None = None
-        while True:
-            query = tuple(pair for pair in call.query if pair[0] != "pageToken") + query_of(page_token=token)
-            page = await self._client.send(replace(call, query=query))
-            for item in page.items:
-                yield item
-            token = page.next_page_token
-            if token is None:
-                return
-
 
 class AsyncJobs(AsyncResource[Job, JobStatus, JobSummary, DryRun]):
     """The jobs of a gateway."""
@@ -283,11 +272,11 @@ class AsyncJobs(AsyncResource[Job, JobStatus, JobSummary, DryRun]):
     ) -> Sequence[Replica]:
         """Return each replica with its attempts."""
         call = self._jobs.replicas(ref, namespace, task=task, phase=phase, page_token=None)
-        return [replica async for replica in self._rows(call)]
+        return [replica async for replica in rows_of(self._client, call)]
 
     async def scale_records(self, ref: Ref, *, namespace: str | None = None) -> Sequence[ScaleRecord]:
         """Return the requests for another number of replicas, with their outcomes."""
-        return [record async for record in self._rows(self._jobs.scale_records(ref, namespace, None))]
+        return [record async for record in rows_of(self._client, self._jobs.scale_records(ref, namespace, None))]
 
     async def scale(
         self,

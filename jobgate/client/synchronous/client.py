@@ -19,6 +19,7 @@ from jobgate.client.proxies import proxy_of
 from jobgate.client.renewal import context_of
 from jobgate.client.retries import Failure, RetryPolicy, failure_of, seconds_of
 from jobgate.client.synchronous.objects import Jobs, SampleJobs, SampleSets
+from jobgate.client.synchronous.queues import Queues
 from jobgate.client.transports import make_transport, unreachable
 from jobgate.client.types import Caller, Kind
 from jobgate.client.wire import API, Call, Page, decode
@@ -68,6 +69,7 @@ class Client:
         self.jobs = Jobs(self, chosen.namespace)
         self.sample_sets = SampleSets(self, chosen.namespace)
         self.sample_jobs = SampleJobs(self, chosen.namespace)
+        self.queues = Queues(self, chosen.namespace)
 
     def __enter__(self) -> Self:
         return self

@@ -28,6 +28,7 @@ from jobgate.client.calls import (
 from jobgate.client.errors import OverloadedError, UnavailableError, UnreachableError, WaitTimeoutError, problem_error
 from jobgate.client.log_bytes import readable
 from jobgate.client.phases import Goal, is_settled
+from jobgate.client.synchronous.pages import rows_of
 from jobgate.client.types import (
     Dependents,
     DryRun,
@@ -47,7 +48,7 @@ from jobgate.client.types import (
     SampleSetSummary,
     ScaleRecord,
 )
-from jobgate.client.wire import BatchItem, Call, Change, DryRunMode, Manifest, Manifests, Page, decode, query_of
+from jobgate.client.wire import BatchItem, Call, Change, DryRunMode, Manifest, Manifests, decode
 
 if TYPE_CHECKING:
     from jobgate.client.synchronous.client import Client
@@ -125,12 +126,12 @@ class Resource(Generic[Whole, State, Summary, Draft]):
 
     def list(self, *, namespace: str | None = None, **filters: Unpack[Filters]) -> Iterator[Whole]:
         """Yield the objects of a namespace, newest first, or of all namespaces for the namespace `*`."""
-        for item in self._rows(self._calls.page(namespace, filters)):
+        for item in rows_of(self._client, self._calls.page(namespace, filters)):
             yield item
 
     def summaries(self, *, namespace: str | None = None, **filters: Unpack[Filters]) -> Iterator[Summary]:
         """Yield the objects that `list` yields, but only the fields that a table shows: about 1 kB for each object."""
-        for item in self._rows(self._calls.summaries(namespace, filters)):
+        for item in rows_of(self._client, self._calls.summaries(namespace, filters)):
             yield item
 
     def replace(
@@ -153,11 +154,11 @@ class Resource(Generic[Whole, State, Summary, Draft]):
 
     def history(self, ref: Ref, *, namespace: str | None = None) -> Sequence[History]:
         """Return what happened to the object, in the order of the gateway."""
-        return [row for row in self._rows(self._calls.history(ref, namespace, None))]
+        return [row for row in rows_of(self._client, self._calls.history(ref, namespace, None))]
 
     def events(self, ref: Ref, *, namespace: str | None = None) -> Sequence[Event]:
         """Return why replicas are pending now, and the last Events of ended attempts."""
-        return [row for row in self._rows(self._calls.events(ref, namespace, None))]
+        return [row for row in rows_of(self._client, self._calls.events(ref, namespace, None))]
 
     def follow(
         self, ref: Ref, *, until: Goal = Goal.DONE, timeout: float | None = None, namespace: str | None = None
@@ -258,18 +259,6 @@ class Resource(Generic[Whole, State, Summary, Draft]):
             return None, tag
         return decode(answer.content, call.answer), answer.headers.get("ETag")
 
-    def _rows(self, call: Call[Page[Any]]) -> Iterator[Any]:
-        """Yield the items of all pages."""
-        token: str | None = None
-        while True:
-            query = tuple(pair for pair in call.query if pair[0] != "pageToken") + query_of(page_token=token)
-            page = self._client.send(replace(call, query=query))
-            for item in page.items:
-                yield item
-            token = page.next_page_token
-            if token is None:
-                return
-
 
 class Jobs(Resource[Job, JobStatus, JobSummary, DryRun]):
     """The jobs of a gateway."""
@@ -285,11 +274,11 @@ class Jobs(Resource[Job, JobStatus, JobSummary, DryRun]):
     ) -> Sequence[Replica]:
         """Return each replica with its attempts."""
         call = self._jobs.replicas(ref, namespace, task=task, phase=phase, page_token=None)
-        return [replica for replica in self._rows(call)]
+        return [replica for replica in rows_of(self._client, call)]
 
     def scale_records(self, ref: Ref, *, namespace: str | None = None) -> Sequence[ScaleRecord]:
         """Return the requests for another number of replicas, with their outcomes."""
-        return [record for record in self._rows(self._jobs.scale_records(ref, namespace, None))]
+        return [record for record in rows_of(self._client, self._jobs.scale_records(ref, namespace, None))]
 
     def scale(
         self,

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from jobgate.cli.rendering.descriptions import describe_text
+from jobgate.cli.rendering.queues import Surroundings
 from jobgate.cli.rendering.tables import clock
 from jobgate.client.types import Dependents, Event, History, Job, Replica, SampleJob, SampleSet
 from tests.client.scripted import EVENT, job
@@ -108,8 +109,8 @@ EVICTED = {"reason": "Preempted", "message": "for another", "at": "2026-01-31T12
     ],
 )
 def test_a_description_has_the_queue_and_what_it_did(queue: Any, preemptor: Any, expected: list[str]) -> None:
-    known = None if preemptor is None else typed(Job, preemptor)
-    lines = describe_text(typed(Job, job("Queued", queue=queue)), [], [], [], NOW, preemptor=known).splitlines()
+    around = Surroundings(preemptor=None if preemptor is None else typed(Job, preemptor))
+    lines = describe_text(typed(Job, job("Queued", queue=queue)), [], [], [], NOW, around=around).splitlines()
     found = [place for place, line in enumerate(lines) if line.startswith("Queue:")]
     shown = [line.removeprefix("Queue:").strip() for place in found for line in lines[place : place + len(expected)]]
     assert shown == expected

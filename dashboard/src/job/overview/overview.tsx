@@ -11,12 +11,14 @@ import { Length, When } from "../../ui/when";
 import { hasEnded } from "../names";
 import { Timeline } from "../timeline/timeline";
 import { ExplanationPanel } from "./explanation-panel";
+import { QueueSection } from "./queue-section";
 
 export function Overview({ job }: { job: Job }) {
   return (
     <div className="job-section">
       <ExplanationPanel job={job} />
       <Warnings warnings={job.status.warnings} />
+      {job.status.queue !== null && <QueueSection job={job} queue={job.status.queue} />}
       <section aria-labelledby="job-replicas">
         <h2 id="job-replicas">Replicas</h2>
         <p className="job-aggregate">
