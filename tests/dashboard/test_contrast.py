@@ -21,6 +21,7 @@ VIEWS = {
     "#/submit": None,
     "#/data": None,
     "#/data/{set}": "Delete",
+    "#/queues": None,
     "#/autoscaler": None,
     "#/system": None,
 }

@@ -21,7 +21,13 @@ from tools.dashboard import BUILT, DASHBOARD
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 # Each view, with the name of its link and a text that it shows.
-VIEWS = {"submit": "There is no manifest yet.", "data": "Sample", "autoscaler": "Runs", "system": "Accepted kinds"}
+VIEWS = {
+    "submit": "There is no manifest yet.",
+    "data": "Sample",
+    "queues": "There is no queue",
+    "autoscaler": "Runs",
+    "system": "Accepted kinds",
+}
 TABS = ("", "/replicas", "/logs", "/history", "/events", "/scaling", "/manifest")
 ACTIONS = ("Scale", "Pause", "Resume", "Cancel", "Retry", "Delete")
 FAILED = re.compile("The page (could not load|failed to show)")
@@ -210,12 +216,13 @@ async def test_a_part_that_an_upgrade_has_replaced_leaves_the_rest(
     """Each part that is loaded when it is shown, by its script and by its style sheet."""
     user = closed_gateway.user
     sample_set = await create_set(user, "replaced")
-    views = {each: (each, "the view") for each in ("submit", "autoscaler", "system")}
+    views = {each: (each, "the view") for each in ("submit", "queues", "autoscaler", "system")}
     parts = {f"{name}-view": shown for name, shown in views.items()} | {
         "first-job": ("jobs", "the example"),
         "caches-view": ("data", "the view"),
         "set-view": (f"data/{sample_set['uid']}", "the view"),
         "job-view": ("jobs/11111111-1111-4111-8111-111111111111", "the view"),
+        "queue-view": ("queues/default/team", "the view"),
         "editor": ("submit", "the editor"),
         "load-chart": ("autoscaler", "the chart"),
     }

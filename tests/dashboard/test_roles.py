@@ -13,7 +13,15 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 ACTIONS = ("Scale", "Pause", "Resume", "Cancel", "Retry", "Delete")
 READS = f"Your token may only read in the namespace {NAMESPACE}."
-VIEWS = ("#/jobs", "#/submit", "#/data", "#/autoscaler", "#/system", "#/jobs/11111111-1111-4111-8111-111111111111")
+VIEWS = (
+    "#/jobs",
+    "#/submit",
+    "#/data",
+    "#/queues",
+    "#/autoscaler",
+    "#/system",
+    "#/jobs/11111111-1111-4111-8111-111111111111",
+)
 
 
 async def token_of(gateway: ClosedGateway, role: str, *namespaces: str) -> str:

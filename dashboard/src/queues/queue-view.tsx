@@ -8,10 +8,8 @@ import { thousands } from "../ui/numbers";
 import { When } from "../ui/when";
 import { QueueState } from "./queue-state";
 import { type Placed, placed } from "./queues";
-import { Legend } from "./queues-view";
-import { QuotaBars } from "./quota-bars";
+import { Legend, QuotaBars } from "./quota-bars";
 import { useQueue } from "./use-queues";
-import "./queues.css";
 
 /** One queue: its quota, how much of it is in use, and the jobs that wait in their order. */
 export function QueueView({ namespace, name }: { namespace: string; name: string }) {

@@ -5,9 +5,8 @@ import { ErrorNote, Loading } from "../ui/errors";
 import { thousands } from "../ui/numbers";
 import { QueueState } from "./queue-state";
 import { absenceText } from "./queues";
-import { QuotaBars } from "./quota-bars";
+import { Legend, QuotaBars } from "./quota-bars";
 import { useQueues } from "./use-queues";
-import "./queues.css";
 
 /** The queues of Kueue: how much of their quota is in use, and how many jobs wait. */
 export function QueuesView() {
@@ -33,24 +32,6 @@ export function QueuesView() {
       )}
       {data !== undefined && data.items.length > 0 && <Legend />}
     </div>
-  );
-}
-
-/** What the colours of a bar mean. */
-export function Legend() {
-  return (
-    <p className="secondary">
-      A bar is the quota of the ClusterQueue, which its queues share: <Mark className="bucket-running" /> used by this
-      queue, <Mark className="bucket-deleted" /> used by others.
-    </p>
-  );
-}
-
-function Mark({ className }: { className: string }) {
-  return (
-    <svg className="quota-mark" viewBox="0 0 10 8" aria-hidden="true">
-      <rect className={className} x={0} y={0} width={10} height={8} />
-    </svg>
   );
 }
 

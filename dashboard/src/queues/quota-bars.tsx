@@ -1,5 +1,6 @@
 import type { Quota } from "../api/types";
 import { sharesOf, usageText } from "./queues";
+import "./queues.css";
 
 interface QuotaBarsProps {
   resources: readonly Quota[];
@@ -38,6 +39,24 @@ function QuotaBar({ quota }: { quota: Quota }) {
       <rect className="bucket-running" x={0} y={0} width={own * 100} height={8} />
       <rect className="bucket-deleted" x={own * 100} y={0} width={others * 100} height={8} />
       {limit < 1 && <rect className="quota-limit" x={limit * 100} y={0} width={0.7} height={8} />}
+    </svg>
+  );
+}
+
+/** What the colours of a bar mean. */
+export function Legend() {
+  return (
+    <p className="secondary">
+      A bar is the quota of the ClusterQueue, which its queues share: <Mark className="bucket-running" /> used by this
+      queue, <Mark className="bucket-deleted" /> used by others.
+    </p>
+  );
+}
+
+function Mark({ className }: { className: string }) {
+  return (
+    <svg className="quota-mark" viewBox="0 0 10 8" aria-hidden="true">
+      <rect className={className} x={0} y={0} width={10} height={8} />
     </svg>
   );
 }

@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.behaviour.client import DEADLINE, Jobs
 from tests.behaviour.manifests import Body, job, task
+from tests.support.clusters.kube import KubeClient
 from tests.support.waiting import until
 
 API = "/apis/kueue.x-k8s.io/v1beta2"
@@ -109,36 +110,41 @@ def body_of(kind: str, name: str, **more: Any) -> Body:
     return {"apiVersion": f"{GROUP}/v1beta2", "kind": kind, "metadata": {"name": name}, **more}
 
 
-@asynccontextmanager
-async def queues_of(jobs: Jobs, *, cpu: int) -> AsyncIterator[Queues]:
-    """Make the queues, with a LocalQueue `team`, and delete them afterwards."""
-    queues = Queues(jobs=jobs, name=f"q-{secrets.token_hex(4)}")
-    flavor = {"nodeLabels": NODE_LABEL, "tolerations": [TOLERATION]}
+def quota_objects(name: str, cpu: int | str, *, flavor: Body, priority_class: str) -> list[Body]:
+    """A ClusterQueue with quota for CPUs in one flavor, and a class of higher priority, which preempts."""
     resources = [{"name": "cpu", "nominalQuota": cpu}]
-    group = {"coveredResources": ["cpu"], "flavors": [{"name": queues.name, "resources": resources}]}
+    group = {"coveredResources": ["cpu"], "flavors": [{"name": name, "resources": resources}]}
     spec = {
         "namespaceSelector": {},
         "preemption": {"withinClusterQueue": "LowerPriority"},
         "resourceGroups": [group],
     }
-    made = [
-        body_of("ResourceFlavor", queues.name, spec=flavor),
-        body_of("WorkloadPriorityClass", queues.priority_class, value=1000),
-        body_of("ClusterQueue", queues.name, spec=spec),
+    return [
+        body_of("ResourceFlavor", name, spec=flavor),
+        body_of("WorkloadPriorityClass", priority_class, value=1000),
+        body_of("ClusterQueue", name, spec=spec),
     ]
-    async with existing(jobs, made):
+
+
+@asynccontextmanager
+async def queues_of(jobs: Jobs, *, cpu: int) -> AsyncIterator[Queues]:
+    """Make the queues, with a LocalQueue `team`, and delete them afterwards."""
+    queues = Queues(jobs=jobs, name=f"q-{secrets.token_hex(4)}")
+    flavor = {"nodeLabels": NODE_LABEL, "tolerations": [TOLERATION]}
+    made = quota_objects(queues.name, cpu, flavor=flavor, priority_class=queues.priority_class)
+    async with existing(jobs.kube, made):
         await queues.add_local("team")
         yield queues
 
 
 @asynccontextmanager
-async def existing(jobs: Jobs, objects: Sequence[Body]) -> AsyncIterator[None]:
+async def existing(kube: KubeClient, objects: Sequence[Body]) -> AsyncIterator[None]:
     """Create objects of Kueue, and delete them afterwards, the last one first."""
     for body in objects:
-        (await jobs.kube.post(path_of(body), body)).ok()
+        (await kube.post(path_of(body), body)).ok()
     yield
     for body in reversed(objects):
-        await jobs.kube.delete(f"{path_of(body)}/{body['metadata']['name']}")
+        await kube.delete(f"{path_of(body)}/{body['metadata']['name']}")
 
 
 async def has_kueue(jobs: Jobs) -> bool:

@@ -53,7 +53,7 @@ async def check_of(queues: Queues) -> AsyncIterator[Check]:
     kube, name = queues.jobs.kube, f"check-{secrets.token_hex(4)}"
     spec = {"controllerName": "example.com/test"}
     body = {"apiVersion": f"{GROUP}/v1beta2", "kind": "AdmissionCheck", "metadata": {"name": name}, "spec": spec}
-    async with existing(queues.jobs, [body]):
+    async with existing(queues.jobs.kube, [body]):
         active = {"type": "Active", "status": "True", "reason": "Active", "message": "", "lastTransitionTime": NOW}
         (await kube.patch(f"{API}/admissionchecks/{name}/status", {"status": {"conditions": [active]}})).ok()
         strategy = {"admissionChecksStrategy": {"admissionChecks": [{"name": name}]}}

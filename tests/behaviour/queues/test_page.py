@@ -31,7 +31,7 @@ async def test_the_objects_of_the_page_admit_a_job(jobs: Jobs) -> None:
     if not await has_kueue(jobs):
         pytest.skip("the cluster has no Kueue: run `make test-cluster`")
     queues, labelled = blocks_for(jobs.namespace)
-    async with existing(jobs, list(yaml.safe_load_all(queues))):
+    async with existing(jobs.kube, list(yaml.safe_load_all(queues))):
         manifest = job("train", requesting("exit 0"))
         uid = (await jobs.submit(manifest | yaml.safe_load(labelled)))["uid"]
         await jobs.until("train", "Succeeded")

@@ -60,7 +60,7 @@ async def racks(queues: Queues) -> AsyncIterator[Racks]:
         body_of("ResourceFlavor", name, spec={"nodeLabels": {"pool": name}, "topologyName": name}),
         body_of("ClusterQueue", name, spec={"namespaceSelector": {}, "resourceGroups": [group]}),
     ]
-    async with _existing_nodes(racks), existing(jobs, made):
+    async with _existing_nodes(racks), existing(jobs.kube, made):
         await queues.add_local("racks", of=name)
         yield racks
 
