@@ -18,6 +18,7 @@ class FaultPoint(StrEnum):
     SUBMISSION_STORED = "submission-stored"
     EDIT_STORED = "edit-stored"
     RESIZE_STORED = "resize-stored"  # by the autoscaler, before its run is recorded
+    ROOM_GIVEN = "room-given"  # to jobs that waited for it, before they are reconciled
     DECIDED = "decided"
     PERSISTED = "persisted"
     ANCHOR_CREATED = "anchor-created"

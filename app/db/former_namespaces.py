@@ -11,7 +11,7 @@ from typing import Final
 
 from app.db import queues
 from app.db.feed import changes
-from app.db.jobs import autoscaler_runs
+from app.db.jobs import autoscaler_runs, room_waits
 from app.db.jobs.pod_room import append
 from app.db.objects import idempotency
 from app.db.postgres.engine import Connection
@@ -77,6 +77,8 @@ async def move(connection: Connection, namespace: str, uid: str, *, created_befo
     jobs = await connection.fetch(_JOBS, uids, former, at, *actor, REASON)
     samples = [sample_row(row) for row in await connection.fetch(_SAMPLES, uids, former)]
     pods = sum(row["pods"] for row in jobs)
+    # They are cancelled, so they need no room.
+    await room_waits.forget(connection, uids)
     await append(connection, namespace, -pods)
     await append(connection, former, pods)
     await autoscaler_runs.move(connection, uids, former)

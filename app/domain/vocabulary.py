@@ -189,6 +189,7 @@ class PendingCode(StrEnum):
     INITIALIZING = "Initializing"  # init containers are at work
     NOT_READY_NODE = "NodeNotReady"
     QUOTA_EXCEEDED = "QuotaExceeded"
+    WAITING_FOR_POD_LIMIT = "WaitingForPodLimit"  # the other live jobs of the namespace have all pods that it may have
     WAITING_FOR_QUOTA = "WaitingForQuota"  # this and the following: of a job that waits for its admission by Kueue
     EXCEEDS_MAX_QUOTA = "ExceedsMaxQuota"
     NO_MATCHING_FLAVOR = "NoMatchingFlavor"

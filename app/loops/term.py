@@ -37,6 +37,7 @@ from app.loops.jobs.plan_cache import PlanCache
 from app.loops.jobs.queues import QueueMirror
 from app.loops.jobs.reconcile_intervals import ReconcileIntervals
 from app.loops.jobs.reconciler import Hooks, Reconciler
+from app.loops.jobs.room_turns import RoomTurns
 from app.loops.leadership.cluster_contact import ClusterContact
 from app.loops.leadership.controller_state import ControllerState
 from app.loops.leadership.lease import Leadership
@@ -101,6 +102,7 @@ class Term:
         self._lag = ChangeLag(clock)
         self._event_lists = EventLists(context.api, clock)
         self._event_reader = EventReader(self._event_lists, clock, self._queue.add_after)
+        self._room_turns = RoomTurns(context, leadership, self._queue.add)
         self._reconciler = self._wired_reconciler()
         self._intents = Intents(context, self._queue, self._enqueue)
         self._janitor = self._wired_janitor()
@@ -163,6 +165,7 @@ class Term:
                 stored=self._stored,
                 failed=self._first_pass.done,
                 quiet=self._forget,
+                ended=self._room_turns.look,
             ),
         )
 
@@ -236,6 +239,7 @@ class Term:
             group.create_task(self._queue.run())
             group.create_task(self._event_reader.run())
             group.create_task(self._reconciler.run())
+            group.create_task(self._room_turns.run())
             group.create_task(self._follow_kueue())
             group.create_task(self._intents.follow())
             group.create_task(self._repeat(self._settings.poll_every, self._enqueue_due))

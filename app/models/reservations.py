@@ -1,9 +1,9 @@
-"""What live jobs reserve in a namespace: names, and room for pods."""
+"""What live jobs reserve in a namespace: names, and room for pods; and the jobs that wait for room."""
 
-from sqlalchemy import BigInteger, Column, Computed, Identity, Index, Integer, Table, Text, text
+from sqlalchemy import BigInteger, Column, Computed, Identity, Index, Integer, Table, Text, desc, text
 from sqlalchemy.dialects.postgresql import ExcludeConstraint
 
-from app.models.base import flag_column, metadata, number_column, text_column, uid_column, word_column
+from app.models.base import flag_column, metadata, number_column, text_column, time_column, uid_column, word_column
 
 _STEM = "COALESCE(substring(name, '^(.*[^0-9])(0|[1-9][0-9]{0,8})$'), name)"
 _NUMBER = "COALESCE((substring(name, '[^0-9](0|[1-9][0-9]{0,8})$'))::integer, -1)"
@@ -60,3 +60,26 @@ planned_pods = Table(
 
 Transactions only append rows, so submissions do not wait for each other. A reader folds many rows into one.
 """
+
+room_waits = Table(
+    "room_waits",
+    metadata,
+    uid_column("job_uid", primary_key=True),
+    Column("id", BigInteger, Identity(always=True), nullable=False),
+    text_column("namespace"),
+    number_column("priority"),
+    time_column("created_at"),
+    number_column("pods"),
+)
+"""Live jobs that wait for room for their pods. `jobs.planned_pods` of such a job is 0 until it has room.
+
+`created_at` is the time of its submission. `id` is the order of jobs that were submitted at the same time.
+"""
+
+Index(
+    "room_waits_in_order",
+    room_waits.c.namespace,
+    desc(room_waits.c.priority),
+    room_waits.c.created_at,
+    room_waits.c.id,
+)

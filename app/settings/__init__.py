@@ -136,6 +136,14 @@ class Settings(SampleSetSettings):
     max_live_pods_per_namespace: Annotated[
         int, Field(ge=1, description="most pods of the live jobs of one namespace: half of all")
     ] = 50_000
+    max_waiting_jobs_per_namespace: Annotated[
+        int,
+        Field(
+            ge=0,
+            description="most jobs of one namespace that wait for room within `JOBGATE_MAX_LIVE_PODS_PER_NAMESPACE`; "
+            "0: a job for which there is no room is refused",
+        ),
+    ] = 0
     max_list_replicas: Annotated[
         int, Field(ge=1, description="largest number of replicas of all jobs of one List; twice that of one job")
     ] = 20_000
@@ -300,7 +308,11 @@ class Settings(SampleSetSettings):
         )
 
     def pod_limits(self) -> PodLimits:
-        return PodLimits(installation=self.max_live_pods, namespace=self.max_live_pods_per_namespace)
+        return PodLimits(
+            installation=self.max_live_pods,
+            namespace=self.max_live_pods_per_namespace,
+            waiting=self.max_waiting_jobs_per_namespace,
+        )
 
     def site(self) -> Site:
         pairs = (item.split("=", 1) for item in self.scheduler_names.split(",") if "=" in item)

@@ -132,6 +132,7 @@ class PendingCode(StrEnum):
     UNSCHEDULABLE = "Unschedulable"
     VOLUME = "Volume"
     WAITING_FOR_KUEUE = "WaitingForKueue"
+    WAITING_FOR_POD_LIMIT = "WaitingForPodLimit"
     WAITING_FOR_QUOTA = "WaitingForQuota"
 
 

@@ -141,7 +141,7 @@ class Harness:
             self.actuator,
             self.plans,
             self.queue,
-            hooks=Hooks(begins=ignore, observes=ignore, stored=ignore, failed=ignore, quiet=self.quiet.append),
+            hooks=hooks(self.quiet.append),
         )
 
     async def work(
@@ -240,8 +240,13 @@ async def a_harness(cluster: Cluster, database_url: str, directory: Path) -> Asy
         await db.close()
 
 
-def ignore(_uid: str) -> None:
+def ignore(*_uid: str) -> None:
     """No test observes this hook."""
+
+
+def hooks(quiet: Callable[[str], None]) -> Hooks:
+    """Hooks of which only `quiet` is observed."""
+    return Hooks(begins=ignore, observes=ignore, stored=ignore, failed=ignore, quiet=quiet, ended=ignore)
 
 
 async def _assembled(api: KubeApi, db: Database, database_url: str, kubelet: Kubelet) -> Harness:
@@ -314,7 +319,7 @@ async def _assembled(api: KubeApi, db: Database, database_url: str, kubelet: Kub
             actuator,
             plans,
             queue,
-            hooks=Hooks(begins=ignore, observes=ignore, stored=ignore, failed=ignore, quiet=quiet.append),
+            hooks=hooks(quiet.append),
         ),
         plans=plans,
         verify_error=verify_error,

@@ -15,6 +15,7 @@ from app.domain.plan import FinishRule, JobIdentity, JobPlan, Manifest, Rank, Re
 from app.domain.reconcile.reconcile import reconcile
 from app.domain.reconcile.timing import Timing
 from app.domain.reconcile.values import Decision, Inputs
+from app.domain.reservations.pod_limits import RoomWait
 from app.domain.status.observed import ObservedJob, ObservedPod
 from app.domain.status.records import Attempt, Intent, JobStatus, Recorded, Replica
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, Quantifier, ReplicaPhase, RestartPolicy, RuleOutcome
@@ -203,6 +204,7 @@ def inputs(
     now: float = 0,
     timing: Timing | None = None,
     may_start: bool = True,
+    room_wait: RoomWait | None = None,
     **observed: Any,
 ) -> Inputs:
     """The inputs of a reconcile. `now` is in seconds after T0."""
@@ -214,6 +216,7 @@ def inputs(
         now=at(now),
         timing=timing or Timing(),
         may_start=may_start,
+        room_wait=room_wait,
     )
 
 

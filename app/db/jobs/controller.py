@@ -15,7 +15,7 @@ from uuid import UUID
 
 from app.db.installation import leases
 from app.db.installation.leases import Lease
-from app.db.jobs import scale_records
+from app.db.jobs import room_waits, scale_records
 from app.db.jobs.controller_writes import JobWrite, store
 from app.db.jobs.replicas import load_replicas
 from app.db.jobs.rows import STATUS, load_conditions, status_from
@@ -26,6 +26,7 @@ from app.domain.access.actors import Actor
 from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.plan import Manifest, Rank
 from app.domain.reconcile.values import Decision
+from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits, RoomWait
 from app.domain.status.records import Intent, Recorded
 from app.models.jobs import JOBS_WITH_KEPT_OBJECTS, jobs
 from app.telemetry.trace_context import Traced
@@ -33,7 +34,7 @@ from app.telemetry.trace_context import Traced
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredJob(Traced):
-    """A job as the controller reads it before a reconcile."""
+    """A job as the controller reads it before a reconcile. `room_wait` is None if it has room for its pods."""
 
     uid: UUID
     namespace: str
@@ -51,6 +52,7 @@ class StoredJob(Traced):
     wake_at: datetime | None
     intent: Intent
     recorded: Recorded
+    room_wait: RoomWait | None = None
 
     @property
     def intent_is_new(self) -> bool:
@@ -97,7 +99,7 @@ SELECT j.uid,
        octet_length(j.manifest::text)
 FROM jobs AS j WHERE j.uid = ANY({any_length("$1::uuid[]")})
 """  # noqa: S608  constants
-_STORED: Final = record_columns(jobs, StoredJob, elsewhere=["intent", "recorded"])
+_STORED: Final = record_columns(jobs, StoredJob, elsewhere=["intent", "recorded", "room_wait"])
 _REQUESTS: Final = columns(
     jobs,
     "cancel_requested_at",
@@ -107,7 +109,8 @@ _REQUESTS: Final = columns(
     "remove_requested_at",
 )
 _LOAD: Final = f"""
-SELECT {_STORED + STATUS + _REQUESTS}, status, scale_count
+SELECT {_STORED + STATUS + _REQUESTS}, status, scale_count,
+       EXISTS (SELECT FROM room_waits WHERE job_uid = jobs.uid) AS waits_for_room
 FROM jobs WHERE uid = ANY({any_length("$1::uuid[]")}) AND {in_namespaces(2)}
 """  # noqa: S608  constants
 _LIVE = f"SELECT uid, namespace, intent_at FROM jobs WHERE NOT quiet AND {in_namespaces(1)}"  # noqa: S608  constants
@@ -168,17 +171,20 @@ async def sizes(db: Database, uids: Sequence[UUID]) -> dict[UUID, JobSize]:
         return {uid: JobSize(int(replicas), size) for uid, replicas, size in await connection.fetch(_SIZES, uids)}
 
 
-async def load(db: Database, uids: Sequence[UUID], served: NamespaceSet = EVERY_NAMESPACE) -> dict[UUID, StoredJob]:
+async def load(
+    db: Database, uids: Sequence[UUID], served: NamespaceSet = EVERY_NAMESPACE, limits: PodLimits = DEFAULT_LIMITS
+) -> dict[UUID, StoredJob]:
     """Read all that a reconcile needs of each job. Jobs that do not exist or are in no served namespace are left out.
 
     The job rows are read first. If another row changes after that, the version of the job row no longer matches and
-    the write is rejected.
+    the write is rejected. A job that has got room meanwhile is queued again.
     """
     async with db.read() as connection:
         rows = await connection.fetch(_LOAD, uids, *namespace_arguments(served))
         conditions = await load_conditions(connection, uids)
         replicas = await load_replicas(connection, uids)
         scaling = await scale_records.load_open(connection, [row["uid"] for row in rows if row["scale_count"]])
+        waits = await room_waits.load(connection, [row["uid"] for row in rows if row["waits_for_room"]], limits)
     return {
         row["uid"]: _job_from(
             row,
@@ -193,12 +199,13 @@ async def load(db: Database, uids: Sequence[UUID], served: NamespaceSet = EVERY_
                     if stored.pod_name is not None
                 },
             ),
+            waits.get(row["uid"]),
         )
         for row in rows
     }
 
 
-def _job_from(row: Any, recorded: Recorded) -> StoredJob:
+def _job_from(row: Any, recorded: Recorded, room_wait: RoomWait | None) -> StoredJob:
     by = row["cancel_requested_by"]
     intent = Intent(
         generation=row["generation"],
@@ -207,7 +214,7 @@ def _job_from(row: Any, recorded: Recorded) -> StoredJob:
         cancel_reason=row["cancel_reason"],
         remove=row["remove_requested_at"] is not None,
     )
-    return StoredJob(**_STORED.read(row), intent=intent, recorded=recorded)
+    return StoredJob(**_STORED.read(row), intent=intent, recorded=recorded, room_wait=room_wait)
 
 
 async def persist(db: Database, lease: Lease, writes: Sequence[JobWrite]) -> list[UUID]:

@@ -12,7 +12,7 @@ from uuid import UUID
 from sqlalchemy import Column, Integer
 
 from app.db.feed import changes
-from app.db.jobs import pod_room
+from app.db.jobs import pod_room, room_waits
 from app.db.jobs.attempts import ATTEMPT, ATTEMPT_KEY
 from app.db.jobs.replicas import REPLICA
 from app.db.jobs.rows import CONDITION, JOB_HISTORY, STATUS, status_document
@@ -211,6 +211,7 @@ async def _store_names(connection: Connection, writes: Sequence[JobWrite], locke
     if ended:
         await connection.execute(_RELEASE_NAMES, ended)
         await pod_room.give_back(connection, ended)
+        await room_waits.forget(connection, ended)
     if gone:
         await connection.execute(_FORGET_NAMES, gone)
 

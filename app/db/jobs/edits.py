@@ -12,6 +12,7 @@ from uuid import UUID
 
 from app.base.faultpoints import FaultPoint, reach
 from app.db.feed import changes
+from app.db.jobs import room_waits
 from app.db.jobs.names import require_more, reserve_more
 from app.db.jobs.pod_room import RoomReader, append, with_room
 from app.db.jobs.rows import COLUMNS, JOB_HISTORY, JobRow, job_row
@@ -128,18 +129,34 @@ async def edit_in(connection: Connection, room: PodRoom, uid: UUID, change: JobE
     await reserve_more(connection, uid, change.names)
     before = await connection.fetchrow(_LOCK, uid)
     job = _require(uid, before, change)
-    over = room.take(job.namespace, change.added_pods)
-    if over is not None:
-        raise Conflict("the job cannot grow so far now", code="TooManyPods", errors=[over.error("/spec")])
+    planned = await _plan_pods(connection, room, uid, change)
     await require_more(connection, uid, job.namespace, change.names)
     respecified = int(change.is_request or is_respecified(job.manifest, change.manifest))
-    values = (change.manifest, dict(change.labels), len(change.scales), change.at, change.added_pods, respecified)
+    values = (change.manifest, dict(change.labels), len(change.scales), change.at, planned, respecified)
     after = await connection.fetchrow(_EDIT, uid, *values, change.posted)
-    await append(connection, job.namespace, change.added_pods)
+    await append(connection, job.namespace, planned)
     await _scale(connection, uid, after["scale_count"] - len(change.scales), change)
     return await record_change(
         connection, after, changes.EDITED, (change.at, change.reason, change.message, change.actor)
     )
+
+
+async def _plan_pods(connection: Connection, room: PodRoom, uid: UUID, change: JobEdit) -> int:
+    """Return by how many planned pods the job grows: by none while it waits for room for all of them.
+
+    Raises:
+        Conflict: the additional pods exceed a limit, or the job would never have room.
+    """
+    if not change.added_pods:
+        return 0
+    total = await room_waits.resize(connection, uid, change.added_pods)
+    if total is None:
+        over = room.take(change.namespace, change.added_pods)
+    else:
+        over = room.exceed(change.namespace, total) if change.added_pods > 0 else None
+    if over is not None:
+        raise Conflict("the job cannot grow so far now", code="TooManyPods", errors=[over.error("/spec")])
+    return change.added_pods if total is None else 0
 
 
 def _require(uid: UUID, locked: Any, change: JobEdit) -> JobRow:

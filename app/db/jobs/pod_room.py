@@ -7,7 +7,8 @@ do not see each other before they commit, so each one first takes an advisory lo
     near a limit        ─▶ all locks: there are no concurrent transactions, and the sum is exact
 
 A transaction takes these locks before all others, so a transaction that waits for one holds no other lock. Removing
-pods needs no lock: a transaction that does not see the removal yet refuses too much at worst.
+pods needs no lock: a transaction that does not see the removal yet refuses too much at worst. Where jobs wait for room
+(`app/db/jobs/room_waits.py`), only the turn of these jobs adds pods, with all locks.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -41,9 +42,11 @@ PLANNED: Final = """planned AS MATERIALIZED (
 def rows_of_pods(namespaces: int) -> str:
     """SQL: the rows that `RoomReader.of` takes. The parameter of this number is `RoomReader.namespaces`."""
     return f"""
-SELECT namespace, pods, entries FROM planned WHERE namespace = ANY(${namespaces}::text[])
+SELECT namespace, pods, entries, 0::bigint AS waiting FROM planned WHERE namespace = ANY(${namespaces}::text[])
 UNION ALL
-SELECT NULL, COALESCE(sum(pods), 0)::bigint, COALESCE(sum(entries), 0)::bigint - 2 * count(*) FROM planned
+SELECT NULL, COALESCE(sum(pods), 0)::bigint, COALESCE(sum(entries), 0)::bigint - 2 * count(*), 0 FROM planned
+UNION ALL
+SELECT namespace, 0, 0, count(*) FROM room_waits WHERE namespace = ANY(${namespaces}::text[]) GROUP BY namespace
 """  # noqa: S608  constants
 
 
@@ -105,17 +108,31 @@ class RoomReader:
         """Return the room of the rows of `rows_of_pods`, which a statement of the caller has read."""
         if not self.adds:
             return PodRoom(self.limits)
-        found = {row["namespace"]: row for row in rows}
-        # The row without a namespace is the total.
-        total = found.pop(None)
-        by_namespace = {namespace: row["pods"] for namespace, row in found.items()}
-        room = PodRoom(self.limits, planned=total["pods"], by_namespace=by_namespace)
+        room = _room_of(rows, self.limits)
         if not self.alone and not room.is_far_from_full(self.wanted, STRIPES):
             # The lock is given up first: two transactions that hold one stripe each and wait for all would deadlock.
             raise _NearLimit
-        if total["entries"] > _MANY_ROWS:
+        if any(row["namespace"] is None and row["entries"] > _MANY_ROWS for row in rows):
             await connection.execute(_FOLD)
         return room
+
+
+def _room_of(rows: Sequence[Mapping[str, Any]], limits: PodLimits) -> PodRoom:
+    room = PodRoom(limits)
+    for row in rows:
+        # The row without a namespace is the total.
+        if row["namespace"] is None:
+            room.planned = row["pods"]
+        elif row["waiting"]:
+            room.waiting[row["namespace"]] = row["waiting"]
+        else:
+            room.by_namespace[row["namespace"]] = row["pods"]
+    return room
+
+
+async def read_room(connection: Connection, namespaces: Sequence[str], limits: PodLimits) -> PodRoom:
+    """Return the present room in these namespaces, to which the caller adds no pods."""
+    return _room_of(await connection.fetch(_PLANNED, namespaces), limits)
 
 
 async def with_room(
@@ -133,6 +150,13 @@ async def with_room(
         return await _run(db, RoomReader(wanted=wanted, limits=limits), work)
     except _NearLimit:
         return await _run(db, RoomReader(wanted=wanted, limits=limits, alone=True), work)
+
+
+async def alone_with_room(
+    db: Database, namespace: str, limits: PodLimits, work: Callable[[Connection, RoomReader], Awaitable[_T]]
+) -> _T:
+    """Do what `with_room` does, for any number of pods of one namespace, beside no transaction that adds pods."""
+    return await _run(db, RoomReader(wanted={namespace: limits.namespace}, limits=limits, alone=True), work)
 
 
 async def _run(db: Database, room: RoomReader, work: Callable[[Connection, RoomReader], Awaitable[_T]]) -> _T:

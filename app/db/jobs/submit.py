@@ -16,8 +16,10 @@ from functools import partial
 from typing import Any, Final
 
 from app.db.installation.timekeeping import NOW
+from app.db.jobs import room_waits
 from app.db.jobs.names import Holder, clear_the_way, holders, in_the_way, range_columns, reserve_with_room
 from app.db.jobs.pod_room import RoomReader, with_room
+from app.db.jobs.room_waits import NewWait
 from app.db.jobs.rows import STATUS, JobRow, status_document
 from app.db.objects import idempotency
 from app.db.objects.idempotency import KeyPlace, StoredAnswer
@@ -38,11 +40,13 @@ _STATEMENT_LENGTH: Final = 512 * 1024
 class NewJob(New[JobRow]):
     """A job to store. Its status has no conditions.
 
-    `text` is the JSON of the manifest; without it, the manifest is encoded. `pods` is the number of planned pods.
+    `text` is the JSON of the manifest; without it, the manifest is encoded. `pods` is the number of planned pods. If
+    they have no room, `priority` decides how long the job waits for it.
     """
 
     text: bytes | None = None
     pods: int = 0
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +164,7 @@ class _Batch:
         self._jobs = jobs
         self._known: dict[KeyPlace, StoredAnswer] = {}
         self._blocked_way = False
+        self._waits: set[int] = set()
         self.answers: dict[int, Answer] = {}
 
     async def decide(self) -> None:
@@ -168,9 +173,10 @@ class _Batch:
         winners, blocked = await self._reserve(claimed)
         if winners:
             ranges = range_columns(self._ranges(winners))
-            for rows in _portions([self._jobs[index] for index in winners]):
+            for rows in _portions([(self._jobs[index], self._planned(index)) for index in winners]):
                 if await self._connection.fetchval(_JOBS, *Columns.arguments(rows), *ranges):
                     self._blocked_way = True
+            await room_waits.add(self._connection, [_wait_of(self._jobs[index]) for index in sorted(self._waits)])
         for index in winners:
             self._win(index)
         await self._name_the_holders(blocked)
@@ -213,11 +219,16 @@ class _Batch:
         return await self._with_room([index for index in indexes if index not in blocked], room), blocked
 
     async def _with_room(self, indexes: Sequence[int], room: PodRoom) -> list[int]:
-        """Return the positions whose pods fit into the limits. Refuse the others and release what they hold."""
+        """Return the positions of the jobs that have room or may wait. Refuse the others and release what they hold."""
         refused: dict[int, OverLimit] = {}
-        for index in indexes:
+        # In the order of the request, in which jobs of the same priority and age get room.
+        for index in sorted(indexes):
             over = room.take(self._jobs[index].row.namespace, self._jobs[index].pods)
-            if over is not None:
+            if over is None:
+                continue
+            if room.enqueue(over):
+                self._waits.add(index)
+            else:
                 refused[index] = over
         if refused:
             self.answers.update(refused)
@@ -229,6 +240,9 @@ class _Batch:
         await self._connection.execute(_GIVE_NAMES_BACK, [self._jobs[index].uid for index in indexes])
         keys = [key for index in indexes if (key := self._jobs[index].idempotency)]
         await idempotency.give_back(self._connection, keys)
+
+    def _planned(self, index: int) -> int:
+        return 0 if index in self._waits else self._jobs[index].pods
 
     def _win(self, index: int) -> None:
         job = self._jobs[index]
@@ -279,12 +293,22 @@ def _find_taken(namespace: str, names: Sequence[NameRange], found: Sequence[Hold
     return None
 
 
-def _portions(jobs: Sequence[NewJob]) -> Iterator[list[tuple[Any, ...]]]:
-    """Yield the rows of all jobs in portions of one statement each. Other tasks run between statements."""
+def _wait_of(job: NewJob) -> NewWait:
+    row = job.row
+    return NewWait(
+        job_uid=row.uid, namespace=row.namespace, priority=job.priority, created_at=row.created_at, pods=job.pods
+    )
+
+
+def _portions(jobs: Sequence[tuple[NewJob, int]]) -> Iterator[list[tuple[Any, ...]]]:
+    """Yield the rows of all jobs, given with their planned pods, in portions of one statement each.
+
+    Other tasks run between statements.
+    """
     rows: list[tuple[Any, ...]] = []
     length = 0
-    for job in jobs:
-        row = _job_row(job)
+    for job, planned in jobs:
+        row = _job_row(job, planned)
         rows.append(row)
         length += sum(len(row[index] or "") for index in _DOCUMENTS)
         if length > _STATEMENT_LENGTH:
@@ -294,13 +318,13 @@ def _portions(jobs: Sequence[NewJob]) -> Iterator[list[tuple[Any, ...]]]:
         yield rows
 
 
-def _job_row(job: NewJob) -> tuple[Any, ...]:
+def _job_row(job: NewJob, planned: int) -> tuple[Any, ...]:
     row = job.row
     return (
         *_ROW.values(row),
         *STATUS.values(row.status),
         *_POSTED.values(job),
         codec.text_of(status_document(row.status)),
-        job.pods,
+        planned,
         codec.text_of(row.manifest) if job.text is None else job.text.decode(),
     )

@@ -47,6 +47,11 @@ def requested_priority(manifest: Manifest, plan: JobPlan) -> PriorityClassRef | 
     return PriorityClassRef(kind=PriorityClassKind.POD, name=name) if name is not None else None
 
 
+def known_priority(requested: PriorityClassRef | int | None) -> int:
+    """Return the priority as far as it is known without the cluster: that of the kind, or 0."""
+    return requested if isinstance(requested, int) else 0
+
+
 def has_other_priority(requested: PriorityClassRef | int | None, current: PriorityClassRef | None) -> bool:
     """Return whether an edit of the manifest has changed the class that the Workload must have.
 

@@ -1,5 +1,6 @@
 """What the queue of a job means for a reconcile: whether its replicas may run.
 
+    no room             nothing starts: the job is Queued, and has no Workload
     no admission        nothing starts: the job is Queued
     admitted            the replicas run that its Workloads are for; those of a further Workload wait for its admission
     evicted             pods are stopped; when none is left, the admission and its quota are given back
@@ -72,6 +73,9 @@ def derive_permit(inputs: Inputs) -> Permit:
         # The quota is given back with the Workload. The queue of a resumed job is determined again.
         keeps = known is not None and not is_without_workload(inputs.observed.queue)
         return Permit(record=replace(known, deactivated=False) if known is not None and keeps else None)
+    if inputs.room_wait is not None:
+        # Before the queue, so that a job without room holds no quota.
+        return Permit(waits=Unadmitted(code=PendingCode.WAITING_FOR_POD_LIMIT, message=inputs.room_wait.message))
     if known is None:
         return _first_permit(inputs)
     return _next_permit(inputs, known)

@@ -7,6 +7,7 @@ from datetime import datetime
 from app.domain.plan import JobPlan, Rank
 from app.domain.reconcile.actions import Action
 from app.domain.reconcile.timing import Timing
+from app.domain.reservations.pod_limits import RoomWait
 from app.domain.status.observed import ObservedJob
 from app.domain.status.records import Attempt, HistoryEntry, Intent, JobStatus, Recorded, Replica, ScaleRecord
 
@@ -37,6 +38,7 @@ class Inputs:
     """The inputs of one reconcile. `plan` must match `recorded.status.resumes`, since resumed pods may differ.
 
     `may_start` is False while another job that has been withdrawn starts again: see `app/loops/jobs/start_turns.py`.
+    `room_wait` is what the job waits for within the limits of live pods; None if it has room.
     """
 
     plan: JobPlan
@@ -46,3 +48,4 @@ class Inputs:
     now: datetime
     timing: Timing
     may_start: bool = True
+    room_wait: RoomWait | None = None

@@ -22,6 +22,7 @@ from app.db.jobs.controller import JobSize, StoredJob
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.access.namespaces import NamespaceSet
+from app.domain.reservations.pod_limits import PodLimits
 from app.loops.jobs.memory_budget import BATCH_BYTES, batches, reconcile_bytes
 from app.loops.workqueue import WorkQueue
 
@@ -51,6 +52,7 @@ class Loader:
         self,
         db: Database,
         served: NamespaceSet,
+        limits: PodLimits,
         clock: Clock,
         queue: WorkQueue,
         *,
@@ -60,6 +62,7 @@ class Loader:
     ) -> None:
         self._db = db
         self._served = served
+        self._limits = limits
         self._clock = clock
         self._queue = queue
         self._quiet = quiet
@@ -109,7 +112,7 @@ class Loader:
             await self._released.wait()
         began = self._clock.monotonic()
         try:
-            jobs = await controller.load(self._db, list(sizes), self._served)
+            jobs = await controller.load(self._db, list(sizes), self._served, self._limits)
         except DatabaseUnavailable as error:
             await self._pause([str(uid) for uid in sizes], error)
             return None

@@ -54,7 +54,7 @@ LONGEST_SLEEP = 3600.0  # seconds; `wake_at` is stored, and the poll for due job
 class Hooks:
     """Called with uids of jobs: `begins` when a reconcile begins, `observes` when it reads the mirror, `stored` when
     its decision is stored, `failed` when none can be made for now, `quiet` once the job does not change any more or is
-    not found.
+    not found. `ended` is called when the end of some job is stored.
     """
 
     begins: Callable[[str], None]
@@ -62,6 +62,7 @@ class Hooks:
     stored: Callable[[str], None]
     failed: Callable[[str], None]
     quiet: Callable[[str], None]
+    ended: Callable[[], None]
 
 
 class Reconciler:
@@ -95,7 +96,13 @@ class Reconciler:
         self._budget = MemoryBudget(ACTING_BYTES)
         self._metrics = ReconcileMetrics("jobs")
         self._loader = Loader(
-            context.db, context.settings.served, context.clock, queue, quiet=hooks.quiet, pause=self._pause
+            context.db,
+            context.settings.served,
+            context.settings.pod_limits,
+            context.clock,
+            queue,
+            quiet=hooks.quiet,
+            pause=self._pause,
         )
 
     async def run(self) -> None:
@@ -263,6 +270,7 @@ class Reconciler:
                 now=now,
                 timing=self._timing,
                 may_start=self._turns.may_start(uid, plan.identity.namespace, job.recorded.status.partial_start, now),
+                room_wait=job.room_wait,
             )
         )
         self._turns.follow(uid, plan.identity.namespace, decision.status.partial_start, now)
@@ -294,6 +302,8 @@ class Reconciler:
         stored = [item for item in decided if item.job.uid not in rejected]
         for item in stored:
             measure(item.job, item.decision.status)
+            if item.decision.status.phase.is_terminal and not item.job.recorded.status.phase.is_terminal:
+                self._hooks.ended()
         return stored
 
     async def _store_alone(self, item: Decided) -> list[Decided]:

@@ -20,6 +20,7 @@ from app.domain.kinds.job_kind import Accepted
 from app.domain.manifests.rendered import reserved_names
 from app.domain.plan import JobPlan, JobWarning, Manifest
 from app.domain.planning import Planner
+from app.domain.queueing.priorities import known_priority
 from app.domain.status.records import JobPendingReason, JobStatus
 from app.domain.vocabulary import PendingCode, ReplicaPhase
 from app.services.hints import Hint
@@ -78,7 +79,14 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
         )
         # Encoded once for all that needs it, and while the processor still has the manifest in its cache.
         text = msgspec.json.encode(manifest)
-        new = NewJob(row=row, names=reserved_names(plan), posted_manifest=posted, text=text, pods=plan.size)
+        new = NewJob(
+            row=row,
+            names=reserved_names(plan),
+            posted_manifest=posted,
+            text=text,
+            pods=plan.size,
+            priority=known_priority(plan.priority),
+        )
         slow = large or plan.size > LARGE_JOB
         return PreparedJob(new=new, accepted=accepted, plan=plan, generated=draft.generated, is_slow=slow)
 

@@ -1,4 +1,4 @@
-"""The limits on planned pods over HTTP: which requests are refused, with which error, and when pods are free again."""
+"""The limits on planned pods over HTTP: which requests are refused or wait, and when pods are free again."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -8,6 +8,7 @@ import httpx2
 import pytest
 import pytest_asyncio
 
+from app.db.jobs import room_waits
 from app.domain.kinds import registry
 from app.domain.kinds.job_kind import Limits
 from app.domain.reservations.pod_limits import PodLimits
@@ -15,6 +16,7 @@ from app.domain.vocabulary import JobPhase
 from tests.support.gateways.gateway import Gateway, jobs_path, running_gateway
 from tests.support.kinds import resizable_job
 
+PATIENT = PodLimits(installation=50, namespace=4, waiting=3)
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
@@ -24,6 +26,14 @@ async def tight(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
     monkeypatch.setattr(registry, "JOB_KINDS", resizable_job.KINDS_WITH_RESIZABLE)
     limits = Limits(pods=PodLimits(installation=5, namespace=4))
     async with running_gateway(database_url, limits=limits) as gateway:
+        yield gateway
+
+
+@pytest_asyncio.fixture
+async def patient(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Gateway]:
+    """Run a gateway with a limit of four pods in a namespace, in which three jobs may wait for room."""
+    monkeypatch.setattr(registry, "JOB_KINDS", resizable_job.KINDS_WITH_RESIZABLE)
+    async with running_gateway(database_url, limits=Limits(pods=PATIENT)) as gateway:
         yield gateway
 
 
@@ -65,3 +75,40 @@ async def test_scale_up_and_retry_need_free_pods_and_an_ended_job_frees_some(tig
     assert refusal(await tight.client.post(f"{jobs_path('team', 'first')}/retry"))["pointer"] == "/spec"
     assert (await tight.client.post(scale, json={"replicas": 2})).status_code == 202
     assert (await tight.client.post(f"{jobs_path('team', 'first')}/retry")).status_code == 201
+
+
+async def give_room(gateway: Gateway) -> int:
+    """Give room as the controller does. Return to how many jobs."""
+    return len(await room_waits.start(gateway.db, await gateway.lease(), "team", PATIENT))
+
+
+async def test_a_job_over_the_pod_limit_of_its_namespace_waits(patient: Gateway) -> None:
+    first = (await post(patient, "first", 3)).json()["uid"]
+    answers = [await post(patient, name, workers) for name, workers in (("second", 2), ("third", 1), ("larger", 5))]
+    assert [answer.status_code for answer in answers] == [201, 201, 409]
+    assert answers[0].json()["status"]["phase"] == "Queued"
+    assert refusal(answers[2])["detail"] == "5 pods never fit: the jobs of the namespace team may have 4 together"
+    scale = f"{jobs_path('team', 'first')}/scale"
+    assert "2 jobs wait for room before" in refusal(await patient.client.post(scale, json={"replicas": 4}))["detail"]
+    # What waits may change its size, and keeps its turn.
+    scale = f"{jobs_path('team', 'second')}/scale"
+    assert (await patient.client.post(scale, json={"replicas": 4})).status_code == 202
+    assert refusal(await patient.client.post(scale, json={"replicas": 5}))["pointer"] == "/spec"
+    assert await give_room(patient) == 0
+    await patient.conclude(first, {"phase": JobPhase.FAILED, "finished_at": AT})
+    retried = await patient.client.post(f"{jobs_path('team', 'first')}/retry")
+    assert retried.status_code == 201
+    assert refusal(await post(patient, "fourth", 1))["detail"].endswith("and 3 jobs wait for room before")
+    assert await give_room(patient) == 1
+    assert (await patient.client.delete(jobs_path("team", "third"))).status_code == 202
+    await patient.conclude(answers[1].json()["uid"], {"phase": JobPhase.CANCELLED, "finished_at": AT})
+    await patient.conclude(answers[0].json()["uid"], {"phase": JobPhase.SUCCEEDED, "finished_at": AT})
+    assert await give_room(patient) == 1
+    assert (await post(patient, "fifth", 1)).status_code == 201
+
+
+async def test_a_list_waits_as_a_whole_for_room_for_each_of_its_jobs(patient: Gateway) -> None:
+    items = [resizable_job.manifest(name, {"worker": 3}) for name in ("one", "two", "three")]
+    document = {"apiVersion": "v1", "kind": "List", "items": items}
+    assert (await patient.client.post(jobs_path("team"), json=document)).status_code == 201
+    assert await give_room(patient) == 0

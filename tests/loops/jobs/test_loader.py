@@ -14,6 +14,7 @@ from app.db.jobs import controller
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.access.namespaces import EVERY_NAMESPACE
+from app.domain.reservations.pod_limits import DEFAULT_LIMITS
 from app.loops.jobs.loader import BATCH, LoadedJobs, Loader
 from app.loops.jobs.memory_budget import BATCH_BYTES, reconcile_bytes
 from app.loops.workqueue import WorkQueue
@@ -31,6 +32,7 @@ class Loading:
         self.loader = Loader(
             db,
             EVERY_NAMESPACE,
+            DEFAULT_LIMITS,
             SystemClock(),
             self.queue,
             quiet=self.ended.append,

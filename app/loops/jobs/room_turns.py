@@ -1,0 +1,89 @@
+"""Gives room to the jobs that wait for it within the limits of live pods (`app/db/jobs/room_waits.py`).
+
+    a job ends, or a second passes ─▶ next jobs of each namespace ─▶ those that fit get room ─▶ reconciled
+                                                                 └─▶ those that are next say what they wait for
+
+All of it is in PostgreSQL, so a restart of the controller changes neither the order nor who has room.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from app.base.cancellation import rounds
+from app.db.jobs import room_waits
+from app.db.jobs.room_waits import Turn
+from app.db.postgres.errors import DatabaseUnavailable
+from app.loops.context import ControllerContext
+from app.loops.leadership.lease import Leadership
+
+LEAST_PAUSE: Final = 0.05  # seconds between two looks, however many jobs end
+MESSAGES_EVERY: Final = 5.0  # seconds between two changes of what the jobs of a namespace say about their turn
+
+
+class _Said(NamedTuple):
+    turn: Turn
+    at: float
+
+
+class RoomTurns:
+    """The turns of one controller. `wake` queues a job to be reconciled."""
+
+    def __init__(self, context: ControllerContext, leadership: Leadership, wake: Callable[[str], None]) -> None:
+        self._db = context.db
+        self._leadership = leadership
+        self._clock = context.clock
+        self._wake = wake
+        self._limits = context.settings.pod_limits
+        self._every = context.settings.poll_every
+        self._ended = asyncio.Event()
+        self._said: dict[str, _Said] = {}
+
+    def look(self) -> None:
+        """Look at once, if jobs wait: another one has ended."""
+        if self._said:
+            self._ended.set()
+
+    async def run(self) -> None:
+        """Give room until cancelled.
+
+        Raises:
+            LeaseLost: another controller holds the lease.
+        """
+        for _ in rounds():
+            with suppress(DatabaseUnavailable):  # the reconciler logs the outage
+                await self._give()
+            await asyncio.sleep(LEAST_PAUSE)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._every):
+                    await self._ended.wait()
+            self._ended.clear()
+
+    async def _give(self) -> None:
+        turns, room = await room_waits.turns(self._db, self._limits)
+        self._forget({turn.namespace for turn in turns})
+        for turn in turns:
+            # Only a hint: the transaction reads the room again, with all locks.
+            if room.take_in_turn(turn.namespace, turn.jobs):
+                await self._start(turn.namespace)
+            self._say(turn)
+
+    async def _start(self, namespace: str) -> None:
+        started = await room_waits.start(self._db, self._leadership.lease, namespace, self._limits)
+        for uid in started:
+            self._wake(str(uid))
+        if started:
+            self._ended.set()  # there may be room for more
+
+    def _say(self, turn: Turn) -> None:
+        """Let the next jobs of a namespace say what they wait for, if that has changed."""
+        before, now = self._said.get(turn.namespace), self._clock.monotonic()
+        if before is not None and (before.turn == turn or now < before.at + MESSAGES_EVERY):
+            return
+        self._said[turn.namespace] = _Said(turn, now)
+        for job in turn.jobs:
+            self._wake(str(job.uid))
+
+    def _forget(self, namespaces: set[str]) -> None:
+        self._said = {namespace: said for namespace, said in self._said.items() if namespace in namespaces}
