@@ -71,6 +71,11 @@ WORKLOAD = KubeResource("kueue.x-k8s.io/v1beta2", "Workload", "workloads")
 LOCAL_QUEUE = KubeResource("kueue.x-k8s.io/v1beta2", "LocalQueue", "localqueues")
 CLUSTER_QUEUE = KubeResource("kueue.x-k8s.io/v1beta2", "ClusterQueue", "clusterqueues", namespaced=False)
 RESOURCE_FLAVOR = KubeResource("kueue.x-k8s.io/v1beta2", "ResourceFlavor", "resourceflavors", namespaced=False)
+# Of Kueue's visibility API, the newest version first. Kueue 0.15 has the older one.
+PENDING_WORKLOADS = tuple(
+    KubeResource(f"visibility.kueue.x-k8s.io/{version}", "PendingWorkloadsSummary", "clusterqueues", namespaced=False)
+    for version in ("v1beta2", "v1beta1")
+)
 WORKLOAD_PRIORITY_CLASS = KubeResource(
     "kueue.x-k8s.io/v1beta2", "WorkloadPriorityClass", "workloadpriorityclasses", namespaced=False
 )

@@ -10,19 +10,18 @@ from contextlib import suppress
 from typing import Final
 
 from app.base.cancellation import rounds
-from app.base.clock import Clock
 from app.base.instruments import Values, expose
 from app.db import queues
-from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseUnavailable
 from app.db.queues import KueueRecord, QueueKey, QueueRow
-from app.domain.access.namespaces import NamespaceSet
-from app.domain.kubernetes.queueing import Workload
+from app.domain.kubernetes.queueing import LocalQueue, Workload
 from app.domain.queueing.queue_status import QueueStatus, is_admitted, queue_status, waits
 from app.domain.status.observed import KueueState
 from app.loops import metrics
+from app.loops.context import ControllerContext
 from app.loops.jobs.queues import QueueMirror
 from app.loops.leadership.lease import Leadership
+from app.loops.queue_positions import QueuePositions
 
 RECORD_EVERY: Final = 3.0  # seconds from the end of a round to the next one
 # The other tasks run after so many Workloads and queues: about a millisecond and ten.
@@ -38,14 +37,13 @@ class QueueRecorder:
     Queues stay stored while they cannot be read. They are deleted when they are gone, or Kueue is.
     """
 
-    def __init__(
-        self, db: Database, leadership: Leadership, clock: Clock, mirror: QueueMirror, served: NamespaceSet
-    ) -> None:
-        self._db = db
+    def __init__(self, context: ControllerContext, leadership: Leadership, mirror: QueueMirror) -> None:
+        self._db = context.db
         self._leadership = leadership
-        self._clock = clock
+        self._clock = context.clock
         self._mirror = mirror
-        self._served = served
+        self._positions = QueuePositions(context.api, context.clock, context.settings.request_timeout)
+        self._served = context.settings.served
         self._stored: dict[QueueKey, QueueStatus] | None = None
         self._jobs: Counter[tuple[QueueKey, str]] = Counter()
 
@@ -101,12 +99,14 @@ class QueueRecorder:
 
     async def _statuses(self) -> dict[QueueKey, QueueStatus]:
         waiting = await self._waiting()
+        served = [local for local in self._mirror.local_queues() if local.metadata.namespace in self._served]
+        used = {local.spec.cluster_queue for local in served if _key(local) in waiting}
+        positions = await self._positions.read(used)
         found: dict[QueueKey, QueueStatus] = {}
-        for number, local in enumerate(list(self._mirror.local_queues()), 1):
-            if local.metadata.namespace in self._served:
-                key = QueueKey(local.metadata.namespace, local.metadata.name)
-                cluster = self._mirror.cluster_queue(local.spec.cluster_queue)
-                found[key] = queue_status(local, cluster, waiting.get(key, ()), {})
+        for number, local in enumerate(served, 1):
+            key = _key(local)
+            cluster = self._mirror.cluster_queue(local.spec.cluster_queue)
+            found[key] = queue_status(local, cluster, waiting.get(key, ()), positions)
             if number % _QUEUES_AT_ONCE == 0:
                 await asyncio.sleep(0)
         return found
@@ -126,3 +126,7 @@ class QueueRecorder:
         self._jobs = Counter({(key, "pending"): len(waiting) for key, waiting in found.items()})
         self._jobs |= Counter({(key, "admitted"): count for key, count in admitted.items()})
         return found
+
+
+def _key(local: LocalQueue) -> QueueKey:
+    return QueueKey(local.metadata.namespace, local.metadata.name)

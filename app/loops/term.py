@@ -108,7 +108,7 @@ class Term:
         self._janitor = self._wired_janitor()
         self._sweeper = Sweeper(context.db, clock)
         self._statistics = Statistics(context.db, clock)
-        self._queue_recorder = QueueRecorder(context.db, leadership, clock, self._queues, settings.served)
+        self._queue_recorder = QueueRecorder(context, leadership, self._queues)
         self._autoscaler = Autoscaler(context, leadership, self._identity.verify)
         self._samples = SampleReconciler(context, leadership, self._identity.verify)
         self._cluster_namespaces = ClusterNamespaces(

@@ -15,7 +15,7 @@ from devcluster.registry import pod_actions
 from devcluster.registry.deletion import DeleteOptions, parse_options
 from devcluster.registry.operations import Registry, check_name
 from devcluster.registry.store import Record
-from devcluster.server import bodies, discovery, lists, queries, reviews, scale, tables, watches
+from devcluster.server import bodies, discovery, lists, queries, reviews, scale, tables, visibility, watches
 from devcluster.server.addressing import RequestInfo, resolve
 from devcluster.server.interception import ConnectionDroppedError, Extension, Interceptor
 from devcluster.server.lists import Lister
@@ -101,10 +101,12 @@ class ApiServer:
         if review is not None:
             given = bodies.decode(await request.read(), _content_type(request), review.kind)
             return _json(reviews.answer(review, given), 201)
-        if not self._serves(path):
+        info = visibility.find(request.method, path)
+        if info is None and not self._serves(path):
             return web.Response(status=404, text="404 page not found\n")
-        watch = queries.flag(request.query, "watch")
-        info = resolve(self._store.catalog, request.method, request.rel_url.raw_path, watch=watch)
+        if info is None:
+            watch = queries.flag(request.query, "watch")
+            info = resolve(self._store.catalog, request.method, request.rel_url.raw_path, watch=watch)
         interceptor = self._extension.intercept(info) if self._extension is not None else Interceptor()
         request[_INTERCEPTOR] = interceptor
         await interceptor.before()
@@ -142,6 +144,8 @@ class ApiServer:
     async def _answer(self, request: web.Request, info: RequestInfo, interceptor: Interceptor) -> web.StreamResponse:
         if info.verb == "watch":
             return await self._watch(request, info, interceptor)
+        if info.address.subresource == visibility.SUBRESOURCE:
+            return _json(visibility.summary(self._store, info.address))
         if info.address.subresource == "log":
             return await self._logs.serve(request, info.address)
         if info.target is not None:

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from devcluster.controllers.kueue.visibility import GROUP_VERSION
 from devcluster.resources import VERBS, ApiResource, Catalog
-from devcluster.server.reviews import REVIEWS, Review
+from devcluster.server import visibility
+from devcluster.server.reviews import REVIEWS
 
 VERSION = {
     "major": "1", "minor": "36", "gitVersion": "v1.36.0+devcluster", "gitCommit": "", "gitTreeState": "",
@@ -34,16 +36,16 @@ def document(catalog: Catalog, path: str) -> dict[str, Any] | None:
         return _resource_list("v1", groups["v1"])
     if parts[0] != "apis" or len(parts) > 3:
         return None
-    reviews = {review.group_version: [entry for entry in REVIEWS if entry.group == review.group] for review in REVIEWS}
-    named = {gv.partition("/")[0]: gv for gv in (*groups, *reviews) if "/" in gv}
+    unstored = _unstored()
+    named = {gv.partition("/")[0]: gv for gv in (*groups, *unstored) if "/" in gv}
     if len(parts) == 1:
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(gv) for gv in named.values()]}
     if len(parts) == 2:
         found = named.get(parts[1])
         return {"kind": "APIGroup", "apiVersion": "v1", **_group(found)} if found else None
     group_version = "/".join(parts[1:])
-    if group_version in reviews:
-        return _review_list(group_version, reviews[group_version])
+    if group_version in unstored:
+        return _list_of(group_version, unstored[group_version])
     return _resource_list(group_version, groups[group_version]) if group_version in groups else None
 
 
@@ -57,18 +59,19 @@ def _resource_list(group_version: str, rows: list[ApiResource]) -> dict[str, Any
     return _list_of(group_version, [entry for row in rows for entry in _entries(row)])
 
 
-def _review_list(group_version: str, reviews: list[Review]) -> dict[str, Any]:
-    entries = [
-        {
+def _unstored() -> dict[str, list[dict[str, Any]]]:
+    """Return the resources of groups that store no objects, by group and version."""
+    found: dict[str, list[dict[str, Any]]] = {GROUP_VERSION: visibility.RESOURCES}
+    for review in REVIEWS:
+        entry = {
             "name": review.plural,
             "singularName": review.kind.lower(),
             "namespaced": False,
             "kind": review.kind,
             "verbs": ["create"],
         }
-        for review in reviews
-    ]
-    return _list_of(group_version, entries)
+        found.setdefault(review.group_version, []).append(entry)
+    return found
 
 
 def _list_of(group_version: str, entries: list[dict[str, Any]]) -> dict[str, Any]:

@@ -345,3 +345,20 @@ async def test_a_workload_whose_job_is_gone_is_finished(api: KubeClient, queue: 
     assert queue.message(found, "Finished") == "The workload's owner no longer exists"
     await queue.submit("other", "q", pod_set(cpu="4"))
     await queue.admitted("other")
+
+
+async def test_the_visibility_api_tells_the_places_of_pending_workloads(api: KubeClient, queue: Queues) -> None:
+    visible = "/apis/visibility.kueue.x-k8s.io/v1beta2"
+    if (await api.get(visible)).status != 200:
+        pytest.skip("the cluster does not serve Kueue's visibility API")
+    await queue.submit("first", "q", pod_set(cpu="4"), priority=9)
+    await queue.admitted("first")
+    await queue.submit("low", "q", pod_set(cpu="3"), priority=1)
+    await queue.submit("high", "q", pod_set(cpu="2"), priority=5)
+    path = f"{visible}/clusterqueues/{queue.wide('q')}/pendingworkloads"
+    found = await api.eventually(path, lambda body: len(body["items"]) == 2)
+    assert [item["metadata"]["name"] for item in found["items"]] == ["high", "low"]
+    for position, item in enumerate(found["items"]):
+        assert (item["positionInClusterQueue"], item["positionInLocalQueue"]) == (position, position)
+        assert (item["localQueueName"], item["metadata"]["namespace"]) == ("q", queue.namespace)
+    assert (await api.get(f"{visible}/clusterqueues/none/pendingworkloads")).refused(404, "NotFound")

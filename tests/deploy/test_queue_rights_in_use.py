@@ -7,15 +7,23 @@ import pytest
 
 from app.running import controlling
 from app.settings import Settings
-from tests.behaviour.client import Jobs
-from tests.behaviour.queues.kueue import has_kueue, queues_of
+from tests.behaviour.client import DEADLINE, Jobs
+from tests.behaviour.manifests import job
+from tests.behaviour.queues.kueue import has_kueue, queued, queues_of, requesting
 from tests.behaviour.stage import fresh_namespace
-from tests.deploy.rights import QUEUES, documents, granted
+from tests.deploy.rights import QUEUES, RBAC, SAMPLE_SETS, documents, granted
 from tests.deploy.test_rights_in_use import rights_used
 from tests.support.clusters.cluster import running_embedded_cluster
 from tests.support.clusters.kube import connect
 from tests.support.clusters.kube_proxy import kube_proxy
 from tests.support.gateways.process import STEADY, gateway_process
+from tests.support.waiting import until
+
+
+async def place_of(jobs: Jobs, name: str) -> int | None:
+    """The place of a job in its queue, which is null until it waits."""
+    queue = (await jobs.http.get(f"/api/v1/namespaces/{jobs.namespace}/queues/team")).json()
+    return next((job["position"] for job in queue.get("pendingJobs", ()) if job["name"] == name), None)
 
 
 @pytest.mark.timeout(300)
@@ -35,11 +43,19 @@ async def test_a_preemption_and_an_uninstall_use_every_right_of_queues(database_
                     await jobs.until("low", "Running")
                     await queues.submit("high", high=True)
                     await jobs.until("high", "Running")
+                    await until(
+                        lambda: place_of(jobs, "low"), lambda place: place == 1, what="a place", within=DEADLINE
+                    )
                     await jobs.delete("low")
+                    classed = requesting()
+                    classed["template"]["spec"]["priorityClassName"] = "none"
+                    await jobs.submit(queued(job("classed", classed), "team"))
+                    await jobs.pending("classed", "PriorityClassMissing")
+                    await jobs.delete("classed")
                     await jobs.pause("high")
                     await jobs.until("high", "Paused")
                     await queues.until_no_workload()
                 assert await gateway.stop() == 0
             await controlling.uninstall(Settings(database_url=database_url, kubeconfig=str(kubeconfig)))
-            needed = {right for right in rights_used(proxy) if right.group == "kueue.x-k8s.io"}
-            assert needed == granted("gateway", documents(QUEUES))
+            others = granted("gateway", documents(RBAC) + documents(SAMPLE_SETS))
+            assert rights_used(proxy) - others == granted("gateway", documents(QUEUES))

@@ -7,9 +7,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import uuid4
 
+import pytest
+
 from app.db import queues
 from app.db.queues import KueueRecord, QueueKey, QueueRow
-from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.queueing.queue_status import FlavorQuota, QueueStatus
 from app.domain.status.observed import KueueState
 from app.domain.vocabulary import PendingCode
@@ -30,10 +31,11 @@ OLD = QueueRow(
 
 @asynccontextmanager
 async def recording(
-    harness: Harness, served: NamespaceSet = EVERY_NAMESPACE, mode: QueueMode = QueueMode.AUTO
+    harness: Harness, mode: QueueMode = QueueMode.AUTO, reserved: tuple[str, ...] = ()
 ) -> AsyncIterator[QueueRecorder]:
+    context = replace(harness.context, settings=replace(harness.context.settings, reserved_namespaces=reserved))
     mirror = QueueMirror(
-        harness.context.api,
+        context.api,
         harness.installation,
         harness.clock,
         mode=mode,
@@ -44,7 +46,7 @@ async def recording(
     )
     async with asyncio.TaskGroup() as group:
         task = group.create_task(mirror.run())
-        yield QueueRecorder(harness.db, harness.leadership, harness.clock, mirror, served)
+        yield QueueRecorder(context, harness.leadership, mirror)
         task.cancel()
 
 
@@ -113,6 +115,10 @@ async def test_a_queue_is_recorded_with_the_jobs_that_wait(harness: Harness) -> 
             ("urgent", "GenericJob", 5),
             ("second", "GenericJob", 0),
         ]
+        # Others may be between them. Those that queued in the same second have any order.
+        (first, last) = [job.position for job in row.status.jobs]
+        assert first == 1
+        assert last in (2, 3)
         assert row.status.quotas == (replace(quota, used="1", used_by_queue="1"),)
         assert row.status.admitted == 1
 
@@ -144,6 +150,26 @@ async def test_the_jobs_of_queues_are_counted_while_the_controller_records_them(
     assert value("jobgate_queue_jobs", **labels, state="pending") == 0
 
 
+@pytest.mark.parametrize("status", [403, 503])
+async def test_without_the_answer_of_kueue_places_are_unknown_for_a_while(harness: Harness, status: int) -> None:
+    await harness.inject(namespace="", verb="get", resource="clusterqueues", status=status)
+    async with queues_of(harness.kube, harness.namespace) as made, recording(harness) as recorder:
+        await made.add_flavor("big")
+        await made.add_queue("team", {"big": {"cpu": "1"}}, preemption="Never")
+        await made.admitted(await submit(harness, made, "first"))
+        await submit(harness, made, "second", priority=1)
+        await submit(harness, made, "third")
+        row = await until_row(harness, recorder, "team", lambda row: row.status.queued == 2)
+        assert [(job.name, job.position) for job in row.status.jobs] == [("second", None), ("third", None)]
+        await harness.heal()
+        await recorder.record()
+        row = await until_row(harness, recorder, "team")
+        assert [job.position for job in row.status.jobs] == [None, None]
+        harness.clock.skip(31)
+        row = await until_row(harness, recorder, "team", lambda row: row.status.jobs[0].position is not None)
+        assert [job.position for job in row.status.jobs] == [1, 2]
+
+
 async def test_queues_of_a_former_controller_are_forgotten(harness: Harness) -> None:
     await queues.write(harness.db, harness.leadership.lease, KueueRecord(state=KueueState.LISTED), [OLD])
     async with recording(harness) as recorder:
@@ -151,8 +177,10 @@ async def test_queues_of_a_former_controller_are_forgotten(harness: Harness) -> 
 
 
 async def test_queues_of_reserved_namespaces_are_not_recorded(harness: Harness) -> None:
-    served = NamespaceSet(never=frozenset({harness.namespace}))
-    async with queues_of(harness.kube, harness.namespace) as made, recording(harness, served) as recorder:
+    async with (
+        queues_of(harness.kube, harness.namespace) as made,
+        recording(harness, reserved=(harness.namespace,)) as recorder,
+    ):
         await made.add_flavor("big")
         await made.add_queue("team", {"big": {"cpu": "1"}})
         await harness.kube.eventually(f"{made.local_queues}/team", holds("Active"))

@@ -143,3 +143,16 @@ class ClusterQueue(msgspec.Struct, frozen=True):
     metadata: Metadata = Metadata()
     spec: ClusterQueueSpec = ClusterQueueSpec()
     status: ClusterQueueStatus = ClusterQueueStatus()
+
+
+class PendingWorkload(msgspec.Struct, frozen=True, rename="camel"):
+    """A Workload that waits, and its place in its ClusterQueue, from 0."""
+
+    metadata: Metadata = Metadata()
+    position_in_cluster_queue: int = 0
+
+
+class PendingSummary(msgspec.Struct, frozen=True):
+    """The first Workloads that wait in a queue."""
+
+    items: tuple[PendingWorkload, ...] = ()

@@ -4,7 +4,7 @@ import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from app.domain.errors import shorten
@@ -16,6 +16,8 @@ from app.domain.vocabulary import PendingCode
 
 MOST_PENDING_JOBS: Final = 100
 """The pending jobs of a queue that are stored. A queue can have thousands, and the first ones matter most."""
+Positions: TypeAlias = Mapping[tuple[str, str], int]
+"""Places of Workloads in their ClusterQueues, by namespace and name."""
 _MOST_OF_MESSAGE: Final = 256  # characters; the status of the job has the whole message
 
 
@@ -66,7 +68,7 @@ class QueueStatus:
 
 
 def queue_status(
-    local: LocalQueue, cluster: ClusterQueue | None, waiting: Iterable[Workload], positions: Mapping[str, int]
+    local: LocalQueue, cluster: ClusterQueue | None, waiting: Iterable[Workload], positions: Positions
 ) -> QueueStatus:
     """Return the status of a queue.
 
@@ -74,7 +76,7 @@ def queue_status(
         local: the LocalQueue.
         cluster: its ClusterQueue; None if it does not exist or cannot be read.
         waiting: the Workloads of jobs that wait in the queue (`waits`).
-        positions: places in the ClusterQueue by the name of a Workload, as far as Kueue tells them.
+        positions: places in the ClusterQueue, from 1, as far as Kueue tells them.
     """
     found = list(waiting)
     first = heapq.nsmallest(MOST_PENDING_JOBS, found, key=lambda workload: _order(workload, positions))
@@ -87,28 +89,28 @@ def queue_status(
         pending=local.status.pending_workloads,
         admitted=local.status.admitted_workloads,
         queued=len(found),
-        jobs=tuple(_job(workload, positions.get(workload.metadata.name)) for workload in first),
+        jobs=tuple(_job(workload, _position(workload, positions)) for workload in first),
     )
 
 
 def waits(workload: Workload) -> bool:
     """Return whether the Workload is that of a job that waits for quota."""
-    metadata = workload.metadata
-    uid = metadata.labels.get(labels.JOB_UID, "")
-    if metadata.name != labels.anchor_name(uid) or not _is_uid(uid):
+    if not _is_of_job(workload) or _holds_quota(workload):
         return False
-    return workload.spec.active and metadata.deletion_timestamp is None and not _holds_quota(workload)
+    return workload.spec.active and workload.metadata.deletion_timestamp is None
 
 
 def is_admitted(workload: Workload) -> bool:
     """Return whether the Workload is that of an admitted job that has not ended."""
     conditions = _by_type(workload.status.conditions)
-    return _is_true(conditions, "Admitted") and not _is_true(conditions, "Finished")
+    return _is_of_job(workload) and _is_true(conditions, "Admitted") and not _is_true(conditions, "Finished")
 
 
-def _is_uid(text: str) -> bool:
+def _is_of_job(workload: Workload) -> bool:
+    """Return whether the Workload is that of a job, and not that of its growth or of another client."""
+    uid = workload.metadata.labels.get(labels.JOB_UID, "")
     try:
-        return str(UUID(text)) == text
+        return workload.metadata.name == labels.anchor_name(uid) and str(UUID(uid)) == uid
     except ValueError:
         return False
 
@@ -127,9 +129,13 @@ def _is_true(conditions: Mapping[str, ObjectCondition], kind: str) -> bool:
     return kind in conditions and conditions[kind].status == "True"
 
 
-def _order(workload: Workload, positions: Mapping[str, int]) -> tuple[bool, int, int, float, str]:
+def _position(workload: Workload, positions: Positions) -> int | None:
+    return positions.get((workload.metadata.namespace, workload.metadata.name))
+
+
+def _order(workload: Workload, positions: Positions) -> tuple[bool, int, int, float, str]:
     """Return what sorts the jobs of a queue: by their known places, then by priority and age, as Kueue does."""
-    metadata, position = workload.metadata, positions.get(workload.metadata.name)
+    metadata, position = workload.metadata, _position(workload, positions)
     created = metadata.creation_timestamp
     age = created.timestamp() if created is not None else 0.0
     return position is None, position or 0, -workload.spec.priority, age, metadata.uid

@@ -23,8 +23,8 @@ async def test_a_queue_shows_its_quota_and_who_waits(queues: Queues) -> None:
     await jobs.until("first", "Running")
     second = await queues.submit("second")
     # Kueue does not consider a job that requests the same as one that waits.
-    third = await queues.submit("third", cpu="2")
-    await jobs.pending("third", "WaitingForQuota")
+    third = await queues.submit("third", cpu="64")
+    await jobs.pending("third", "ExceedsMaxQuota")
 
     def is_full(found: dict[str, Any]) -> bool:
         return found.get("pending") == 2 and found["resources"][0]["used"] == "2"
@@ -41,12 +41,16 @@ async def test_a_queue_shows_its_quota_and_who_waits(queues: Queues) -> None:
     assert (found["clusterQueue"], found["active"], found["message"], found["admitted"]) == (queues.name, True, "", 1)
 
     def explains(found: dict[str, Any]) -> bool:
-        return [job["code"] for job in found["pendingJobs"]] == ["WaitingForQuota"] * 2
+        return {job["name"]: job["code"] for job in found["pendingJobs"]} == {
+            "second": "WaitingForQuota",
+            "third": "ExceedsMaxQuota",
+        }
 
     found = await until(lambda: read(queues), explains, what="both jobs wait", within=DEADLINE, every=0.5)
     # Those that queued in the same second have any order.
-    assert {(job["name"], job["uid"]) for job in found["pendingJobs"]} == {("second", second), ("third", third)}
-    assert "insufficient unused quota for cpu" in found["pendingJobs"][0]["message"]
+    by_name = {job["name"]: job for job in found["pendingJobs"]}
+    assert (by_name["second"]["uid"], by_name["third"]["uid"]) == (second, third)
+    assert "insufficient unused quota for cpu" in by_name["second"]["message"]
     page = (await jobs.http.get("/api/v1/queues", params={"namespace": jobs.namespace})).json()
     assert page["kueue"] == {"state": "listed", "message": ""}
     assert [queue["name"] for queue in page["items"]] == ["team"]

@@ -72,6 +72,7 @@ def a_workload(
     return msgspec.convert(
         {
             "metadata": {
+                "namespace": "team-a",
                 "name": f"jobgate-{uid}",
                 "uid": f"w-{number}",
                 "labels": labels,
@@ -89,7 +90,7 @@ def a_workload(
 def a_status(
     *waiting: Workload, positions: Mapping[int, int] | None = None, cluster: ClusterQueue | None = None
 ) -> QueueStatus:
-    places = {f"jobgate-{uid_of(number)}": place for number, place in (positions or {}).items()}
+    places = {("team-a", f"jobgate-{uid_of(number)}"): place for number, place in (positions or {}).items()}
     return queue_status(a_local_queue(ACTIVE), cluster or a_cluster_queue(ACTIVE), waiting, places)
 
 
@@ -143,6 +144,7 @@ def test_without_the_cluster_queue_its_quota_is_not_known() -> None:
         (a_workload(1, metadata={"deletionTimestamp": "2026-03-01T10:00:05Z"}), False, False),
         # The name proves that the label is that of the job, and only one Workload of a namespace has it.
         (a_workload(1, metadata={"name": f"jobgate-{uid_of(2)}"}), False, False),
+        (a_workload(1, RESERVED, ADMITTED, metadata={"name": f"jobgate-{uid_of(1)}-2"}), False, False),
         (a_workload(1, metadata={"name": "jobgate-x", "labels": {"jobgate.dev/job-uid": "x"}}), False, False),
         (a_workload(1, metadata={"labels": {}}), False, False),
     ],
