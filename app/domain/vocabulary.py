@@ -175,6 +175,7 @@ class PendingCode(StrEnum):
     BACK_OFF = "BackOff"  # waiting before the next attempt
     UNSCHEDULABLE = "Unschedulable"
     GANG_UNSCHEDULABLE = "GangUnschedulable"  # the pods of a gang cannot all be placed
+    WAITING_FOR_GANG = "WaitingForGang"  # it has no pod before the gang of its job is placed
     SCHEDULING_GATED = "SchedulingGated"
     NOT_SCHEDULED = "NotScheduled"  # no scheduler has reported a result yet
     IMAGE_PULL = "ImagePull"

@@ -131,6 +131,7 @@ class PendingCode(StrEnum):
     SERVICE_ACCOUNT_NOT_FOUND = "ServiceAccountNotFound"
     UNSCHEDULABLE = "Unschedulable"
     VOLUME = "Volume"
+    WAITING_FOR_GANG = "WaitingForGang"
     WAITING_FOR_KUEUE = "WaitingForKueue"
     WAITING_FOR_POD_LIMIT = "WaitingForPodLimit"
     WAITING_FOR_QUOTA = "WaitingForQuota"

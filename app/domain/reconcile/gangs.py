@@ -41,6 +41,7 @@ def place_gang(plan: JobPlan, steps: Mapping[Rank, Step], pods: Mapping[Rank, Se
         if key in members:
             step.actions = [_joining(action) for action in step.actions]
         elif not is_placed:
+            step.waits_for_gang = any(isinstance(action, CreatePod) for action in step.actions)
             step.actions = [action for action in step.actions if not isinstance(action, CreatePod)]
 
 

@@ -40,13 +40,15 @@ class Changes:
     """The results of a reconcile besides the replicas.
 
     `scaled` are the scale records with a new outcome. `restarted` says that a restart was charged to the limits.
-    `former` are the ended attempts that this reconcile has replaced. `is_ending` says that the end of the job waits for
-    the evidence of its cause.
+    `former` are the ended attempts that this reconcile has replaced. `held_back` are the replicas without a pod that
+    wait until the gang of the job is placed. `is_ending` says that the end of the job waits for the evidence of its
+    cause.
     """
 
     scaled: Sequence[ScaleRecord]
     restarted: bool
     former: Mapping[Rank, Attempt] = field(default_factory=dict)
+    held_back: frozenset[Rank] = frozenset()
     is_ending: bool = False
 
 
@@ -204,7 +206,7 @@ def _started_status(
     crashed = crashed_replicas(replicas, changes.former, status.crashed)
     covered, waiting = divide(permit, replicas)
     counts = aggregate(covered.values(), restarting=True) if waiting else counts
-    reasons = pending_reasons(covered, pods, inputs.observed, now, crashed)
+    reasons = pending_reasons(covered, pods, inputs.observed, now, crashed, changes.held_back)
     still = still_open(inputs.recorded.scaling, changes.scaled)
     scaling = scaling_now(inputs, status, members, still)
     now_is = queued or situation(status, counts, covered, scaling, crashed, reasons)

@@ -69,6 +69,7 @@ class Step:
     history: list[HistoryEntry] = field(default_factory=list)
     wake_at: datetime | None = None
     former: Attempt | None = None  # the ended attempt that this step has replaced
+    waits_for_gang: bool = False  # the pod is created once the gang of the job is placed
 
     def wake(self, at: datetime) -> None:
         self.wake_at = at if self.wake_at is None else min(self.wake_at, at)

@@ -1,7 +1,7 @@
 """Computes the status of a live job from its replicas: the aggregate, the phase and the pending reasons."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from app.domain.vocabulary import VAGUE, JobPhase, Outcome, PendingCode, Reason,
 SHOWN_REPLICAS = 20
 LISTED_CRASHES = 3  # in a message; the list of replicas shows all
 MAX_REASONS = 20  # listed with their messages, since each of 10 000 replicas may fail with another message
+HELD_BACK = "its pod is created once all members of the gang of the job have nodes"
 OTHER_MESSAGES = "these replicas have other messages"
 # Replicas in these phases wait for nothing, so their pending reasons are faults.
 _STARTED = frozenset({ReplicaPhase.RUNNING, ReplicaPhase.UNKNOWN})
@@ -188,15 +189,19 @@ def pending_reasons(
     observed: ObservedJob,
     now: datetime,
     crashed: Mapping[Rank, ReplicaFailure],
+    held_back: Container[Rank] = (),
 ) -> tuple[JobPendingReason, ...]:
     """Return the pending reasons of all replicas, grouped by code and message, the most frequent first.
 
+    Replicas that are `held_back` wait for the gang of their job.
     Replicas that have started, or whose node does not answer, form other groups than those that wait. If there are many
     messages, the last groups have the replicas with all other messages of a code.
     """
     groups: dict[_Group, list[tuple[Rank, datetime | None]]] = {}
     for key, replica in replicas.items():
         reason = _why(replica, pods.get(key, []), observed, now, crashed.get(key))
+        if reason is None and key in held_back:
+            reason = PendingReason(code=PendingCode.WAITING_FOR_GANG, message=HELD_BACK)
         if reason is not None:
             group = _Group(replica.phase in _STARTED, reason.code, one_line(reason.message))
             groups.setdefault(group, []).append((key, reason.since))

@@ -156,6 +156,14 @@ async def test_the_pods_of_a_job_name_the_pod_group_that_their_scheduler_reads(
     shown = (await jobs.http.post(url, json=body)).json()["items"][0]["manifests"]
     uid = (await jobs.submit(body))["uid"]
     pods = await jobs.until_objects("pods", uid, lambda pods: len(pods) == 2)
+    # As these schedulers report that there is no room for all members.
+    message = "3/3 tasks in gang unschedulable"
+    unplaced = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    for pod in pods:
+        path = f"{jobs.objects('pods', pod['metadata']['name'])}/status"
+        (await jobs.kube.patch(path, {"status": {"conditions": [unplaced]}})).ok()
+    reason = await jobs.pending("gang", "GangUnschedulable")
+    assert (reason["message"], reason["count"]) == (message, 2)
     name, (field, key) = f"jobgate-{uid}-2", place
     assert [pod["metadata"][field][key] for pod in pods] == [name, name]
     path = f"/apis/{group}/{version}/namespaces/{jobs.namespace}/podgroups/{name}"

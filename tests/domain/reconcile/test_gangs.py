@@ -8,7 +8,7 @@ from app.domain.plan import GangApi, GangPlan, JobPlan, Rank, Ranks
 from app.domain.reconcile.actions import CreatePod, DeletePod, EnsureObjects
 from app.domain.status.observed import ObservedPod
 from app.domain.status.records import Replica
-from app.domain.vocabulary import Outcome, ReplicaPhase, StopReason
+from app.domain.vocabulary import Outcome, PendingCode, ReplicaPhase, StopReason
 from tests.support.plans import (
     a_plan,
     a_pod,
@@ -77,6 +77,15 @@ ROOMLESS: dict[str, Any] = {"phase": ReplicaPhase.CREATING, "node": None}
 )
 def test_what_is_created_and_joins(replicas: list[Replica], pods: list[ObservedPod], expected: dict[int, bool]) -> None:
     assert created(plan(), replicas, *pods) == expected
+
+
+@pytest.mark.parametrize(
+    ("pods", "waits"), [([member(0), member(1, **ROOMLESS)], ["worker[2]"]), ([member(0), member(1)], [])]
+)
+def test_what_waits_for_the_gang_says_so(pods: list[ObservedPod], waits: list[str]) -> None:
+    status = decide(plan(), a_record(running_status(), RUNS[0], RUNS[1], new(2)), *pods).status
+    found = [reason for reason in status.pending_reasons if reason.code is PendingCode.WAITING_FOR_GANG]
+    assert [replica for reason in found for replica in reason.replicas] == waits
 
 
 @pytest.mark.parametrize(
