@@ -1,5 +1,7 @@
 """Rules on the metadata of a template: its labels, its annotations, and the fields that it may not set."""
 
+from typing import Final
+
 from app.domain.decoding import JsonValue
 from app.domain.errors import Problems, pointer_to, shorten
 from app.domain.kubernetes import labels, names, topology
@@ -22,6 +24,9 @@ _NOT_A_TEMPLATES = {
 }
 
 
+_POD_GROUP: Final = "kueue.x-k8s.io/pod-group-name"
+
+
 def check_metadata(metadata: JsonValue, pointer: str, problems: Problems) -> None:
     fields = mapping(metadata)
     for name, reason in _NOT_A_TEMPLATES.items():
@@ -34,6 +39,15 @@ def check_metadata(metadata: JsonValue, pointer: str, problems: Problems) -> Non
     annotations, here = mapping(fields.get("annotations")), pointer_to(pointer, "annotations")
     check_annotations(annotations, here, problems)
     _check_topology(annotations, here, problems)
+    _check_pod_group(mapping(fields.get("labels")), pointer_to(pointer, "labels"), problems)
+
+
+def _check_pod_group(declared: Mapping, pointer: str, problems: Problems) -> None:
+    """Report a group of Kueue. An ended pod of it stays until one of another name replaces it."""
+    if _POD_GROUP in declared:
+        detail = "the pods of a group of Kueue cannot restart under their names"
+        accepted = "the label kueue.x-k8s.io/queue-name of the manifest, which queues the job as a whole"
+        problems.add(pointer_to(pointer, _POD_GROUP), "NotSupported", detail, accepted)
 
 
 def _check_topology(annotations: Mapping, pointer: str, problems: Problems) -> None:

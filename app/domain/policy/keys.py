@@ -37,6 +37,9 @@ ALLOWED_LABELS: Final = ("app.kubernetes.io/*", "helm.sh/chart")
 _NETWORKS: Final = "k8s.v1.cni.cncf.io/networks"
 # A label without a prefix that the cluster trusts: it binds an identity of Azure.
 _TRUSTED_LABELS: Final = frozenset({"aadpodidbinding"})
+# The queue of a job is that of its manifest: Kueue would queue pods with a label of their own one by one.
+_KUEUE: Final = "kueue.x-k8s.io/"
+_OF_KUEUE: Final = "labels of kueue.x-k8s.io on the manifest itself, for the job as a whole"
 _PATTERN: Final = re.compile(r"\*|[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9._-]*)?\*?")
 
 
@@ -92,7 +95,8 @@ def labels(further: Collection[str]) -> Check:
         for key in pod.labels:
             if key not in allowed or (key in _TRUSTED_LABELS and key not in further):
                 detail = f"webhooks, meshes or network policies of the cluster may trust the label {shorten(key)}"
-                yield Finding(pointer_to(LABELS, key), detail, _describe_accepted(allowed, "JOBGATE_POD_POLICY_LABELS"))
+                accepted = _describe_accepted(allowed, "JOBGATE_POD_POLICY_LABELS")
+                yield Finding(pointer_to(LABELS, key), detail, _OF_KUEUE if key.startswith(_KUEUE) else accepted)
 
     return check
 

@@ -92,13 +92,9 @@ def reconcile(inputs: Inputs) -> Decision:
     scaled = settled_records(inputs, status, after)
     # A restart replaces the ended attempt, but the status still has to count and to list it.
     former = {key: step.former for key, step in steps.items() if step.former is not None}
-    changes = Changes(
-        scaled=scaled,
-        restarted=limits.charged,
-        former=former,
-        held_back=frozenset(key for key, step in steps.items() if step.waits_for_gang),
-        is_ending=waiting_for is not None,
-    )
+    held_back = frozenset(key for key, step in steps.items() if step.waits_for_gang)
+    ending = waiting_for is not None
+    changes = Changes(scaled=scaled, restarted=limits.charged, former=former, held_back=held_back, is_ending=ending)
     status = next_status(inputs, status, directive, permit, after, pods, changes)
     cause = waiting_for.key if waiting_for is not None else None
     return _decision(inputs, status, permit, steps, after, scaled, cause)

@@ -57,7 +57,7 @@ _LISTED_GATES: Final = 3  # in one message
 # Kueue gates the pods of a job without a Workload one by one, and then a job may hold quota for a part of its pods.
 _CAPTURED: Final = (
     ": Kueue queues this pod by itself. For a queue of the whole job, turn JOBGATE_QUEUES on, and name a queue in the "
-    "label kueue.x-k8s.io/queue-name of the manifest"
+    "label kueue.x-k8s.io/queue-name of the manifest. A job that has run gets its queue after a pause"
 )
 # The kubelet uses the reasons Failed and BackOff for many causes. These words of the message identify the cause.
 # The first match counts, so the most general words come last.

@@ -1,4 +1,4 @@
-"""Which requests for a topology of Kueue a template may have."""
+"""Which labels and annotations of Kueue a template may have."""
 
 import pytest
 
@@ -32,3 +32,12 @@ def test_a_request_names_one_level(annotations: JsonValue, code: str | None) -> 
     }
     validate_pod_template(template, "", problems)
     assert [error.code for error in problems.errors] == ([] if code is None else [code])
+
+
+def test_a_template_has_no_group_of_kueue() -> None:
+    problems = Problems()
+    template: JsonValue = {"metadata": {"labels": {"kueue.x-k8s.io/pod-group-name": "g"}}, "spec": {}}
+    validate_pod_template(template, "", problems)
+    [error] = [error for error in problems.errors if error.pointer.startswith("/metadata")]
+    assert (error.code, error.pointer) == ("NotSupported", "/metadata/labels/kueue.x-k8s.io~1pod-group-name")
+    assert "the label kueue.x-k8s.io/queue-name of the manifest" in str(error.accepted)
