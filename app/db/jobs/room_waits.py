@@ -46,15 +46,15 @@ SELECT namespace FROM spaces WHERE namespace IS NOT NULL
 """
 # Jobs that can never have room are left out: they would hold up all others.
 _FIRST: Final = """
-SELECT spaces.namespace, first.job_uid, first.pods, jobs.name
+SELECT spaces.namespace, first.job_uid, first.pods
 FROM unnest($1::text[]) AS spaces (namespace)
 CROSS JOIN LATERAL (
     SELECT * FROM room_waits WHERE namespace = spaces.namespace AND pods <= $2::bigint
     ORDER BY priority DESC, created_at, id LIMIT $3
 ) AS first
-JOIN jobs ON jobs.uid = first.job_uid
 ORDER BY spaces.namespace, first.priority DESC, first.created_at, first.id
 """
+_NAMES: Final = f"SELECT uid, name FROM jobs WHERE uid = ANY({_UIDS})"  # noqa: S608  constants
 # An UPDATE locks rows in any order. So all of them are locked before, in order of uid.
 _LOCK: Final = f"SELECT uid FROM jobs WHERE uid = ANY({_UIDS}) ORDER BY uid FOR UPDATE"  # noqa: S608  constants
 _START: Final = f"""
@@ -116,16 +116,22 @@ async def load(connection: Connection, uids: Sequence[UUID], limits: PodLimits) 
     room = await read_room(connection, namespaces, limits)
     # One more than shown, because a job that comes after all that are shown knows its place, too.
     first = await _first(connection, namespaces, limits, SHOWN_BEFORE + 1)
-    return {
-        row["job_uid"]: _wait(row["job_uid"], row["namespace"], row["pods"], first.get(row["namespace"], ()), room)
-        for row in rows
-    }
+    shown = [job.uid for jobs in first.values() for job in jobs]
+    names = {row["uid"]: row["name"] for row in await connection.fetch(_NAMES, shown)}
+    found = {}
+    for row in rows:
+        uid, jobs = row["job_uid"], first.get(row["namespace"], [])
+        place = next((index for index, job in enumerate(jobs) if job.uid == uid), None)
+        before = [names[job.uid] for job in jobs[: SHOWN_BEFORE if place is None else place]]
+        found[uid] = _wait(row["namespace"], row["pods"], before, room, is_complete=place is not None)
+    return found
 
 
-async def turns(db: Database, limits: PodLimits) -> tuple[list[Turn], PodRoom]:
-    """Return the next turn of each namespace in which jobs wait, and the room there."""
+async def turns(db: Database, limits: PodLimits, namespaces: Sequence[str] | None = None) -> tuple[list[Turn], PodRoom]:
+    """Return the next turn of each of the namespaces in which jobs wait, by default of all, and the room there."""
     async with db.read() as connection:
-        namespaces = [row["namespace"] for row in await connection.fetch(_NAMESPACES)]
+        if namespaces is None:
+            namespaces = [row["namespace"] for row in await connection.fetch(_NAMESPACES)]
         if not namespaces:
             return [], PodRoom(limits)
         room = await read_room(connection, namespaces, limits)
@@ -169,21 +175,19 @@ async def _first(
     """Return the jobs that get room next, in their order, by namespace."""
     found: dict[str, list[JobWithoutRoom]] = {}
     for row in await connection.fetch(_FIRST, namespaces, limits.largest_job, count):
-        job = JobWithoutRoom(uid=row["job_uid"], name=row["name"], pods=row["pods"])
+        job = JobWithoutRoom(uid=row["job_uid"], pods=row["pods"])
         found.setdefault(row["namespace"], []).append(job)
     return found
 
 
-def _wait(uid: UUID, namespace: str, pods: int, first: Sequence[JobWithoutRoom], room: PodRoom) -> RoomWait:
-    place = next((index for index, job in enumerate(first) if job.uid == uid), None)
-    before = first[:SHOWN_BEFORE] if place is None else first[:place]
+def _wait(namespace: str, pods: int, before: Sequence[str], room: PodRoom, *, is_complete: bool) -> RoomWait:
     planned = room.by_namespace.get(namespace, 0)
     fits_here, fits = planned + pods <= room.limits.namespace, room.planned + pods <= room.limits.installation
     return RoomWait(
         pods=pods,
         planned=planned,
         limit=room.limits.namespace,
-        before=tuple(job.name for job in before),
-        is_complete=place is not None,
-        is_installation_full=place == 0 and fits_here and not fits,
+        before=tuple(before),
+        is_complete=is_complete,
+        is_installation_full=is_complete and not before and fits_here and not fits,
     )

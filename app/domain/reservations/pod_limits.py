@@ -76,7 +76,6 @@ class JobWithoutRoom:
     """A live job that waits for room for its pods."""
 
     uid: UUID
-    name: str
     pods: int
 
 

@@ -54,7 +54,7 @@ LONGEST_SLEEP = 3600.0  # seconds; `wake_at` is stored, and the poll for due job
 class Hooks:
     """Called with uids of jobs: `begins` when a reconcile begins, `observes` when it reads the mirror, `stored` when
     its decision is stored, `failed` when none can be made for now, `quiet` once the job does not change any more or is
-    not found. `ended` is called when the end of some job is stored.
+    not found. `ended` is called with the namespace of a job whose end is stored.
     """
 
     begins: Callable[[str], None]
@@ -62,7 +62,7 @@ class Hooks:
     stored: Callable[[str], None]
     failed: Callable[[str], None]
     quiet: Callable[[str], None]
-    ended: Callable[[], None]
+    ended: Callable[[str], None]
 
 
 class Reconciler:
@@ -303,7 +303,7 @@ class Reconciler:
         for item in stored:
             measure(item.job, item.decision.status)
             if item.decision.status.phase.is_terminal and not item.job.recorded.status.phase.is_terminal:
-                self._hooks.ended()
+                self._hooks.ended(item.job.namespace)
         return stored
 
     async def _store_alone(self, item: Decided) -> list[Decided]:

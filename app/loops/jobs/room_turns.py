@@ -1,13 +1,13 @@
 """Gives room to the jobs that wait for it within the limits of live pods (`app/db/jobs/room_waits.py`).
 
-    a job ends, or a second passes ─▶ next jobs of each namespace ─▶ those that fit get room ─▶ reconciled
-                                                                 └─▶ those that are next say what they wait for
+    a job ends      ─▶ the next jobs of its namespace ─┬─▶ those that fit get room ─▶ reconciled
+    a second passes ─▶ those of each namespace        ─┘   the others say what they wait for
 
 All of it is in PostgreSQL, so a restart of the controller changes neither the order nor who has room.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -37,13 +37,15 @@ class RoomTurns:
         self._wake = wake
         self._limits = context.settings.pod_limits
         self._every = context.settings.poll_every
-        self._ended = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._freed: set[str] = set()
         self._said: dict[str, _Said] = {}
 
-    def look(self) -> None:
-        """Look at once, if jobs wait: another one has ended."""
-        if self._said:
-            self._ended.set()
+    def look(self, namespace: str) -> None:
+        """Look at once if jobs of the namespace wait: another one has ended."""
+        if namespace in self._said:
+            self._freed.add(namespace)
+            self._changed.set()
 
     async def run(self) -> None:
         """Give room until cancelled.
@@ -51,18 +53,28 @@ class RoomTurns:
         Raises:
             LeaseLost: another controller holds the lease.
         """
+        due = 0.0
         for _ in rounds():
             with suppress(DatabaseUnavailable):  # the reconciler logs the outage
-                await self._give()
+                if self._clock.monotonic() >= due:
+                    due = self._clock.monotonic() + self._every
+                    await self._give(None)
+                else:
+                    await self._give(sorted(self._freed))
             await asyncio.sleep(LEAST_PAUSE)
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._every):
-                    await self._ended.wait()
-            self._ended.clear()
+                async with asyncio.timeout(due - self._clock.monotonic()):
+                    await self._changed.wait()
 
-    async def _give(self) -> None:
-        turns, room = await room_waits.turns(self._db, self._limits)
-        self._forget({turn.namespace for turn in turns})
+    async def _give(self, namespaces: Sequence[str] | None) -> None:
+        """Give room in these namespaces; None stands for all."""
+        self._changed.clear()
+        self._freed.clear()
+        turns, room = await room_waits.turns(self._db, self._limits, namespaces)
+        known = {turn.namespace for turn in turns}
+        looked_at = self._said if namespaces is None else namespaces
+        for namespace in set(looked_at) - known:
+            self._said.pop(namespace, None)
         for turn in turns:
             # Only a hint: the transaction reads the room again, with all locks.
             if room.take_in_turn(turn.namespace, turn.jobs):
@@ -74,7 +86,8 @@ class RoomTurns:
         for uid in started:
             self._wake(str(uid))
         if started:
-            self._ended.set()  # there may be room for more
+            self._freed.add(namespace)  # there may be room for more
+            self._changed.set()
 
     def _say(self, turn: Turn) -> None:
         """Let the next jobs of a namespace say what they wait for, if that has changed."""
@@ -84,6 +97,3 @@ class RoomTurns:
         self._said[turn.namespace] = _Said(turn, now)
         for job in turn.jobs:
             self._wake(str(job.uid))
-
-    def _forget(self, namespaces: set[str]) -> None:
-        self._said = {namespace: said for namespace, said in self._said.items() if namespace in namespaces}

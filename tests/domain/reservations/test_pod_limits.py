@@ -49,8 +49,8 @@ def a_room(limits: PodLimits = WAITING, **pods: int) -> PodRoom:
     return PodRoom(limits, planned=sum(pods.values()), by_namespace=pods)
 
 
-def waiting_job(pods: int, name: str = "job") -> JobWithoutRoom:
-    return JobWithoutRoom(uid=uuid4(), name=name, pods=pods)
+def waiting_job(pods: int) -> JobWithoutRoom:
+    return JobWithoutRoom(uid=uuid4(), pods=pods)
 
 
 @pytest.mark.parametrize(

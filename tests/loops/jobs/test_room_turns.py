@@ -33,7 +33,7 @@ async def test_the_end_of_a_job_starts_the_next_one(harness: Harness) -> None:
         await until(lambda: woken, lambda found: found == [str(large), str(small)], what="they speak", within=WITHIN)
         woken.clear()
         await move(harness.db, harness.leadership.lease, runs, JobPhase.SUCCEEDED)
-        turns.look()
+        turns.look("team-a")
         await until(
             lambda: woken, lambda found: set(found) == {str(large), str(small)}, what="both start", within=WITHIN
         )
