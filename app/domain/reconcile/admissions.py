@@ -3,7 +3,8 @@
     scale up      replicas that no Workload is for get a further one
     scale down    each Workload gives back the quota of the replicas that have left; one without replicas is removed
 
-At most one of them waits at a time. While it does, its replicas may change: it is removed and made again.
+A new one is made only while none waits, so the later of two scale-ups follows the earlier one. If the replicas change
+that one waits for, it is removed and made again.
 """
 
 from collections import Counter
