@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { JobQueue, QueuedJob } from "../src/api/types";
-import { absenceText, numberOf, placeText, sharesOf, usageText } from "../src/queues/queues";
+import { absenceText, numberOf, positionText, sharesOf, usageText } from "../src/queues/queues";
 
 function quota(nominalQuota: string | null, used: string | null, usedByQueue: string | null) {
   return { flavor: "f", resource: "cpu", nominalQuota, used, usedByQueue };
@@ -46,13 +46,13 @@ describe("a quota", () => {
   });
 });
 
-describe("the place of a job", () => {
+describe("the position of a job", () => {
   it.each([
     [queue([waiting("x", 4), waiting("a", 7)]), "7 in the ClusterQueue research"],
     [queue([waiting("x"), waiting("a")], 3), "2 of 5 in this queue, by priority and age"],
     [queue([waiting("x")], 3), "after the first 1"],
     [queue([waiting("x")]), "not known"],
-  ])("%#", (given, text) => expect(placeText(given, "a")).toBe(text));
+  ])("%#", (given, text) => expect(positionText(given, "a")).toBe(text));
 });
 
 it.each([

@@ -64,7 +64,13 @@ _RULE: Final = "the name of a rule of the plan, which plans show as a value"
 EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
     **{
         ("docs/queues.md", name): "a field of Kueue, or of its configuration"
-        for name in ("coveredResources", "manageJobsWithoutQueueName", "reclaimablePods", "spec.active")
+        for name in (
+            "coveredResources",
+            "manageJobsWithoutQueueName",
+            "reclaimablePods",
+            "spec.active",
+            "waitForPodsReady",
+        )
     },
     ("docs/queues.md", "priorityClassName"): _OF_KUBERNETES,
     **{(page, "queues.enabled"): "a value of the chart" for page in ("docs/migration.md", "docs/queues.md")},

@@ -7,7 +7,7 @@ import { Fact, Facts } from "../ui/fact";
 import { thousands } from "../ui/numbers";
 import { When } from "../ui/when";
 import { QueueState } from "./queue-state";
-import { type Placed, placed } from "./queues";
+import { type Positioned, positioned } from "./queues";
 import { Legend, QuotaBars } from "./quota-bars";
 import { useQueue } from "./use-queues";
 
@@ -31,7 +31,7 @@ export function QueueView({ namespace, name }: { namespace: string; name: string
 
 function Parts({ queue }: { queue: JobQueue }) {
   const { namespace, name, clusterQueue, pending, admitted, pendingJobsOmitted } = queue;
-  const jobs = placed(queue);
+  const jobs = positioned(queue);
   return (
     <>
       <Facts>
@@ -69,10 +69,10 @@ function Parts({ queue }: { queue: JobQueue }) {
   );
 }
 
-const UNTOLD = "Kueue does not tell the places, so the order is that of priority and age in this queue.";
+const UNTOLD = "Kueue does not tell the positions, so the order is that of priority and age in this queue.";
 
-const JOBS: readonly DataColumn<Placed>[] = [
-  { title: "Place", className: "time", cell: (job) => job.place },
+const JOBS: readonly DataColumn<Positioned>[] = [
+  { title: "Position", className: "time", cell: (job) => job.shown },
   { title: "Job", className: "queue-name wrap", cell: (job) => <a href={hashOf(["jobs", job.uid])}>{job.name}</a> },
   { title: "Kind", cell: (job) => job.kind },
   { title: "Priority", className: "time", cell: (job) => job.priority },

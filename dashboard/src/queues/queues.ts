@@ -54,21 +54,21 @@ export function usageText({ nominalQuota, used, usedByQueue }: Quota): string {
   return `${own} of ${nominalQuota ?? "an unknown quota"}${all}`;
 }
 
-/** A job that waits, with its place: in the ClusterQueue if Kueue tells it, otherwise in its queue. */
-export type Placed = QueuedJob & { place: number };
+/** A job that waits, with its position: in the ClusterQueue if Kueue tells it, otherwise in its queue. */
+export type Positioned = QueuedJob & { shown: number };
 
-/** Return the first jobs that wait in a queue with their places. */
-export function placed({ pendingJobs }: JobQueue): Placed[] {
-  return pendingJobs.map((job, index) => ({ ...job, place: job.position ?? index + 1 }));
+/** Return the first jobs that wait in a queue with their positions. */
+export function positioned({ pendingJobs }: JobQueue): Positioned[] {
+  return pendingJobs.map((job, index) => ({ ...job, shown: job.position ?? index + 1 }));
 }
 
-/** Say the place of a job that waits in its queue. */
-export function placeText(queue: JobQueue, uid: string): string {
+/** Say the position of a job that waits in its queue. */
+export function positionText(queue: JobQueue, uid: string): string {
   const { clusterQueue, pendingJobs, pendingJobsOmitted } = queue;
-  const found = placed(queue).find((job) => job.uid === uid);
+  const found = positioned(queue).find((job) => job.uid === uid);
   if (found === undefined) return pendingJobsOmitted > 0 ? `after the first ${pendingJobs.length}` : "not known";
-  if (found.position !== null) return `${found.place} in the ClusterQueue ${clusterQueue}`;
-  return `${found.place} of ${pendingJobs.length + pendingJobsOmitted} in this queue, by priority and age`;
+  if (found.position !== null) return `${found.shown} in the ClusterQueue ${clusterQueue}`;
+  return `${found.shown} of ${pendingJobs.length + pendingJobsOmitted} in this queue, by priority and age`;
 }
 
 /** Say why there is no queue to show, or why some may be missing; empty if all are known. */

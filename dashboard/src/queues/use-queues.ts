@@ -8,7 +8,7 @@ import { usePage } from "../page-context";
 const PERIOD = 5000;
 /** Queues of a page, and the most that are read. */
 const PAGE_SIZE = 100;
-const MOST = 1000;
+const MOST = 500;
 
 /** Return the queues of all namespaces that the user may see, and whether there are more. */
 export function useQueues() {

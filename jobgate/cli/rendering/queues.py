@@ -20,10 +20,10 @@ NO_SURROUNDINGS = Surroundings()
 
 
 def queue_lines(job: Job, queue: Queueing, around: Surroundings, now: datetime) -> list[str]:
-    """Return the queue of a job with its admission, its place and its last eviction."""
+    """Return the queue of a job with its admission, its position and its last eviction."""
     lines = [f"{queue.name} ({_admission(queue, now)})"]
-    if around.queue is not None and (place := place_text(around.queue, job.uid)):
-        lines.append(place)
+    if around.queue is not None and (position := position_text(around.queue, job.uid)):
+        lines.append(position)
     if queue.eviction is not None:
         lines += _eviction_lines(queue.eviction, now, around.preemptor)
     return lines
@@ -43,14 +43,14 @@ def _eviction_lines(eviction: Eviction, now: datetime, preemptor: Job | None) ->
     return lines
 
 
-def place_text(queue: JobQueue, uid: str) -> str:
-    """Return the place of a job that waits; empty if it is not known."""
+def position_text(queue: JobQueue, uid: str) -> str:
+    """Return the position of a job that waits; empty if it is not known."""
     for number, job in enumerate(queue.pending_jobs, 1):
         if job.uid == uid:
             if job.position is not None:
-                return f"place {job.position} in the ClusterQueue {queue.cluster_queue}"
+                return f"position {job.position} in the ClusterQueue {queue.cluster_queue}"
             count = len(queue.pending_jobs) + queue.pending_jobs_omitted
-            return f"place {number} of {count} in this queue, by priority and age"
+            return f"position {number} of {count} in this queue, by priority and age"
     return f"after the first {len(queue.pending_jobs)}" if queue.pending_jobs_omitted else ""
 
 
@@ -114,5 +114,5 @@ def _pending(queue: JobQueue, now: datetime, width: int | None) -> str:
         ]
         for number, job in enumerate(queue.pending_jobs, 1)
     ]
-    text = table(["PLACE", "JOB", "KIND", "PRIORITY", "WAITS", "WHY"], rows, width=width)
+    text = table(["POSITION", "JOB", "KIND", "PRIORITY", "WAITS", "WHY"], rows, width=width)
     return text + (f"\nand {queue.pending_jobs_omitted} more" if queue.pending_jobs_omitted else "")

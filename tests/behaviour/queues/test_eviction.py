@@ -21,9 +21,12 @@ async def test_a_preempted_job_stops_waits_and_runs_again(queues: Queues) -> Non
     reason = await jobs.pending("low", "WaitingForQuota")
     assert reason["count"] == 2
     await queues.until_condition(low, "Requeued")
+    queue = (await jobs.status("low"))["queue"]
+    assert (queue["name"], queue["admitted"], queue["admittedAt"]) == ("team", False, None)
+    assert (queue["eviction"]["reason"], queue["eviction"]["preemptedBy"]) == ("Preempted", high)
 
     await jobs.cancel("high")
-    await jobs.until("low", "Running")
+    assert (await jobs.until("low", "Running"))["queue"]["admittedAt"] is not None
     for replica in (await jobs.replicas("low")).values():
         assert replica["attempt"] == 2
     await jobs.delete("low")

@@ -45,11 +45,11 @@ def test_describe_names_a_preemptor_that_the_user_may_see(run: RunCommand, answe
     assert result.stdout.partition("Replicas:")[0].splitlines()[-1].strip() == shown
 
 
-def test_describe_says_the_place_of_a_job_that_waits(run: RunCommand) -> None:
+def test_describe_says_the_position_of_a_job_that_waits(run: RunCommand) -> None:
     waits = job("Queued", queue=TEAM | {"admitted": False})
     queue = a_queue("team-queue", pendingJobs=[a_queued_job("tour", uid=waits["uid"], position=3)])
     result, script = run(["describe", "tour"], ok(waits), page([]), page([]), page([]), ok(queue))
-    assert "place 3 in the ClusterQueue research" in result.stdout
+    assert "position 3 in the ClusterQueue research" in result.stdout
     assert script.requests[-1].url.path == "/api/v1/namespaces/team/queues/team-queue"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from jobgate.cli.rendering.queues import place_text, queue_text, queues_text
+from jobgate.cli.rendering.queues import position_text, queue_text, queues_text
 from jobgate.client.types import JobQueue
 from tests.client.scripted import a_queue, a_queued_job
 
@@ -57,11 +57,11 @@ def test_an_empty_queue_that_is_not_active() -> None:
 @pytest.mark.parametrize(
     ("jobs", "omitted", "expected"),
     [
-        ([a_queued_job("x"), a_queued_job("y", position=7)], 0, "place 7 in the ClusterQueue research"),
-        ([a_queued_job("x"), a_queued_job("y")], 3, "place 2 of 5 in this queue, by priority and age"),
+        ([a_queued_job("x"), a_queued_job("y", position=7)], 0, "position 7 in the ClusterQueue research"),
+        ([a_queued_job("x"), a_queued_job("y")], 3, "position 2 of 5 in this queue, by priority and age"),
         ([a_queued_job("x")], 3, "after the first 1"),
         ([a_queued_job("x")], 0, ""),
     ],
 )
-def test_the_place_of_a_job(jobs: list[Any], omitted: int, expected: str) -> None:
-    assert place_text(made(pendingJobs=jobs, pendingJobsOmitted=omitted), "uid-of-y") == expected
+def test_the_position_of_a_job(jobs: list[Any], omitted: int, expected: str) -> None:
+    assert position_text(made(pendingJobs=jobs, pendingJobsOmitted=omitted), "uid-of-y") == expected

@@ -2,14 +2,14 @@ import { useQuery } from "@tanstack/react-query";
 import { bodyOf } from "../../api/client";
 import type { Job, Queueing } from "../../api/types";
 import { usePage } from "../../page-context";
-import { placeText } from "../../queues/queues";
+import { positionText } from "../../queues/queues";
 import { useQueue } from "../../queues/use-queues";
 import { hashOf } from "../../routing/location";
 import { Fact, Facts } from "../../ui/fact";
 import { When } from "../../ui/when";
 import { hasEnded } from "../names";
 
-/** The queue of the job: whether it is admitted, otherwise its place, and who took its admission. */
+/** The queue of the job: whether it is admitted, otherwise its position, and who took its admission. */
 export function QueueSection({ job, queue }: { job: Job; queue: Queueing }) {
   const waits = !queue.admitted && !hasEnded(job);
   return (
@@ -23,8 +23,8 @@ export function QueueSection({ job, queue }: { job: Job; queue: Queueing }) {
           <Admission queue={queue} />
         </Fact>
         {waits && (
-          <Fact name="Place">
-            <Place job={job} name={queue.name} />
+          <Fact name="Position">
+            <Position job={job} name={queue.name} />
           </Fact>
         )}
         {queue.eviction !== null && (
@@ -60,11 +60,11 @@ function Admission({ queue: { admitted, admittedAt, queuedAt } }: { queue: Queue
   );
 }
 
-/** The place of a job that waits, as far as Kueue tells it. */
-function Place({ job, name }: { job: Job; name: string }) {
+/** The position of a job that waits, as far as Kueue tells it. */
+function Position({ job, name }: { job: Job; name: string }) {
   const { data, error } = useQueue(job.namespace, name);
   if (error !== null) return "not known";
-  return data === undefined ? "…" : placeText(data, job.uid);
+  return data === undefined ? "…" : positionText(data, job.uid);
 }
 
 /** The job that needed the quota, if the user may see it. */
