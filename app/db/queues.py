@@ -49,7 +49,7 @@ class KueueRecord:
 _ROW: Final = record_columns(queues, QueueRow)
 _KUEUE: Final = record_columns(kueue, KueueRecord)
 _ALL: Final = f"SELECT {_ROW} FROM queues"  # noqa: S608  constants
-_READ: Final = f"{_ALL} WHERE namespace = $1 AND name = $2"
+_READ: Final = f"{_ALL} WHERE namespace = $1 AND name = ANY($2::text[])"
 # A list shows the first pending jobs of each queue, so that a page of many queues stays small.
 _PAGE: Final = f"""
 SELECT {_ROW.without("status")}, jsonb_set(
@@ -104,10 +104,10 @@ async def read_all(db: Database) -> list[QueueRow]:
         return [_row(row) for row in await connection.fetch(_ALL)]
 
 
-async def read(db: Database, key: QueueKey) -> QueueRow | None:
+async def read(db: Database, namespace: str, names: Collection[str]) -> dict[str, QueueRow]:
+    """Return those of these queues of a namespace that exist, by name."""
     async with db.read() as connection:
-        row = await connection.fetchrow(_READ, *key)
-    return None if row is None else _row(row)
+        return {row["name"]: _row(row) for row in await connection.fetch(_READ, namespace, list(names))}
 
 
 async def page(db: Database, namespaces: NamespaceSet, after: QueueKey, *, limit: int, jobs: int) -> list[QueueRow]:

@@ -823,6 +823,28 @@ class Plan(Struct, frozen=True, kw_only=True, rename="camel"):
     ttl_seconds_after_finished: int | None = None
 
 
+class RoomOutcome(StrEnum):
+    """What would happen to a job that is submitted now."""
+
+    HAS_ROOM = "HasRoom"
+    WOULD_WAIT = "WouldWait"
+    NO_KUEUE = "NoKueue"
+    UNKNOWN = "Unknown"
+
+
+class QueueCheck(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Whether the queue of the job has room for it now, by what the controller has recorded of the queue. Kueue
+    decides, by then maybe otherwise: priorities, preemption, and the nodes of flavors are not considered.
+    """
+
+    name: str | None = None
+    outcome: str
+    code: str | None = None
+    detail: str
+    observed_at: datetime | None = None
+    stale: bool
+
+
 class DryRun(Struct, frozen=True, kw_only=True, rename="camel"):
     """What a submission would store, and the Kubernetes objects that it would create. A dry run stores nothing.
     `manifests` has the objects of the job itself and of the first replicas of each task, at most about 100 objects
@@ -836,6 +858,7 @@ class DryRun(Struct, frozen=True, kw_only=True, rename="camel"):
     manifests: list[dict[str, Any]]
     manifests_omitted: int
     cluster: ClusterCheck | None = None
+    queue: QueueCheck | None = None
 
 
 class ResourceDryRun(Struct, frozen=True, kw_only=True, rename="camel"):

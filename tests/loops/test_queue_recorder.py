@@ -57,7 +57,7 @@ async def until_row(
 
     async def read() -> QueueRow | None:
         await recorder.record()
-        return await queues.read(harness.db, QueueKey(harness.namespace, name))
+        return (await queues.read(harness.db, harness.namespace, [name])).get(name)
 
     found = await until(read, lambda row: row is not None and wanted(row), within=WITHIN)
     assert found is not None
@@ -67,7 +67,7 @@ async def until_row(
 async def until_gone(harness: Harness, recorder: QueueRecorder, key: QueueKey) -> None:
     async def is_gone() -> bool:
         await recorder.record()
-        return await queues.read(harness.db, key) is None
+        return not await queues.read(harness.db, key.namespace, [key.name])
 
     await until(is_gone, within=WITHIN)
 
@@ -125,7 +125,7 @@ async def test_a_queue_is_recorded_with_the_jobs_that_wait(harness: Harness) -> 
         # Nothing is written while nothing changes.
         before = await until_row(harness, recorder, "team")
         await recorder.record()
-        assert await queues.read(harness.db, QueueKey(harness.namespace, "team")) == before
+        assert (await queues.read(harness.db, harness.namespace, ["team"]))["team"] == before
 
         (await harness.kube.delete(f"{made.local_queues}/team")).ok()
         await until_gone(harness, recorder, QueueKey(harness.namespace, "team"))

@@ -7,7 +7,7 @@ import msgspec
 
 from app.api.answers.responses import json_bytes
 from app.api.views.base import View
-from app.api.views.dry_runs import ClusterCheckView, PlanView, TaskPlanView
+from app.api.views.dry_runs import ClusterCheckView, PlanView, TaskPlanView, queue_check_view
 from app.api.views.objects import (
     AggregateView,
     ConditionView,
@@ -38,6 +38,7 @@ from app.domain.status.records import Condition, JobStatus, ReplicaFailure
 from app.domain.vocabulary import COUNTERS
 from app.services.reading.jobs import RelatedRows, ReplicaHistory
 from app.services.reading.objects import ResourceEvent
+from app.services.reading.queues import QueueCheck
 from app.services.submitting.jobs import PreparedJob
 
 _NO_RELATED_ROWS: Final = RelatedRows()
@@ -288,7 +289,14 @@ def condition_view(condition: Condition) -> ConditionView:
     )
 
 
-def dry_run_bytes(run: PreparedJob, manifests: Sequence[bytes], left_out: int, check: ClusterCheck | None) -> bytes:
+def dry_run_bytes(
+    run: PreparedJob,
+    manifests: Sequence[bytes],
+    left_out: int,
+    *,
+    cluster: ClusterCheck | None,
+    queue: QueueCheck | None,
+) -> bytes:
     """Return the JSON of a DryRunView. Its manifests are JSON already, because validating them takes too long."""
     plan, row = run.plan, run.new.row
     tasks = [
@@ -312,8 +320,11 @@ def dry_run_bytes(run: PreparedJob, manifests: Sequence[bytes], left_out: int, c
         ttl_seconds_after_finished=plan.ttl_after_finished,
     )
     # Joined by hand, because `manifests` may have 4 MiB that need no second encoding.
-    cluster = b"null" if check is None else json_bytes(ClusterCheckView.of(check))
     own = msgspec.json.encode(row.status.warnings)
-    parts = (msgspec.json.encode(row.manifest), own, json_bytes(view), b",".join(manifests), left_out, cluster)
+    checks = (
+        b"null" if cluster is None else json_bytes(ClusterCheckView.of(cluster)),
+        b"null" if queue is None else json_bytes(queue_check_view(queue)),
+    )
+    parts = (msgspec.json.encode(row.manifest), own, json_bytes(view), b",".join(manifests), left_out, *checks)
     head = b'{"dryRun":true,"manifest":%b,"warnings":%b,"plan":%b,'
-    return (head + b'"manifests":[%b],"manifestsOmitted":%d,"cluster":%b}') % parts
+    return (head + b'"manifests":[%b],"manifestsOmitted":%d,"cluster":%b,"queue":%b}') % parts

@@ -9,7 +9,7 @@ from typing_extensions import override
 from app.api.answers.rendering import dry_run_bytes, job_bytes, status_view, summary_bytes
 from app.api.requests.dependencies import Api
 from app.api.resources.examples import MANIFEST
-from app.api.resources.resource import CurrentStatus, Examples, Models, Resource
+from app.api.resources.resource import CurrentStatus, DryRunChecks, Examples, Models, Resource
 from app.api.shared.job_views import Rendered, Representation
 from app.api.views.dry_runs import DryRunList
 from app.api.views.objects import HistoryPage, JobPage, JobStatusView, JobView, WatchEventView
@@ -18,6 +18,7 @@ from app.api.views.summaries import JobCountsView, JobSummaryPage, JobSummaryVie
 from app.db.jobs.rows import JobRow, JobSummary
 from app.domain.cluster_check import ClusterCheck
 from app.domain.kinds.base import JOBS
+from app.domain.manifests.gangs import with_gang_apis
 from app.domain.vocabulary import JobPhase
 from app.fairness.share import next_slice
 from app.services.editing.jobs import JobEditor
@@ -26,6 +27,7 @@ from app.services.gateway import Services
 from app.services.reading.jobs import JobReader
 from app.services.reading.manifests import Sampler
 from app.services.reading.objects import Address
+from app.services.reading.queues import QueueCheck
 from app.services.submitting.jobs import JobSubmitter, PreparedJob
 
 # Replicas that are loaded at once. A page of a hundred jobs may have a million.
@@ -113,15 +115,22 @@ class JobsResource(Resource):
         }
 
     @override
-    async def dry_run_bytes(self, prepared: PreparedJob, check: ClusterCheck | None, sampler: Sampler) -> bytes:
+    async def dry_run_bytes(self, prepared: PreparedJob, checks: DryRunChecks, sampler: Sampler) -> bytes:
         manifests, left_out = await sampler.sample(prepared.plan)
-        return dry_run_bytes(prepared, manifests, left_out, check)
+        return dry_run_bytes(prepared, manifests, left_out, cluster=checks.cluster, queue=checks.queue)
 
     @override
     async def cluster_checks(
         self, services: Services, prepared: Sequence[PreparedJob], token_id: str
     ) -> Sequence[ClusterCheck]:
         return await services.cluster.check(prepared, token_id)
+
+    @override
+    async def queue_checks(
+        self, services: Services, namespace: str, prepared: Sequence[PreparedJob], gang_apis: Collection[str] | None
+    ) -> Sequence[QueueCheck | None]:
+        plans = [with_gang_apis(job.plan, gang_apis) for job in prepared]
+        return await services.queues.check(namespace, plans)
 
 
 def _portions(rows: Sequence[JobRow]) -> Iterator[Sequence[JobRow]]:

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Collection, Mapping, Sequ
 from contextlib import aclosing
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -27,9 +27,20 @@ from app.services.editing.redaction import Redactor
 from app.services.gateway import Services
 from app.services.reading.manifests import Sampler
 from app.services.reading.objects import Address, Reader
+from app.services.reading.queues import QueueCheck
 from app.services.submitting.objects import Submitter
 
 Model: TypeAlias = type[BaseModel]
+
+
+class DryRunChecks(NamedTuple):
+    """What a dry run has found out about a job.
+
+    `cluster` is None if the cluster was not involved, and `queue` if the job has none.
+    """
+
+    cluster: ClusterCheck | None
+    queue: QueueCheck | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,14 +176,23 @@ class Resource(ABC):
         """Return the current statuses of these objects. An object that no longer exists is left out."""
 
     @abstractmethod
-    async def dry_run_bytes(self, prepared: Any, check: ClusterCheck | None, sampler: Sampler) -> bytes:
-        """Return the answer to the dry run of a prepared manifest. `check` is None if the cluster was not involved."""
+    async def dry_run_bytes(self, prepared: Any, checks: DryRunChecks, sampler: Sampler) -> bytes:
+        """Return the answer to the dry run of a prepared manifest."""
 
     @abstractmethod
     async def cluster_checks(
         self, services: Services, prepared: Sequence[Any], token_id: str
     ) -> Sequence[ClusterCheck | None]:
         """Have the cluster check the objects of prepared manifests. None if they do not follow from the manifest."""
+
+    @abstractmethod
+    async def queue_checks(
+        self, services: Services, namespace: str, prepared: Sequence[Any], gang_apis: Collection[str] | None
+    ) -> Sequence[QueueCheck | None]:
+        """Check whether the queues of prepared manifests have room for them. None if one has no queue.
+
+        `gang_apis` are the APIs of PodGroups that the cluster serves; None if they are not known.
+        """
 
     def precondition(self, if_match: str | None) -> "Precondition":
         """Return the check that the object still has the version that the caller has read."""

@@ -14,7 +14,7 @@ from app.api.answers.conditional import status_tag, whole_tag
 from app.api.answers.rendering import as_submitted, condition_view, identity, submission
 from app.api.answers.responses import json_bytes
 from app.api.requests.dependencies import Api
-from app.api.resources.resource import CurrentStatus, Examples, Model, Models, Resource
+from app.api.resources.resource import CurrentStatus, DryRunChecks, Examples, Model, Models, Resource
 from app.api.shared.job_views import Rendered, Representation
 from app.api.views.base import NextPageToken, View
 from app.api.views.dry_runs import ResourceDryRunList, ResourceDryRunView
@@ -39,6 +39,7 @@ from app.services.editing.samples import SampleEditor
 from app.services.gateway import Services
 from app.services.reading.manifests import Sampler
 from app.services.reading.objects import Address
+from app.services.reading.queues import QueueCheck
 from app.services.reading.samples import SampleReader
 from app.services.submitting.samples import PreparedSample, SampleSubmitter
 
@@ -112,7 +113,7 @@ class SampleResource(Resource):
         }
 
     @override
-    async def dry_run_bytes(self, prepared: PreparedSample, check: ClusterCheck | None, sampler: Sampler) -> bytes:
+    async def dry_run_bytes(self, prepared: PreparedSample, checks: DryRunChecks, sampler: Sampler) -> bytes:
         row = prepared.new.row
         warnings = _warnings(self.kind, row.manifest, row.record)
         return json_bytes(ResourceDryRunView(dry_run=True, manifest=row.manifest, warnings=warnings))
@@ -122,6 +123,12 @@ class SampleResource(Resource):
         self, services: Services, prepared: Sequence[PreparedSample], token_id: str
     ) -> Sequence[ClusterCheck | None]:
         return [None] * len(prepared)  # the controller determines their objects
+
+    @override
+    async def queue_checks(
+        self, services: Services, namespace: str, prepared: Sequence[PreparedSample], gang_apis: Collection[str] | None
+    ) -> Sequence[QueueCheck | None]:
+        return [None] * len(prepared)
 
     def view_of(self, row: SampleRow) -> BaseModel:
         """Return the whole view of an object."""

@@ -23,7 +23,7 @@ from app.api.requests.bodies import Submission, receive_manifests
 from app.api.requests.dependencies import Caller, CallerDep, caller
 from app.api.requests.parameters import IdempotencyKeyHeader, Namespace
 from app.api.resources.jobs import JOBS_RESOURCE
-from app.api.resources.resource import Resource
+from app.api.resources.resource import DryRunChecks, Resource
 from app.api.routers import Parameter, add_resolved_route, arguments_of, new_router
 from app.base.cancellation import TaskGroup
 from app.base.offload import offload_if_large
@@ -123,8 +123,13 @@ async def _answer_dry_run(
     checks: Sequence[ClusterCheck | None] = [None] * len(prepared)
     if mode == "All":
         checks = await resource.cluster_checks(services, prepared, caller.principal.id)
-    sampler = Sampler(gang_apis=await services.gang_apis())
-    items = [await resource.dry_run_bytes(*pair, sampler) for pair in zip(prepared, checks, strict=True)]
+    gang_apis = await services.gang_apis()
+    rooms = await resource.queue_checks(services, namespace, prepared, gang_apis)
+    sampler = Sampler(gang_apis=gang_apis)
+    items = [
+        await resource.dry_run_bytes(job, DryRunChecks(check, room), sampler)
+        for job, check, room in zip(prepared, checks, rooms, strict=True)
+    ]
     body = items[0] if isinstance(submitted, dict) and not as_list else _items(items)
     return Response(body, media_type=JSON, headers=NO_STORE)
 

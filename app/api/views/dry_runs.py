@@ -1,11 +1,14 @@
 """The views of dry runs: what a submission would store and create."""
 
+from datetime import datetime
 from typing import Any
 
 from app.api.views.base import Int32, View
-from app.api.views.closed_sets import TaskRestartPolicy
+from app.api.views.closed_sets import PendingReasonCode, TaskRestartPolicy
 from app.api.views.objects import JobWarningView
 from app.domain.cluster_check import FindingEffect
+from app.domain.queueing.room import RoomOutcome
+from app.services.reading.queues import QueueCheck
 
 
 class TaskPlanView(View):
@@ -66,6 +69,37 @@ class ClusterCheckView(View):
     """Its refusals and warnings."""
 
 
+class QueueCheckView(View):
+    """Whether the queue of the job has room for it now, by what the controller has recorded of the queue.
+
+    Kueue decides, by then maybe otherwise: priorities, preemption, and the nodes of flavors are not considered.
+    """
+
+    name: str | None
+    """The LocalQueue; null if it is not known whether the namespace has a default one."""
+    outcome: RoomOutcome
+    """`HasRoom`, `WouldWait`, `NoKueue` (the cluster does not serve it, or it is off), or `Unknown`."""
+    code: PendingReasonCode | None
+    """The pending reason of a job that would wait; otherwise null."""
+    detail: str
+    """What the queue lacks, or why that is not known."""
+    observed_at: datetime | None
+    """The time up to which the record was true; null if there is none."""
+    stale: bool
+    """Whether that is too long ago, as the header Jobgate-Stale of polls says."""
+
+
+def queue_check_view(check: QueueCheck) -> QueueCheckView:
+    return QueueCheckView(
+        name=check.queue,
+        outcome=check.room.outcome,
+        code=check.room.code,
+        detail=check.room.detail,
+        observed_at=check.freshness.observed_at,
+        stale=check.freshness.stale,
+    )
+
+
 class DryRunView(ResourceDryRunView):
     """What a submission would store, and the Kubernetes objects that it would create. A dry run stores nothing.
 
@@ -78,6 +112,8 @@ class DryRunView(ResourceDryRunView):
     manifests_omitted: Int32
     cluster: ClusterCheckView | None
     """What the cluster would answer; null with `dryRun=Local`."""
+    queue: QueueCheckView | None
+    """Whether the job would wait now; null without a queue: it runs without admission."""
 
 
 class ResourceDryRunList(View):

@@ -131,6 +131,7 @@ class ResourceGroup(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class ClusterQueueSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    cohort_name: str = ""
     resource_groups: tuple[ResourceGroup, ...] = ()
 
 

@@ -54,10 +54,11 @@ class QueueStatus:
     """A LocalQueue. `message` says why it is not active.
 
     `pending` and `admitted` count the Workloads of all clients, as Kueue reports them. `queued` counts the jobs of this
-    installation that wait, of which `jobs` has the first.
+    installation that wait, of which `jobs` has the first. The queues of a `cohort` lend each other quota.
     """
 
     cluster_queue: str
+    cohort: str = ""
     active: bool = False
     message: str = ""
     quotas: tuple[FlavorQuota, ...] = ()
@@ -83,6 +84,7 @@ def queue_status(
     active, message = _activity(local, cluster)
     return QueueStatus(
         cluster_queue=local.spec.cluster_queue,
+        cohort=cluster.spec.cohort_name if cluster is not None else "",
         active=active,
         message=message,
         quotas=_quotas(local, cluster),

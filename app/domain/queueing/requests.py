@@ -1,8 +1,10 @@
 """Which queue a manifest requests."""
 
+from collections.abc import Container
+
 from app.domain.errors import Problems, pointer_to
 from app.domain.kubernetes import names
-from app.domain.plan import JobPlan, Manifest, PriorityClassKind, PriorityClassRef, QueuePlan
+from app.domain.plan import GangApi, JobPlan, Manifest, PriorityClassKind, PriorityClassRef, QueuePlan
 from app.domain.queueing.priorities import PRIORITY_CLASS
 from app.domain.queueing.workload import MOST_POD_SETS, pod_sets
 
@@ -15,6 +17,20 @@ def queue_of(manifest: Manifest) -> QueuePlan | None:
     """Return the queue that the labels of an accepted manifest name; None if they name none."""
     name = (manifest["metadata"].get("labels") or {}).get(QUEUE_NAME)
     return QueuePlan(name=name) if name else None
+
+
+def requested_queue(plan: JobPlan, local_queues: Container[str]) -> str | None:
+    """Return the queue that a job requests; None if it requests none.
+
+    `local_queues` are those of its namespace. A queue of the kind's own scheduler counts only if it is among them, and
+    the cluster does not have that scheduler: the manifest names no queue of Kueue, so the job does not wait for one
+    that nobody has made.
+    """
+    queue, gang = plan.queue, plan.gang
+    if queue is None or not queue.of_own_scheduler:
+        return queue.name if queue is not None else None
+    has_scheduler = gang is not None and gang.api is GangApi.TENSORSTACK
+    return queue.name if not has_scheduler and queue.name in local_queues else None
 
 
 def check_queue(plan: JobPlan, *, required: bool) -> None:

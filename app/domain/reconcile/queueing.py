@@ -16,9 +16,9 @@ reached, what is recorded holds: admitted jobs run on, others wait.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from app.domain.plan import GangApi, Rank
+from app.domain.plan import Rank
 from app.domain.queueing.admission import Admitted, Evicted, Queueing, Unadmitted, Verdict
-from app.domain.queueing.requests import DEFAULT_QUEUE
+from app.domain.queueing.requests import DEFAULT_QUEUE, requested_queue
 from app.domain.reconcile.admissions import (
     MOST_FURTHER,
     admit,
@@ -83,7 +83,8 @@ def derive_permit(inputs: Inputs) -> Permit:
 
 def _first_permit(inputs: Inputs) -> Permit:
     """Determine the queue of a job before its pods are created, or again after a pause."""
-    queue, requested = inputs.observed.queue, _requested(inputs)
+    queue = inputs.observed.queue
+    requested = requested_queue(inputs.plan, queue.local_queues)
     if not _is_unstarted(inputs):
         return Permit()
     if queue.state is KueueState.ABSENT:
@@ -96,15 +97,6 @@ def _first_permit(inputs: Inputs) -> Permit:
         return _without_kueue(f"jobgate may not read Kueue's objects: {queue.error}") if requested else Permit()
     name = requested or (DEFAULT_QUEUE if DEFAULT_QUEUE in queue.local_queues else None)
     return Permit() if name is None else _next_permit(inputs, Queueing(name=name, queued_at=inputs.now))
-
-
-def _requested(inputs: Inputs) -> str | None:
-    queue, gang = inputs.plan.queue, inputs.plan.gang
-    if queue is None or not queue.of_own_scheduler:
-        return queue.name if queue is not None else None
-    # The manifest names no queue of Kueue, so the job does not wait for one that nobody has made.
-    has_scheduler = gang is not None and gang.api is GangApi.TENSORSTACK
-    return queue.name if not has_scheduler and queue.name in inputs.observed.queue.local_queues else None
 
 
 def _is_unstarted(inputs: Inputs) -> bool:

@@ -1,6 +1,6 @@
 """Reads the queues that the controller has recorded."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,7 +9,12 @@ from app.db.postgres.engine import Database
 from app.db.queues import KueueRecord, QueueKey, QueueRow
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.errors import NotFound
+from app.domain.plan import JobPlan
+from app.domain.queueing.requests import DEFAULT_QUEUE, requested_queue
+from app.domain.queueing.room import Room, RoomOutcome, room_for_job
+from app.domain.queueing.workload import pod_sets
 from app.domain.status.observed import KueueState
+from app.domain.vocabulary import PendingCode
 from app.services.limits.turns import room_for
 from app.services.reading.freshness import Freshness, FreshnessReader
 
@@ -32,6 +37,15 @@ class ReadQueues:
     freshness: Freshness
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueCheck:
+    """Whether the queue of a new job has room for it, as it was known at the time of `freshness`."""
+
+    queue: str | None
+    room: Room
+    freshness: Freshness
+
+
 class QueueReader:
     """Reads queues from PostgreSQL. It does not call the cluster."""
 
@@ -51,13 +65,46 @@ class QueueReader:
             NotFound: no such queue is recorded. The message says so if the reason may be Kueue.
         """
         await room_for(_WHOLE_BYTES)
-        row = await queues.read(self._db, key)
+        row = (await queues.read(self._db, key.namespace, [key.name])).get(key.name)
         found = await self._read([] if row is None else [row])
         if row is None:
             reason = f": {found.kueue.message}" if found.kueue.message else ""
             raise NotFound(f"there is no such queue in this namespace{reason}")
         return found
 
+    async def check(self, namespace: str, plans: Sequence[JobPlan]) -> list[QueueCheck | None]:
+        """Return whether the queue of each of these jobs of a namespace has room for it now; None without a queue."""
+        names = {DEFAULT_QUEUE, *(plan.queue.name for plan in plans if plan.queue is not None)}
+        await room_for(len(names) * _WHOLE_BYTES)
+        rows = await queues.read(self._db, namespace, names)
+        found = await self._read(list(rows.values()))
+        return [_check(plan, rows, found) for plan in plans]
+
     async def _read(self, rows: Sequence[QueueRow]) -> ReadQueues:
         kueue = await queues.read_kueue(self._db) or _NOT_RECORDED
         return ReadQueues(rows=rows, kueue=kueue, freshness=await self._freshness.read_of(kueue.observed_at))
+
+
+def _check(plan: JobPlan, rows: Mapping[str, QueueRow], found: ReadQueues) -> QueueCheck | None:
+    name = requested_queue(plan, rows) or (DEFAULT_QUEUE if DEFAULT_QUEUE in rows else None)
+    # A job that names no queue waits only until it is known whether its namespace has a default one.
+    if name is None and found.kueue.state is not KueueState.UNKNOWN:
+        return None
+    return QueueCheck(queue=name, room=_room(plan, name, rows, found.kueue), freshness=found.freshness)
+
+
+def _room(plan: JobPlan, name: str | None, rows: Mapping[str, QueueRow], kueue: KueueRecord) -> Room:
+    match kueue.state:
+        case KueueState.ABSENT:
+            return Room(outcome=RoomOutcome.NO_KUEUE, detail=kueue.message)
+        case KueueState.UNKNOWN:
+            return Room(outcome=RoomOutcome.UNKNOWN, detail=kueue.message or "the queues are not listed yet")
+        case KueueState.DENIED:
+            detail = f"jobgate may not read Kueue's objects: {kueue.message}"
+            return Room(outcome=RoomOutcome.WOULD_WAIT, code=PendingCode.WAITING_FOR_KUEUE, detail=detail)
+        case KueueState.LISTED:
+            row = rows.get(name or DEFAULT_QUEUE)
+            if row is not None:
+                return room_for_job(pod_sets(plan), row.status)
+            detail = f"LocalQueue {name} doesn't exist"
+            return Room(outcome=RoomOutcome.WOULD_WAIT, code=PendingCode.QUEUE_MISSING, detail=detail)

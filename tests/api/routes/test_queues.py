@@ -1,6 +1,7 @@
 """Queues as the controller has recorded them, limited to the namespaces that the caller may see."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -13,7 +14,7 @@ from app.db.queues import KueueRecord, QueueKey, QueueRow
 from app.domain.queueing.queue_status import FlavorQuota, QueuedJob, QueueStatus
 from app.domain.status.observed import KueueState
 from app.domain.vocabulary import PendingCode
-from tests.support.gateways.gateway import Gateway
+from tests.support.gateways.gateway import Gateway, jobs_path, manifest
 
 QUEUES = "/api/v1/queues"
 AT = datetime(2026, 3, 1, tzinfo=UTC)
@@ -209,3 +210,62 @@ async def test_queues_that_cannot_be_read_any_more_keep_their_time(gateway: Gate
     found = await queues.read_kueue(gateway.db)
     assert found == KueueRecord(state=KueueState.UNKNOWN, message="no answer", observed_at=AT)
     assert await listed(gateway) == [("team-a", "team")]
+
+
+async def dry_run(gateway: Gateway, queue: str | None = "team", cpu: str = "1", **spec: Any) -> Any:
+    """What a dry run says of the queue of a job of two replicas."""
+    labels = {} if queue is None else {"kueue.x-k8s.io/queue-name": queue}
+    body = manifest(labels=labels, **spec)
+    for task in body["spec"]["replicaSpecs"]:
+        for container in task["template"]["spec"]["containers"]:
+            container["resources"] = {"requests": {"cpu": cpu}}
+    answer = await gateway.client.post(jobs_path("team-a", "dry-run"), params={"dryRun": "Local"}, json=body)
+    assert answer.status_code == 200, answer.text
+    (item,) = answer.json()["items"]
+    return item["queue"]
+
+
+async def test_a_dry_run_says_whether_the_job_would_wait_now(gateway: Gateway) -> None:
+    now = gateway.services.clock.now()
+    await heartbeats.beat(gateway.db, await gateway.lease(), now, "Running")
+    quota = FlavorQuota(flavor="big", resource="cpu", nominal="4", used="2")
+    row = a_queue("team-a")
+    await recorded(gateway, replace(row, status=replace(row.status, quotas=(quota,))), observed_at=now)
+    fits = await dry_run(gateway)
+    assert {**fits, "observedAt": datetime.fromisoformat(fits["observedAt"])} == {
+        "name": "team",
+        "outcome": "HasRoom",
+        "code": None,
+        "detail": "",
+        "observedAt": now,
+        "stale": False,
+    }
+    waits = await dry_run(gateway, cpu="1500m")
+    assert (waits["outcome"], waits["code"]) == ("WouldWait", "WaitingForQuota")
+    assert waits["detail"] == "cpu: 3 requested, 2 free in flavor big"
+    missing = await dry_run(gateway, queue="other")
+    assert (missing["name"], missing["outcome"], missing["code"]) == ("other", "WouldWait", "QueueMissing")
+    assert await dry_run(gateway, queue=None) is None
+    # A queue of this name makes a job wait that names none.
+    await recorded(gateway, replace(row, name="default", status=replace(row.status, active=False, message="stopped")))
+    stopped = await dry_run(gateway, queue=None)
+    assert (stopped["name"], stopped["code"], stopped["detail"]) == ("default", "QueueStopped", "stopped")
+
+
+@pytest.mark.parametrize(
+    ("state", "outcome", "code", "unnamed"),
+    [
+        (KueueState.ABSENT, "NoKueue", None, None),
+        (KueueState.DENIED, "WouldWait", "WaitingForKueue", None),
+        (KueueState.UNKNOWN, "Unknown", None, "Unknown"),
+    ],
+)
+async def test_a_dry_run_claims_nothing_without_kueue(
+    gateway: Gateway, state: KueueState, outcome: str, code: str | None, unnamed: str | None
+) -> None:
+    await recorded(gateway, state=state, message="the reason")
+    found = await dry_run(gateway)
+    assert (found["outcome"], found["code"], found["stale"]) == (outcome, code, True)
+    assert "the reason" in found["detail"]
+    without = await dry_run(gateway, queue=None)
+    assert (without and (without["name"], without["outcome"])) == (unnamed and (None, unnamed))

@@ -50,10 +50,10 @@ def a_local_queue(*conditions: dict[str, str], used: Sequence[dict[str, Any]] = 
     return msgspec.convert({"metadata": metadata, "spec": {"clusterQueue": "research"}, "status": status}, LocalQueue)
 
 
-def a_cluster_queue(*conditions: dict[str, str]) -> ClusterQueue:
+def a_cluster_queue(*conditions: dict[str, str], cohort: str = "") -> ClusterQueue:
     big = {"name": "big", "resources": [{"name": "cpu", "nominalQuota": 4}, {"name": "memory", "nominalQuota": "8Gi"}]}
     small = {"name": "small", "resources": [{"name": "cpu", "nominalQuota": "500m"}]}
-    spec = {"resourceGroups": [{"flavors": [big, small]}]}
+    spec = {"resourceGroups": [{"flavors": [big, small]}], "cohortName": cohort}
     status = {"conditions": list(conditions), "flavorsReservation": [totals("big", cpu="3", memory="1Gi")]}
     return msgspec.convert({"metadata": {"name": "research"}, "spec": spec, "status": status}, ClusterQueue)
 
@@ -117,13 +117,13 @@ def test_a_queue_says_why_it_is_not_active(
 
 def test_quotas_are_those_of_the_cluster_queue_with_the_share_of_the_queue() -> None:
     local = a_local_queue(ACTIVE, used=[totals("big", cpu="1", memory="0")])
-    found = queue_status(local, a_cluster_queue(ACTIVE), (), {})
+    found = queue_status(local, a_cluster_queue(ACTIVE, cohort="all"), (), {})
     assert found.quotas == (
         FlavorQuota(flavor="big", resource="cpu", nominal="4", used="3", used_by_queue="1"),
         FlavorQuota(flavor="big", resource="memory", nominal="8Gi", used="1Gi", used_by_queue="0"),
         FlavorQuota(flavor="small", resource="cpu", nominal="500m"),
     )
-    assert (found.pending, found.admitted) == (7, 2)
+    assert (found.pending, found.admitted, found.cohort) == (7, 2, "all")
 
 
 def test_without_the_cluster_queue_its_quota_is_not_known() -> None:

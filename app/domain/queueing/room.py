@@ -1,0 +1,173 @@
+"""Whether a queue has room for a job now, by what is recorded of the queue. Pure.
+
+Kueue decides; this repeats its choice of flavors on recorded amounts, without priorities, preemption and the nodes of
+flavors.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any, Final, TypeAlias
+
+from app.domain.errors import InvalidManifest
+from app.domain.kubernetes.quantity import format_quantity, parse_quantity
+from app.domain.queueing.queue_status import QueueStatus
+from app.domain.queueing.workload import PodSetPlan
+from app.domain.vocabulary import PendingCode
+
+Amounts: TypeAlias = Mapping[str, Decimal]
+_Flavors: TypeAlias = Mapping[str, Amounts]
+_ZERO: Final = Decimal(0)
+_PODS: Final = "pods"
+
+
+class RoomOutcome(StrEnum):
+    """What would happen to a job that is submitted now."""
+
+    HAS_ROOM = "HasRoom"
+    WOULD_WAIT = "WouldWait"
+    NO_KUEUE = "NoKueue"
+    UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """Whether a queue has room for a job. `code` is the pending reason that the job would have; None if it has room."""
+
+    outcome: RoomOutcome
+    code: PendingCode | None = None
+    detail: str = ""
+
+
+def room_for_job(pod_sets: Sequence[PodSetPlan], queue: QueueStatus) -> Room:
+    """Return whether the queue has room for all pods of a job."""
+    if not queue.active:
+        return _waits(PendingCode.QUEUE_STOPPED, queue.message)
+    if any(quota.nominal is None or quota.used is None for quota in queue.quotas):
+        detail = f"how much of the quota of {queue.cluster_queue} is in use is not known"
+        return Room(outcome=RoomOutcome.UNKNOWN, detail=detail)
+    nominal = _by_flavor((quota.flavor, quota.resource, quota.nominal) for quota in queue.quotas)
+    used = _by_flavor((quota.flavor, quota.resource, quota.used) for quota in queue.quotas)
+    requests = [_requests(pod_set, nominal) for pod_set in pod_sets]
+    covered = {name for amounts in nominal.values() for name in amounts}
+    missing = sorted({name for amounts in requests for name in amounts} - covered)
+    if missing:
+        detail = f"{', '.join(missing)}: requested, and {queue.cluster_queue} has no quota for it"
+        return _waits(PendingCode.NO_MATCHING_FLAVOR, detail)
+    free = {
+        flavor: {name: max(amount - used[flavor][name], _ZERO) for name, amount in amounts.items()}
+        for flavor, amounts in nominal.items()
+    }
+    lack = _find_lack(requests, free, "free")
+    if queue.cohort:
+        detail = f"{lack or 'its own quota suffices'}; queues of the cohort {queue.cohort} lend each other quota"
+        return Room(outcome=RoomOutcome.UNKNOWN, detail=detail)
+    if lack and (excess := _find_lack(requests, nominal, "in all")):
+        return _waits(PendingCode.EXCEEDS_MAX_QUOTA, excess)
+    if lack:
+        return _waits(PendingCode.WAITING_FOR_QUOTA, lack)
+    others = f"Workloads that wait in the queue, and may come first: {queue.pending}" if queue.pending else ""
+    return Room(outcome=RoomOutcome.HAS_ROOM, detail=others)
+
+
+def _waits(code: PendingCode, detail: str) -> Room:
+    return Room(outcome=RoomOutcome.WOULD_WAIT, code=code, detail=detail)
+
+
+def _by_flavor(found: Iterable[tuple[str, str, str | None]]) -> dict[str, dict[str, Decimal]]:
+    amounts: dict[str, dict[str, Decimal]] = {}
+    for flavor, resource, quantity in found:
+        amounts.setdefault(flavor, {})[resource] = _amount(quantity)
+    return amounts
+
+
+def _find_lack(requests: Iterable[Amounts], available: _Flavors, word: str) -> str:
+    """Return what the first pod set without a flavor lacks in each one; empty if all pod sets fit.
+
+    Each takes the first flavor that has room for it beside those before it. Resources with the same flavors get the
+    same one.
+    """
+    left = {flavor: dict(amounts) for flavor, amounts in available.items()}
+    for amounts in requests:
+        for flavors in _groups(available):
+            wanted = {name: amount for name, amount in amounts.items() if name in available[flavors[0]]}
+            lacks = {flavor: _lacks(wanted, left[flavor], f"{word} in flavor {flavor}") for flavor in flavors}
+            fitting = next((flavor for flavor in flavors if not lacks[flavor]), None)
+            if fitting is None:
+                return "; ".join(lack for found in lacks.values() for lack in found)
+            for name, amount in wanted.items():
+                left[fitting][name] -= amount
+    return ""
+
+
+def _groups(available: _Flavors) -> list[list[str]]:
+    """Return the flavors of each resource group: those with the same resources, in their order."""
+    groups: dict[frozenset[str], list[str]] = {}
+    for flavor, amounts in available.items():
+        groups.setdefault(frozenset(amounts), []).append(flavor)
+    return list(groups.values())
+
+
+def _lacks(wanted: Amounts, left: Amounts, where: str) -> list[str]:
+    return [
+        f"{name}: {_text(name, amount)} requested, {_text(name, left[name])} {where}"
+        for name, amount in wanted.items()
+        if amount > left[name]
+    ]
+
+
+def _text(resource: str, amount: Decimal) -> str:
+    return format_quantity(amount, binary=resource != "cpu")
+
+
+def _requests(pod_set: PodSetPlan, nominal: _Flavors) -> Amounts:
+    """Return what the pods of a pod set request together. Pods themselves count where a quota limits their number."""
+    found = {name: amount * pod_set.count for name, amount in pod_requests(pod_set.template["spec"]).items() if amount}
+    if any(_PODS in amounts for amounts in nominal.values()):
+        found[_PODS] = Decimal(pod_set.count)
+    return found
+
+
+def pod_requests(spec: Mapping[str, Any]) -> Amounts:
+    """Return what a pod requests, as the scheduler counts it.
+
+    Containers and sidecars run at the same time, another init container only with the sidecars before it.
+    """
+    sidecars: Amounts = {}
+    peak: Amounts = {}
+    for container in spec.get("initContainers") or ():
+        own = _of_container(container)
+        if container.get("restartPolicy") == "Always":
+            sidecars = _sum(sidecars, own)
+            own = {}
+        peak = _larger(peak, _sum(sidecars, own))
+    together = sidecars
+    for container in spec.get("containers") or ():
+        together = _sum(together, _of_container(container))
+    return _sum(_larger(together, peak), _amounts(spec.get("overhead")))
+
+
+def _of_container(container: Mapping[str, Any]) -> Amounts:
+    """Return the requests of a container. A limit is the default of a request."""
+    resources = container.get("resources") or {}
+    return _amounts({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
+
+
+def _sum(one: Amounts, other: Amounts) -> Amounts:
+    return {name: one.get(name, _ZERO) + other.get(name, _ZERO) for name in (*one, *other)}
+
+
+def _larger(one: Amounts, other: Amounts) -> Amounts:
+    return {name: max(one.get(name, _ZERO), other.get(name, _ZERO)) for name in (*one, *other)}
+
+
+def _amounts(quantities: Mapping[str, Any] | None) -> Amounts:
+    return {name: _amount(quantity) for name, quantity in (quantities or {}).items()}
+
+
+def _amount(quantity: object) -> Decimal:
+    try:
+        return parse_quantity(str(quantity))
+    except InvalidManifest:
+        return _ZERO  # neither the API server nor Kueue writes such a quantity

@@ -1,0 +1,162 @@
+"""Whether a queue has room for a job now, and what it lacks."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from app.domain.queueing.queue_status import FlavorQuota, QueueStatus
+from app.domain.queueing.room import RoomOutcome, pod_requests, room_for_job
+from app.domain.queueing.workload import PodSetPlan
+from app.domain.vocabulary import PendingCode
+
+
+def quota(flavor: str, resource: str, nominal: str | None, used: str | None) -> FlavorQuota:
+    return FlavorQuota(flavor=flavor, resource=resource, nominal=nominal, used=used)
+
+
+def a_queue(*quotas: FlavorQuota, **more: Any) -> QueueStatus:
+    return QueueStatus(cluster_queue="research", active=True, quotas=quotas, **more)
+
+
+def a_pod_set(count: int = 1, name: str = "worker", **requests: str) -> PodSetPlan:
+    named = {key.replace("gpu", "nvidia.com/gpu"): value for key, value in requests.items()}
+    template = {"spec": {"containers": [{"name": "main", "resources": {"requests": named}}]}}
+    return PodSetPlan(name=name, count=count, template=template, tasks=(name,))
+
+
+CPU = a_queue(quota("x", "cpu", "4", "2"))
+TWO = a_queue(quota("x", "cpu", "4", "3"), quota("y", "cpu", "4", "1500m"))
+PAIR = a_queue(
+    quota("x", "cpu", "8", "0"),
+    quota("x", "memory", "8Gi", "6Gi"),
+    quota("y", "cpu", "2", "0"),
+    quota("y", "memory", "64Gi", "0"),
+)
+APART = a_queue(quota("x", "cpu", "4", "0"), quota("gpus", "nvidia.com/gpu", "8", "6"))
+OTHERS_WAIT = "Workloads that wait in the queue, and may come first: 3"
+WAITING, EXCEEDS = PendingCode.WAITING_FOR_QUOTA, PendingCode.EXCEEDS_MAX_QUOTA
+
+
+@pytest.mark.parametrize(
+    ("queue", "pod_sets", "code", "detail"),
+    [
+        (CPU, [a_pod_set(cpu="2")], None, ""),
+        (CPU, [a_pod_set(2, cpu="1")], None, ""),
+        (CPU, [a_pod_set()], None, ""),
+        (
+            replace(CPU, pending=3),
+            [a_pod_set(cpu="2")],
+            None,
+            OTHERS_WAIT,
+        ),
+        (CPU, [], None, ""),
+        (CPU, [a_pod_set(4, cpu="1")], WAITING, "cpu: 4 requested, 2 free in flavor x"),
+        (CPU, [a_pod_set(cpu="2100m")], WAITING, "cpu: 2100m requested, 2 free in flavor x"),
+        (CPU, [a_pod_set(5, cpu="1")], EXCEEDS, "cpu: 5 requested, 4 in all in flavor x"),
+        # The second pod set finds what the first leaves.
+        (CPU, [a_pod_set(cpu="1"), a_pod_set(cpu="1500m")], WAITING, "cpu: 1500m requested, 1 free in flavor x"),
+        (
+            CPU,
+            [a_pod_set(cpu="1", gpu="1")],
+            PendingCode.NO_MATCHING_FLAVOR,
+            "nvidia.com/gpu: requested, and research has no quota for it",
+        ),
+        (CPU, [a_pod_set(cpu="1", gpu="0")], None, ""),
+        # More is in use than the quota, which was reduced.
+        (a_queue(quota("x", "cpu", "2", "3")), [a_pod_set(cpu="1")], WAITING, "cpu: 1 requested, 0 free in flavor x"),
+        (TWO, [a_pod_set(cpu="2")], None, ""),
+        (TWO, [a_pod_set(cpu="1"), a_pod_set(cpu="2500m")], None, ""),
+        (
+            TWO,
+            [a_pod_set(cpu="3")],
+            WAITING,
+            "cpu: 3 requested, 1 free in flavor x; cpu: 3 requested, 2500m free in flavor y",
+        ),
+        # Resources of a group have the same flavor.
+        (PAIR, [a_pod_set(cpu="2", memory="2Gi")], None, ""),
+        (PAIR, [a_pod_set(cpu="2", memory="32Gi")], None, ""),
+        (
+            PAIR,
+            [a_pod_set(cpu="3", memory="3Gi")],
+            WAITING,
+            "memory: 3Gi requested, 2Gi free in flavor x; cpu: 3 requested, 2 free in flavor y",
+        ),
+        (
+            PAIR,
+            [a_pod_set(cpu="3", memory="32Gi")],
+            EXCEEDS,
+            "memory: 32Gi requested, 8Gi in all in flavor x; cpu: 3 requested, 2 in all in flavor y",
+        ),
+        (APART, [a_pod_set(cpu="4", gpu="2")], None, ""),
+        (APART, [a_pod_set(3, cpu="1", gpu="1")], WAITING, "nvidia.com/gpu: 3 requested, 2 free in flavor gpus"),
+        (
+            a_queue(quota("x", "cpu", "4", "0"), quota("x", "pods", "5", "3")),
+            [a_pod_set(3)],
+            WAITING,
+            "pods: 3 requested, 2 free in flavor x",
+        ),
+        (
+            replace(CPU, active=False, message="LocalQueue is stopped"),
+            [a_pod_set()],
+            PendingCode.QUEUE_STOPPED,
+            "LocalQueue is stopped",
+        ),
+    ],
+)
+def test_a_job_waits_for_what_its_queue_lacks(
+    queue: QueueStatus, pod_sets: list[PodSetPlan], code: PendingCode | None, detail: str
+) -> None:
+    found = room_for_job(pod_sets, queue)
+    assert (found.code, found.detail) == (code, detail)
+    assert found.outcome == (RoomOutcome.HAS_ROOM if code is None else RoomOutcome.WOULD_WAIT)
+
+
+@pytest.mark.parametrize(
+    ("queue", "detail"),
+    [
+        (a_queue(quota("x", "cpu", None, "1")), "how much of the quota of research is in use is not known"),
+        (a_queue(quota("x", "cpu", "4", None)), "how much of the quota of research is in use is not known"),
+        (
+            replace(CPU, cohort="all"),
+            "cpu: 3 requested, 2 free in flavor x; queues of the cohort all lend each other quota",
+        ),
+        (
+            a_queue(quota("x", "cpu", "4", "0"), cohort="all"),
+            "its own quota suffices; queues of the cohort all lend each other quota",
+        ),
+    ],
+)
+def test_what_depends_on_the_unknown_is_not_claimed(queue: QueueStatus, detail: str) -> None:
+    found = room_for_job([a_pod_set(cpu="3")], queue)
+    assert (found.outcome, found.code, found.detail) == (RoomOutcome.UNKNOWN, None, detail)
+
+
+def container(requests: Mapping[str, str] | None = None, limits: Mapping[str, str] | None = None, **more: Any) -> Any:
+    return {"resources": {"requests": requests, "limits": limits}, **more}
+
+
+@pytest.mark.parametrize(
+    ("spec", "cpu"),
+    [
+        ({}, None),
+        ({"containers": [{}, {"resources": None}]}, None),
+        ({"containers": [container({"cpu": "1"}), container({"cpu": "500m"})]}, "1.5"),
+        ({"containers": [container(None, {"cpu": "2"})]}, "2"),
+        ({"containers": [container({"cpu": "1"}, {"cpu": "2"})]}, "1"),
+        ({"initContainers": [container({"cpu": "3"})], "containers": [container({"cpu": "1"})]}, "3"),
+        ({"initContainers": [container({"cpu": "1"})], "containers": [container({"cpu": "2"})]}, "2"),
+        (
+            {
+                "initContainers": [container({"cpu": "1"}, restartPolicy="Always"), container({"cpu": "3"})],
+                "containers": [container({"cpu": "2"})],
+            },
+            "4",
+        ),
+        ({"containers": [container({"cpu": "1"})], "overhead": {"cpu": "250m"}}, "1.25"),
+    ],
+)
+def test_the_requests_of_a_pod_are_those_that_the_scheduler_counts(spec: dict[str, Any], cpu: str | None) -> None:
+    found = pod_requests(spec)
+    assert (str(found["cpu"].normalize()) if "cpu" in found else None) == cpu
