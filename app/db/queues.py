@@ -49,6 +49,7 @@ class KueueRecord:
 _ROW: Final = record_columns(queues, QueueRow)
 _KUEUE: Final = record_columns(kueue, KueueRecord)
 _ALL: Final = f"SELECT {_ROW} FROM queues"  # noqa: S608  constants
+_KEYS: Final = "SELECT namespace, name FROM queues"
 _READ: Final = f"{_ALL} WHERE namespace = $1 AND name = ANY($2::text[])"
 # A list shows the first pending jobs of each queue, so that a page of many queues stays small.
 _PAGE: Final = f"""
@@ -97,6 +98,11 @@ async def write(
 async def forget_namespace(connection: Connection, namespace: str) -> None:
     """Delete the queues of a namespace that was deleted. The controller stores those of its successor again."""
     await connection.execute(_DELETE_NAMESPACE, namespace)
+
+
+async def read_keys(db: Database) -> set[QueueKey]:
+    async with db.read() as connection:
+        return {QueueKey(*row) for row in await connection.fetch(_KEYS)}
 
 
 async def read_all(db: Database) -> list[QueueRow]:

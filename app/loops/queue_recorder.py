@@ -87,12 +87,14 @@ class QueueRecorder:
                 await queues.write(self._db, self._leadership.lease, KueueRecord(state=state, message=message))
 
     async def _write(self, known: KueueRecord, statuses: Mapping[QueueKey, QueueStatus]) -> None:
-        stored, now = self._stored or {}, self._clock.now()
+        # Another loop deletes the queues of a namespace that was created again.
+        present, now = await queues.read_keys(self._db), self._clock.now()
+        stored = {key: status for key, status in (self._stored or {}).items() if key in present}
         changed = [key for key, status in statuses.items() if stored.get(key) != status][:_MOST_ROWS]
         rows = [
             QueueRow(namespace=key.namespace, name=key.name, observed_at=now, status=statuses[key]) for key in changed
         ]
-        gone = stored.keys() - statuses.keys()
+        gone = present - statuses.keys()
         await queues.write(self._db, self._leadership.lease, known, rows, gone)
         self._stored = {key: status for key, status in stored.items() if key not in gone}
         self._stored |= {key: statuses[key] for key in changed}

@@ -127,6 +127,12 @@ async def test_a_queue_is_recorded_with_the_jobs_that_wait(harness: Harness) -> 
         await recorder.record()
         assert (await queues.read(harness.db, harness.namespace, ["team"]))["team"] == before
 
+        # A row that another loop has deleted is written again.
+        async with harness.db.begin() as connection:
+            await queues.forget_namespace(connection, harness.namespace)
+        await recorder.record()
+        assert (await queues.read(harness.db, harness.namespace, ["team"]))["team"].status == before.status
+
         (await harness.kube.delete(f"{made.local_queues}/team")).ok()
         await until_gone(harness, recorder, QueueKey(harness.namespace, "team"))
 

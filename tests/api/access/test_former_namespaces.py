@@ -8,13 +8,14 @@ import pytest
 
 from app.api.resources.jobs import JOBS_RESOURCE
 from app.api.routes.watch import event_loader
-from app.db import cluster_namespaces, former_namespaces
+from app.db import cluster_namespaces, former_namespaces, queues
 from app.db.cluster_namespaces import NamespaceLife
 from app.db.feed import entries
 from app.db.feed.entries import FeedEvent
 from app.db.samples import controller as sample_controller
 from app.domain.cache.vocabulary import SampleJobPhase
 from app.domain.vocabulary import JobPhase
+from tests.api.routes import test_queues
 from tests.api.routes.test_autoscaler import a_job, recorded
 from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, manifest
 from tests.support.kinds.every_kind import list_of
@@ -76,6 +77,13 @@ async def test_no_tenant_of_the_new_namespace_reads_anything_of_the_former_one(
     assert (found["namespace"], found["name"]) == (f"{NAMESPACE}~first", "hello")
     items = (await gateway.client.get("/api/v1/jobs", headers=everywhere)).json()["items"]
     assert [item["uid"] for item in items] == [uid]
+
+
+async def test_the_queues_of_the_former_namespace_are_forgotten(gateway: Gateway) -> None:
+    """They name its jobs. The controller records those of the new one."""
+    await test_queues.recorded(gateway, *(test_queues.a_queue(namespace) for namespace in (NAMESPACE, "other")))
+    await create_again(gateway)
+    assert await queues.read_keys(gateway.db) == {("other", "team")}
 
 
 async def test_a_stream_leaves_out_entries_of_the_former_namespace(gateway: Gateway) -> None:
