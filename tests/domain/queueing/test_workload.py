@@ -7,6 +7,7 @@ import pytest
 
 from app.domain.errors import InvalidManifest
 from app.domain.kubernetes.topology import LevelValues, PodCounts, TopologyAssignment, TopologySlice
+from app.domain.manifests.workload import pod_manifest
 from app.domain.plan import JobPlan, Manifest, PriorityClassKind, PriorityClassRef, QueuePlan
 from app.domain.queueing.admission import PodSetAdmission, TaskAdmission
 from app.domain.queueing.pods import with_admission
@@ -193,3 +194,10 @@ def test_a_pod_follows_its_admission_and_keeps_what_it_has() -> None:
     owned = {"metadata": {"ownerReferences": [{"name": "jobgate-u"}]}, "spec": {}}
     bare = with_admission(owned, TaskAdmission(pod_set="w", size=1, pods=PodSetAdmission()), 0)
     assert bare["spec"] == {}
+
+
+def test_a_pod_without_an_assignment_claims_no_topology() -> None:
+    annotations = {"kueue.x-k8s.io/podset-required-topology": "rack", "note": "mine"}
+    plan = with_templates(a_plan({"worker": 1}), {}, {"worker": {"annotations": annotations}})
+    pod = pod_manifest(plan, plan.task["worker"].render(0), 1, None)
+    assert pod["metadata"]["annotations"] == {"note": "mine"}
