@@ -206,12 +206,15 @@ class KubeApi:
         *,
         patch: Mapping[str, Any],
         subresource: str | None = None,
+        strategic: bool = False,
         timeout: float | None = None,  # noqa: ASYNC109 - see Transport.request
     ) -> Object:
-        """Apply a merge patch (RFC 7386). A resourceVersion in the patch is a precondition."""
-        return await self._patch(
-            resource.path(namespace, name, subresource), patch, "application/merge-patch+json", timeout
-        )
+        """Apply a merge patch (RFC 7386), or one that changes lists of built-in types item by item (`strategic`).
+
+        A resourceVersion in the patch is a precondition.
+        """
+        kind = "application/strategic-merge-patch+json" if strategic else "application/merge-patch+json"
+        return await self._patch(resource.path(namespace, name, subresource), patch, kind, timeout)
 
     async def json_patch(
         self,

@@ -88,7 +88,7 @@ def observe_pod(pod: Pod, *, lost_nodes: Collection[str]) -> ObservedPod:
         containers=containers,
         restarts_in_place=restarts_in_place(pod),
         group=group_of(pod),
-        gated=_is_gated(pod),
+        gated=is_gated(pod),
         wanted_nodes=_wanted_nodes(pod),
     )
 
@@ -101,7 +101,7 @@ def _pending(pod: Pod, phase: ReplicaPhase) -> PendingReason | None:
     return diagnose(pod) if phase in (ReplicaPhase.CREATING, ReplicaPhase.PENDING) else None
 
 
-def _is_gated(pod: Pod) -> bool:
+def is_gated(pod: Pod) -> bool:
     """Return whether the pod has a scheduling gate or the finalizer of Kueue."""
     gates = {gate.name for gate in pod.spec.scheduling_gates}
     return not gates.isdisjoint(GATES) or POD_FINALIZER in pod.metadata.finalizers

@@ -31,6 +31,7 @@ from app.domain.queueing.pods import with_admission
 from app.domain.reconcile.actions import Action, CreatePod, EnsureWorkload, MarkAnchor
 from app.domain.status.observed import AlteredObject, ClusterRefusal, RefusalVerdict
 from app.domain.status.pods.created import UnusableObject, altered_message, require_own
+from app.domain.status.pods.observation import is_gated
 from app.domain.status.refusal_messages import refusal_message
 from app.domain.status.refusals import judge
 from app.domain.vocabulary import PendingCode
@@ -42,6 +43,7 @@ from app.k8s.errors import KubeAlreadyExists, KubeError, KubeNotFound, KubeStatu
 from app.k8s.limiter import CreateLimiter
 from app.k8s.resources import CONFIG_MAP, POD, POD_GROUPS, Discovery, KubeResource, resource_for
 from app.loops import metrics
+from app.loops.jobs.actions.gates import remove_gates
 from app.loops.jobs.expectations import Expectations
 from app.loops.leadership.lease import Leadership
 
@@ -223,8 +225,19 @@ class Creator:
             self.refuse(work, action.key, unusable)
             return True
         expectations.accept(action.key)
-        self._adopt(pod)
+        self._adopt(await self._ungated(pod) if work.queueing is not None and is_gated(pod) else pod)
         return True
+
+    async def _ungated(self, pod: Pod) -> Pod:
+        """Return the pod without Kueue's gates; as it is if that fails, so that its next reconcile removes them."""
+        metadata = pod.metadata
+        self._leadership.guard(self._timeout)
+        try:
+            return await remove_gates(
+                self._api, metadata.name, metadata.namespace, metadata.uid, request_seconds=self._timeout
+            )
+        except KubeError:
+            return pod
 
     async def _create_or_find(self, manifest: Manifest, codec: Codec[C], work: Work, key: Rank | None) -> C:
         """Create the object, or read the one that an earlier create has made.

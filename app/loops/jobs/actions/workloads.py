@@ -13,8 +13,6 @@ from app.domain.kubernetes.objects import Object
 from app.domain.plan import Rank
 from app.domain.queueing.priorities import Priority
 from app.domain.queueing.workload import (
-    GATES,
-    POD_FINALIZER,
     given_back,
     reclaimable_status,
     with_condition,
@@ -37,12 +35,12 @@ from app.domain.status.pods.created import UnusableObject
 from app.domain.status.pods.ownership import is_owned
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
-from app.k8s.codec import POD as POD_CODEC
 from app.k8s.codec import WORKLOAD as WORKLOAD_CODEC
 from app.k8s.errors import KubeConflict, KubeError, KubeNotFound
 from app.k8s.finalizers import delete_and_release, release
-from app.k8s.resources import POD, WORKLOAD
+from app.k8s.resources import WORKLOAD
 from app.loops.jobs.actions.creator import Creator, Work
+from app.loops.jobs.actions.gates import remove_gates
 from app.loops.jobs.actions.priorities import Priorities
 from app.loops.jobs.mirror import Mirror
 from app.loops.jobs.queues import QueueMirror
@@ -208,29 +206,12 @@ class WorkloadActions:
     async def _ungate(self, work: Work, action: UngatePod) -> bool:
         """Remove what keeps the pod from the scheduler, and what would keep it after its end."""
         namespace = work.plan.identity.namespace
-        try:
-            found = await self._api.get(POD, action.name, namespace, codec=OBJECT, timeout=self._timeout)
-        except KubeNotFound:
-            return True
-        metadata = found.metadata
-        if metadata.uid != action.uid:
-            return True
-        gates = [gate for gate in found.raw["spec"].get("schedulingGates", ()) if gate.get("name") not in GATES]
-        patch = {
-            "metadata": {
-                "uid": metadata.uid,
-                "resourceVersion": metadata.resource_version,
-                "finalizers": [name for name in metadata.finalizers if name != POD_FINALIZER],
-            },
-            "spec": {"schedulingGates": gates or None},
-        }
         self._leadership.guard(self._timeout)
         try:
-            answer = await self._api.merge_patch(POD, action.name, namespace, patch=patch, timeout=self._timeout)
+            pod = await remove_gates(self._api, action.name, namespace, action.uid, request_seconds=self._timeout)
         except KubeConflict:
             return False
         except KubeNotFound:
             return True
-        reach(FaultPoint.POD_UNGATED)
-        self._mirror.adopt(POD_CODEC.decode(msgspec.json.encode(answer.raw)))
+        self._mirror.adopt(pod)
         return True
