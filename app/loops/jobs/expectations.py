@@ -9,16 +9,30 @@ from app.domain.status.records import MOST_WARNINGS
 from app.domain.vocabulary import WarningSource
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnsuredObjects:
+    """The objects of a generation of a job exist: the uid of their anchor. Counts until a monotonic time."""
+
+    generation: int
+    anchor: str
+    until: float
+
+    def serve(self, generation: int, now: float) -> bool:
+        """Return whether pods of this generation need no other objects now."""
+        return generation == self.generation and now < self.until
+
+
 @dataclass(slots=True)
 class Expectations:
     """What the controller knows about one job besides its record and the mirror.
 
     `retry_at` holds the monotonic times before which a refused create is not repeated, by replica; the key None stands
     for the objects of the job. `anchors` are the uids of the job's anchor in the cluster, and `anchor_sought` is True
-    once the cluster was queried for them. `altered` has the last object that the cluster changed when it created it, by
-    replica as in `retry_at`. `unfollowed` are uids of recorded pods without the job's labels, which the cluster does
-    not let jobgate put back. `warnings` are those of the cluster about objects that it created. `revision` increases
-    with every change that can lead to another decision.
+    once the cluster was queried for them. `ensured` are the objects that were created with the Workload of the job.
+    `altered` has the last object that the cluster changed when it created it, by replica as in `retry_at`. `unfollowed`
+    are uids of recorded pods without the job's labels, which the cluster does not let jobgate put back. `warnings` are
+    those of the cluster about objects that it created. `revision` increases with every change that can lead to another
+    decision.
     """
 
     revision: int = 0
@@ -32,6 +46,7 @@ class Expectations:
     hosts_generation: int | None = None
     anchors: list[str] = field(default_factory=list)
     anchor_sought: bool = False
+    ensured: EnsuredObjects | None = None
     retry_at: dict[Rank | None, float] = field(default_factory=dict)
     tries: dict[Rank | None, int] = field(default_factory=dict)
     capturing_since: dict[str, float] = field(default_factory=dict)

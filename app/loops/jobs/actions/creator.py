@@ -44,7 +44,7 @@ from app.k8s.limiter import CreateLimiter
 from app.k8s.resources import CONFIG_MAP, POD, POD_GROUPS, Discovery, KubeResource, resource_for
 from app.loops import metrics
 from app.loops.jobs.actions.gates import remove_gates
-from app.loops.jobs.expectations import Expectations
+from app.loops.jobs.expectations import EnsuredObjects, Expectations
 from app.loops.leadership.lease import Leadership
 
 log = structlog.get_logger(__name__)
@@ -54,6 +54,8 @@ C = TypeVar("C", Pod, Object, Workload)
 REFUSED_BACKOFF = ExponentialBackoff(first=1.0, longest=60.0)  # seconds between tries of a create that is refused
 # An outage ends without a change of the job, so its end is noticed soon.
 OUTAGE_BACKOFF = ExponentialBackoff(first=1.0, longest=5.0)
+# An admission soon after the Workload was created finds its objects. After a longer wait they are looked for again.
+ENSURED_SECONDS = 60.0
 OUTAGES = frozenset({PendingCode.CLUSTER_UNREACHABLE, PendingCode.CLUSTER_ERROR, PendingCode.CLUSTER_THROTTLED})
 
 
@@ -112,7 +114,9 @@ class Creator:
 
         Returns the uid of the anchor, or None if a create is refused or still waits for its back-off.
         """
-        plan = work.plan
+        plan, known = work.plan, work.expectations.ensured
+        if known is not None and known.serve(plan.identity.generation, self._clock.monotonic()):
+            return known.anchor
         if not self.is_due(work.expectations, None):
             return None
         try:
@@ -133,8 +137,12 @@ class Creator:
         except UnusableObject as unusable:
             self.refuse(work, None, unusable)
             return None
-        # The Workload is one of these objects too: the back-off after its refusal grows until it is created.
-        if not any(isinstance(action, EnsureWorkload) and not action.ranks for action in work.actions):
+        if any(isinstance(action, EnsureWorkload) and not action.ranks for action in work.actions):
+            # The Workload is one of these objects too: the back-off after its refusal grows until it is created.
+            until = self._clock.monotonic() + ENSURED_SECONDS
+            generation = plan.identity.generation
+            work.expectations.ensured = EnsuredObjects(generation=generation, anchor=anchor.uid, until=until)
+        else:
             work.expectations.accept(None)
         return anchor.uid
 
