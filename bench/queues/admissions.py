@@ -14,7 +14,7 @@ from bench.queues.objects import JOBS, WORKLOADS, job, workload
 from bench.queues.watching import Seen, watched
 
 _CLIENTS: Final = 32
-_SECONDS: Final = 240.0  # after the last submission
+_SECONDS: Final = 600.0  # after the last submission: on a busy machine, Kueue admits 20 to 40 Workloads per second
 _SHOWN: Final = 20  # jobs; requests that are sent less than once for so many are not printed
 _ANCHOR: Final = "jobgate-"  # before the uid of a job in the name of its Workload
 
