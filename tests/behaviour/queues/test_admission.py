@@ -109,7 +109,8 @@ async def test_ended_replicas_give_their_quota_back(queues: Queues, tmp_path: Pa
     jobs, mark = queues.jobs, tmp_path / "go"
     script = f'test "$HOSTNAME" = partly-worker-0 || exit 0; {until_marked(mark, "exit 0")}'
     uid = await queues.submit("partly", f"HOSTNAME=$(hostname); {script}", replicas=2)
-    await queues.workload(uid, lambda body: body["status"].get("reclaimablePods") == [{"name": "worker", "count": 1}])
+    reclaimed = [{"name": "worker", "count": 1}]
+    await queues.workload(uid, lambda body: body.get("status", {}).get("reclaimablePods") == reclaimed)
     await queues.submit("next", "exit 0")
     await jobs.until("next", "Succeeded")
     mark.touch()
