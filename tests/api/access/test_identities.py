@@ -10,14 +10,12 @@ from app.domain.status.records import HistoryEntry
 from app.domain.vocabulary import JobPhase, Reason
 from tests.db.factories import NOW
 from tests.support.gateways.gateway import NAMESPACE, jobs_path, manifest
-from tests.support.gateways.oidc_issuer import running_issuer
-from tests.support.gateways.oidc_site import WHOAMI, Site, running_site, settings_of
+from tests.support.gateways.oidc_site import WHOAMI, Site, ready_site
 
 
 @pytest_asyncio.fixture
 async def site(database_url: str) -> AsyncIterator[Site]:
-    async with running_issuer() as issuer, running_site(database_url, issuer, oidc=settings_of(issuer)) as running:
-        issuer.user["groups"] = ["team"]
+    async with ready_site(database_url) as running:
         yield running
 
 

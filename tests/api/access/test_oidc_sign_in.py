@@ -14,15 +14,13 @@ from app.services.oidc import sign_in as sign_in_module
 from tests.support.gateways.gateway import Gateway
 from tests.support.gateways.oidc_issuer import (
     CLIENT,
-    running_issuer,
 )
 from tests.support.gateways.oidc_site import (
     OIDC,
     TOKEN,
     Site,
     problem,
-    running_site,
-    settings_of,
+    ready_site,
 )
 from tests.support.waiting import until
 
@@ -58,11 +56,10 @@ async def test_a_code_yields_a_token_and_then_the_refresh_token_the_next(site: S
 
 
 async def test_a_token_for_an_api_is_the_access_token(database_url: str) -> None:
-    async with running_issuer() as issuer, running_site(database_url, issuer, oidc=settings_of(issuer, "api")) as site:
-        issuer.user["groups"] = ["team"]
+    async with ready_site(database_url, "api") as site:
         found = (await site.post(**await site.code())).json()
         assert jwt.decode(found["token"], options={"verify_signature": False})["aud"] == "api"
-        assert (await site.get(**issuer.bearer())).status_code == 401
+        assert (await site.get(**site.issuer.bearer())).status_code == 401
 
 
 async def test_a_device_code_waits_for_the_user(site: Site) -> None:
@@ -158,11 +155,8 @@ async def test_only_the_address_that_floods_is_refused(database_url: str, monkey
     monkeypatch.setattr(sign_in_module, "_PER_SECOND", 1000.0)
     monkeypatch.setattr(sign_in_module, "_MAX_WAITING", 20)
     settings = HttpSettings(proxies=TrustedProxies((ip_network("127.0.0.0/8"),)))
-    async with running_issuer() as issuer, running_site(database_url, issuer, settings=settings) as site:
-        issuer.user["groups"] = ["team"]
-        sign_in = site.gateway.services.sign_in
-        assert sign_in is not None
-        await until(lambda: sign_in.issuer.metadata is not None, what="the gateway has reached the issuer")
+    async with ready_site(database_url, settings=settings) as site:
+        issuer = site.issuer
         issuer.refresh_tokens.add("real")
         issuer.held = asyncio.Event()
 

@@ -31,8 +31,8 @@ from tests.support.gateways.oidc_site import (
     OIDC,
     Site,
     problem,
+    ready_site,
     running_site,
-    settings_of,
 )
 from tests.support.postgres import fresh_database
 from tests.support.waiting import until
@@ -168,10 +168,8 @@ HOSTILE: Final[dict[str, tuple[Callable[[FakeIssuer], str], str]]] = {
 async def attacked(postgres_server_url: str, database_template: str) -> AsyncIterator[Site]:
     async with (
         fresh_database(postgres_server_url, template=database_template) as url,
-        running_issuer() as issuer,
-        running_site(url, issuer) as running,
+        ready_site(url) as running,
     ):
-        issuer.user["groups"] = ["team"]
         yield running
 
 
@@ -251,9 +249,8 @@ async def test_a_new_key_that_no_id_announces_is_found(
 async def test_access_tokens_have_their_own_rules(
     database_url: str, header: dict[str, str | None], claims: dict[str, object], status: int
 ) -> None:
-    async with running_issuer() as issuer, running_site(database_url, issuer, oidc=settings_of(issuer, "api")) as site:
-        issuer.user["groups"] = ["team"]
-        token = issuer.token(header, **({"aud": "api"} | claims))
+    async with ready_site(database_url, "api") as site:
+        token = site.issuer.token(header, **({"aud": "api"} | claims))
         assert (await site.get(Authorization=f"Bearer {token}")).status_code == status
 
 
@@ -330,8 +327,8 @@ async def test_a_gateway_starts_before_its_issuer(database_url: str, monkeypatch
 
 async def test_a_stream_ends_when_its_token_expires(database_url: str) -> None:
     limits = LongRequestLimits(recheck=0.05)
-    async with running_issuer() as issuer, running_site(database_url, issuer, long_requests=limits) as site:
-        issuer.user["groups"] = ["team"]
+    async with ready_site(database_url, long_requests=limits) as site:
+        issuer = site.issuer
         stays, ends = issuer.bearer(), issuer.bearer(exp=now() - 3)  # the leeway is 10 s
         path = "/api/v1/jobs/watch"
         async with (

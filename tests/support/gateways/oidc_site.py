@@ -61,16 +61,19 @@ class Site:
 
 
 @asynccontextmanager
-async def running_site(database_url: str, issuer: FakeIssuer, **options: Any) -> AsyncIterator[Site]:
-    oidc = options.pop("oidc", None) or settings_of(issuer)
+async def running_site(
+    database_url: str, issuer: FakeIssuer, audience: str = CLIENT, **options: Any
+) -> AsyncIterator[Site]:
+    """Run a gateway that accepts the tokens of the issuer. It may not have reached the issuer yet."""
+    oidc = settings_of(issuer, audience)
     async with running_gateway(database_url, closed=True, oidc=oidc, **options) as gateway:
         yield Site(issuer, gateway)
 
 
 @asynccontextmanager
-async def ready_site(database_url: str) -> AsyncIterator[Site]:
+async def ready_site(database_url: str, audience: str = CLIENT, **options: Any) -> AsyncIterator[Site]:
     """Run an issuer whose user is in the group team, and a gateway that has reached the issuer."""
-    async with running_issuer() as issuer, running_site(database_url, issuer) as site:
+    async with running_issuer() as issuer, running_site(database_url, issuer, audience, **options) as site:
         sign_in = site.gateway.services.sign_in
         assert sign_in is not None
         await until(lambda: sign_in.issuer.metadata is not None, what="the gateway has reached the issuer")
