@@ -16,6 +16,7 @@ from app.db.postgres.errors import DatabaseUnavailable
 from app.db.queues import KueueRecord, QueueKey, QueueRow
 from app.domain.kubernetes.queueing import LocalQueue, Workload
 from app.domain.queueing.queue_status import QueueStatus, is_admitted, queue_status, waits
+from app.domain.status.log_lines import one_line
 from app.domain.status.observed import KueueState
 from app.loops import metrics
 from app.loops.context import ControllerContext
@@ -70,7 +71,7 @@ class QueueRecorder:
         """Store what has changed since the last round."""
         mirror = self._mirror
         # Before the objects are read: they are at least as new.
-        state, message, contact = mirror.state, mirror.message, mirror.last_contact
+        state, message, contact = mirror.state, one_line(mirror.message), mirror.last_contact
         if state is not KueueState.LISTED:
             self._jobs.clear()
         if self._stored is None:
@@ -103,7 +104,8 @@ class QueueRecorder:
         waiting = await self._waiting()
         served = [local for local in self._mirror.local_queues() if local.metadata.namespace in self._served]
         used = {local.spec.cluster_queue for local in served if _key(local) in waiting}
-        positions = await self._positions.read(used)
+        # A LocalQueue may name a ClusterQueue that nobody has made.
+        positions = await self._positions.read([name for name in used if self._mirror.cluster_queue(name) is not None])
         found: dict[QueueKey, QueueStatus] = {}
         for number, local in enumerate(served, 1):
             key = _key(local)

@@ -176,6 +176,15 @@ async def test_without_the_answer_of_kueue_places_are_unknown_for_a_while(harnes
         assert [job.position for job in row.status.jobs] == [1, 2]
 
 
+async def test_a_queue_without_its_cluster_queue_is_recorded_and_asks_for_no_place(harness: Harness) -> None:
+    async with queues_of(harness.kube, harness.namespace) as made, recording(harness) as recorder:
+        await made.add_local_queue("team", "none")
+        await submit(harness, made, "first")
+        row = await until_row(harness, recorder, "team", lambda row: row.status.queued == 1)
+        assert (row.status.cluster_queue, row.status.quotas, row.status.active) == (made.wide("none"), (), False)
+        assert row.status.jobs[0].position is None
+
+
 async def test_queues_of_a_former_controller_are_forgotten(harness: Harness) -> None:
     await queues.write(harness.db, harness.leadership.lease, KueueRecord(state=KueueState.LISTED), [OLD])
     async with recording(harness) as recorder:

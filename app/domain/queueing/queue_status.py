@@ -118,9 +118,12 @@ def _is_of_job(workload: Workload) -> bool:
 
 
 def _holds_quota(workload: Workload) -> bool:
-    """Return whether the Workload has quota, or needs none because its job has ended."""
+    """Return whether the Workload has quota, or needs none because its job has ended.
+
+    A client with rights on the status can set one condition without the others.
+    """
     conditions = _by_type(workload.status.conditions)
-    return _is_true(conditions, "QuotaReserved") or _is_true(conditions, "Finished")
+    return any(_is_true(conditions, kind) for kind in ("QuotaReserved", "Admitted", "Finished"))
 
 
 def _by_type(conditions: Iterable[ObjectCondition]) -> dict[str, ObjectCondition]:

@@ -6,6 +6,8 @@ from uuid import UUID
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from app.domain.kubernetes.queueing import ClusterQueue, LocalQueue, Workload
 from app.domain.queueing.queue_status import (
@@ -151,6 +153,25 @@ def test_without_the_cluster_queue_its_quota_is_not_known() -> None:
 )
 def test_only_a_workload_of_a_job_without_quota_waits(workload: Workload, *, waiting: bool, admitted: bool) -> None:
     assert (waits(workload), is_admitted(workload)) == (waiting, admitted)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["QuotaReserved", "Admitted", "Finished", "Evicted", "Requeued", "PodsReady", "Made-up"]),
+            st.sampled_from(["True", "False", "Unknown", ""]),
+            st.just("2026-03-01T10:00:05Z"),
+            st.sampled_from(["", LACKS, "LocalQueue team is stopped", "x" * 400, "a\nb"]),
+        )
+    )
+)
+def test_whatever_a_status_says_a_job_that_waits_has_a_reason(conditions: list[tuple[str, str, str, str]]) -> None:
+    """A tenant may have rights on the status of Workloads. An error would stop the controller."""
+    workload = a_workload(1, *conditions)
+    if waits(workload):
+        (job,) = a_status(workload).jobs
+        assert job.code in PendingCode
+        assert "\n" not in job.message
 
 
 def test_a_job_that_waits_has_the_reason_of_kueue() -> None:
