@@ -104,7 +104,10 @@ def _is_unstarted(inputs: Inputs) -> bool:
     if not inputs.recorded.had_pods:
         return True
     runs = any(not has_left(replica) for replica in inputs.recorded.replicas.values() if replica.attempt.pod_uid)
-    return inputs.recorded.status.phase in (JobPhase.PAUSED, JobPhase.RESUMING) and not runs
+    status = inputs.recorded.status
+    # Since a resume, Kueue could not be read.
+    waits = (status.phase, status.reason) == (JobPhase.QUEUED, PendingCode.WAITING_FOR_KUEUE)
+    return not runs and (waits or status.phase in (JobPhase.PAUSED, JobPhase.RESUMING))
 
 
 def _without_kueue(message: str) -> Permit:
