@@ -14,6 +14,7 @@ from bench.queues.objects import JOBS, WORKLOADS, job, workload
 from bench.queues.watching import Seen, watched
 
 _CLIENTS: Final = 32
+_CHUNK: Final = 1000  # Workloads: the load client must send all its requests in time, and Kueue checks each of them
 _SECONDS: Final = 600.0  # after the last submission: on a busy machine, Kueue admits 20 to 40 Workloads per second
 _SHOWN: Final = 20  # jobs; requests that are sent less than once for so many are not printed
 _ANCHOR: Final = "jobgate-"  # before the uid of a job in the name of its Workload
@@ -69,7 +70,9 @@ async def admit_workloads(client: LoadClient, plane: ControlPlane, load: Load) -
     requests = [target.request("POST", WORKLOADS, encode(workload(name, load.replicas))) for name in load.names]
     async with watched(plane) as seen:
         before = await Used.read(plane, target)
-        await client.paced(target, requests, clients=_CLIENTS, rate=load.rate, expect=201)
+        for first in range(0, load.count, _CHUNK):
+            chunk = requests[first : first + _CHUNK]
+            await client.paced(target, chunk, clients=_CLIENTS, rate=load.rate, expect=201)
         await seen.until(f"{load.title}: all admitted", lambda: len(seen.admitted) >= load.count, _SECONDS)
     return _measured(load, seen, min(seen.created.values()), await Used.read(plane, target) - before)
 
