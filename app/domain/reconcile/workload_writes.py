@@ -113,7 +113,7 @@ def _changes(
     if observed.deleting or (observed.sizes != known.sizes and not is_deactivated):
         return _removals([number])
     if isinstance(verdict, Unadmitted) and not verdict.holds_quota:
-        # Kueue accepts the change of a class only while no quota is reserved.
+        # Kueue accepts a class of another kind only while no quota is reserved.
         is_other = has_other_priority(inputs.plan.priority, observed.priority_class)
         return [SetPriority(number=number, ranks=_ranks(known))] if is_other else []
     if not isinstance(verdict, Evicted):
