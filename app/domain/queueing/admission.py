@@ -270,7 +270,9 @@ def _waiting(conditions: Mapping[str, ObjectCondition], *, reserved: bool) -> Un
         return Unadmitted(code=PendingCode.ADMISSION_CHECKS, message=message, holds_quota=True)
     quota = conditions.get("QuotaReserved")
     if quota is None:
-        return Unadmitted(code=PendingCode.WAITING_FOR_KUEUE, message="Kueue has not considered the job yet")
+        # Kueue 0.19 reports nothing of a Workload that is equal to one that waits for quota.
+        message = "Kueue reports nothing yet: it has not considered the job, or an equal one waits before it"
+        return Unadmitted(code=PendingCode.WAITING_FOR_KUEUE, message=message)
     requeued = conditions.get("Requeued")
     if requeued is not None and requeued.status == "False":
         # ClusterQueueStopped and LocalQueueStopped are no back-off: the job waits until the queue runs again.
