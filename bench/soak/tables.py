@@ -63,6 +63,9 @@ EXPLANATIONS: Final[Mapping[str, Explanation]] = {
     "leases": Explanation(reason=_CONSTANT, others=10),
     "heartbeats": Explanation(reason=_CONSTANT, others=10),
     "api_tokens": Explanation(reason=_CONSTANT, others=1),
+    "kueue": Explanation(reason=_CONSTANT, others=1),
+    "queues": Explanation(reason="one for each LocalQueue of the cluster; none in this run"),
+    "room_waits": Explanation(reason="until the job has room; none in this run, whose namespace has no limit"),
     "cluster_namespaces": Explanation(reason="one for each namespace of the cluster", others=100),
 }
 

@@ -14,6 +14,7 @@ import pytest_asyncio
 
 from app.db.postgres.engine import Database
 from app.domain.plan import Rank
+from app.domain.queueing.queue_status import MOST_PENDING_JOBS
 from app.domain.status.records import Attempt, Replica
 from app.domain.vocabulary import JobPhase, ReplicaPhase
 from app.models.jobs import jobs
@@ -49,6 +50,14 @@ _COPY: Final = f"""
 INSERT INTO jobs ({", ".join(_COLUMNS)})
 SELECT {", ".join(_CHANGED.get(column, column) for column in _COLUMNS)}
 FROM jobs, generate_series(1, {JOBS}) AS number WHERE name = 'large'
+"""
+# A queue with as many pending jobs as are stored, and the longest messages.
+_QUEUE: Final = f"""
+INSERT INTO queues (namespace, name, observed_at, status)
+SELECT 'team', 'large', now(), jsonb_build_object('cluster_queue', 'all', 'jobs', jsonb_agg(jsonb_build_object(
+    'uid', gen_random_uuid(), 'kind', 'GenericJob', 'name', 'job-' || number, 'priority', 0, 'since', NULL,
+    'code', 'WaitingForQuota', 'message', repeat('m', 256))))
+FROM generate_series(1, {MOST_PENDING_JOBS}) AS number
 """
 
 
@@ -90,6 +99,7 @@ async def victim(
         async with db.read() as connection:
             await connection.execute("SET statement_timeout = 0")
             await connection.execute(_COPY)
+            await connection.execute(_QUEUE)
         async with running_gateway(url) as gateway:
             await store_wide_job(gateway)
             await store_running_job(gateway, "logs", replicas=16)
@@ -133,7 +143,7 @@ async def targets(victim: Victim) -> dict[str, str]:
     for path, operation in OPERATIONS.items():
         resource = next((part for part in path.split("/") if part in ("jobs", "samplesets", "samplejobs")), "")
         name = "logs" if path.endswith("/logs") else "large"
-        namespace = "team" if resource == "jobs" else "data"
+        namespace = "data" if resource.startswith("sample") else "team"
         values = {"namespace": namespace, "name": name}
         if "{uid}" in path:
             async with await victim.connect() as client:

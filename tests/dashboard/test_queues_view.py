@@ -60,7 +60,8 @@ async def test_the_pages_show_queues_who_waits_and_who_preempted(
 
     await tab.open("#/queues")
     rows = tab.page.get_by_role("table", name="Queues").get_by_role("row")
-    await expect(rows.filter(has_text="vision")).to_contain_text("of 200m, 200m by all queues")
+    used = "200m of 200m" if evicted == "speech-model" else "100m of 200m, 200m by all queues"
+    await expect(rows.filter(has_text="vision")).to_contain_text(used)
     await expect(rows.filter(has_text="lost")).to_contain_text("not active")
     await rows.get_by_role("link", name=queue).click()
     waiting = tab.page.get_by_role("table", name="Pending jobs").get_by_role("row").filter(has_text=evicted)

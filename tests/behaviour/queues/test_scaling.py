@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from app.base.clock import SystemClock
 from tests.behaviour.client import Body, Jobs
-from tests.behaviour.queues.kueue import Queues, queued, until_history
+from tests.behaviour.queues.kueue import Queues, condition, queued, until_history
 from tests.behaviour.scaling.elastic import di_job, di_task
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -45,6 +47,9 @@ async def test_the_further_replicas_of_a_job_wait_start_and_are_preempted_alone(
     await jobs.until("other", "Running")
     uid = await start(queues, "grows")
     first = await pods_of(jobs, uid)
+    # Times of conditions have seconds, and the further Workload must be the one that is admitted last.
+    admitted_at = condition(await queues.workload(uid), "QuotaReserved")["lastTransitionTime"]
+    await until(lambda: f"{SystemClock().now():%Y-%m-%dT%H:%M:%SZ}" > admitted_at, what="the next second")
 
     await jobs.scale("grows", 3, task="collector")
     status = await waiting(jobs, "grows", 2)
