@@ -68,7 +68,7 @@ async def test_the_pages_show_queues_who_waits_and_who_preempted(
     await expect(waiting).to_contain_text("WaitingForQuota")
     await waiting.get_by_role("link", name=evicted).click()
     about = tab.page.get_by_role("region", name="Queue")
-    await expect(about).to_contain_text("1 of 1 in this queue")
+    await expect(about).to_contain_text(f"1 in the ClusterQueue {RESEARCH}")
     await expect(about).to_contain_text("Preempted to accommodate a workload")
     await about.get_by_role("link", name="urgent-fix").click()
     await expect(about).to_contain_text(re.compile(r"Admission\s*admitted"))
