@@ -1,5 +1,6 @@
 """One reconcile of a job, pure: plan, intent, record and observed pods in; status and actions out.
 
 `reconcile` calls the others: `stepping` takes the next step of each replica, after `lifecycle` has evaluated the end of
-its attempt; `rules` and `endings` end the job, `resizing` changes its size, and `progress` computes its status.
+its attempt; `rules` and `endings` end the job, `resizing` changes its size, `queues` decides what its queue permits,
+and `progress` computes its status.
 """

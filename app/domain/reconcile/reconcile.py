@@ -30,13 +30,13 @@ from app.domain.reconcile.in_place import restart_entries
 from app.domain.reconcile.lifecycle import RestartLimits, settle, track
 from app.domain.reconcile.placing import replace_misplaced
 from app.domain.reconcile.progress import Changes, is_at_rest, is_resuming, next_status
-from app.domain.reconcile.queueing import Permit, derive_permit, update_permit
+from app.domain.reconcile.queues.permit import Permit, derive_permit, update_permit
+from app.domain.reconcile.queues.workload_writes import is_removed, queue_actions
 from app.domain.reconcile.resizing import Members, as_leaving, as_wanted, settled_records
 from app.domain.reconcile.rules import Finish
 from app.domain.reconcile.starting import next_start, start_due
 from app.domain.reconcile.stepping import Directive, Step, Stepper
 from app.domain.reconcile.values import Decision, Inputs
-from app.domain.reconcile.workload_writes import is_removed, queue_actions
 from app.domain.status.failures import first_failure
 from app.domain.status.log_lines import one_line
 from app.domain.status.observed import ObservedJob, ObservedPod

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from app.domain.plan import Rank
 from app.domain.queueing.admission import Evicted, Unadmitted
-from app.domain.reconcile.admissions import creating, unadmitted
-from app.domain.reconcile.queueing import Permit
+from app.domain.reconcile.queues.admissions import creating, unadmitted
+from app.domain.reconcile.queues.permit import Permit
 from app.domain.reconcile.values import Inputs
 from app.domain.status.log_lines import one_line
 from app.domain.status.observed import ObservedPod

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from app.domain.plan import Rank
-from app.domain.reconcile import admissions, queueing
+from app.domain.reconcile.queues import admissions
+from app.domain.reconcile.queues import permit as queueing
 from app.domain.status.observed import KueueState
 from app.domain.vocabulary import JobPhase, PendingCode, Reason
 from tests.domain.reconcile.test_queueing import TEAM, a_world, kueue_of, phase_of, run

@@ -16,8 +16,8 @@ from app.domain.reconcile.actions import (
     SetPriority,
     UngatePod,
 )
-from app.domain.reconcile.admissions import are_gone, first_workload, is_busy, is_idle, is_without_workload, runs
-from app.domain.reconcile.queueing import Permit
+from app.domain.reconcile.queues.admissions import are_gone, first_workload, is_busy, is_idle, is_without_workload, runs
+from app.domain.reconcile.queues.permit import Permit
 from app.domain.reconcile.resizing import Members
 from app.domain.reconcile.values import Inputs
 from app.domain.status.observed import KueueState, ObservedQueue

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from app.domain.plan import Rank
 from app.domain.queueing.admission import Admitted, Evicted, Queueing, Unadmitted, Verdict
 from app.domain.queueing.requests import DEFAULT_QUEUE, requested_queue
-from app.domain.reconcile.admissions import (
+from app.domain.reconcile.queues.admissions import (
     MOST_FURTHER,
     admit,
     are_gone,
