@@ -21,9 +21,10 @@ from app.domain.status.observed import ObservedPod
 
 
 def place_gang(plan: JobPlan, steps: Mapping[Rank, Step], pods: Mapping[Rank, Sequence[ObservedPod]]) -> None:
-    """Let the creates of the steps join the gang of the job, and drop those that wait for it.
+    """Make the pods that the steps create members of the job's PodGroup, as far as its scheduler can still place it.
 
-    Pods that wait for a gang that cannot be placed any more are stopped, so that others replace them.
+    Replicas beyond the gang get no pod before the gang has its nodes. Pods of a PodGroup that cannot be placed any more
+    are stopped, so that pods without one replace them.
     """
     group = group_name(plan)
     if plan.gang is None or not group:

@@ -162,7 +162,7 @@ class QueueMirror:
 
     @property
     def last_contact(self) -> datetime | None:
-        """When all objects that were listed were last known to be true."""
+        """The oldest time at which one of the copies was last known to be equal to the cluster; None without a list."""
         reflectors = [*self._reflectors]
         if self._cluster_queue_reflector.synced.is_set():
             reflectors.append(self._cluster_queue_reflector)
