@@ -1,12 +1,13 @@
 """Stores what users see of queues, so that API processes read it from PostgreSQL.
 
-QueueMirror ─▶ status of each LocalQueue ─▶ what has changed ─▶ one transaction for a round
+QueueMirror ─▶ status of each LocalQueue ─▶ what has changed since the last round ─▶ PostgreSQL
 """
 
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
 from app.base.cancellation import rounds
@@ -28,8 +29,7 @@ RECORD_EVERY: Final = 3.0  # seconds from the end of a round to the next one
 # The other tasks run after so many Workloads and queues: about a millisecond and ten.
 _WORKLOADS_AT_ONCE: Final = 500
 _QUEUES_AT_ONCE: Final = 20
-# In one transaction. The next round stores the others.
-_MOST_ROWS: Final = 2000
+_MOST_ROWS: Final = 2000  # in one transaction
 
 
 class QueueRecorder:
@@ -91,12 +91,17 @@ class QueueRecorder:
         # Another loop deletes the queues of a namespace that was created again.
         present, now = await queues.read_keys(self._db), self._clock.now()
         stored = {key: status for key, status in (self._stored or {}).items() if key in present}
-        changed = [key for key, status in statuses.items() if stored.get(key) != status][:_MOST_ROWS]
+        changed = [key for key, status in statuses.items() if stored.get(key) != status]
         rows = [
             QueueRow(namespace=key.namespace, name=key.name, observed_at=now, status=statuses[key]) for key in changed
         ]
         gone = present - statuses.keys()
-        await queues.write(self._db, self._leadership.lease, known, rows, gone)
+        last = max(len(rows) - 1, 0) // _MOST_ROWS * _MOST_ROWS
+        for first in range(0, last, _MOST_ROWS):
+            # The time at which all rows are true is stored with the last ones.
+            part = rows[first : first + _MOST_ROWS]
+            await queues.write(self._db, self._leadership.lease, replace(known, observed_at=None), part)
+        await queues.write(self._db, self._leadership.lease, known, rows[last:], gone)
         self._stored = {key: status for key, status in stored.items() if key not in gone}
         self._stored |= {key: statuses[key] for key in changed}
 

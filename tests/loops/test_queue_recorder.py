@@ -137,6 +137,21 @@ async def test_a_queue_is_recorded_with_the_jobs_that_wait(harness: Harness) -> 
         await until_gone(harness, recorder, QueueKey(harness.namespace, "team"))
 
 
+async def test_a_round_records_all_queues_that_have_changed(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.loops.queue_recorder._MOST_ROWS", 2)
+    names = [f"team-{number}" for number in range(5)]
+    async with queues_of(harness.kube, harness.namespace) as made, recording(harness) as recorder:
+        for name in names:
+            await made.add_local_queue(name, "none")
+        for name in names:
+            await until_row(harness, recorder, name)
+        for kept in (0, 1, 3):
+            async with harness.db.begin() as connection:
+                await connection.execute("DELETE FROM queues WHERE name >= $1", f"team-{kept}")
+            await recorder.record()
+            assert (await queues.read(harness.db, harness.namespace, names)).keys() == set(names)
+
+
 async def test_the_jobs_of_queues_are_counted_while_the_controller_records_them(harness: Harness) -> None:
     labels = {"namespace": harness.namespace, "queue": "team"}
 
