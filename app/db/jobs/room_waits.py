@@ -57,16 +57,18 @@ ORDER BY spaces.namespace, first.priority DESC, first.created_at, first.id
 _NAMES: Final = f"SELECT uid, name FROM jobs WHERE uid = ANY({_UIDS})"  # noqa: S608  constants
 # An UPDATE locks rows in any order. So all of them are locked before, in order of uid.
 _LOCK: Final = f"SELECT uid FROM jobs WHERE uid = ANY({_UIDS}) ORDER BY uid FOR UPDATE"  # noqa: S608  constants
+# A process of another version may have ended a job that waits: then its row vanishes here, and no pods are planned.
 _START: Final = f"""
 WITH started AS (
-    DELETE FROM room_waits WHERE job_uid = ANY({_UIDS}) RETURNING job_uid, namespace, pods
+    DELETE FROM room_waits WHERE job_uid = ANY({_UIDS}) RETURNING job_uid, pods
 ), planned AS (
-    UPDATE jobs SET planned_pods = started.pods FROM started WHERE jobs.uid = started.job_uid
+    UPDATE jobs SET planned_pods = started.pods FROM started WHERE uid = started.job_uid AND finished_at IS NULL
+    RETURNING uid, namespace, planned_pods
 ), counted AS (
     INSERT INTO planned_pods (namespace, pods)
-    SELECT namespace, sum(pods) FROM started GROUP BY namespace HAVING sum(pods) > 0
+    SELECT namespace, sum(planned_pods) FROM planned GROUP BY namespace HAVING sum(planned_pods) > 0
 )
-SELECT job_uid FROM started
+SELECT uid FROM planned
 """  # noqa: S608  constants
 
 
@@ -122,7 +124,8 @@ async def load(connection: Connection, uids: Sequence[UUID], limits: PodLimits) 
     for row in rows:
         uid, jobs = row["job_uid"], first.get(row["namespace"], [])
         place = next((index for index, job in enumerate(jobs) if job.uid == uid), None)
-        before = [names[job.uid] for job in jobs[: SHOWN_BEFORE if place is None else place]]
+        earlier = jobs[: SHOWN_BEFORE if place is None else place]
+        before = [names[job.uid] for job in earlier if job.uid in names]
         found[uid] = _wait(row["namespace"], row["pods"], before, room, is_complete=place is not None)
     return found
 
@@ -160,7 +163,7 @@ async def start(db: Database, lease: Lease, namespace: str, limits: PodLimits) -
             return []
         # A job that ended before its row was locked has no row here. What others still want can only be less.
         await connection.execute(_LOCK, chosen)
-        started = {row["job_uid"] for row in await connection.fetch(_START, chosen)}
+        started = {row["uid"] for row in await connection.fetch(_START, chosen)}
         return [uid for uid in chosen if uid in started]
 
     started = await alone_with_room(db, namespace, limits, work)

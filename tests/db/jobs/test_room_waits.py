@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from random import Random
+from uuid import uuid4
 
 import pytest
 import pytest_asyncio
@@ -15,6 +16,7 @@ from app.db.installation.leases import Lease
 from app.db.jobs import pod_room, room_waits
 from app.db.jobs.controller import load
 from app.db.jobs.edits import JobEdit, edit
+from app.db.jobs.room_waits import NewWait
 from app.db.jobs.submit import NewJob, submit, submit_together
 from app.db.objects.submission import Submitted
 from app.db.postgres.engine import Database
@@ -110,6 +112,24 @@ async def test_a_waiting_job_says_what_it_waits_for(db: Database) -> None:
     assert (await room_waits.turns(db, lowered))[0] == [], "none of them can start"
     full = replace(LIMITS, namespace=20, installation=12)
     assert (await wait_of(db, jobs[2], full)).is_installation_full
+
+
+async def test_a_wait_without_a_live_job_takes_no_room(db: Database, lease: Lease) -> None:
+    """A process of another version may end or delete a job that waits."""
+    runs, ended, waits = a_job("runs", 10), a_job("ended", 4, priority=1), a_job("waits", 6)
+    assert all(await submit_all(db, runs, ended, waits))
+    await move(db, lease, ended.uid, JobPhase.CANCELLED)
+    orphans = [
+        NewWait(job_uid=uid, namespace="team-a", priority=1, created_at=NOW, pods=4) for uid in (ended.uid, uuid4())
+    ]
+    async with db.begin() as connection:
+        await room_waits.add(connection, orphans)
+    assert (await wait_of(db, waits, LIMITS)).before == ("ended",)
+    await move(db, lease, runs.uid, JobPhase.SUCCEEDED)
+    assert await start(db, lease, [ended, waits]) == []
+    assert await planned(db) == {}
+    assert await start(db, lease, [ended, waits]) == ["waits"]
+    assert await planned(db) == {"team-a": 6}
 
 
 async def test_which_submissions_wait(db: Database) -> None:
