@@ -12,9 +12,8 @@ from datetime import datetime
 from typing import Final, TypeAlias
 from uuid import UUID
 
-from app.domain.errors import shorten
 from app.domain.kubernetes import labels
-from app.domain.kubernetes.objects import ObjectCondition
+from app.domain.kubernetes.conditions import Conditions, by_type, is_true, message_line
 from app.domain.kubernetes.queueing import FlavorSpec, Workload
 from app.domain.kubernetes.topology import TopologyAssignment, keep_places
 from app.domain.plan import Manifest, PriorityClassKind, PriorityClassRef, Rank
@@ -207,7 +206,7 @@ class ObservedWorkload:
 def observe_workload(workload: Workload, flavors: Mapping[str, FlavorSpec]) -> ObservedWorkload:
     """Return the observation of a Workload. `flavors` are the ResourceFlavors of the cluster by name."""
     metadata = workload.metadata
-    conditions = {item.type: item for item in workload.status.conditions}
+    conditions = by_type(workload.status.conditions)
     return ObservedWorkload(
         uid=metadata.uid,
         verdict=_verdict(workload, conditions, flavors),
@@ -215,8 +214,8 @@ def observe_workload(workload: Workload, flavors: Mapping[str, FlavorSpec]) -> O
         priority_class=_priority_class(workload),
         held=labels.ADMISSION_FINALIZER in metadata.finalizers,
         deleting=metadata.deletion_timestamp is not None,
-        ready=_is_true(conditions, "PodsReady"),
-        finished=_is_true(conditions, "Finished"),
+        ready=is_true(conditions, "PodsReady"),
+        finished=is_true(conditions, "Finished"),
         reclaimable={item.name: item.count for item in workload.status.reclaimable_pods},
     )
 
@@ -227,44 +226,33 @@ def _priority_class(workload: Workload) -> PriorityClassRef | None:
     return PriorityClassRef(kind=kinds[0], name=found.name) if found is not None and kinds else None
 
 
-def _message(condition: ObjectCondition) -> str:
-    """Return the message of a condition as one line of a bounded length."""
-    return shorten(" ".join(condition.message.split()), _MOST_OF_MESSAGE)
-
-
-def _is_true(conditions: Mapping[str, ObjectCondition], kind: str) -> bool:
-    return kind in conditions and conditions[kind].status == "True"
-
-
-def _verdict(
-    workload: Workload, conditions: Mapping[str, ObjectCondition], flavors: Mapping[str, FlavorSpec]
-) -> Verdict:
-    reserved, admitted = _is_true(conditions, "QuotaReserved"), _is_true(conditions, "Admitted")
+def _verdict(workload: Workload, conditions: Conditions, flavors: Mapping[str, FlavorSpec]) -> Verdict:
+    reserved, admitted = is_true(conditions, "QuotaReserved"), is_true(conditions, "Admitted")
     if workload.metadata.deletion_timestamp is not None:
         return Evicted(reason="WorkloadDeleted", message="the Workload of the job is deleted", holds_quota=reserved)
     if not workload.spec.active:
         return Evicted(
             reason="Deactivated", message=_deactivation(conditions), holds_quota=reserved, is_deactivated=True
         )
-    if reserved and _is_true(conditions, "Evicted"):
+    if reserved and is_true(conditions, "Evicted"):
         # Kueue sets the condition to False when it admits the Workload again.
         why = conditions["Evicted"]
-        return Evicted(reason=why.reason, message=_message(why), holds_quota=True)
+        return Evicted(reason=why.reason, message=message_line(why, _MOST_OF_MESSAGE), holds_quota=True)
     if admitted:
         return _admitted(workload, flavors)
     return _waiting(conditions, reserved=reserved)
 
 
-def _deactivation(conditions: Mapping[str, ObjectCondition]) -> str:
+def _deactivation(conditions: Conditions) -> str:
     """Return Kueue's message for a deactivation, which it writes later than `active`: before, Evicted is an earlier
     eviction.
     """
-    if _is_true(conditions, "Evicted") and conditions["Evicted"].reason.startswith("Deactivated"):
-        return _message(conditions["Evicted"])
+    if is_true(conditions, "Evicted") and conditions["Evicted"].reason.startswith("Deactivated"):
+        return message_line(conditions["Evicted"], _MOST_OF_MESSAGE)
     return "the Workload of the job is deactivated"
 
 
-def _waiting(conditions: Mapping[str, ObjectCondition], *, reserved: bool) -> Unadmitted:
+def _waiting(conditions: Conditions, *, reserved: bool) -> Unadmitted:
     if reserved:
         message = "quota is reserved, and admission checks are in progress"
         return Unadmitted(code=PendingCode.ADMISSION_CHECKS, message=message, holds_quota=True)
@@ -278,9 +266,9 @@ def _waiting(conditions: Mapping[str, ObjectCondition], *, reserved: bool) -> Un
         # ClusterQueueStopped and LocalQueueStopped are no back-off: the job waits until the queue runs again.
         stopped = requeued.reason.endswith("QueueStopped")
         code = PendingCode.QUEUE_STOPPED if stopped else PendingCode.REQUEUE_BACK_OFF
-        return Unadmitted(code=code, message=f"{requeued.reason}: {_message(requeued)}")
+        return Unadmitted(code=code, message=f"{requeued.reason}: {message_line(requeued, _MOST_OF_MESSAGE)}")
     found = (code for words, code in _CODES if words in quota.message)
-    return Unadmitted(code=next(found, PendingCode.WAITING_FOR_QUOTA), message=_message(quota))
+    return Unadmitted(code=next(found, PendingCode.WAITING_FOR_QUOTA), message=message_line(quota, _MOST_OF_MESSAGE))
 
 
 def _admitted(workload: Workload, flavors: Mapping[str, FlavorSpec]) -> Verdict:

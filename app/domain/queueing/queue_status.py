@@ -9,7 +9,7 @@ from uuid import UUID
 
 from app.domain.errors import shorten
 from app.domain.kubernetes import labels
-from app.domain.kubernetes.objects import ObjectCondition
+from app.domain.kubernetes.conditions import by_type, is_true, message_line
 from app.domain.kubernetes.queueing import ClusterQueue, FlavorTotals, LocalQueue, Workload
 from app.domain.queueing.admission import Unadmitted, observe_workload
 from app.domain.vocabulary import PendingCode
@@ -104,8 +104,8 @@ def waits(workload: Workload) -> bool:
 
 def is_admitted(workload: Workload) -> bool:
     """Return whether the Workload is that of an admitted job that has not ended."""
-    conditions = _by_type(workload.status.conditions)
-    return _is_of_job(workload) and _is_true(conditions, "Admitted") and not _is_true(conditions, "Finished")
+    conditions = by_type(workload.status.conditions)
+    return _is_of_job(workload) and is_true(conditions, "Admitted") and not is_true(conditions, "Finished")
 
 
 def _is_of_job(workload: Workload) -> bool:
@@ -122,16 +122,8 @@ def _holds_quota(workload: Workload) -> bool:
 
     A client with rights on the status can set one condition without the others.
     """
-    conditions = _by_type(workload.status.conditions)
-    return any(_is_true(conditions, kind) for kind in ("QuotaReserved", "Admitted", "Finished"))
-
-
-def _by_type(conditions: Iterable[ObjectCondition]) -> dict[str, ObjectCondition]:
-    return {item.type: item for item in conditions}
-
-
-def _is_true(conditions: Mapping[str, ObjectCondition], kind: str) -> bool:
-    return kind in conditions and conditions[kind].status == "True"
+    conditions = by_type(workload.status.conditions)
+    return any(is_true(conditions, kind) for kind in ("QuotaReserved", "Admitted", "Finished"))
 
 
 def _position(workload: Workload, positions: Positions) -> int | None:
@@ -164,7 +156,7 @@ def _job(workload: Workload, position: int | None) -> QueuedJob:
 
 def _queued_at(workload: Workload) -> datetime | None:
     """Return when the present wait began: with the Workload, or when its job gave its last quota back."""
-    conditions = _by_type(workload.status.conditions)
+    conditions = by_type(workload.status.conditions)
     if "Requeued" in conditions and "QuotaReserved" in conditions:
         return conditions["QuotaReserved"].last_transition_time
     return workload.metadata.creation_timestamp
@@ -172,18 +164,14 @@ def _queued_at(workload: Workload) -> datetime | None:
 
 def _activity(local: LocalQueue, cluster: ClusterQueue | None) -> tuple[bool, str]:
     """Return whether the queue is active, and why it is not."""
-    own = _by_type(local.status.conditions).get("Active")
+    own = by_type(local.status.conditions).get("Active")
     if own is None:
         return False, "Kueue has not reported yet whether the queue is active"
-    of_cluster = _by_type(cluster.status.conditions).get("Active") if cluster is not None else None
+    of_cluster = by_type(cluster.status.conditions).get("Active") if cluster is not None else None
     # Only the ClusterQueue tells which object it lacks. A LocalQueue reports its state a moment later.
     if of_cluster is not None and of_cluster.status != "True" and own.reason != "Stopped":
-        return False, _line(of_cluster)
-    return own.status == "True", "" if own.status == "True" else _line(own)
-
-
-def _line(condition: ObjectCondition) -> str:
-    return shorten(" ".join(condition.message.split()), _MOST_OF_MESSAGE)
+        return False, message_line(of_cluster, _MOST_OF_MESSAGE)
+    return own.status == "True", "" if own.status == "True" else message_line(own, _MOST_OF_MESSAGE)
 
 
 def _quotas(local: LocalQueue, cluster: ClusterQueue | None) -> tuple[FlavorQuota, ...]:
