@@ -14,6 +14,7 @@ from app.db.installation.heartbeats import ControllerLoad, Heartbeat
 from app.db.jobs import controller, pod_room
 from app.db.jobs.controller import LiveJob
 from app.db.postgres.errors import DatabaseContended, DatabaseUnavailable
+from app.domain.kubernetes import labels
 from app.k8s.errors import KubeError
 from app.k8s.watching.reflector import ObjectSink, ObjectSource, Pace, Reflector
 from app.loops import metrics
@@ -32,7 +33,7 @@ from app.loops.jobs.evidence.attempts import EvidenceCapture
 from app.loops.jobs.evidence.event_lists import EventLists
 from app.loops.jobs.evidence.pending_pods import EventReader
 from app.loops.jobs.measuring import ChangeLag
-from app.loops.jobs.mirror import GuardedSource, Mirror, is_job_uid
+from app.loops.jobs.mirror import GuardedSource, Mirror
 from app.loops.jobs.plan_cache import PlanCache
 from app.loops.jobs.queues import QueueMirror
 from app.loops.jobs.reconcile_intervals import ReconcileIntervals
@@ -319,7 +320,7 @@ class Term:
             group.create_task(self._queue_recorder.run())
 
     def _workload_changed(self, uid: str) -> None:
-        if is_job_uid(uid):
+        if labels.is_job_uid(uid):
             self._changed(uid)
 
     def _changed(self, uid: str) -> None:

@@ -3,6 +3,9 @@
 Invariant: no other module spells these keys, so the readers and the writers of a key always agree.
 """
 
+from contextlib import suppress
+from uuid import UUID
+
 PREFIX = "jobgate.dev/"
 
 INSTALLATION = PREFIX + "installation"  # id of the database that the object belongs to
@@ -39,6 +42,14 @@ CLIENT_DURATIONS = frozenset(
     {TTL_SECONDS_AFTER_FINISHED, ACTIVE_DEADLINE_SECONDS, PENDING_DEADLINE_SECONDS, START_DEADLINE_SECONDS}
 )
 CLIENT_ANNOTATIONS = CLIENT_DURATIONS | {AUTOSCALE, POD_POLICY_ALLOW, MAIN_CONTAINER}
+
+
+def is_job_uid(text: str) -> bool:
+    """Return whether the value of a job label is a uid as jobgate writes it."""
+    with suppress(ValueError):
+        # The same uid in capitals would be a second key in the work queue: two reconciles of one job at a time.
+        return str(UUID(text)) == text
+    return False
 
 
 def anchor_name(job_uid: str) -> str:

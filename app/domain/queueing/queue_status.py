@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, TypeAlias
-from uuid import UUID
 
 from app.domain.errors import shorten
 from app.domain.kubernetes import labels
@@ -109,12 +108,9 @@ def is_admitted(workload: Workload) -> bool:
 
 
 def _is_of_job(workload: Workload) -> bool:
-    """Return whether the Workload is that of a job, and not that of its growth or of another client."""
+    """Return whether the Workload is the first one of a job: neither a further one nor that of another client."""
     uid = workload.metadata.labels.get(labels.JOB_UID, "")
-    try:
-        return workload.metadata.name == labels.anchor_name(uid) and str(UUID(uid)) == uid
-    except ValueError:
-        return False
+    return labels.is_job_uid(uid) and workload.metadata.name == labels.anchor_name(uid)
 
 
 def _holds_quota(workload: Workload) -> bool:

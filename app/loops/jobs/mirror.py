@@ -1,11 +1,10 @@
 """The pods and nodes of the cluster as reflectors keep them in memory, and the observation of one job."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from datetime import datetime
 from itertools import chain
 from typing import Any, Generic, TypeVar
-from uuid import UUID
 
 from typing_extensions import override
 
@@ -232,16 +231,8 @@ class Mirror:
 
     def _job_changed(self, uid: str) -> None:
         # Every client that can create pods can set the label. A value that is no uid would end the term in the queue.
-        if is_job_uid(uid):
+        if labels.is_job_uid(uid):
             self._on_change(uid)
-
-
-def is_job_uid(text: str) -> bool:
-    """Return whether the value of a job label is a uid as jobgate writes it."""
-    with suppress(ValueError):
-        # The same uid in capitals would be a second key in the work queue: two reconciles of one job at a time.
-        return str(UUID(text)) == text
-    return False
 
 
 def _anchors(recorded: Recorded, expectations: Expectations) -> Collection[str] | None:

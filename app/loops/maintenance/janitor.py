@@ -22,7 +22,7 @@ from app.k8s.codec import OBJECT
 from app.k8s.errors import KubeError, KubeNotFound
 from app.k8s.finalizers import delete_and_release
 from app.k8s.resources import CONFIG_MAP, POD, WORKLOAD, KubeResource
-from app.loops.jobs.mirror import Mirror, is_job_uid
+from app.loops.jobs.mirror import Mirror
 from app.loops.jobs.queues import QueueMirror
 from app.loops.leadership.lease import Leadership
 
@@ -72,7 +72,7 @@ class Janitor:
             *((WORKLOAD, workload.metadata) for workload in self._queues.workloads()),
         ]
         served = [(resource, metadata) for resource, metadata in found if metadata.namespace in self._served]
-        known = await self._known({uid for _, metadata in served if is_job_uid(uid := _job_of(metadata))})
+        known = await self._known({uid for _, metadata in served if labels.is_job_uid(uid := _job_of(metadata))})
         for resource, metadata in served:
             uid = _job_of(metadata)
             # The quota of an orphan is not free while a pod uses it.
