@@ -24,7 +24,7 @@ _PAUSE: Final = 30.0
 
 
 class QueuePositions:
-    """Asks Kueue for the first thousand Workloads that wait in a ClusterQueue, once for all its LocalQueues."""
+    """Requests from Kueue the first thousand Workloads that wait in a ClusterQueue, once for all its LocalQueues."""
 
     def __init__(self, api: KubeApi, clock: Clock, timeout: float) -> None:
         self._api = api

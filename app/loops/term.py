@@ -166,7 +166,7 @@ class Term:
                 stored=self._stored,
                 failed=self._first_pass.done,
                 quiet=self._forget,
-                ended=self._room_turns.look,
+                ended=self._room_turns.note_end,
             ),
         )
 

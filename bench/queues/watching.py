@@ -18,7 +18,7 @@ from bench.measuring.client import MeasurementFailed
 from bench.measuring.kubernetes import ControlPlane
 from bench.queues.objects import PODS, WORKLOADS
 
-_PAUSE: Final = 0.05  # seconds between two looks at what the watches have shown
+_PAUSE: Final = 0.05  # seconds between two reads of what the watches have shown
 
 
 class _Condition(msgspec.Struct):

@@ -834,7 +834,7 @@ class RoomOutcome(StrEnum):
 
 class QueueCheck(Struct, frozen=True, kw_only=True, rename="camel"):
     """Whether the queue of the job has room for it now, by what the controller has recorded of the queue. Kueue
-    decides, by then maybe otherwise: priorities, preemption, and the nodes of flavors are not considered.
+    decides later and may decide otherwise: priorities, preemption and the nodes of flavors are not considered.
     """
 
     name: str | None = None

@@ -33,7 +33,7 @@ async def list_queues(
 ) -> Response:
     """List the queues of all namespaces that you may see, by namespace and name, each with its first pending jobs.
 
-    `kueue` says whether there are no queues, or jobgate cannot read them.
+    `kueue` reports whether there are no queues, or jobgate cannot read them.
     """
     namespaces = caller.select_namespaces(namespace)
     query, size = paging.query_digest(["queues", namespaces]), paging.page_size(page_size)
@@ -41,7 +41,7 @@ async def list_queues(
     if page_token:
         start = paging.decode(page_token, QueueStart, query)
         after = QueueKey(start.namespace, start.name)
-    # One more queue than the page shows tells whether another page follows.
+    # One more queue than the page shows, to know whether another page follows.
     found = await caller.services.queues.page(namespaces, after, size + 1)
     shown = list(found.rows[:size])
     token = None

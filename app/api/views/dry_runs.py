@@ -72,7 +72,7 @@ class ClusterCheckView(View):
 class QueueCheckView(View):
     """Whether the queue of the job has room for it now, by what the controller has recorded of the queue.
 
-    Kueue decides, by then maybe otherwise: priorities, preemption, and the nodes of flavors are not considered.
+    Kueue decides later and may decide otherwise: priorities, preemption and the nodes of flavors are not considered.
     """
 
     name: str | None
@@ -86,7 +86,7 @@ class QueueCheckView(View):
     observed_at: datetime | None
     """The time up to which the record was true; null if there is none."""
     stale: bool
-    """Whether that is too long ago, as the header Jobgate-Stale of polls says."""
+    """Whether that is too long ago, as in the header Jobgate-Stale of polls."""
 
 
 def queue_check_view(check: QueueCheck) -> QueueCheckView:

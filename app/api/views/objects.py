@@ -83,7 +83,7 @@ class EvictionView(View):
     reason: str
     """Kueue's reason, for example `Preempted` or `PodsReadyTimeout`, or `WorkloadDeleted`."""
     message: str
-    """What Kueue says about it."""
+    """Kueue's message about it."""
     at: datetime | None
     """When jobgate noticed it; null if an earlier version did."""
     preempted_by: UUID | None

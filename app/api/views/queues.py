@@ -28,7 +28,7 @@ class QueuedJobView(View):
     """A job that waits in a queue."""
 
     position: Int32 | None
-    """Place of the job in the ClusterQueue, from 1; null if Kueue does not tell it."""
+    """Place of the job in the ClusterQueue, from 1; null if Kueue does not report it."""
     kind: JobKindName
     name: str
     uid: UUID

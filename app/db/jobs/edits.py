@@ -142,7 +142,7 @@ async def edit_in(connection: Connection, room: PodRoom, uid: UUID, change: JobE
 
 
 async def _plan_pods(connection: Connection, room: PodRoom, uid: UUID, change: JobEdit) -> int:
-    """Return by how many planned pods the job grows: by none while it waits for room for all of them.
+    """Return how many planned pods the edit adds: none while the job waits for room for all of them.
 
     Raises:
         Conflict: the additional pods exceed a limit, or the job would never have room.

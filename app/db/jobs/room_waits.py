@@ -3,7 +3,8 @@
     submission ─▶ row in `room_waits`, `jobs.planned_pods` is 0 ─▶ turn: no row, the pods are planned ─▶ end
                                   └──────────────────────── cancel, delete ─────────────────────────────┘
 
-A job never waits again once it has room. Whoever changes a row has locked the row of its job, or has just inserted it.
+A job never waits again once it has room. A transaction that changes a row has locked the row of its job, or has just
+inserted it.
 """
 
 from collections.abc import Mapping, Sequence

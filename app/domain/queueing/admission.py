@@ -36,7 +36,7 @@ _CODES: Final = (
     ("flavor", PendingCode.WAITING_FOR_QUOTA),
     ("admission checks", PendingCode.ADMISSION_CHECKS),
 )
-# What Kueue says about the preemptor: the label `kueue.x-k8s.io/job-uid` of its Workload.
+# How the message of an eviction names the preemptor: by the label `kueue.x-k8s.io/job-uid` of its Workload.
 _PREEMPTOR: Final = re.compile(r"JobUID: ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b")
 # Characters. A condition can have a message of 32 KiB, and the message of an eviction is stored with the job.
 _MOST_OF_MESSAGE: Final = 1000

@@ -36,7 +36,7 @@ class FlavorQuota:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedJob:
-    """A job that waits in a queue since `since`. Without a `position`, Kueue has not told its place."""
+    """A job that waits in a queue since `since`. Without a `position`, Kueue has not reported its place."""
 
     uid: str
     kind: str
@@ -76,7 +76,7 @@ def queue_status(
         local: the LocalQueue.
         cluster: its ClusterQueue; None if it does not exist or cannot be read.
         waiting: the Workloads of jobs that wait in the queue (`waits`).
-        positions: places in the ClusterQueue, from 1, as far as Kueue tells them.
+        positions: places in the ClusterQueue, from 1, as far as Kueue reports them.
     """
     found = list(waiting)
     first = heapq.nsmallest(MOST_PENDING_JOBS, found, key=lambda workload: _order(workload, positions))
@@ -164,7 +164,7 @@ def _activity(local: LocalQueue, cluster: ClusterQueue | None) -> tuple[bool, st
     if own is None:
         return False, "Kueue has not reported yet whether the queue is active"
     of_cluster = by_type(cluster.status.conditions).get("Active") if cluster is not None else None
-    # Only the ClusterQueue tells which object it lacks. A LocalQueue reports its state a moment later.
+    # Only the ClusterQueue reports which object it lacks. A LocalQueue reports its state a moment later.
     if of_cluster is not None and of_cluster.status != "True" and own.reason != "Stopped":
         return False, message_line(of_cluster, _MOST_OF_MESSAGE)
     return own.status == "True", "" if own.status == "True" else message_line(own, _MOST_OF_MESSAGE)

@@ -28,7 +28,7 @@ def stop_unplaced(step: Step, pod: ObservedPod) -> None:
 
 
 def replace_misplaced(record: Queueing, steps: Mapping[Rank, Step], pods: Mapping[Rank, Sequence[ObservedPod]]) -> None:
-    """Stop pods that wait for other nodes than those which the topology of their job has for them by now."""
+    """Stop pods that wait for other nodes than those that the present topology of their job assigns to them."""
     for key, step in steps.items():
         pod = live_pod(step, pods.get(key, ()))
         admission = record.admission_of(key)

@@ -1,4 +1,4 @@
-"""What the status of a job says about replicas that wait for an admission: all of them, or those of a scale-up."""
+"""What the status of a job reports of replicas that wait for an admission: all of them, or those of a scale-up."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,9 +1,9 @@
 """Gives room to the jobs that wait for it within the limits of live pods (`app/db/jobs/room_waits.py`).
 
     a job ends      ─▶ the next jobs of its namespace ─┬─▶ those that fit get room ─▶ reconciled
-    a second passes ─▶ those of each namespace        ─┘   the others say what they wait for
+    a second passes ─▶ those of each namespace        ─┘   the others report what they wait for
 
-All of it is in PostgreSQL, so a restart of the controller changes neither the order nor who has room.
+All of it is in PostgreSQL, so a restart of the controller changes neither the order nor which jobs have room.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ from app.db.postgres.errors import DatabaseUnavailable
 from app.loops.context import ControllerContext
 from app.loops.leadership.lease import Leadership
 
-LEAST_PAUSE: Final = 0.05  # seconds between two looks, however many jobs end
-MESSAGES_EVERY: Final = 5.0  # seconds between two changes of what the jobs of a namespace say about their turn
+LEAST_PAUSE: Final = 0.05  # seconds between two reads, however many jobs end
+MESSAGES_EVERY: Final = 5.0  # seconds between two changes of the messages of the jobs of a namespace about their turn
 
 
-class _Said(NamedTuple):
+class _Reported(NamedTuple):
     turn: Turn
     at: float
 
@@ -39,11 +39,11 @@ class RoomTurns:
         self._every = context.settings.poll_every
         self._changed = asyncio.Event()
         self._freed: set[str] = set()
-        self._said: dict[str, _Said] = {}
+        self._reported: dict[str, _Reported] = {}
 
-    def look(self, namespace: str) -> None:
-        """Look at once if jobs of the namespace wait: another one has ended."""
-        if namespace in self._said:
+    def note_end(self, namespace: str) -> None:
+        """Note that a job of the namespace has ended. If others wait there, they get room at once."""
+        if namespace in self._reported:
             self._freed.add(namespace)
             self._changed.set()
 
@@ -72,14 +72,14 @@ class RoomTurns:
         self._freed.clear()
         turns, room = await room_waits.turns(self._db, self._limits, namespaces)
         known = {turn.namespace for turn in turns}
-        looked_at = self._said if namespaces is None else namespaces
-        for namespace in set(looked_at) - known:
-            self._said.pop(namespace, None)
+        read = self._reported if namespaces is None else namespaces
+        for namespace in set(read) - known:
+            self._reported.pop(namespace, None)
         for turn in turns:
             # Only a hint: the transaction reads the room again, with all locks.
             if room.take_in_turn(turn.namespace, turn.jobs):
                 await self._start(turn.namespace)
-            self._say(turn)
+            self._report(turn)
 
     async def _start(self, namespace: str) -> None:
         started = await room_waits.start(self._db, self._leadership.lease, namespace, self._limits)
@@ -89,11 +89,11 @@ class RoomTurns:
             self._freed.add(namespace)  # there may be room for more
             self._changed.set()
 
-    def _say(self, turn: Turn) -> None:
-        """Let the next jobs of a namespace say what they wait for, if that has changed."""
-        before, now = self._said.get(turn.namespace), self._clock.monotonic()
+    def _report(self, turn: Turn) -> None:
+        """Let the next jobs of a namespace report what they wait for, if that has changed."""
+        before, now = self._reported.get(turn.namespace), self._clock.monotonic()
         if before is not None and (before.turn == turn or now < before.at + MESSAGES_EVERY):
             return
-        self._said[turn.namespace] = _Said(turn, now)
+        self._reported[turn.namespace] = _Reported(turn, now)
         for job in turn.jobs:
             self._wake(str(job.uid))

@@ -1,4 +1,4 @@
-"""The controller gives room when a job ends, and lets the next jobs say what they wait for."""
+"""The controller gives room when a job ends, and lets the next jobs report what they wait for."""
 
 import asyncio
 from dataclasses import replace
@@ -25,7 +25,7 @@ async def test_the_end_of_a_job_starts_the_next_one(harness: Harness) -> None:
     assert {type(answer) for answer in answers} == {Submitted}
     runs, large, small = (job.uid for job in jobs)
     woken: list[str] = []
-    # Without the end, the turns would look again after ten minutes.
+    # Without the end, the turns would read again after ten minutes.
     settings = replace(harness.context.settings, pod_limits=LIMITS, poll_every=600.0)
     turns = RoomTurns(replace(harness.context, settings=settings), harness.leadership, woken.append)
     async with asyncio.TaskGroup() as group:
@@ -33,7 +33,7 @@ async def test_the_end_of_a_job_starts_the_next_one(harness: Harness) -> None:
         await until(lambda: woken, lambda found: found == [str(large), str(small)], what="they speak", within=WITHIN)
         woken.clear()
         await move(harness.db, harness.leadership.lease, runs, JobPhase.SUCCEEDED)
-        turns.look("team-a")
+        turns.note_end("team-a")
         await until(
             lambda: woken, lambda found: set(found) == {str(large), str(small)}, what="both start", within=WITHIN
         )

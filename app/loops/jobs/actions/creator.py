@@ -54,7 +54,7 @@ C = TypeVar("C", Pod, Object, Workload)
 REFUSED_BACKOFF = ExponentialBackoff(first=1.0, longest=60.0)  # seconds between tries of a create that is refused
 # An outage ends without a change of the job, so its end is noticed soon.
 OUTAGE_BACKOFF = ExponentialBackoff(first=1.0, longest=5.0)
-# An admission soon after the Workload was created finds its objects. After a longer wait they are looked for again.
+# An admission soon after the Workload was created finds its objects. After a longer wait they are read again.
 ENSURED_SECONDS = 60.0
 OUTAGES = frozenset({PendingCode.CLUSTER_UNREACHABLE, PendingCode.CLUSTER_ERROR, PendingCode.CLUSTER_THROTTLED})
 
@@ -237,7 +237,7 @@ class Creator:
         return True
 
     async def _ungated(self, pod: Pod) -> Pod:
-        """Return the pod without Kueue's gates; as it is if that fails, so that its next reconcile removes them."""
+        """Return the pod without Kueue's gates; unchanged if that fails, so that its next reconcile removes them."""
         metadata = pod.metadata
         self._leadership.guard(self._timeout)
         try:
