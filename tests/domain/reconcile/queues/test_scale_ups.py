@@ -9,7 +9,7 @@ from app.domain.reconcile.queues import admissions
 from app.domain.reconcile.queues import permit as queueing
 from app.domain.status.observed import KueueState
 from app.domain.vocabulary import JobPhase, PendingCode, Reason
-from tests.domain.reconcile.test_queueing import TEAM, a_world, kueue_of, phase_of, run
+from tests.domain.reconcile.queues.test_permit import TEAM, a_world, kueue_of, phase_of, run
 from tests.support.model.cluster import World
 from tests.support.model.kueue import ModelKueue
 from tests.support.model.stories import come_to_rest, edit, intend

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from app.domain.plan import JobPlan, QueuePlan, Rank
 from app.domain.status.observed import KueueState
 from app.domain.vocabulary import CleanUpPolicy, JobPhase, ReplicaPhase
-from tests.domain.reconcile.test_queueing import a_world, kueue_of, phase_of, run
+from tests.domain.reconcile.queues.test_permit import a_world, kueue_of, phase_of, run
 from tests.support.model.cluster import World
 from tests.support.model.stories import apply, check_world, clear_faults, edit, intend, start
 from tests.support.plans import a_plan, an_elastic_plan, restarting
