@@ -9,17 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.kubernetes.topology import LevelValues, PodCounts, TopologyAssignment, TopologySlice
-from app.domain.plan import GangApi, GangPlan, JobPlan, PriorityClassKind, PriorityClassRef, QueuePlan
+from app.domain.plan import GangApi, GangPlan, JobPlan, PriorityClassKind, PriorityClassRef
 from app.domain.queueing.admission import Admitted, ObservedWorkload, PodSetAdmission, Queueing, TaskAdmission
 from app.domain.queueing.workload import pod_sets
 from app.domain.reconcile.actions import CreatePod, DeletePod, EnsureWorkload, UngatePod
 from app.domain.status.observed import KueueState, ObservedPod, ObservedQueue
 from app.domain.status.records import JobStatus
 from app.domain.vocabulary import CleanUpPolicy, JobPhase, PendingCode, Reason, ReplicaPhase, RestartPolicy, StopReason
+from tests.domain.reconcile.queues.worlds import LISTED, TEAM, a_world, elastic, kueue_of, phase_of, run
 from tests.support.model.cluster import World
-from tests.support.model.kueue import ModelKueue
-from tests.support.model.reconcile_checks import check_reconcile
-from tests.support.model.stories import Op, apply, check_world, come_to_rest, intend, start
+from tests.support.model.stories import Op, apply, check_world, come_to_rest, intend
 from tests.support.plans import (
     T0,
     W0,
@@ -35,31 +34,6 @@ from tests.support.plans import (
     success,
 )
 from tests.support.plugins.properties import examples
-
-TEAM = QueuePlan(name="team")
-LISTED = ObservedQueue(state=KueueState.LISTED)
-
-
-def a_world(plan: JobPlan) -> World:
-    return World(plan=plan, check=check_reconcile, kueue=ModelKueue())
-
-
-def run(world: World) -> None:
-    """Reconcile until nothing changes. No process exits, and Kueue decides nothing."""
-    for _ in range(50):
-        decision = world.reconcile()
-        if not (start(world) or decision.dirty or decision.actions or decision.again):
-            return
-    pytest.fail(f"the job never comes to rest: {world.recorded.status}")
-
-
-def kueue_of(world: World) -> ModelKueue:
-    assert world.kueue is not None
-    return world.kueue
-
-
-def phase_of(world: World) -> str:
-    return world.recorded.status.phase.value
 
 
 def test_a_life() -> None:
@@ -81,8 +55,10 @@ def test_a_life() -> None:
     status = world.recorded.status
     assert (status.phase, status.restarts, kueue.workload.reserved) == (JobPhase.QUEUED, 0, False)
     assert not world.pods
-    assert [entry.reason for entry in world.history if entry.key is None][-2:] == ["Evicting", "WaitingForQuota"]
-    assert "Preempted: said Kueue" in world.history[-2].message or "Preempted: said Kueue" in status.message
+    assert [(entry.key, entry.reason, entry.message) for entry in world.history[-2:]] == [
+        (None, "Evicting", "Preempted: said Kueue; 2 pods are still terminating"),
+        (None, "WaitingForQuota", "Preempted: said Kueue"),
+    ]
     kueue.admit()
     run(world)
     assert phase_of(world) == JobPhase.RUNNING
@@ -139,7 +115,7 @@ def test_the_times_of_a_queue_are_those_of_its_last_wait() -> None:
 
 def test_what_is_not_admitted_waits_while_the_rest_runs() -> None:
     plan = a_plan({"worker": 1}, queue=TEAM)
-    world = a_world(replace(plan, tasks=tuple(replace(task, elastic=True) for task in plan.tasks)))
+    world = a_world(elastic(plan))
     run(world)
     kueue_of(world).admit()
     run(world)
@@ -159,7 +135,7 @@ def test_what_is_not_admitted_waits_while_the_rest_runs() -> None:
 
 def test_a_job_whose_admitted_replicas_have_ended_is_queued_for_the_others() -> None:
     plan = a_plan({"worker": 2}, queue=TEAM)
-    world = a_world(replace(plan, tasks=tuple(replace(task, elastic=True) for task in plan.tasks)))
+    world = a_world(elastic(plan))
     run(world)
     kueue_of(world).admit()
     run(world)
@@ -355,8 +331,7 @@ def plans(draw: st.DrawFn) -> JobPlan:
     restart = restarting(draw(st.integers(0, 2)), draw(st.sampled_from(RestartPolicy)))
     rules = draw(st.sampled_from([None, None, [success("worker0"), failure("worker0")]]))
     plan = a_plan(tasks, rules, restart, queue=TEAM, clean_up=draw(st.sampled_from(CleanUpPolicy)))
-    elastic = draw(st.booleans())
-    return replace(plan, tasks=tuple(replace(task, elastic=elastic) for task in plan.tasks))
+    return elastic(plan) if draw(st.booleans()) else plan
 
 
 @examples(fixed=150, fuzz=400)

@@ -2,16 +2,13 @@
 
 import pytest
 
-from app.domain.plan import QueuePlan
 from app.domain.reconcile.actions import CreatePod, EnsureWorkload
 from app.domain.reservations.pod_limits import RoomWait
-from app.domain.status.observed import KueueState, ObservedQueue
+from app.domain.status.observed import ObservedQueue
 from app.domain.status.records import Intent
 from app.domain.vocabulary import JobPhase, PendingCode
+from tests.domain.reconcile.queues.worlds import LISTED, TEAM
 from tests.support.plans import a_plan, a_record, actions_of, decide, next_record
-
-TEAM = QueuePlan(name="team")
-LISTED = ObservedQueue(state=KueueState.LISTED)
 
 
 @pytest.mark.parametrize("queue", [ObservedQueue(), LISTED])

@@ -5,11 +5,10 @@ from dataclasses import replace
 import pytest
 
 from app.domain.plan import Rank
-from app.domain.reconcile.queues import admissions
-from app.domain.reconcile.queues import permit as queueing
+from app.domain.reconcile.queues import admissions, permit
 from app.domain.status.observed import KueueState
 from app.domain.vocabulary import JobPhase, PendingCode, Reason
-from tests.domain.reconcile.queues.test_permit import TEAM, a_world, kueue_of, phase_of, run
+from tests.domain.reconcile.queues.worlds import TEAM, a_world, elastic, kueue_of, phase_of, run
 from tests.support.model.cluster import World
 from tests.support.model.kueue import ModelKueue
 from tests.support.model.stories import come_to_rest, edit, intend
@@ -17,8 +16,7 @@ from tests.support.plans import a_plan, an_elastic_plan
 
 
 def a_running_world(size: int) -> tuple[World, ModelKueue]:
-    plan = a_plan({"worker": size}, queue=TEAM)
-    world = a_world(replace(plan, tasks=tuple(replace(task, elastic=True) for task in plan.tasks)))
+    world = a_world(elastic(a_plan({"worker": size}, queue=TEAM)))
     run(world)
     kueue_of(world).admit()
     run(world)
@@ -168,8 +166,7 @@ def test_nothing_is_left_after_the_end(intent: str) -> None:
 
 
 def test_a_job_that_is_scaled_up_before_it_runs_starts_with_what_is_admitted() -> None:
-    plan = a_plan({"worker": 1}, queue=TEAM)
-    world = a_world(replace(plan, pending_deadline=60, tasks=tuple(replace(one, elastic=True) for one in plan.tasks)))
+    world = a_world(replace(elastic(a_plan({"worker": 1}, queue=TEAM)), pending_deadline=60))
     run(world)
     kueue_of(world).admit()
     world.reconcile()
@@ -180,7 +177,7 @@ def test_a_job_that_is_scaled_up_before_it_runs_starts_with_what_is_admitted() -
 
 
 def test_an_admission_has_a_bounded_number_of_workloads(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (admissions, queueing):
+    for module in (admissions, permit):
         monkeypatch.setattr(module, "MOST_FURTHER", 2)
     world, kueue = a_running_world(1)
     for size in (2, 3, 4):

@@ -6,10 +6,10 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.plan import JobPlan, QueuePlan, Rank
+from app.domain.plan import JobPlan, Rank
 from app.domain.status.observed import KueueState
 from app.domain.vocabulary import CleanUpPolicy, JobPhase, ReplicaPhase
-from tests.domain.reconcile.queues.test_permit import a_world, kueue_of, phase_of, run
+from tests.domain.reconcile.queues.worlds import TEAM, a_world, elastic, kueue_of, phase_of, run
 from tests.support.model.cluster import World
 from tests.support.model.stories import apply, check_world, clear_faults, edit, intend, start
 from tests.support.plans import a_plan, an_elastic_plan, restarting
@@ -20,17 +20,20 @@ JOBS = 4
 STEPS = 2000
 LEAST, MOST = 2, 4  # replicas of an elastic job
 MAX_RECONCILES = 200  # far more than any step needs
+EVENTS = (
+    *("admit",) * 6,
+    *("preempt", "time_out", "deactivate", "activate", "delete_workload", "outage", "recover", "resize", "resize"),
+    *("kubelet",) * 4,
+    *("exit", "advance", "crash", "act_twice", "restart", "foreign_delete", "evict", "pause", "resume", "resume"),
+)
 
 
 def random_plan(random: Random) -> JobPlan:
     tasks = random.choice([{"worker": 1}, {"worker": 2}, {"worker": 3}, {"ps": 1, "worker": 2}])
-    plan = a_plan(tasks, None, restarting(random.randrange(3)), queue=QueuePlan(name="team"))
-    elastic = tasks["worker"] >= LEAST and random.random() < 0.5
-    return replace(
-        plan,
-        clean_up=random.choice([CleanUpPolicy.ALL, CleanUpPolicy.UNFINISHED]),
-        tasks=tuple(replace(task, elastic=elastic) for task in plan.tasks),
-    )
+    plan = a_plan(tasks, None, restarting(random.randrange(3)), queue=TEAM)
+    if tasks["worker"] >= LEAST and random.random() < 0.5:
+        plan = elastic(plan)
+    return replace(plan, clean_up=random.choice([CleanUpPolicy.ALL, CleanUpPolicy.UNFINISHED]))
 
 
 def held_by(world: World) -> int:
@@ -115,35 +118,7 @@ class Story:
 
     def happen(self, world: World) -> None:
         kueue, number = kueue_of(world), self.random.randrange(13)
-        what = self.random.choice(
-            ["admit"] * 6
-            + [
-                "preempt",
-                "time_out",
-                "deactivate",
-                "activate",
-                "delete_workload",
-                "outage",
-                "recover",
-                "resize",
-                "resize",
-            ]
-            + ["kubelet"] * 4
-            + [
-                "exit",
-                "advance",
-                "crash",
-                "act_twice",
-                "restart",
-                "foreign_delete",
-                "evict",
-                "pause",
-                "resume",
-                "resume",
-            ]
-            + (["cancel"] if number == 0 else [])
-            + (["remove"] if number < 7 else [])
-        )
+        what = self.random.choice([*EVENTS, *(["cancel"] if number == 0 else []), *(["remove"] if number < 7 else [])])
         match what:
             case "admit":
                 self.admit()
@@ -212,7 +187,7 @@ class Story:
 
 
 def test_a_job_that_is_resumed_while_kueue_cannot_be_read_waits() -> None:
-    world = a_world(a_plan(queue=QueuePlan(name="team")))
+    world = a_world(a_plan(queue=TEAM))
     kueue = kueue_of(world)
     run(world)
     kueue.admit()

@@ -1,0 +1,42 @@
+"""Worlds of one job with a queue, in which the test plays Kueue."""
+
+from dataclasses import replace
+
+import pytest
+
+from app.domain.plan import JobPlan, QueuePlan
+from app.domain.status.observed import KueueState, ObservedQueue
+from tests.support.model.cluster import World
+from tests.support.model.kueue import ModelKueue
+from tests.support.model.reconcile_checks import check_reconcile
+from tests.support.model.stories import start
+
+TEAM = QueuePlan(name="team")
+LISTED = ObservedQueue(state=KueueState.LISTED)
+
+
+def a_world(plan: JobPlan) -> World:
+    return World(plan=plan, check=check_reconcile, kueue=ModelKueue())
+
+
+def elastic(plan: JobPlan) -> JobPlan:
+    """Return the plan with tasks that can be scaled."""
+    return replace(plan, tasks=tuple(replace(task, elastic=True) for task in plan.tasks))
+
+
+def run(world: World) -> None:
+    """Reconcile until nothing changes. No process exits, and Kueue decides nothing."""
+    for _ in range(50):
+        decision = world.reconcile()
+        if not (start(world) or decision.dirty or decision.actions or decision.again):
+            return
+    pytest.fail(f"the job never comes to rest: {world.recorded.status}")
+
+
+def kueue_of(world: World) -> ModelKueue:
+    assert world.kueue is not None
+    return world.kueue
+
+
+def phase_of(world: World) -> str:
+    return world.recorded.status.phase.value
