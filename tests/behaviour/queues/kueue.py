@@ -59,7 +59,7 @@ class Queues:
         return condition(found, kind)
 
     async def until_unused(self) -> None:
-        """Wait until the ClusterQueue holds no quota and the namespace has no Workload."""
+        """Wait until no quota of the ClusterQueue is used."""
 
         def is_unused(body: Body) -> bool:
             usage = [one for flavor in body["status"].get("flavorsUsage", ()) for one in flavor["resources"]]

@@ -1,6 +1,7 @@
 """The text of `jobgate describe`."""
 
 from datetime import UTC, datetime
+from itertools import takewhile
 from typing import Any
 
 import msgspec
@@ -110,10 +111,9 @@ EVICTED = {"reason": "Preempted", "message": "for another", "at": "2026-01-31T12
 )
 def test_a_description_has_the_queue_and_what_it_did(queue: Any, preemptor: Any, expected: list[str]) -> None:
     around = Surroundings(preemptor=None if preemptor is None else typed(Job, preemptor))
-    lines = describe_text(typed(Job, job("Queued", queue=queue)), [], [], [], NOW, around=around).splitlines()
-    found = [place for place, line in enumerate(lines) if line.startswith("Queue:")]
-    shown = [line.removeprefix("Queue:").strip() for place in found for line in lines[place : place + len(expected)]]
-    assert shown == expected
+    text = describe_text(typed(Job, job("Queued", queue=queue)), [], [], [], NOW, around=around)
+    _, _, found = text.partition("\nQueue:")
+    assert [line.strip() for line in takewhile(lambda line: line.startswith(" "), found.splitlines())] == expected
 
 
 def test_the_time_of_an_admission_is_shown() -> None:

@@ -112,10 +112,10 @@ def test_a_job_that_can_never_have_room_is_told_so() -> None:
     ],
 )
 def test_a_turn_ends_at_the_first_job_that_does_not_fit(room: PodRoom, wanted: list[int], started: int) -> None:
-    jobs = [waiting_job(pods) for pods in wanted]
+    jobs, before = [waiting_job(pods) for pods in wanted], room.planned
     chosen = room.take_in_turn("a", jobs)
     assert chosen == [job for job in jobs if job.pods <= WAITING.namespace][:started]
-    assert room.planned <= max(WAITING.installation, 9)
+    assert room.planned == before + sum(job.pods for job in chosen)
 
 
 @pytest.mark.parametrize(
