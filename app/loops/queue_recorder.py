@@ -15,6 +15,8 @@ from app.base.instruments import Values, expose
 from app.db import queues
 from app.db.postgres.errors import DatabaseUnavailable
 from app.db.queues import KueueRecord, QueueKey, QueueRow
+from app.domain.kinds.registry import JOB_KINDS
+from app.domain.kubernetes import labels
 from app.domain.kubernetes.queueing import LocalQueue, Workload
 from app.domain.queueing.queue_status import QueueStatus, is_admitted, queue_status, waits
 from app.domain.status.log_lines import one_line
@@ -30,6 +32,7 @@ RECORD_EVERY: Final = 3.0  # seconds from the end of a round to the next one
 _WORKLOADS_AT_ONCE: Final = 500
 _QUEUES_AT_ONCE: Final = 20
 _MOST_ROWS: Final = 2000  # in one transaction
+_KINDS: Final = frozenset(kind.name for kind in JOB_KINDS.values())
 
 
 class QueueRecorder:
@@ -126,9 +129,11 @@ class QueueRecorder:
         admitted: Counter[QueueKey] = Counter()
         for number, workload in enumerate(list(self._mirror.workloads()), 1):
             key = QueueKey(workload.metadata.namespace, workload.spec.queue_name)
-            if waits(workload):
+            # Another client may write any label, and what is stored reaches users.
+            is_of_kind = workload.metadata.labels.get(labels.KIND) in _KINDS
+            if is_of_kind and waits(workload):
                 found.setdefault(key, []).append(workload)
-            elif is_admitted(workload):
+            elif is_of_kind and is_admitted(workload):
                 admitted[key] += 1
             if number % _WORKLOADS_AT_ONCE == 0:
                 await asyncio.sleep(0)

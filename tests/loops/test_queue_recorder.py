@@ -82,11 +82,11 @@ async def until_state(harness: Harness, recorder: QueueRecorder, state: KueueSta
     return found
 
 
-async def submit(harness: Harness, made: Queues, name: str, **spec: int) -> str:
+async def submit(harness: Harness, made: Queues, name: str, *, kind: str = "GenericJob", **spec: int) -> str:
     """Create the Workload of a job of this installation, and return its name."""
     uid = uuid4()
     body = workload(f"jobgate-{uid}", "team", **spec)
-    identity = {"jobgate.dev/kind": "GenericJob", "app.kubernetes.io/instance": name}
+    identity = {"jobgate.dev/kind": kind, "app.kubernetes.io/instance": name}
     body["metadata"]["labels"] = harness.labels(uid, **identity)
     (await harness.kube.post(made.workloads, body)).ok()
     return f"jobgate-{uid}"
@@ -198,6 +198,18 @@ async def test_a_queue_without_its_cluster_queue_is_recorded_and_asks_for_no_pla
         row = await until_row(harness, recorder, "team", lambda row: row.status.queued == 1)
         assert (row.status.cluster_queue, row.status.quotas, row.status.active) == (made.wide("none"), (), False)
         assert row.status.jobs[0].position is None
+
+
+async def test_a_workload_with_the_label_of_no_kind_is_not_recorded(harness: Harness) -> None:
+    """Another client with rights on Workloads writes any label, and clients know only the kinds of the document."""
+    async with queues_of(harness.kube, harness.namespace) as made, recording(harness) as recorder:
+        await made.add_local_queue("team", "none")
+        for kind in ("Forged", "SampleSet", ""):
+            await submit(harness, made, "forged", kind=kind)
+        await submit(harness, made, "first")  # the watch shows it after the others
+        row = await until_row(harness, recorder, "team", lambda row: "first" in {job.name for job in row.status.jobs})
+        assert [(job.name, job.kind) for job in row.status.jobs] == [("first", "GenericJob")]
+        assert row.status.queued == 1
 
 
 async def test_queues_of_a_former_controller_are_forgotten(harness: Harness) -> None:
