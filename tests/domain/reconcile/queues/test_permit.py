@@ -10,10 +10,17 @@ from hypothesis import strategies as st
 
 from app.domain.kubernetes.topology import LevelValues, PodCounts, TopologyAssignment, TopologySlice
 from app.domain.plan import GangApi, GangPlan, JobPlan, PriorityClassKind, PriorityClassRef
-from app.domain.queueing.admission import Admitted, ObservedWorkload, PodSetAdmission, Queueing, TaskAdmission
+from app.domain.queueing.admission import (
+    Admitted,
+    ObservedWorkload,
+    PodSetAdmission,
+    Queueing,
+    RecordedWorkload,
+    TaskAdmission,
+)
 from app.domain.queueing.workload import pod_sets
-from app.domain.reconcile.actions import CreatePod, DeletePod, EnsureWorkload, UngatePod
-from app.domain.status.observed import KueueState, ObservedPod, ObservedQueue
+from app.domain.reconcile.actions import CreatePod, DeletePod, EnsureWorkload, FinishWorkload, RemoveWorkload, UngatePod
+from app.domain.status.observed import AlteredObject, KueueState, ObservedPod, ObservedQueue
 from app.domain.status.records import JobStatus
 from app.domain.vocabulary import CleanUpPolicy, JobPhase, PendingCode, Reason, ReplicaPhase, RestartPolicy, StopReason
 from tests.domain.reconcile.queues.worlds import LISTED, TEAM, a_world, elastic, kueue_of, phase_of, run
@@ -269,6 +276,27 @@ def test_gates_do_not_hold_the_pods_of_a_job_that_is_not_admitted(pod: ObservedP
     recorded = a_record(running_status(queueing=Queueing(name="team")), a_replica(W0))
     decision = decide(a_plan({"worker": 1}, queue=TEAM), recorded, pod, queue=ObservedQueue(state=KueueState.UNKNOWN))
     assert bool(actions_of(decision, UngatePod)) is is_released
+
+
+ALTERED = AlteredObject(api_version="v1", kind="Pod", name="job-worker-1", uid="u", finalizers=(), message="altered")
+
+
+@pytest.mark.parametrize("altered", [(), (ALTERED,)])
+def test_a_pod_that_the_cluster_altered_holds_quota_until_it_is_gone(altered: tuple[AlteredObject, ...]) -> None:
+    """The mirror does not show such a pod, so nothing else says that it may run."""
+    admitted = ObservedWorkload(uid="w", verdict=Admitted(pod_sets={"worker": PodSetAdmission()}), sizes={"worker": 1})
+    queue = replace(LISTED, workloads={0: admitted, 1: admitted})
+    first = TaskAdmission(pod_set="worker", size=1, pods=PodSetAdmission())
+    left = RecordedWorkload(number=1, tasks={"worker": replace(first, from_rank=1)}, admitted=True)
+    queueing = Queueing(name="team", admission={"worker": first}, further=(left,))
+    plan, frees = a_plan({"worker": 1}, queue=TEAM), not altered
+
+    live = a_record(running_status(queueing=queueing), a_replica(W0))
+    removed = actions_of(decide(plan, live, a_pod(), queue=queue, altered=altered), RemoveWorkload)
+    assert removed == ([RemoveWorkload(number=1)] if frees else [])
+    ended = a_record(running_status(phase=JobPhase.FAILED, finished_at=T0, queueing=queueing))
+    finished = actions_of(decide(plan, ended, queue=queue, altered=altered), FinishWorkload)
+    assert [action.number for action in finished] == ([0, 1] if frees else [])
 
 
 def test_a_job_that_ran_before_kueue_was_installed_is_not_queued() -> None:
