@@ -10,20 +10,22 @@ import httpx2
 
 from tests.support.waiting import until
 
-CHECK_SECONDS = 2.0  # a process that does not answer in this time is not ready, as for every load balancer
+# A process that does not answer in this time is not ready. With a short one, a busy machine has no ready process.
+CHECK_SECONDS = 10.0
 
 
 @dataclass(slots=True, eq=False)
 class Endpoint:
-    """A process behind the balancer, with the connections to it."""
+    """A process behind the balancer, with the connections to it. No request delays a check, which has its own."""
 
     url: str
     client: httpx2.AsyncClient
+    checks: httpx2.AsyncClient
     is_ready: bool = False
 
     async def check(self) -> None:
         try:
-            self.is_ready = (await self.client.get("/readyz", timeout=CHECK_SECONDS)).status_code == 200
+            self.is_ready = (await self.checks.get("/readyz")).status_code == 200
         except httpx2.TransportError:
             self.is_ready = False
 
@@ -54,9 +56,11 @@ class Balancer:
 async def balancer(urls: Sequence[str], *, check_every: float) -> AsyncIterator[Balancer]:
     """Check the readiness of the processes at these URLs during the block, with this many seconds between checks."""
     async with AsyncExitStack() as stack:
-        endpoints = [
-            Endpoint(url, await stack.enter_async_context(httpx2.AsyncClient(base_url=url, timeout=60))) for url in urls
-        ]
+
+        async def connect(url: str, timeout: float) -> httpx2.AsyncClient:
+            return await stack.enter_async_context(httpx2.AsyncClient(base_url=url, timeout=timeout))
+
+        endpoints = [Endpoint(url, await connect(url, 60), await connect(url, CHECK_SECONDS)) for url in urls]
 
         async def check(endpoint: Endpoint) -> None:
             while True:
