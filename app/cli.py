@@ -204,22 +204,33 @@ def _dev_settings(**given: Any) -> "Settings":
 @app.command()
 def migrate(
     check: Annotated[
-        bool, typer.Option("--check", help="change nothing; exit with status 1 if a migration is due")
+        bool, typer.Option("--check", help="change nothing, list what is due, and exit with status 1 if anything is")
     ] = False,
+    to: Annotated[
+        str | None, typer.Option(metavar="REVISION", help="migrate to this revision; an earlier one takes steps back")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="confirm that steps are taken back, and what that loses")] = False,
 ) -> None:
-    """Migrate the database to the current schema."""
-    from app.db.postgres import migrations, schema_version
+    """Migrate the database to the current schema.
+
+    Exit with status 0 if the schema is as wanted, 1 if `--check` found steps, 2 if nothing could be done.
+    """
+    from app.db.postgres import migration_plan
     from app.running.execution import exit_status
 
     url = _database_url()
 
     def work() -> int:
-        pending = asyncio.run(schema_version.check_database(url))
-        if pending and check:
-            typer.echo("\n".join(pending))
-            return 1
-        migrations.migrate(url)  # without an event loop, so that a signal interrupts it
-        typer.echo("the schema is current")
+        plan = asyncio.run(migration_plan.read(url, to))
+        shown = [plan.fault] if check and plan.fault else []
+        typer.echo("".join(f"{line}\n" for line in [*shown, *plan.lines()]), nl=False)
+        if check:
+            return int(plan.is_due)
+        if plan.undone and not yes:
+            typer.echo("jobgate: this takes migrations back; confirm with --yes", err=True)
+            return 2
+        migration_plan.carry_out(plan, url)  # without an event loop, so that a signal interrupts it
+        typer.echo(plan.result)
         return 0
 
     raise typer.Exit(exit_status(work))

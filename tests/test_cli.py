@@ -12,6 +12,7 @@ import pytest
 from typer.main import get_command
 
 from app.cli import app
+from app.db.postgres import schema_version
 from app.settings import ENV_PREFIX, Settings
 from cacheserver.cli import runtime
 from jobgate.server_commands import SERVER_COMMANDS
@@ -67,6 +68,7 @@ class Missing:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Missing())
 from app.cli import app
+from app.db.postgres import schema_version
 app(sys.argv[1:], prog_name="jobgate")
 """
 
@@ -131,6 +133,23 @@ def test_serve_and_migrate_report_an_old_schema(
     assert "no schema of jobgate" in due.stdout
     assert jobgate("migrate", home=tmp_path, **url).stdout == "the schema is current\n"
     assert jobgate("migrate", "--check", home=tmp_path, **url).returncode == 0
+
+
+def test_migrations_are_taken_back_after_a_confirmation(tmp_path: Path, database_url: str) -> None:
+    url = {"JOBGATE_DATABASE_URL": database_url}
+    (head,) = schema_version.revisions().heads
+    before = str(schema_version.read_migrations()[head].follows)
+    looked = jobgate("migrate", "--to", before, "--check", home=tmp_path, **url)
+    assert (looked.returncode, f"{head}  is taken back: " in looked.stdout) == (1, True)
+    asked = jobgate("migrate", "--to", before, home=tmp_path, **url)
+    assert (asked.returncode, "confirm with --yes" in asked.stderr) == (2, True)
+    assert jobgate("migrate", "--check", home=tmp_path, **url).returncode == 0
+    undone = jobgate("migrate", "--to", before, "--yes", home=tmp_path, **url)
+    assert undone.stdout == f"{looked.stdout}the schema is that of {before}\n"
+    due = jobgate("migrate", "--check", home=tmp_path, **url)
+    assert (due.returncode, f"\n{head}  " in due.stdout) == (1, True)
+    unknown = jobgate("migrate", "--to", "9999", home=tmp_path, **url)
+    assert (unknown.returncode, f"the revisions from 0001 to {head}" in unknown.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from tests.support.clusters.kube import Cluster
 from tests.support.gateways.forked_commands import jobgate
 from tests.support.machine.ports import kept_port
 from tests.support.postgres import execute
+from tests.support.schemas import set_revision
 
 SERVE = ("serve", "--port", "0")
 WORKERS = ("serve", "--port", "0", "--workers", "2")
@@ -135,7 +136,7 @@ def test_a_role_that_may_only_read(
 async def test_a_newer_schema(
     arguments: Sequence[str], database_url: str, tmp_path: Path, embedded_cluster: Cluster
 ) -> None:
-    await execute(database_url, "UPDATE alembic_version SET version_num = '9999'")
+    await set_revision(database_url, "9999", compatible_with="9999")
     kubeconfig = str(as_gateway(embedded_cluster.kubeconfig))
     ran = jobgate(*arguments, home=tmp_path, JOBGATE_DATABASE_URL=database_url, JOBGATE_KUBECONFIG=kubeconfig)
     assert_reported(ran, "a newer version of jobgate has migrated it")

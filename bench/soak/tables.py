@@ -7,7 +7,8 @@ from typing import Any, Final
 from app.loops.maintenance.sweeper import FEED_ROWS_KEPT, RUNS_KEPT
 
 _SIZES: Final = """
-SELECT relname, pg_total_relation_size(relid) AS bytes FROM pg_stat_user_tables WHERE relname <> 'alembic_version'
+SELECT relname, pg_total_relation_size(relid) AS bytes FROM pg_stat_user_tables
+WHERE relname NOT IN ('alembic_version', 'schema_revision')
 """
 _FOREVER: Final = "stays with its job"
 _CONSTANT: Final = "constant"

@@ -9,6 +9,9 @@ down_revision: str | None = None
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
+blocks_writes = "no: there are no tables"
+undoing_loses = "everything"
+
 # There are no foreign keys; the docstring of `app.models` explains why.
 SCHEMA = (
     """

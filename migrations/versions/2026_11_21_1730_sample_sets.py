@@ -9,6 +9,9 @@ down_revision: str | None = "0001"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
+blocks_writes = "no"
+undoing_loses = "SampleSets, SampleJobs and their history"
+
 SCHEMA = (
     """
     CREATE TABLE sample_events (

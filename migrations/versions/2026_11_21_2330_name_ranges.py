@@ -13,6 +13,9 @@ down_revision: str | None = "0002"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
+blocks_writes = "of jobs, while it rewrites the names of live jobs"
+undoing_loses = "no"
+
 # The expressions of `app.models.reservations` at this revision. A migration does not import what may change later.
 STEM = "COALESCE(substring(name, '^(.*[^0-9])(0|[1-9][0-9]{0,8})$'), name)"
 NUMBER = "COALESCE((substring(name, '[^0-9](0|[1-9][0-9]{0,8})$'))::integer, -1)"

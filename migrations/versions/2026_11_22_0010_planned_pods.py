@@ -12,6 +12,9 @@ down_revision: str | None = "0003"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
+blocks_writes = "of jobs, while it counts the pods of live jobs"
+undoing_loses = "the number of planned pods"
+
 UPGRADE = (
     # Processes of the version before do not name the column, so it needs a default.
     "ALTER TABLE jobs ADD COLUMN planned_pods BIGINT DEFAULT 0 NOT NULL",

@@ -12,6 +12,9 @@ down_revision: str | None = "0004"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
+blocks_writes = "and reads: stop every process, it rewrites all jobs"
+undoing_loses = "no"
+
 ATTEMPTS = "UPDATE {table} SET phase = {spell}(phase), outcome = {spell}(outcome), evidence = {spell}(evidence)"
 # The keys of the aggregate are phases. Braces are doubled, because the text is a format string.
 AGGREGATES = """

@@ -13,6 +13,9 @@ down_revision: str | None = "0005"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
+blocks_writes = "and reads of samples, while it rewrites all of them"
+undoing_loses = "conditions, start and end of samples"
+
 COLUMNS = ("conditions", "started_at", "finished_at")
 # For the filters `name`, `prefix`, `finishedAfter` and `finishedBefore` over all namespaces.
 INDEXES = {

@@ -9,6 +9,9 @@ down_revision: str | None = "0006"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
+blocks_writes = "no"
+undoing_loses = "the first failures of jobs"
+
 # Each has no value or a constant one, so that adding it rewrites no table. Failures from before have a history already,
 # or none.
 COLUMNS = (

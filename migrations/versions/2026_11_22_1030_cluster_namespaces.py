@@ -9,6 +9,9 @@ down_revision: str | None = "0007"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
+blocks_writes = "no"
+undoing_loses = "no: the controller reads the namespaces again"
+
 CREATE = """
 CREATE TABLE cluster_namespaces (
     singleton BOOLEAN DEFAULT true NOT NULL,

@@ -13,6 +13,9 @@ down_revision: str | None = "0008"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
+blocks_writes = "and reads of jobs: about a minute for a million jobs"
+undoing_loses = "no"
+
 ENDED = (
     "CASE WHEN phase = ANY (ARRAY['Cancelled'::text, 'Failed'::text, 'Succeeded'::text, 'TimedOut'::text]) THEN phase "
     "ELSE ''::text END"

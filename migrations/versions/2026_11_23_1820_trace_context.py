@@ -9,6 +9,9 @@ down_revision: str | None = "0009"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
+blocks_writes = "no"
+undoing_loses = "the trace contexts of jobs"
+
 # They are null in existing rows, so that adding them rewrites no table.
 COLUMNS = ("traceparent", "tracestate")
 

@@ -9,6 +9,9 @@ down_revision: str | None = "0010"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
+blocks_writes = "no"
+undoing_loses = "no: the controller writes its load again"
+
 # A controller of the previous version does not write these columns.
 COLUMNS = {
     "queued": "BIGINT DEFAULT 0 NOT NULL",

@@ -9,6 +9,9 @@ down_revision: str | None = "0011"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
+blocks_writes = "no"
+undoing_loses = "the posted manifests, and the trace contexts of samples"
+
 # Existing rows have null, so adding the columns rewrites no table. A process of the version before does not write them.
 COLUMNS = {
     "jobs": {"posted": "JSON"},

@@ -13,6 +13,9 @@ down_revision: str | None = "0012"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
+blocks_writes = "of jobs: about 3 s for a million jobs"
+undoing_loses = "no"
+
 INDEXES = {
     "jobs_by_label": "labels jsonb_path_ops",
     "jobs_by_label_key": """jsonb_path_query_array(labels, '$.keyvalue()."key"'::jsonpath, '{}'::jsonb, true)""",

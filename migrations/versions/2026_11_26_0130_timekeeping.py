@@ -9,6 +9,9 @@ down_revision: str | None = "0013"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
+blocks_writes = "no"
+undoing_loses = "how far the time of the installation is ahead of the database's clock"
+
 
 def upgrade() -> None:
     op.execute("""

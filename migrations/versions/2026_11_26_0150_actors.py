@@ -13,6 +13,9 @@ down_revision: str | None = "0015"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
+blocks_writes = "and reads of jobs: about a second for a million jobs"
+undoing_loses = "the identities of actors"
+
 # They are null in existing rows, so that adding them rewrites no table.
 COLUMNS = (
     ("jobs", "created_by_id"),

@@ -9,6 +9,9 @@ down_revision: str | None = "0016"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
+blocks_writes = "no"
+undoing_loses = "the uids of namespaces"
+
 
 def upgrade() -> None:
     op.execute("ALTER TABLE cluster_namespaces ADD COLUMN uids JSONB NOT NULL DEFAULT '{}'::jsonb")

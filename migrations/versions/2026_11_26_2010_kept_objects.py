@@ -12,6 +12,9 @@ down_revision: str | None = "0020"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
+blocks_writes = "of jobs: about a second for a million jobs"
+undoing_loses = "no"
+
 
 def upgrade() -> None:
     op.execute(

@@ -9,6 +9,9 @@ down_revision: str | None = "0021"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
+blocks_writes = "no"
+undoing_loses = "no: the controller reads the queues again"
+
 CREATE = (
     """
 CREATE TABLE queues (

@@ -13,6 +13,9 @@ down_revision: str | None = "0022"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
+blocks_writes = "no"
+undoing_loses = "which jobs wait for room: they have room then"
+
 UPGRADE = (
     """
     CREATE TABLE room_waits (

@@ -32,7 +32,7 @@ class StoredSystem:
 
 # The lease expires by the clock of the database.
 _READ: Final = f"""
-SELECT (SELECT min(version_num) FROM alembic_version) AS schema_revision,
+SELECT (SELECT min(version_num) FROM schema_revision) AS schema_revision,
     COALESCE(l.epoch, 0) AS lease_epoch,
     CASE WHEN l.expires_at > clock_timestamp() THEN l.expires_at END AS lease_expires_at,
     f.epoch AS feed_epoch, f.last AS feed_last,

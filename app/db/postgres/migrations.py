@@ -7,11 +7,13 @@ advisory lock that `migrations/env.py` takes.
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from importlib.resources import as_file
 from typing import TypeVar
 
 import asyncpg
+import structlog
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
@@ -25,27 +27,41 @@ from app.bundled import bundled
 from app.db.postgres import schema_version
 from app.db.postgres.engine import driver_url
 from app.db.postgres.errors import translate_errors
+from app.db.postgres.schema_version import COMPATIBILITY_TABLE, REVISION_TABLE
 from app.domain.errors import Conflict
 from app.models import metadata
+
+log = structlog.get_logger(__name__)
 
 _T = TypeVar("_T")
 _CONNECT_TIMEOUT = 10.0
 _one_at_a_time = threading.Lock()
 
 
+# Another client holds a lock for longer than a migration waits at once. Together about five minutes.
+_LOCK_TRIES = 100
+_LOCK_PAUSE = 2.0
+
+
 def migrate(url: str, revision: str = "head") -> None:
-    """Run what is missing, in one transaction. Safe to call from several processes at once.
+    """Run what is missing, each migration in a transaction. Safe to call from several processes at once.
+
+    Nothing happens if a newer version has migrated the database, and this version can use it.
 
     Raises:
         DatabaseUnavailable: no server answers there, or others hold its tables.
-        Conflict: a newer version has migrated it.
+        Conflict: a newer version has migrated it, and this version cannot use it.
     """
     _run(url, lambda configuration, connection: _upgrade(configuration, connection, revision))
 
 
 def downgrade(url: str, revision: str) -> None:
-    """Undo migrations down to `revision`; "base" leaves nothing."""
-    _run(url, lambda configuration, _: command.downgrade(configuration, revision))
+    """Undo migrations down to `revision`; "base" leaves nothing.
+
+    Raises:
+        DatabaseUnavailable: no server answers there, or others hold its tables.
+    """
+    _run(url, lambda configuration, _: _patiently(lambda: command.downgrade(configuration, revision)))
 
 
 def drift(url: str) -> list[str]:
@@ -54,15 +70,44 @@ def drift(url: str) -> list[str]:
 
 
 def _upgrade(configuration: Config, connection: Connection, revision: str) -> None:
-    unknown = set(MigrationContext.configure(connection).get_current_heads()) - schema_version.revisions().known
-    if unknown:
-        raise Conflict(schema_version.newer(unknown), code="DatabaseNewer")
+    known = schema_version.revisions().known
+    compatible = _stored(connection, COMPATIBILITY_TABLE)
+    unknown = (_stored(connection, REVISION_TABLE) or compatible) - known
     connection.rollback()  # looking has begun a transaction, and Alembic would leave it to us to commit
-    command.upgrade(configuration, revision)
+    if not unknown:
+        _patiently(lambda: command.upgrade(configuration, revision))
+    elif not schema_version.is_compatible(compatible, known):
+        raise Conflict(schema_version.newer(unknown, compatible), code="DatabaseNewer")
+
+
+def _stored(connection: Connection, table: str) -> set[str]:
+    return set(MigrationContext.configure(connection, opts={"version_table": table}).get_current_heads())
+
+
+def _patiently(work: Callable[[], None]) -> None:
+    """Repeat the work while other clients hold the locks that it needs. It gives up soon, so that others need not wait.
+
+    Every migration is a transaction, so a repetition begins with the one that failed.
+    """
+    for left in range(_LOCK_TRIES - 1, -1, -1):
+        try:
+            work()
+        except DBAPIError as error:
+            if not left or not isinstance(_cause(error), asyncpg.LockNotAvailableError | asyncpg.DeadlockDetectedError):
+                raise
+            log.info("migration.waits", error=str(_cause(error)), tries_left=left)
+            time.sleep(_LOCK_PAUSE)
+        else:
+            return
 
 
 def _differences(connection: Connection) -> list[str]:
-    context = MigrationContext.configure(connection, opts={"compare_server_default": True})
+    options = {
+        "compare_server_default": True,
+        "version_table": REVISION_TABLE,
+        "include_name": lambda name, type_, _: (type_, name) != ("table", COMPATIBILITY_TABLE),
+    }
+    context = MigrationContext.configure(connection, opts=options)
     return [repr(difference) for difference in compare_metadata(context, metadata)]
 
 
@@ -99,11 +144,14 @@ async def _connect_and_work(url: str, work: Callable[[Config, Connection], _T]) 
         async with engine.connect() as connection:
             return await connection.run_sync(_with_configuration, work)
     except DBAPIError as error:
-        # SQLAlchemy wraps the error of the driver twice, and `translate_errors` knows only the driver's own.
-        cause = error.orig.__cause__ if error.orig else None
-        raise cause or error from error
+        raise _cause(error) from error
     finally:
         await engine.dispose()
+
+
+def _cause(error: DBAPIError) -> BaseException:
+    """Return the error of the driver, which SQLAlchemy wraps twice. `translate_errors` knows only the driver's own."""
+    return (error.orig.__cause__ if error.orig else None) or error
 
 
 def _with_configuration(connection: Connection, work: Callable[[Config, Connection], _T]) -> _T:

@@ -56,7 +56,7 @@ async def test_before_the_first_controller(gateway: Gateway, database_url: str) 
     }
     assert await check_database(database_url) == []
     async with gateway.db.read() as connection:
-        assert found["schemaRevision"] == await connection.fetchval("SELECT version_num FROM alembic_version")
+        assert found["schemaRevision"] == await connection.fetchval("SELECT version_num FROM schema_revision")
 
 
 async def test_what_the_controller_reports(gateway: Gateway) -> None:

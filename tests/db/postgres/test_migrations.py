@@ -11,11 +11,12 @@ import asyncpg
 import pytest
 from sqlalchemy import text
 
-from app.db.postgres import codec, migrations
+from app.db.postgres import codec, migrations, schema_version
 from app.db.postgres.errors import DatabaseUnavailable
 from app.db.postgres.schema_version import check_database
 from app.domain.errors import Conflict
 from app.domain.status.records import Condition
+from tests.support.schemas import revision, set_revision
 
 INSERT_JOB = """
 INSERT INTO jobs (uid, namespace, name, kind, api_version, manifest, created_at, created_by,
@@ -67,7 +68,7 @@ async def test_up_is_current_and_down_leaves_nothing(fresh_url: str) -> None:
     assert await check_database(fresh_url) == []
     assert migrations.drift(fresh_url) == []
     migrations.downgrade(fresh_url, "base")
-    assert await tables(fresh_url) == ["alembic_version"]
+    assert await tables(fresh_url) == ["alembic_version", "schema_revision"]
     migrations.migrate(fresh_url)
     assert migrations.drift(fresh_url) == []
 
@@ -314,12 +315,18 @@ async def test_a_schema_that_differs_from_the_models_is_reported(database_url: s
 
 
 async def test_a_database_of_a_newer_version_is_left_alone(database_url: str) -> None:
-    connection = await asyncpg.connect(database_url, timeout=60)
-    await connection.execute("UPDATE alembic_version SET version_num = '9999'")
-    await connection.close()
+    await set_revision(database_url, "9999", compatible_with="9998")
     assert "9999, which this version does not know" in (await check_database(database_url))[0]
-    with pytest.raises(Conflict, match="newer"):
+    with pytest.raises(Conflict, match=r"newer.*for programs that know 9998"):
         migrations.migrate(database_url)
+
+
+async def test_a_newer_schema_that_is_compatible_is_used_and_left_alone(database_url: str) -> None:
+    (head,) = schema_version.revisions().heads
+    await set_revision(database_url, "9999", compatible_with=head)
+    assert await check_database(database_url) == []
+    migrations.migrate(database_url)
+    assert await revision(database_url) == ("9999", head)
 
 
 def test_a_connection_lost_during_a_migration_is_reported_as_unavailable(empty_database_url: str) -> None:
