@@ -66,6 +66,11 @@ EXPLANATIONS: Final[Mapping[str, Explanation]] = {
     "api_tokens": Explanation(reason=_CONSTANT, others=1),
     "kueue": Explanation(reason=_CONSTANT, others=1),
     "queues": Explanation(reason="one for each LocalQueue of the cluster; none in this run"),
+    "kept_logs": Explanation(reason="one for each run of a container; none in this run, which has no log store"),
+    "log_chunks": Explanation(reason="one for each part of a kept log; none in this run"),
+    "kept_log_totals": Explanation(reason="one for each job and namespace with kept logs; none in this run"),
+    "log_deletions": Explanation(reason="until the object is deleted; none in this run"),
+    "log_keepers": Explanation(reason="one for each process that keeps logs; none in this run"),
     "room_waits": Explanation(reason="until the job has room; none in this run, whose namespace has no limit"),
     "cluster_namespaces": Explanation(reason="one for each namespace of the cluster", others=100),
 }

@@ -1,0 +1,223 @@
+"""The index of whole logs: what is kept of each, and in which objects of the store. API processes read it.
+
+A chunk and the position after it are written in one transaction, by the version of the log that was read before. So of
+two processes that follow a log one writes each chunk, and the other one reads the log again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from app.db.postgres import codec
+from app.db.postgres.columns import columns, record_columns
+from app.db.postgres.engine import Connection, Database
+from app.domain.kept_logs.keys import LogKey
+from app.domain.kept_logs.records import KeptChunk, KeptLog, KeptLogState
+from app.domain.plan import Rank
+from app.models.kept_logs import kept_log_totals, kept_logs, log_chunks
+
+_ALL_JOBS: Final = UUID(int=0)
+"""Stands for all jobs of a namespace in the table of totals."""
+
+_LOG: Final = record_columns(kept_logs, KeptLog)
+_CHUNK: Final = record_columns(log_chunks, KeptChunk)
+_KEY: Final = columns(log_chunks, *LogKey._fields)
+_ROW: Final = _KEY + _CHUNK
+_IS_LOG: Final = " AND ".join(f"{name} = ${number}" for number, name in enumerate(LogKey._fields, start=1))
+_OF_ATTEMPT: Final = "job_uid = $1 AND task = $2 AND rank = $3 AND attempt = $4"
+
+_OPEN: Final = f"""
+INSERT INTO kept_logs ({_KEY}, namespace, state, updated_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING
+"""  # noqa: S608  constants
+_READ: Final = f"SELECT {_LOG} FROM kept_logs WHERE {_IS_LOG}"  # noqa: S608  constants
+_READ_ATTEMPT: Final = f"""
+SELECT {_LOG.without("position")} FROM kept_logs WHERE {_OF_ATTEMPT} ORDER BY container, run
+"""  # noqa: S608  constants
+# Without the position, which only its follower needs.
+_WRITE: Final = f"""
+UPDATE kept_logs
+SET version = version + 1, text_bytes = text_bytes + $8, lines = lines + $9, stored_bytes = stored_bytes + $10,
+    first_at = LEAST(first_at, $11::timestamptz), last_at = GREATEST(last_at, $12::timestamptz),
+    position = COALESCE($13, position), state = $14, note = COALESCE($15, note), updated_at = $16::timestamptz,
+    finished_at = CASE WHEN $14 = '{KeptLogState.FOLLOWING}' THEN NULL ELSE $16::timestamptz END
+WHERE {_IS_LOG} AND version = $7 AND state = '{KeptLogState.FOLLOWING}'
+RETURNING {_LOG}
+"""  # noqa: S608  constants
+_WRITE_CHUNKS: Final = f"""
+INSERT INTO log_chunks ({_ROW}) SELECT {_ROW} FROM {_ROW.rows("w")}
+ON CONFLICT DO NOTHING
+"""  # noqa: S608  constants
+_TOTAL: Final = columns(kept_log_totals, "namespace", "job_uid", "text_bytes", "stored_bytes")
+# In the order of their keys, so that no two transactions wait for each other.
+_ADD_TO_TOTALS: Final = f"""
+INSERT INTO kept_log_totals AS t ({_TOTAL}) SELECT {_TOTAL} FROM {_TOTAL.rows("w")} ORDER BY namespace, job_uid
+ON CONFLICT (namespace, job_uid)
+DO UPDATE SET text_bytes = t.text_bytes + excluded.text_bytes, stored_bytes = t.stored_bytes + excluded.stored_bytes
+RETURNING job_uid, text_bytes
+"""  # noqa: S608  constants
+_READ_TOTALS: Final = (
+    "SELECT job_uid, text_bytes FROM kept_log_totals WHERE namespace = $1 AND job_uid = ANY($2::uuid[])"
+)
+_IN_BYTES: Final = f"""
+SELECT {_CHUNK} FROM log_chunks WHERE {_IS_LOG} AND (start + length > $7 OR (start = $7 AND length = 0)) AND start < $8
+ORDER BY start, length LIMIT $9
+"""  # noqa: S608  constants
+_LAST: Final = f"""
+SELECT {_CHUNK} FROM log_chunks WHERE {_IS_LOG} AND start < $7 ORDER BY start DESC, length DESC LIMIT $8
+"""  # noqa: S608  constants
+_IN_TIME: Final = f"""
+SELECT {_CHUNK} FROM log_chunks
+WHERE {_IS_LOG} AND start >= $7 AND (last_at IS NULL OR last_at >= $8) AND (first_at IS NULL OR first_at < $9)
+ORDER BY start, length LIMIT $10
+"""  # noqa: S608  constants
+_IN_LINES: Final = f"""
+SELECT {_CHUNK} FROM log_chunks WHERE {_IS_LOG} AND first_line + lines > $7 AND first_line < $8
+ORDER BY start, length LIMIT $9
+"""  # noqa: S608  constants
+
+_LONGEST: Final = 2**62  # more bytes and lines than a log has
+_EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
+
+
+class Totals(NamedTuple):
+    """How many bytes of text are kept of a job, and of its whole namespace."""
+
+    job: int
+    namespace: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogWrite:
+    """A step of a log: chunks and gaps that follow what is kept, the position after them, and its state.
+
+    `note` is the reason of a cut.
+    """
+
+    chunks: Sequence[KeptChunk] = ()
+    position: bytes | None = None
+    state: KeptLogState = KeptLogState.FOLLOWING
+    note: str | None = None
+
+
+async def open_log(db: Database, key: LogKey, namespace: str, now: datetime) -> KeptLog:
+    """Return what is kept of a log. Begin it if nothing is."""
+    async with db.begin() as connection:
+        await connection.execute(_OPEN, *key, namespace, KeptLogState.FOLLOWING, now)
+        return _log(await connection.fetchrow(_READ, *key))
+
+
+async def read(db: Database, key: LogKey) -> KeptLog | None:
+    """Return what is kept of a log; None if nothing is."""
+    async with db.read() as connection:
+        row = await connection.fetchrow(_READ, *key)
+    return None if row is None else _log(row)
+
+
+async def of_attempt(db: Database, job_uid: UUID, replica: Rank, attempt: int) -> list[KeptLog]:
+    """Return the kept logs of an attempt, by container and run, without their positions."""
+    async with db.read() as connection:
+        rows = await connection.fetch(_READ_ATTEMPT, job_uid, *replica, attempt)
+    return [_log(row) for row in rows]
+
+
+async def write(db: Database, log: KeptLog, step: LogWrite, now: datetime) -> tuple[KeptLog, Totals] | None:
+    """Add a step to a log, and return the log and the totals after it.
+
+    Return None, and write nothing, if another process has written to the log since it was read, or it is final.
+    """
+    added = _sums(step.chunks)
+    async with db.begin() as connection:
+        row = await connection.fetchrow(
+            _WRITE, *log.key, log.version, *added, step.position, step.state, step.note, now
+        )
+        if row is None:
+            return None
+        if step.chunks:
+            values = [(*log.key, *_CHUNK.values(chunk)) for chunk in step.chunks]
+            await connection.execute(_WRITE_CHUNKS, *_ROW.arguments(values))
+        return _log(row), await _add_to_totals(connection, log, added.text_bytes, added.stored_bytes)
+
+
+async def totals(db: Database, namespace: str, job_uid: UUID) -> Totals:
+    """Return how much is kept of a job and of its namespace."""
+    async with db.read() as connection:
+        found = dict(await connection.fetch(_READ_TOTALS, namespace, [job_uid, _ALL_JOBS]))
+    return Totals(found.get(job_uid, 0), found.get(_ALL_JOBS, 0))
+
+
+async def chunks_in_bytes(
+    db: Database, key: LogKey, begin: int = 0, end: int = _LONGEST, *, limit: int = 1000
+) -> list[KeptChunk]:
+    """Return the chunks with bytes from `begin` on and before `end`, and the gaps there, in order.
+
+    A gap comes before the chunk with the same start. One directly at `begin` is part of the result.
+    """
+    async with db.read() as connection:
+        return [_chunk(row) for row in await connection.fetch(_IN_BYTES, *key, begin, end, limit)]
+
+
+async def chunks_before(db: Database, key: LogKey, end: int = _LONGEST, *, limit: int = 1000) -> list[KeptChunk]:
+    """Return the chunks and gaps that start before `end`, the last one first."""
+    async with db.read() as connection:
+        return [_chunk(row) for row in await connection.fetch(_LAST, *key, end, limit)]
+
+
+async def chunks_in_time(
+    db: Database,
+    key: LogKey,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    *,
+    start: int = 0,
+    limit: int = 1000,
+) -> list[KeptChunk]:
+    """Return the chunks with lines from `since` on and before `until`, and the gaps there, from the byte `start` on."""
+    async with db.read() as connection:
+        rows = await connection.fetch(_IN_TIME, *key, start, since or _EARLIEST, until or _LATEST, limit)
+    return [_chunk(row) for row in rows]
+
+
+async def chunks_in_lines(
+    db: Database, key: LogKey, first: int = 0, end: int = _LONGEST, *, limit: int = 1000
+) -> list[KeptChunk]:
+    """Return the chunks in which lines from `first` on and before `end` start. Lines count from 0."""
+    async with db.read() as connection:
+        return [_chunk(row) for row in await connection.fetch(_IN_LINES, *key, first, end, limit)]
+
+
+class _Sums(NamedTuple):
+    text_bytes: int
+    lines: int
+    stored_bytes: int
+    first_at: datetime | None
+    last_at: datetime | None
+
+
+def _sums(chunks: Sequence[KeptChunk]) -> _Sums:
+    texts = [chunk for chunk in chunks if chunk.gap is None]
+    return _Sums(
+        text_bytes=sum(chunk.length for chunk in texts),
+        lines=sum(chunk.lines for chunk in texts),
+        stored_bytes=sum(chunk.stored_bytes for chunk in texts),
+        first_at=min((chunk.first_at for chunk in texts if chunk.first_at), default=None),
+        last_at=max((chunk.last_at for chunk in texts if chunk.last_at), default=None),
+    )
+
+
+async def _add_to_totals(connection: Connection, log: KeptLog, text: int, stored: int) -> Totals:
+    """Add bytes to the totals of a job and of its namespace. Last in its transaction: many logs share these rows."""
+    rows = [(log.namespace, job, text, stored) for job in (log.job_uid, _ALL_JOBS)]
+    found = dict(await connection.fetch(_ADD_TO_TOTALS, *_TOTAL.arguments(rows)))
+    return Totals(found[log.job_uid], found[_ALL_JOBS])
+
+
+def _log(row: Any) -> KeptLog:
+    return codec.load(dict(row), KeptLog)
+
+
+def _chunk(row: Any) -> KeptChunk:
+    return codec.load(_CHUNK.read(row), KeptChunk)

@@ -1,0 +1,124 @@
+"""Objects by name, over `obstore`. Every call ends within a time, and has one kind of error."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import obstore
+from obstore import store as stores
+from obstore.exceptions import BaseError
+
+SCHEMES: Final = ("s3", "gs", "az", "file")
+_CONNECT: Final = 5.0  # seconds
+_TIMEOUT: Final = 20.0  # seconds of a call, with its retries
+_RETRIES: Final = 2
+_LISTED_AT_ONCE: Final = 1000  # S3's own limit
+_LONGEST_MESSAGE: Final = 300  # characters; obstore adds the whole request and its tries
+
+
+class StoreUnavailable(Exception):  # noqa: N818 - a state of the store
+    """The store did not answer in time, or refused a call. The call may or may not have had an effect."""
+
+
+class ObjectMissing(Exception):  # noqa: N818 - an answer of the store
+    """The store has no such object."""
+
+
+class StoredObject(NamedTuple):
+    name: str
+    size: int
+    modified_at: datetime
+
+
+class LogStore:
+    """A store, or a folder in it. Names are paths with slashes.
+
+    Raises, in every method:
+        StoreUnavailable: the store did not answer within `timeout` seconds, or refused the call.
+    """
+
+    def __init__(self, store: Any, *, timeout: float = _TIMEOUT) -> None:
+        self._store = store
+        self._timeout = timeout
+
+    async def put(self, name: str, data: bytes) -> None:
+        """Write a whole object."""
+        async with self._call():
+            await obstore.put_async(self._store, name, data, use_multipart=False)
+
+    async def get(self, name: str) -> bytes:
+        """Read a whole object.
+
+        Raises:
+            ObjectMissing: there is none of this name.
+        """
+        async with self._call():
+            found = await obstore.get_async(self._store, name)
+            return bytes(await found.bytes_async())
+
+    async def delete(self, names: Sequence[str]) -> None:
+        """Delete objects. One that does not exist is no error."""
+        for name in names:
+            try:
+                async with self._call():
+                    await obstore.delete_async(self._store, name)
+            except ObjectMissing:
+                continue
+
+    async def list(self, prefix: str) -> AsyncIterator[Sequence[StoredObject]]:
+        """Yield the objects whose names begin with whole folders, in pages."""
+        pages = obstore.list(self._store, prefix, chunk_size=_LISTED_AT_ONCE)
+        while True:
+            async with self._call():
+                page = await anext(pages, None)
+            if page is None:
+                return
+            yield [StoredObject(item["path"], item["size"], item["last_modified"]) for item in page]
+
+    @asynccontextmanager
+    async def _call(self) -> AsyncIterator[None]:
+        """Bound a call by a time, and translate its errors."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                yield
+        except FileNotFoundError as error:
+            raise ObjectMissing(_first_line(error)) from error
+        except TimeoutError as error:
+            raise StoreUnavailable(f"the log store did not answer within {self._timeout:g} s") from error
+        except (BaseError, OSError, ValueError) as error:
+            raise StoreUnavailable(f"the log store refused a call: {_first_line(error)}") from error
+
+
+def open_store(url: str, *, timeout: float = _TIMEOUT) -> LogStore:
+    """Open the store at a URL. Credentials come from the environment, as the SDKs of the clouds read them.
+
+    Nothing is sent to the store: a store that does not exist is an error of the first call.
+
+    Raises:
+        ValueError: the URL is not one of a store.
+    """
+    scheme, _, path = url.partition("://")
+    if scheme not in SCHEMES or not path:
+        raise ValueError(f"{url}: expected {', '.join(f'{scheme}://…' for scheme in SCHEMES)}")
+    try:
+        if scheme == "file":
+            return LogStore(stores.LocalStore(Path(path), mkdir=True), timeout=timeout)
+        store = stores.from_url(
+            url,
+            client_options={
+                "timeout": timedelta(seconds=timeout),
+                "connect_timeout": timedelta(seconds=_CONNECT),
+                "allow_http": True,  # to an endpoint that the environment names with http://
+            },
+            retry_config={"max_retries": _RETRIES, "retry_timeout": timedelta(seconds=timeout)},
+        )
+    except (BaseError, OSError) as error:
+        raise ValueError(f"{url}: {_first_line(error)}") from error
+    return LogStore(store, timeout=timeout)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0][:_LONGEST_MESSAGE]
