@@ -1,6 +1,5 @@
 """The tours in README.md and docs/curl.md, and the session in docs/cli.md, work with `jobgate dev`."""
 
-import os
 import re
 import select
 import shutil
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs import session
+from tests.support.documents.shell import run_script, shell_environment
 from tests.support.machine.terminals import on_terminal
 
 ROOT = Path(__file__).parents[2]
@@ -63,24 +63,13 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 
 def environment(port: int, home: Path) -> dict[str, str]:
-    mine = {name: value for name, value in os.environ.items() if not name.startswith("JOBGATE_")}
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    server = {"JOBGATE_SERVER": f"http://127.0.0.1:{port}", "JOBGATE_CONFIG": str(home / "config.yaml")}
-    return {**mine, **server, "PATH": path, "COLUMNS": "120", "PYTHONUTF8": "1"}
+    return shell_environment(f"http://127.0.0.1:{port}", home)
 
 
 def ran(script: str, port: int, scratch: Path) -> "subprocess.CompletedProcess[str]":
     """Run a script in the checkout, with the port and the files of this test."""
     script = script.replace(f"127.0.0.1:{DEFAULT_PORT}", f"127.0.0.1:{port}").replace("/tmp/", f"{scratch}/")
-    return subprocess.run(
-        ["bash", "-u", "-c", script],
-        cwd=ROOT,
-        env=environment(port, scratch),
-        capture_output=True,
-        text=True,
-        timeout=TOUR_SECONDS,
-        check=False,
-    )
+    return run_script(script, environment(port, scratch), cwd=ROOT, timeout=TOUR_SECONDS)
 
 
 def tour(page: str, count: int) -> str:

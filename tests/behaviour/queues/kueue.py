@@ -140,8 +140,15 @@ async def queues_of(jobs: Jobs, *, cpu: int) -> AsyncIterator[Queues]:
 @asynccontextmanager
 async def existing(kube: KubeClient, objects: Sequence[Body]) -> AsyncIterator[None]:
     """Create objects of Kueue, and delete them afterwards, the last one first."""
-    for body in objects:
-        (await kube.post(path_of(body), body)).ok()
+    async with deleted(kube, objects):
+        for body in objects:
+            (await kube.post(path_of(body), body)).ok()
+        yield
+
+
+@asynccontextmanager
+async def deleted(kube: KubeClient, objects: Sequence[Body]) -> AsyncIterator[None]:
+    """Delete objects of Kueue afterwards, the last one first."""
     yield
     for body in reversed(objects):
         await kube.delete(f"{path_of(body)}/{body['metadata']['name']}")
