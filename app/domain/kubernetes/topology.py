@@ -51,6 +51,22 @@ class TopologySlice(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     pod_counts: PodCounts = PodCounts()
     values_per_level: tuple[LevelValues, ...] = ()
 
+    @property
+    def is_consistent(self) -> bool:
+        """Whether each of its domains has pods, and a value of each level."""
+        counts = self.pod_counts
+        lengths = [len(level.individual.roots) for level in self.values_per_level if level.universal is None]
+        if counts.universal is None:
+            lengths.append(len(counts.individual))
+        least = min(counts.individual, default=1) if counts.universal is None else counts.universal
+        return least >= 1 and self.domain_count >= 0 and all(length == self.domain_count for length in lengths)
+
+    @property
+    def size(self) -> int:
+        """The number of pods that its domains get together."""
+        counts = self.pod_counts
+        return sum(counts.individual) if counts.universal is None else counts.universal * self.domain_count
+
     def ends(self) -> list[int]:
         """Return how many pods each domain and those before it get together."""
         counts = self.pod_counts
@@ -71,7 +87,16 @@ class TopologyAssignment(msgspec.Struct, frozen=True, gc=False):
     @property
     def size(self) -> int:
         """The number of pods that it has domains for."""
-        return sum(ends[-1] for ends in map(TopologySlice.ends, self.slices) if ends)
+        return sum(part.size for part in self.slices)
+
+    def is_for(self, count: int) -> bool:
+        """Return whether no part of it contradicts another one, and it has domains for so many pods at most.
+
+        Any client with rights on the status of Workloads can write an assignment.
+        """
+        levels = len(self.levels)
+        fits = all(part.is_consistent and len(part.values_per_level) == levels for part in self.slices)
+        return fits and self.size <= count
 
     def domains(self) -> list[tuple[str, ...]]:
         """Return the values of the labels of the nodes of each pod."""
@@ -104,6 +129,9 @@ def keep_places(before: TopologyAssignment | None, after: TopologyAssignment | N
     Kueue replaces a domain whose node is lost, and may return the others in another order while their pods run.
     """
     if before is None or after is None or before == after or before.levels != after.levels:
+        return after
+    # An earlier version has stored any assignment.
+    if not before.is_for(before.size):
         return after
     known, free = before.domains(), Counter(after.domains())
     if Counter(known) == free:

@@ -282,6 +282,9 @@ def _admitted(workload: Workload, flavors: Mapping[str, FlavorSpec]) -> Verdict:
             message = f"the cluster has no ResourceFlavor {', '.join(missing)}"
             return Unadmitted(code=PendingCode.NO_MATCHING_FLAVOR, message=message, holds_quota=True)
         topology = assigned[pod_set.name].topology_assignment if pod_set.name in assigned else None
+        if topology is not None and not topology.is_for(pod_set.count):
+            message = f"the topology assignment of the pod set {pod_set.name} contradicts itself, so no pod is placed"
+            return Unadmitted(code=PendingCode.NO_MATCHING_FLAVOR, message=message, holds_quota=True)
         admitted = _pod_set_admission(workload, pod_set.name, [flavors[name] for name in names])
         pod_sets[pod_set.name] = replace(admitted, topology=topology)
     return Admitted(pod_sets=pod_sets)

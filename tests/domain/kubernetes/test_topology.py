@@ -47,6 +47,31 @@ def test_an_assignment_without_domains_has_no_labels() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("changes", "count", "is_for"),
+    [
+        ({}, 4, True),
+        ({}, 9, True),
+        ({}, 3, False),
+        ({"domainCount": 3}, 9, False),
+        ({"domainCount": -1}, 9, False),
+        ({"podCounts": {"individual": [1]}}, 9, False),
+        ({"podCounts": {"individual": [1, 0]}}, 9, False),
+        ({"podCounts": {"individual": [5, -1]}}, 9, False),
+        ({"podCounts": {"universal": -1}}, 9, False),
+        # It is read before memory is used for each domain.
+        ({"podCounts": {"universal": 0}, "domainCount": 2**31, "valuesPerLevel": [{"universal": "r"}] * 2}, 9, False),
+        ({"podCounts": {"universal": 1}, "domainCount": 2**31, "valuesPerLevel": [{"universal": "r"}] * 2}, 9, False),
+        ({"podCounts": {}}, 9, False),
+        ({"valuesPerLevel": [{"universal": "r1"}]}, 9, False),
+        ({"valuesPerLevel": [{"universal": "r1"}, {}]}, 9, False),
+        ({"valuesPerLevel": [{"universal": "r1"}, {"individual": {"roots": ["a"]}}]}, 9, False),
+    ],
+)
+def test_an_assignment_that_contradicts_itself_is_for_no_pods(changes: Slice, count: int, *, is_for: bool) -> None:
+    assert an_assignment(EQUAL | changes).is_for(count) is is_for
+
+
 def nodes(*names: str) -> TopologyAssignment:
     """One level, and a domain for each pod."""
     roots = {"individual": {"roots": names}}
@@ -78,6 +103,11 @@ def test_pods_keep_the_domains_that_are_left(before: str, after: str, wanted: st
 
 def test_a_topology_with_other_levels_replaces_the_former_one() -> None:
     assert keep_places(nodes("a"), an_assignment(EQUAL)) == an_assignment(EQUAL)
+
+
+def test_a_topology_replaces_one_that_contradicts_itself() -> None:
+    before = an_assignment(EQUAL | {"domainCount": 3})
+    assert keep_places(before, an_assignment(EQUAL)) == an_assignment(EQUAL)
     assert keep_places(None, nodes("a")) == nodes("a")
     assert keep_places(nodes("a"), None) is None
 

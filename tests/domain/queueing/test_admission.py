@@ -98,6 +98,18 @@ def in_worker(*tasks: str, size: int = 2, from_rank: int = 0) -> dict[str, TaskA
     return dict.fromkeys(tasks, task)
 
 
+def test_a_topology_that_contradicts_itself_places_no_pod() -> None:
+    slices = [{"domainCount": 2, "podCounts": {"universal": 1}, "valuesPerLevel": [{"individual": {"roots": ["a"]}}]}]
+    topology = {"levels": ["host"], "slices": slices}
+    worker = {"name": "worker", "flavors": {"cpu": "gpu-pool"}, "topologyAssignment": topology}
+    found = verdict(a_workload(*ADMITTED, status={"admission": {"podSetAssignments": [worker]}}))
+    assert found == Unadmitted(
+        code=PendingCode.NO_MATCHING_FLAVOR,
+        message="the topology assignment of the pod set worker contradicts itself, so no pod is placed",
+        holds_quota=True,
+    )
+
+
 def test_replicas_have_the_nodes_of_their_topology_by_rank() -> None:
     values = [{"individual": {"roots": ["a", "b"]}}]
     slices = [{"domainCount": 2, "podCounts": {"universal": 1}, "valuesPerLevel": values}]
