@@ -1,5 +1,6 @@
 """Reads the priorities of Workloads from the classes of the cluster."""
 
+import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
@@ -13,7 +14,7 @@ from app.domain.status.pods.created import UnusableObject
 from app.domain.vocabulary import PendingCode
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
-from app.k8s.errors import KubeNotFound
+from app.k8s.errors import KubeError, KubeNotFound
 from app.k8s.resources import PRIORITY_CLASS, WORKLOAD_PRIORITY_CLASS, KubeResource
 
 DEFAULT_TTL: Final = 30.0  # seconds until another default class is noticed
@@ -32,6 +33,9 @@ class Priorities:
         self._timeout = timeout
         self._default = Priority()
         self._default_until = 0.0
+        self._listing = asyncio.Lock()
+        self._failure: KubeError | None = None
+        self._failed_at = float("-inf")
 
     async def find(self, requested: PriorityClassRef | int | None) -> Priority:
         """Return the priority of a job.
@@ -52,11 +56,28 @@ class Priorities:
         return priority_of(requested, found.raw)
 
     async def _find_default(self) -> Priority:
-        if self._default_until <= (now := self._clock.monotonic()):
-            found: list[Object] = []
+        """Return the priority of jobs that request none. Those that wait at the same time share a list, or its failure.
+
+        Raises:
+            KubeError: the cluster does not answer, or jobgate may not list its classes.
+        """
+        began = self._clock.monotonic()
+        async with self._listing:
+            # One after the other, they would each wait for a cluster that does not answer.
+            if self._failure is not None and began < self._failed_at:
+                raise self._failure
+            if self._default_until <= self._clock.monotonic():
+                await self._list_default()
+        return self._default
+
+    async def _list_default(self) -> None:
+        found: list[Object] = []
+        try:
             # The embedded cluster does not serve them.
             with suppress(KubeNotFound):
                 found = await self._api.list_all(PRIORITY_CLASS, codec=OBJECT)
-            self._default = default_priority(one.raw for one in found)
-            self._default_until = now + DEFAULT_TTL
-        return self._default
+        except KubeError as error:
+            self._failure, self._failed_at = error, self._clock.monotonic()
+            raise
+        self._default = default_priority(one.raw for one in found)
+        self._default_until = self._clock.monotonic() + DEFAULT_TTL
