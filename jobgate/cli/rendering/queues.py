@@ -108,11 +108,11 @@ def _pending(queue: JobQueue, now: datetime, width: int | None) -> str:
         return "no job waits"
     rows = [
         [
-            str(job.position or number),
+            str(job.position or "-"),
             *(job.name, job.kind, str(job.priority), age(job.since, now)),
             shorten(f"{job.code}: {job.message}"),
         ]
-        for number, job in enumerate(queue.pending_jobs, 1)
+        for job in queue.pending_jobs
     ]
     text = table(["POSITION", "JOB", "KIND", "PRIORITY", "WAITS", "WHY"], rows, width=width)
     return text + (f"\nand {queue.pending_jobs_omitted} more" if queue.pending_jobs_omitted else "")

@@ -41,7 +41,7 @@ def test_a_queue_has_its_quota_and_the_jobs_that_wait_in_order() -> None:
     assert quota.splitlines()[1].split() == ["cpu", "spot", "64", "62", "12"]
     assert [line.split(maxsplit=5) for line in waiting.splitlines()[1:]] == [
         ["4", "first", "MxJob", "0", "60s", "WaitingForQuota: 4 more needed"],
-        ["2", "second", "MxJob", "0", "-", "WaitingForQuota: 4 more needed"],
+        ["-", "second", "MxJob", "0", "-", "WaitingForQuota: 4 more needed"],
         ["and", "3", "more"],
     ]
 
