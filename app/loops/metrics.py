@@ -143,7 +143,9 @@ QUEUE_DURATION: Final = Histogram(
     buckets=LONG_SECONDS,
 )
 EVICTIONS: Final = Counter(
-    "jobgate_evictions_total", "Evictions of admitted jobs by Kueue, such as preemptions, by reason.", ("reason",)
+    "jobgate_evictions_total",
+    "Evictions of admitted jobs and of their scale-ups by Kueue, such as preemptions, by reason.",
+    ("reason",),
 )
 
 MIRROR_PODS: Final = ComputedMetric("gauge", "jobgate_mirror_pods", "Pods of this installation in the mirror.")

@@ -81,13 +81,15 @@ class RecordedWorkload:
     """What is stored of one Workload of a job: the replicas that it is for, by task, and whether it is admitted.
 
     `number` is 0 for the first Workload of a job, and greater for one that a scale-up has added. `reclaimed` counts the
-    pods of each pod set whose quota is given back.
+    pods of each pod set whose quota is given back. `evicted` is Kueue's reason for an eviction since the last admission
+    of a further Workload; that of the first one is `Queueing.evicted`.
     """
 
     number: int
     tasks: Mapping[str, TaskAdmission]
     admitted: bool = False
     reclaimed: Mapping[str, int] = field(default_factory=dict)
+    evicted: str = ""
 
     @property
     def is_empty(self) -> bool:

@@ -50,12 +50,18 @@ def queue_wait(before: JobStatus, after: JobStatus) -> float | None:
     return None if known == queue.admitted_at else _seconds(queue.queued_at, queue.admitted_at)
 
 
-def eviction(before: JobStatus, after: JobStatus) -> str | None:
-    """Return Kueue's reason if an eviction of the admitted job begins with this change of the status."""
+def evictions(before: JobStatus, after: JobStatus) -> Iterator[str]:
+    """Yield Kueue's reason for each eviction of the admitted job, or of a scale-up, that this change begins."""
     known, queue = before.queueing, after.queueing
-    if known is None or known.admission is None or queue is None or queue.evicted_at == known.evicted_at:
-        return None
-    return queue.evicted
+    if known is None or known.admission is None or queue is None:
+        return
+    if queue.evicted_at != known.evicted_at:
+        yield queue.evicted
+    further = {item.number: item for item in queue.further}
+    for item in known.further:
+        present = further.get(item.number)
+        if item.admitted and not item.evicted and present is not None and present.evicted:
+            yield present.evicted
 
 
 def _milestone(stage: Stage, since: datetime, until: datetime) -> Milestone:

@@ -2,7 +2,7 @@
 
 from app.base.clock import Clock
 from app.db.jobs.controller import StoredJob
-from app.domain.status.milestones import eviction, milestones, queue_wait
+from app.domain.status.milestones import evictions, milestones, queue_wait
 from app.domain.status.records import JobStatus
 from app.loops import metrics
 
@@ -19,7 +19,7 @@ def measure(job: StoredJob, stored: JobStatus) -> None:
         metrics.ENDED.labels(metrics.NAMESPACES.label(job.namespace), job.kind, stored.phase).inc()
     if stored.queueing is not None and (waited := queue_wait(before, stored)) is not None:
         metrics.QUEUE_DURATION.labels(*metrics.queue_labels(job.namespace, stored.queueing.name)).observe(waited)
-    if (reason := eviction(before, stored)) is not None:
+    for reason in evictions(before, stored):
         metrics.EVICTIONS.labels(metrics.EVICTION_REASONS.label(reason)).inc()
 
 

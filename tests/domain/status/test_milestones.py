@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.domain.queueing.admission import Queueing
-from app.domain.status.milestones import Stage, eviction, milestones, queue_wait
+from app.domain.status.milestones import Stage, evictions, milestones, queue_wait
 from app.domain.status.records import JobStatus
 
 SUBMITTED = datetime(2026, 1, 1, tzinfo=UTC)
@@ -94,4 +94,4 @@ def test_each_wait_and_each_eviction_counts_once(
     before: Queueing | None, after: Queueing | None, waited: float | None, reason: str | None
 ) -> None:
     statuses = JobStatus(queueing=before), JobStatus(queueing=after)
-    assert (queue_wait(*statuses), eviction(*statuses)) == (waited, reason)
+    assert (queue_wait(*statuses), [*evictions(*statuses)]) == (waited, [] if reason is None else [reason])

@@ -83,12 +83,12 @@ def judge(known: RecordedWorkload, observed: ObservedWorkload | None, queue: str
 def admit(inputs: Inputs, known: RecordedWorkload, verdict: Admitted, observed: ObservedWorkload) -> RecordedWorkload:
     """Return the record of a Workload whose admission begins, or goes on with the present topology."""
     if known.admitted:
-        return replace(known, tasks=with_topology(known.tasks, verdict))
+        return replace(known, tasks=with_topology(known.tasks, verdict), evicted="")
     ended = [key for key, replica in inputs.recorded.replicas.items() if is_over(replica)]
     # Postgres does not keep the order of the tasks.
     tasks = workload_for(inputs.plan, known.number, ranks_of(known)).tasks
     admitted = task_admissions(verdict, tasks, ended, observed.reclaimable)
-    return replace(known, tasks=admitted, admitted=True, reclaimed=dict(observed.reclaimable))
+    return replace(known, tasks=admitted, admitted=True, reclaimed=dict(observed.reclaimable), evicted="")
 
 
 def ranks_of(known: RecordedWorkload) -> Ranks:
@@ -160,7 +160,7 @@ def _without_left(inputs: Inputs, known: RecordedWorkload, members: Members) -> 
     if not known.admitted:
         waiting = any(known.is_for(key) and not is_over(replica) for key, replica in members.wanted.items())
         ranks = {name: (begin, sizes[name]) for name, (begin, _) in ranks_of(known).items()} if waiting else {}
-        return workload_for(inputs.plan, known.number, ranks)
+        return replace(workload_for(inputs.plan, known.number, ranks), evicted=known.evicted)
     tasks = {name: replace(task, size=sizes[name]) for name, task in known.tasks.items()}
     return _reclaim(inputs, replace(known, tasks=tasks), members)
 

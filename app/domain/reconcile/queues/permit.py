@@ -159,6 +159,8 @@ def _admitted_permit(inputs: Inputs, known: Queueing) -> Permit:
         match verdict:
             case Evicted() if item.admitted:
                 evicts[number] = verdict
+                # jobgate itself removes one without replicas.
+                further[number] = replace(item, evicted="" if item.is_empty else item.evicted or verdict.reason)
             case Admitted() if observed is not None:
                 further[number] = admit(inputs, item, verdict, observed)
             case Evicted() | Unadmitted() if not (item.admitted or item.is_empty):

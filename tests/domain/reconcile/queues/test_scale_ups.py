@@ -6,6 +6,8 @@ import pytest
 
 from app.domain.plan import Rank
 from app.domain.reconcile.queues import admissions, permit
+from app.domain.reconcile.values import Decision, Inputs
+from app.domain.status.milestones import evictions
 from app.domain.status.observed import KueueState
 from app.domain.vocabulary import JobPhase, PendingCode, Reason
 from tests.domain.reconcile.queues.worlds import TEAM, a_world, elastic, kueue_of, phase_of, run
@@ -32,6 +34,19 @@ def scale(world: World, size: int, *, admit: bool = False) -> None:
     if admit:
         kueue_of(world).admit()
         run(world)
+
+
+def counted_evictions(world: World) -> list[str]:
+    """The reasons that the metric of evictions counts from now on."""
+    found: list[str] = []
+    check = world.check
+
+    def count(world: World, inputs: Inputs, decision: Decision) -> None:
+        check(world, inputs, decision)
+        found.extend(evictions(world.recorded.status, decision.status))
+
+    world.check = count
+    return found
 
 
 def sizes(kueue: ModelKueue) -> dict[int, int]:
@@ -70,6 +85,7 @@ def test_up_down_and_up_again() -> None:
     scale(world, 4, admit=True)
     scale(world, 6, admit=True)
     assert sizes(kueue) == {0: 2, 1: 2, 2: 2}
+    counted = counted_evictions(world)
     # Of the second one a part is left, and the third one is removed.
     scale(world, 3)
     assert sizes(kueue) == {0: 2, 1: 2}
@@ -78,6 +94,7 @@ def test_up_down_and_up_again() -> None:
     assert (sizes(kueue), kueue.total()) == ({0: 2}, {"worker": 1})
     scale(world, 4, admit=True)
     assert (sizes(kueue), kueue.total(), ranks(world)) == ({0: 2, 1: 3}, {"worker": 4}, [0, 1, 2, 3])
+    assert counted == [], "jobgate itself has removed them"
 
 
 def test_what_waits_is_changed_and_withdrawn() -> None:
@@ -101,6 +118,7 @@ def test_the_eviction_of_a_further_workload_stops_only_its_replicas(reason: str)
     world, kueue = a_running_world(2)
     scale(world, 4, admit=True)
     scale(world, 5, admit=True)
+    counted = counted_evictions(world)
     if reason == "Deactivated":
         kueue.set_active(active=False, index=1)
     else:
@@ -117,6 +135,12 @@ def test_the_eviction_of_a_further_workload_stops_only_its_replicas(reason: str)
     assert (phase_of(world), ranks(world)) == (JobPhase.RUNNING, [0, 1, 2, 3, 4])
     numbers = {key.rank: one.attempt.number for key, one in world.recorded.replicas.items()}
     assert numbers == {0: 1, 1: 1, 2: 2, 3: 2, 4: 1}
+    assert counted == [reason]
+    kueue.evict(reason, 1)
+    run(world)
+    kueue.admit()
+    run(world)
+    assert (counted, phase_of(world)) == ([reason, reason], JobPhase.RUNNING)
 
 
 @pytest.mark.parametrize("how", ["evict", "deactivate", "delete", "pause"])
