@@ -15,24 +15,20 @@ from app.base.instruments import Values, expose
 from app.db import queues
 from app.db.postgres.errors import DatabaseUnavailable
 from app.db.queues import KueueRecord, QueueKey, QueueRow
-from app.domain.kinds.registry import JOB_KINDS
-from app.domain.kubernetes import labels
-from app.domain.kubernetes.queueing import LocalQueue, Workload
-from app.domain.queueing.queue_status import QueueStatus, is_admitted, queue_status, waits
+from app.domain.kubernetes.queueing import LocalQueue
+from app.domain.queueing.queue_status import JobWorkload, QueueStatus, is_admitted, queue_status, waits
 from app.domain.status.log_lines import one_line
 from app.domain.status.observed import KueueState
 from app.loops import metrics
 from app.loops.context import ControllerContext
 from app.loops.jobs.queues import QueueMirror
 from app.loops.leadership.lease import Leadership
+from app.loops.queue_owners import QueueOwners
 from app.loops.queue_positions import QueuePositions
 
 RECORD_EVERY: Final = 3.0  # seconds from the end of a round to the next one
-# The other tasks run after so many Workloads and queues: about a millisecond and ten.
-_WORKLOADS_AT_ONCE: Final = 500
-_QUEUES_AT_ONCE: Final = 20
+_QUEUES_AT_ONCE: Final = 20  # after which the other tasks run: about ten milliseconds
 _MOST_ROWS: Final = 2000  # in one transaction
-_KINDS: Final = frozenset(kind.name for kind in JOB_KINDS.values())
 
 
 class QueueRecorder:
@@ -46,6 +42,7 @@ class QueueRecorder:
         self._leadership = leadership
         self._clock = context.clock
         self._mirror = mirror
+        self._owners = QueueOwners(context.db)
         self._positions = QueuePositions(context.api, context.clock, context.settings.request_timeout)
         self._served = context.settings.served
         self._stored: dict[QueueKey, QueueStatus] | None = None
@@ -123,20 +120,16 @@ class QueueRecorder:
                 await asyncio.sleep(0)
         return found
 
-    async def _waiting(self) -> dict[QueueKey, list[Workload]]:
+    async def _waiting(self) -> dict[QueueKey, list[JobWorkload]]:
         """Return the Workloads of the jobs that wait, by queue, and count the jobs of each queue."""
-        found: dict[QueueKey, list[Workload]] = {}
+        found: dict[QueueKey, list[JobWorkload]] = {}
         admitted: Counter[QueueKey] = Counter()
-        for number, workload in enumerate(list(self._mirror.workloads()), 1):
-            key = QueueKey(workload.metadata.namespace, workload.spec.queue_name)
-            # Another client may write any label, and what is stored reaches users.
-            is_of_kind = workload.metadata.labels.get(labels.KIND) in _KINDS
-            if is_of_kind and waits(workload):
-                found.setdefault(key, []).append(workload)
-            elif is_of_kind and is_admitted(workload):
+        for job in await self._owners.select(list(self._mirror.workloads())):
+            key = QueueKey(job.workload.metadata.namespace, job.workload.spec.queue_name)
+            if waits(job.workload):
+                found.setdefault(key, []).append(job)
+            elif is_admitted(job.workload):
                 admitted[key] += 1
-            if number % _WORKLOADS_AT_ONCE == 0:
-                await asyncio.sleep(0)
         self._jobs = Counter({(key, "pending"): len(waiting) for key, waiting in found.items()})
         self._jobs |= Counter({(key, "admitted"): count for key, count in admitted.items()})
         return found

@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from uuid import uuid4
+from typing import Any, Final
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -27,6 +28,8 @@ OLD_KEY = QueueKey("of-a-former", "controller")
 OLD = QueueRow(
     **OLD_KEY._asdict(), observed_at=datetime(2026, 3, 1, tzinfo=UTC), status=QueueStatus(cluster_queue="research")
 )
+
+_STORE_ANCHOR: Final = "UPDATE jobs SET status = jsonb_build_object('anchors', $2::text[]) WHERE uid = $1"
 
 
 @asynccontextmanager
@@ -82,14 +85,21 @@ async def until_state(harness: Harness, recorder: QueueRecorder, state: KueueSta
     return found
 
 
-async def submit(harness: Harness, made: Queues, name: str, *, kind: str = "GenericJob", **spec: int) -> str:
-    """Create the Workload of a job of this installation, and return its name."""
-    uid = uuid4()
+async def submit(harness: Harness, made: Queues, name: str, **spec: int) -> str:
+    """Create a job of this installation with its anchor and Workload, and return the name of the Workload."""
+    uid = await harness.submit(name)
+    owners = await harness.make_anchor(uid)
+    async with harness.db.begin() as connection:
+        await connection.execute(_STORE_ANCHOR, uid, [owners[0]["uid"]])
+    return await post_workload(harness, made, uid, owners, **spec)
+
+
+async def post_workload(harness: Harness, made: Queues, uid: UUID, owners: list[dict[str, Any]], **spec: int) -> str:
+    """Create a Workload with the name and labels of the job, which these objects own."""
     body = workload(f"jobgate-{uid}", "team", **spec)
-    identity = {"jobgate.dev/kind": kind, "app.kubernetes.io/instance": name}
-    body["metadata"]["labels"] = harness.labels(uid, **identity)
+    body["metadata"] |= {"labels": harness.labels(uid), "ownerReferences": owners}
     (await harness.kube.post(made.workloads, body)).ok()
-    return f"jobgate-{uid}"
+    return str(body["metadata"]["name"])
 
 
 async def test_a_queue_is_recorded_with_the_jobs_that_wait(harness: Harness) -> None:
@@ -200,16 +210,29 @@ async def test_a_queue_without_its_cluster_queue_is_recorded_and_asks_for_no_pla
         assert row.status.jobs[0].position is None
 
 
-async def test_a_workload_with_the_label_of_no_kind_is_not_recorded(harness: Harness) -> None:
-    """Another client with rights on Workloads writes any label, and clients know only the kinds of the document."""
+async def test_only_the_workloads_that_jobs_own_are_recorded(harness: Harness) -> None:
+    """Another client with rights on Workloads writes any name and label, and any owner that it may refer to."""
     async with queues_of(harness.kube, harness.namespace) as made, recording(harness) as recorder:
         await made.add_local_queue("team", "none")
-        for kind in ("Forged", "SampleSet", ""):
-            await submit(harness, made, "forged", kind=kind)
-        await submit(harness, made, "first")  # the watch shows it after the others
-        row = await until_row(harness, recorder, "team", lambda row: "first" in {job.name for job in row.status.jobs})
+        # The job exists, and waits for nothing: the name of its Workload is free.
+        job = await harness.submit("other")
+        await post_workload(harness, made, job, await harness.make_anchor(job))
+        unowned = await harness.submit("unowned")
+        await post_workload(harness, made, unowned, [])
+        unknown = uuid4()
+        await post_workload(harness, made, unknown, await harness.make_anchor(unknown))
+        first = await submit(harness, made, "first")  # the watch shows it after the others
+        row = await until_row(harness, recorder, "team", lambda row: row.status.queued)
         assert [(job.name, job.kind) for job in row.status.jobs] == [("first", "GenericJob")]
         assert row.status.queued == 1
+
+        # Labels change nothing, and another owner ends the proof.
+        for labels in ({"jobgate.dev/kind": "Forged"}, {"app.kubernetes.io/instance": "forged"}):
+            (await harness.kube.patch(f"{made.workloads}/{first}", {"metadata": {"labels": labels}})).ok()
+        await recorder.record()
+        assert (await until_row(harness, recorder, "team")).status.jobs == row.status.jobs
+        (await harness.kube.patch(f"{made.workloads}/{first}", {"metadata": {"ownerReferences": []}})).ok()
+        await until_row(harness, recorder, "team", lambda row: not row.status.queued)
 
 
 async def test_queues_of_a_former_controller_are_forgotten(harness: Harness) -> None:

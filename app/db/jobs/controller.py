@@ -84,6 +84,15 @@ class LiveJob(NamedTuple):
     intent_at: datetime | None
 
 
+class AnchoredJob(NamedTuple):
+    """A job and the uids that its anchor has had, which prove which objects are its own."""
+
+    namespace: str
+    kind: str
+    name: str
+    anchors: frozenset[str]
+
+
 class JobSize(NamedTuple):
     """Determines the memory for a reconcile of a job. `replicas` is the larger of the desired and the stored number."""
 
@@ -120,6 +129,10 @@ SELECT uid, namespace, intent_at FROM jobs WHERE wake_at <= $1 AND {in_namespace
 _EXPIRED: Final = f"""
 SELECT uid, namespace, intent_at FROM jobs
 WHERE {JOBS_WITH_KEPT_OBJECTS} AND finished_at <= $1 AND {in_namespaces(3)} ORDER BY finished_at LIMIT $2
+"""  # noqa: S608  constants
+_ANCHORED: Final = f"""
+SELECT uid, namespace, kind, name, status -> 'anchors' AS anchors FROM jobs
+WHERE uid = ANY({any_length("$1::uuid[]")})
 """  # noqa: S608  constants
 _EXISTING = "SELECT uid FROM jobs WHERE uid = ANY($1::uuid[])"
 _PENDING_INTENTS = f"""
@@ -163,6 +176,15 @@ async def existing(db: Database, uids: Sequence[UUID]) -> set[UUID]:
     """Return those of the uids that belong to a stored job."""
     async with db.read() as connection:
         return {row["uid"] for row in await connection.fetch(_EXISTING, uids)}
+
+
+async def anchored(db: Database, uids: Sequence[UUID]) -> dict[UUID, AnchoredJob]:
+    """Return the names of those of the jobs that exist, with the uids of their anchors."""
+    async with db.read() as connection:
+        return {
+            row["uid"]: AnchoredJob(row["namespace"], row["kind"], row["name"], frozenset(row["anchors"] or ()))
+            for row in await connection.fetch(_ANCHORED, uids)
+        }
 
 
 async def sizes(db: Database, uids: Sequence[UUID]) -> dict[UUID, JobSize]:

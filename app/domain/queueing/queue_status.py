@@ -35,6 +35,15 @@ class FlavorQuota:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobWorkload:
+    """The first Workload of a job. `kind` and `name` are those that are stored: any client can change labels."""
+
+    workload: Workload
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedJob:
     """A job that waits in a queue since `since`. Without a `position`, Kueue has not reported its place."""
 
@@ -68,7 +77,7 @@ class QueueStatus:
 
 
 def queue_status(
-    local: LocalQueue, cluster: ClusterQueue | None, waiting: Iterable[Workload], positions: Positions
+    local: LocalQueue, cluster: ClusterQueue | None, waiting: Iterable[JobWorkload], positions: Positions
 ) -> QueueStatus:
     """Return the status of a queue.
 
@@ -79,7 +88,7 @@ def queue_status(
         positions: places in the ClusterQueue, from 1, as far as Kueue reports them.
     """
     found = list(waiting)
-    first = heapq.nsmallest(MOST_PENDING_JOBS, found, key=lambda workload: _order(workload, positions))
+    first = heapq.nsmallest(MOST_PENDING_JOBS, found, key=lambda job: _order(job.workload, positions))
     active, message = _activity(local, cluster)
     return QueueStatus(
         cluster_queue=local.spec.cluster_queue,
@@ -90,27 +99,30 @@ def queue_status(
         pending=local.status.pending_workloads,
         admitted=local.status.admitted_workloads,
         queued=len(found),
-        jobs=tuple(_job(workload, _position(workload, positions)) for workload in first),
+        jobs=tuple(_job(job, _position(job.workload, positions)) for job in first),
     )
 
 
+def job_of(workload: Workload) -> str | None:
+    """Return the uid of the job in the name and label of its first Workload.
+
+    None for a further one and that of another client. Only its owner proves that it is the job's.
+    """
+    uid = workload.metadata.labels.get(labels.JOB_UID, "")
+    return uid if labels.is_job_uid(uid) and workload.metadata.name == labels.anchor_name(uid) else None
+
+
 def waits(workload: Workload) -> bool:
-    """Return whether the Workload is that of a job that waits for quota."""
-    if not _is_of_job(workload) or _holds_quota(workload):
+    """Return whether the Workload of a job waits for quota."""
+    if _holds_quota(workload):
         return False
     return workload.spec.active and workload.metadata.deletion_timestamp is None
 
 
 def is_admitted(workload: Workload) -> bool:
-    """Return whether the Workload is that of an admitted job that has not ended."""
+    """Return whether the Workload of a job that has not ended is admitted."""
     conditions = by_type(workload.status.conditions)
-    return _is_of_job(workload) and is_true(conditions, "Admitted") and not is_true(conditions, "Finished")
-
-
-def _is_of_job(workload: Workload) -> bool:
-    """Return whether the Workload is the first one of a job: neither a further one nor that of another client."""
-    uid = workload.metadata.labels.get(labels.JOB_UID, "")
-    return labels.is_job_uid(uid) and workload.metadata.name == labels.anchor_name(uid)
+    return is_true(conditions, "Admitted") and not is_true(conditions, "Finished")
 
 
 def _holds_quota(workload: Workload) -> bool:
@@ -134,14 +146,14 @@ def _order(workload: Workload, positions: Positions) -> tuple[bool, int, int, fl
     return position is None, position or 0, -workload.spec.priority, age, metadata.uid
 
 
-def _job(workload: Workload, position: int | None) -> QueuedJob:
+def _job(job: JobWorkload, position: int | None) -> QueuedJob:
+    workload = job.workload
     verdict = observe_workload(workload, {}).verdict
     assert isinstance(verdict, Unadmitted), "a Workload that waits has no quota"
-    found = workload.metadata.labels
     return QueuedJob(
-        uid=found[labels.JOB_UID],
-        kind=found.get(labels.KIND, ""),
-        name=found.get(labels.INSTANCE, ""),
+        uid=workload.metadata.labels[labels.JOB_UID],
+        kind=job.kind,
+        name=job.name,
         priority=workload.spec.priority,
         since=_queued_at(workload),
         code=verdict.code,

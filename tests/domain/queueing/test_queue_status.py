@@ -13,9 +13,11 @@ from app.domain.kubernetes.queueing import ClusterQueue, LocalQueue, Workload
 from app.domain.queueing.queue_status import (
     MOST_PENDING_JOBS,
     FlavorQuota,
+    JobWorkload,
     QueuedJob,
     QueueStatus,
     is_admitted,
+    job_of,
     queue_status,
     waits,
 )
@@ -69,7 +71,7 @@ def a_workload(
 ) -> Workload:
     """The Workload of the job with this number. Conditions are type, status, time and message."""
     uid = uid_of(number)
-    labels = {"jobgate.dev/job-uid": uid, "jobgate.dev/kind": "MxJob", "app.kubernetes.io/instance": f"job-{number}"}
+    labels = {"jobgate.dev/job-uid": uid}
     names = ("type", "status", "lastTransitionTime", "message")
     return msgspec.convert(
         {
@@ -93,7 +95,8 @@ def a_status(
     *waiting: Workload, positions: Mapping[int, int] | None = None, cluster: ClusterQueue | None = None
 ) -> QueueStatus:
     places = {("team-a", f"jobgate-{uid_of(number)}"): place for number, place in (positions or {}).items()}
-    return queue_status(a_local_queue(ACTIVE), cluster or a_cluster_queue(ACTIVE), waiting, places)
+    jobs = [JobWorkload(workload=item, kind="MxJob", name=f"job-{item.metadata.uid[2:]}") for item in waiting]
+    return queue_status(a_local_queue(ACTIVE), cluster or a_cluster_queue(ACTIVE), jobs, places)
 
 
 @pytest.mark.parametrize(
@@ -144,15 +147,25 @@ def test_without_the_cluster_queue_its_quota_is_not_known() -> None:
         (a_workload(1, PENDING, FINISHED), False, False),
         (a_workload(1, active=False), False, False),
         (a_workload(1, metadata={"deletionTimestamp": "2026-03-01T10:00:05Z"}), False, False),
-        # The name proves that the label is that of the job, and only one Workload of a namespace has it.
-        (a_workload(1, metadata={"name": f"jobgate-{uid_of(2)}"}), False, False),
-        (a_workload(1, RESERVED, ADMITTED, metadata={"name": f"jobgate-{uid_of(1)}-2"}), False, False),
-        (a_workload(1, metadata={"name": "jobgate-x", "labels": {"jobgate.dev/job-uid": "x"}}), False, False),
-        (a_workload(1, metadata={"labels": {}}), False, False),
     ],
 )
-def test_only_a_workload_of_a_job_without_quota_waits(workload: Workload, *, waiting: bool, admitted: bool) -> None:
+def test_only_a_workload_without_quota_waits(workload: Workload, *, waiting: bool, admitted: bool) -> None:
     assert (waits(workload), is_admitted(workload)) == (waiting, admitted)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "uid"),
+    [
+        ({}, uid_of(1)),
+        # The name is that of one Workload of a namespace.
+        ({"name": f"jobgate-{uid_of(2)}"}, None),
+        ({"name": f"jobgate-{uid_of(1)}-2"}, None),
+        ({"name": "jobgate-x", "labels": {"jobgate.dev/job-uid": "x"}}, None),
+        ({"labels": {}}, None),
+    ],
+)
+def test_only_the_first_workload_of_a_job_names_it(metadata: dict[str, Any], uid: str | None) -> None:
+    assert job_of(a_workload(1, metadata=metadata)) == uid
 
 
 @given(
