@@ -129,6 +129,12 @@ ENDED: Final = Counter(
 JOBS: Final = ComputedMetric(
     "gauge", "jobgate_jobs", "Jobs that have not ended, by namespace, kind and phase.", ("namespace", "kind", "phase")
 )
+JOBS_WITHOUT_ROOM: Final = ComputedMetric(
+    "gauge",
+    "jobgate_jobs_without_room",
+    "Jobs that wait for room within the limit of live pods of their namespace.",
+    ("namespace",),
+)
 
 QUEUE_JOBS: Final = ComputedMetric(
     "gauge",

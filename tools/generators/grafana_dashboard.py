@@ -108,6 +108,7 @@ ROWS: Final[dict[str, Sequence[Panel]]] = {
         ),
         quantiles("Queued until admitted", "jobgate_queue_duration_seconds", "queue"),
         rates("Evictions", "jobgate_evictions_total", "reason"),
+        levels("Jobs that wait for the limit of live pods", "jobgate_jobs_without_room", "namespace"),
     ),
     "Requests": (
         rates("Requests by status", "jobgate_http_request_duration_seconds_count", "status"),

@@ -12,6 +12,7 @@ UNNUMBERED_LIMIT: Final = 10_000
 LIVE: Final = (
     "SELECT namespace, kind, phase, count(*) FROM jobs WHERE NOT quiet AND finished_at IS NULL GROUP BY 1, 2, 3"
 )
+_WITHOUT_ROOM: Final = "SELECT namespace, count(*) FROM room_waits GROUP BY namespace"
 # The limit bounds the time for a backlog that no publisher reduces, such as after an outage of all processes.
 _FEED: Final = f"""
 SELECT last, (SELECT count(*) FROM (SELECT FROM job_events WHERE seq IS NULL LIMIT {UNNUMBERED_LIMIT}) AS waiting)
@@ -32,9 +33,13 @@ UNION ALL SELECT 'idempotency_keys', (SELECT min(created_at) FROM idempotency_ke
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """The jobs that have not ended, by namespace, kind and phase; the last number in the feed; entries without one."""
+    """The jobs that have not ended, by namespace, kind and phase; the last number in the feed; entries without one.
+
+    `without_room` counts those that wait for room within the limit of live pods, by namespace.
+    """
 
     jobs: dict[tuple[str, str, str], int]
+    without_room: dict[str, int]
     feed_position: int
     unnumbered: int
 
@@ -50,9 +55,11 @@ class Storage:
 async def counts(db: Database) -> Counts:
     async with db.read() as connection:
         jobs = await connection.fetch(LIVE)
+        waiting = await connection.fetch(_WITHOUT_ROOM)
         position, unnumbered = await connection.fetchrow(_FEED)
     return Counts(
         jobs={(namespace, kind, phase): count for namespace, kind, phase, count in jobs},
+        without_room=dict(waiting),
         feed_position=position,
         unnumbered=unnumbered,
     )

@@ -41,6 +41,7 @@ class Statistics:
     def _gauges(self) -> Mapping[ComputedMetric, ValueSource]:
         return {
             metrics.JOBS: self._jobs,
+            metrics.JOBS_WITHOUT_ROOM: self._jobs_without_room,
             metrics.FEED_POSITION: lambda: {(): self._counts.feed_position} if self._counts else {},
             metrics.FEED_UNNUMBERED: lambda: {(): self._counts.unnumbered} if self._counts else {},
             metrics.DATABASE_SIZE: lambda: {(): self._storage.bytes} if self._storage else {},
@@ -52,6 +53,12 @@ class Statistics:
         # Namespaces with many jobs first, so that these are among the labels.
         for (namespace, kind, phase), count in Counter(self._counts.jobs if self._counts else {}).most_common():
             jobs[metrics.NAMESPACES.label(namespace), kind, phase] += count
+        return jobs
+
+    def _jobs_without_room(self) -> Values:
+        jobs: Counter[tuple[str, ...]] = Counter()
+        for namespace, count in Counter(self._counts.without_room if self._counts else {}).most_common():
+            jobs[(metrics.NAMESPACES.label(namespace),)] += count
         return jobs
 
     def _ages(self) -> Values:

@@ -14,8 +14,10 @@ from app.base.clock import SystemClock
 from app.db.feed import entries
 from app.db.installation import statistics
 from app.db.installation.leases import Lease
+from app.db.jobs.submit import submit
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseUnavailable
+from app.domain.reservations.pod_limits import PodLimits
 from app.domain.vocabulary import JobPhase
 from app.loops import metrics
 from app.loops.maintenance.statistics import Statistics
@@ -55,6 +57,16 @@ async def test_live_jobs_are_counted_by_kind_and_phase(db: Database, lease: Leas
         await shown("jobgate_jobs", 2, phase="Running", **AS_KIND)
         assert REGISTRY.get_sample_value("jobgate_jobs", {"phase": "Queued", **AS_KIND}) is None
     assert REGISTRY.get_sample_value("jobgate_jobs", {"phase": "Running", **AS_KIND}) is None
+
+
+async def test_jobs_that_wait_for_room_are_counted_by_namespace(db: Database) -> None:
+    limits = PodLimits(installation=10, namespace=2, waiting=9)
+    for number, namespace in enumerate(("team-a", "team-a", "team-a", "team-b")):
+        job = new_job(f"job-{number}", namespace=namespace, pods=2)
+        await submit(db, [job], limits)
+    async with running(db):
+        await shown("jobgate_jobs_without_room", 2, namespace="team-a")
+        assert REGISTRY.get_sample_value("jobgate_jobs_without_room", {"namespace": "team-b"}) is None
 
 
 async def test_the_count_reads_the_index_of_live_jobs(db: Database) -> None:
