@@ -16,6 +16,7 @@ from app.db import queues
 from app.db.postgres.errors import DatabaseUnavailable
 from app.db.queues import KueueRecord, QueueKey, QueueRow
 from app.domain.kubernetes.queueing import LocalQueue
+from app.domain.queueing.cohorts import NO_COHORT, cohort_shares
 from app.domain.queueing.queue_status import JobWorkload, QueueStatus, is_admitted, queue_status, waits
 from app.domain.status.log_lines import one_line
 from app.domain.status.observed import KueueState
@@ -111,11 +112,13 @@ class QueueRecorder:
         used = {local.spec.cluster_queue for local in served if _key(local) in waiting}
         # A LocalQueue may name a ClusterQueue that nobody has made.
         positions = await self._positions.read([name for name in used if self._mirror.cluster_queue(name) is not None])
+        shares = cohort_shares(self._mirror.cluster_queues())
         found: dict[QueueKey, QueueStatus] = {}
         for number, local in enumerate(served, 1):
             key = _key(local)
             cluster = self._mirror.cluster_queue(local.spec.cluster_queue)
-            found[key] = queue_status(local, cluster, waiting.get(key, ()), positions)
+            share = shares.get(local.spec.cluster_queue, NO_COHORT)
+            found[key] = queue_status(local, cluster, waiting.get(key, ()), positions, share)
             if number % _QUEUES_AT_ONCE == 0:
                 await asyncio.sleep(0)
         return found

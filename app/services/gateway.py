@@ -151,7 +151,7 @@ class Services:
         self.logs = Logs(self.db, self.log_reader)
         self.merged_logs = MergedLogs(self.reading, self.logs, self.watcher)
         self.freshness = FreshnessReader(self.db, self.clock, self.stale_after)
-        self.queues = QueueReader(self.db, self.freshness)
+        self.queues = QueueReader(self.db, self.freshness, self.planner.limits.pods)
         self.system = SystemReader(self.db, self.freshness, self.readiness)
         self.cluster_match = ClusterMatch(self.db, self.freshness)
         self.namespace_check = NamespaceCheck(

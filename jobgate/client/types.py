@@ -824,17 +824,19 @@ class Plan(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class RoomOutcome(StrEnum):
-    """What would happen to a job that is submitted now."""
+    """What would happen to a job that is submitted now. `WouldBeRefused` is a refusal with 409 `TooManyPods`."""
 
     HAS_ROOM = "HasRoom"
     WOULD_WAIT = "WouldWait"
+    WOULD_BE_REFUSED = "WouldBeRefused"
     NO_KUEUE = "NoKueue"
     UNKNOWN = "Unknown"
 
 
 class QueueCheck(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Whether the queue of the job has room for it now, by what the controller has recorded of the queue. Kueue
-    decides later and may decide otherwise: priorities, preemption and the nodes of flavors are not considered.
+    """Whether the job would find room now: within the limits of live pods, and in its queue, by what the controller
+    has recorded of it. Kueue decides later and may decide otherwise: priorities, preemption and the nodes of
+    flavors are not considered.
     """
 
     name: str | None = None

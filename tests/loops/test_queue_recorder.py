@@ -264,6 +264,19 @@ async def test_what_cannot_be_read_is_said_and_keeps_its_rows(harness: Harness) 
         assert (await until_state(harness, recorder, KueueState.LISTED)).observed_at is not None
 
 
+async def test_what_a_cohort_lends_is_recorded(harness: Harness) -> None:
+    async with queues_of(harness.kube, harness.namespace) as made, recording(harness) as recorder:
+        await made.add_flavor("big")
+        cohort = made.wide("cohort")
+        # No LocalQueue of a served namespace has it, and it lends.
+        await made.add_queue("other", {"big": {"cpu": "8"}}, cohortName=cohort)
+        (await harness.kube.delete(f"{made.local_queues}/other")).ok()
+        await made.add_queue("team", {"big": {"cpu": "4"}}, cohortName=cohort)
+        row = await until_row(harness, recorder, "team", lambda row: row.status.cohort and row.status.quotas)
+        (quota,) = row.status.quotas
+        assert (quota.nominal, quota.cohort_free, quota.cohort_most) == ("4", "12", "12")
+
+
 async def test_without_the_right_to_cluster_queues_only_their_quota_is_unknown(harness: Harness) -> None:
     await harness.inject(namespace="", verb="list", resource="clusterqueues", status=403)
     async with queues_of(harness.kube, harness.namespace) as made, recording(harness) as recorder:

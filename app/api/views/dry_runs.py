@@ -70,19 +70,21 @@ class ClusterCheckView(View):
 
 
 class QueueCheckView(View):
-    """Whether the queue of the job has room for it now, by what the controller has recorded of the queue.
+    """Whether the job would find room now: within the limits of live pods, and in its queue, by what the controller has
+    recorded of it.
 
     Kueue decides later and may decide otherwise: priorities, preemption and the nodes of flavors are not considered.
     """
 
     name: str | None
-    """The LocalQueue; null if it is not known whether the namespace has a default one."""
+    """The LocalQueue; null if the job has none, or it is not known whether the namespace has a default one."""
     outcome: RoomOutcome
-    """`HasRoom`, `WouldWait`, `NoKueue` (the cluster does not serve it, or it is off), or `Unknown`."""
+    """`HasRoom`, `WouldWait`, `WouldBeRefused` (409 `TooManyPods`), `NoKueue` (the cluster does not serve it, or it is
+    off), or `Unknown`."""
     code: PendingReasonCode | None
     """The pending reason of a job that would wait; otherwise null."""
     detail: str
-    """What the queue lacks, or why that is not known."""
+    """What the queue or the namespace lacks, or why that is not known."""
     observed_at: datetime | None
     """The time up to which the record was true; null if there is none."""
     stale: bool
@@ -113,7 +115,7 @@ class DryRunView(ResourceDryRunView):
     cluster: ClusterCheckView | None
     """What the cluster would answer; null with `dryRun=Local`."""
     queue: QueueCheckView | None
-    """Whether the job would wait now; null without a queue: it runs without admission."""
+    """Whether the job would wait or be refused now; null without a queue, if its pods fit: it needs no admission."""
 
 
 class ResourceDryRunList(View):

@@ -113,8 +113,12 @@ class LocalQueue(msgspec.Struct, frozen=True):
 
 
 class ResourceQuota(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What a ClusterQueue has of a resource, and how much it borrows from its cohort or lends; None without a limit."""
+
     name: str = ""
     nominal_quota: str | int = "0"
+    borrowing_limit: str | int | None = None
+    lending_limit: str | int | None = None
 
 
 class FlavorQuotas(msgspec.Struct, frozen=True, gc=False, rename="camel"):

@@ -9,14 +9,17 @@ from typing import Final, TypeAlias
 from app.domain.errors import shorten
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.conditions import by_type, is_true, message_line
+from app.domain.kubernetes.quantity import format_quantity
 from app.domain.kubernetes.queueing import ClusterQueue, FlavorTotals, LocalQueue, Workload
 from app.domain.queueing.admission import Unadmitted, observe_workload
+from app.domain.queueing.cohorts import NO_COHORT, CohortShares, QuotaKey
 from app.domain.vocabulary import PendingCode
 
 MOST_PENDING_JOBS: Final = 100
 """The pending jobs of a queue that are stored. A queue can have thousands, and the first ones matter most."""
 Positions: TypeAlias = Mapping[tuple[str, str], int]
 """Places of Workloads in their ClusterQueues, by namespace and name."""
+_Totals: TypeAlias = Mapping[QuotaKey, str]
 _MOST_OF_MESSAGE: Final = 256  # characters; the status of the job has the whole message
 
 
@@ -25,6 +28,8 @@ class FlavorQuota:
     """The quota of a resource in a flavor, as Kueue writes quantities. None is what is not known.
 
     `used` is what all Workloads of the ClusterQueue hold, and `used_by_queue` those of the LocalQueue.
+    `cohort_free` is what a ClusterQueue of a cohort can still use with what others lend, and `cohort_most` what it
+    could use if no queue of the cohort used any.
     """
 
     flavor: str
@@ -32,6 +37,8 @@ class FlavorQuota:
     nominal: str | None = None
     used: str | None = None
     used_by_queue: str | None = None
+    cohort_free: str | None = None
+    cohort_most: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +84,11 @@ class QueueStatus:
 
 
 def queue_status(
-    local: LocalQueue, cluster: ClusterQueue | None, waiting: Iterable[JobWorkload], positions: Positions
+    local: LocalQueue,
+    cluster: ClusterQueue | None,
+    waiting: Iterable[JobWorkload],
+    positions: Positions,
+    shares: CohortShares = NO_COHORT,
 ) -> QueueStatus:
     """Return the status of a queue.
 
@@ -86,6 +97,7 @@ def queue_status(
         cluster: its ClusterQueue; None if it does not exist or cannot be read.
         waiting: the Workloads of jobs that wait in the queue (`waits`).
         positions: places in the ClusterQueue, from 1, as far as Kueue reports them.
+        shares: what the ClusterQueue can use of its cohort.
     """
     found = list(waiting)
     first = heapq.nsmallest(MOST_PENDING_JOBS, found, key=lambda job: _order(job.workload, positions))
@@ -95,7 +107,7 @@ def queue_status(
         cohort=cluster.spec.cohort_name if cluster is not None else "",
         active=active,
         message=message,
-        quotas=_quotas(local, cluster),
+        quotas=_quotas(local, cluster, shares),
         pending=local.status.pending_workloads,
         admitted=local.status.admitted_workloads,
         queued=len(found),
@@ -182,26 +194,31 @@ def _activity(local: LocalQueue, cluster: ClusterQueue | None) -> tuple[bool, st
     return own.status == "True", "" if own.status == "True" else message_line(own, _MOST_OF_MESSAGE)
 
 
-def _quotas(local: LocalQueue, cluster: ClusterQueue | None) -> tuple[FlavorQuota, ...]:
+def _quotas(local: LocalQueue, cluster: ClusterQueue | None, shares: CohortShares) -> tuple[FlavorQuota, ...]:
     own = _totals(local.status.flavors_reservation)
     if cluster is None:
-        return tuple(
-            FlavorQuota(flavor=flavor, resource=name, used_by_queue=used) for (flavor, name), used in own.items()
-        )
+        return tuple(FlavorQuota(flavor=key.flavor, resource=key.resource, used_by_queue=own[key]) for key in own)
     used = _totals(cluster.status.flavors_reservation)
     return tuple(
-        FlavorQuota(
-            flavor=flavor.name,
-            resource=resource.name,
-            nominal=str(resource.nominal_quota),
-            used=used.get((flavor.name, resource.name)),
-            used_by_queue=own.get((flavor.name, resource.name)),
-        )
+        _quota(QuotaKey(flavor.name, resource.name), str(resource.nominal_quota), used, own, shares)
         for group in cluster.spec.resource_groups
         for flavor in group.flavors
         for resource in flavor.resources
     )
 
 
-def _totals(flavors: Iterable[FlavorTotals]) -> dict[tuple[str, str], str]:
-    return {(flavor.name, item.name): str(item.total) for flavor in flavors for item in flavor.resources}
+def _quota(key: QuotaKey, nominal: str, used: _Totals, own: _Totals, shares: CohortShares) -> FlavorQuota:
+    share = shares.get(key)
+    return FlavorQuota(
+        flavor=key.flavor,
+        resource=key.resource,
+        nominal=nominal,
+        used=used.get(key),
+        used_by_queue=own.get(key),
+        cohort_free=None if share is None else format_quantity(share.free),
+        cohort_most=None if share is None else format_quantity(share.most),
+    )
+
+
+def _totals(flavors: Iterable[FlavorTotals]) -> _Totals:
+    return {QuotaKey(flavor.name, item.name): str(item.total) for flavor in flavors for item in flavor.resources}

@@ -10,9 +10,9 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
-from app.domain.errors import InvalidManifest
-from app.domain.kubernetes.quantity import format_quantity, parse_quantity
-from app.domain.queueing.queue_status import QueueStatus
+from app.domain.kubernetes.quantity import format_quantity
+from app.domain.queueing.cohorts import value_of
+from app.domain.queueing.queue_status import FlavorQuota, QueueStatus
 from app.domain.queueing.workload import PodSetPlan
 from app.domain.vocabulary import PendingCode
 
@@ -23,10 +23,11 @@ _PODS: Final = "pods"
 
 
 class RoomOutcome(StrEnum):
-    """What would happen to a job that is submitted now."""
+    """What would happen to a job that is submitted now. `WouldBeRefused` is a refusal with 409 `TooManyPods`."""
 
     HAS_ROOM = "HasRoom"
     WOULD_WAIT = "WouldWait"
+    WOULD_BE_REFUSED = "WouldBeRefused"
     NO_KUEUE = "NoKueue"
     UNKNOWN = "Unknown"
 
@@ -44,26 +45,19 @@ def room_for_job(pod_sets: Sequence[PodSetPlan], queue: QueueStatus) -> Room:
     """Return whether the queue has room for all pods of a job."""
     if not queue.active:
         return _waits(PendingCode.QUEUE_STOPPED, queue.message)
-    if any(quota.nominal is None or quota.used is None for quota in queue.quotas):
-        detail = f"how much of the quota of {queue.cluster_queue} is in use is not known"
-        return Room(outcome=RoomOutcome.UNKNOWN, detail=detail)
-    nominal = _by_flavor((quota.flavor, quota.resource, quota.nominal) for quota in queue.quotas)
-    used = _by_flavor((quota.flavor, quota.resource, quota.used) for quota in queue.quotas)
-    requests = [_requests(pod_set, nominal) for pod_set in pod_sets]
-    covered = {name for amounts in nominal.values() for name in amounts}
+    limits = [_limits(quota, queue) for quota in queue.quotas]
+    if None in limits:
+        whose = f"{queue.cluster_queue} and the cohort {queue.cohort}" if queue.cohort else queue.cluster_queue
+        return Room(outcome=RoomOutcome.UNKNOWN, detail=f"how much of the quota of {whose} is in use is not known")
+    free, most = (_by_flavor(queue.quotas, (found[index] for found in limits if found is not None)) for index in (0, 1))
+    requests = [_requests(pod_set, most) for pod_set in pod_sets]
+    covered = {name for amounts in most.values() for name in amounts}
     missing = sorted({name for amounts in requests for name in amounts} - covered)
     if missing:
         detail = f"{', '.join(missing)}: requested, and {queue.cluster_queue} has no quota for it"
         return _waits(PendingCode.NO_MATCHING_FLAVOR, detail)
-    free = {
-        flavor: {name: max(amount - used[flavor][name], _ZERO) for name, amount in amounts.items()}
-        for flavor, amounts in nominal.items()
-    }
     lack = _find_lack(requests, free, "free")
-    if queue.cohort:
-        detail = f"{lack or 'its own quota suffices'}; queues of the cohort {queue.cohort} lend each other quota"
-        return Room(outcome=RoomOutcome.UNKNOWN, detail=detail)
-    if lack and (excess := _find_lack(requests, nominal, "in all")):
+    if lack and (excess := _find_lack(requests, most, "in all")):
         return _waits(PendingCode.EXCEEDS_MAX_QUOTA, excess)
     if lack:
         return _waits(PendingCode.WAITING_FOR_QUOTA, lack)
@@ -75,11 +69,22 @@ def _waits(code: PendingCode, detail: str) -> Room:
     return Room(outcome=RoomOutcome.WOULD_WAIT, code=code, detail=detail)
 
 
-def _by_flavor(found: Iterable[tuple[str, str, str | None]]) -> dict[str, dict[str, Decimal]]:
-    amounts: dict[str, dict[str, Decimal]] = {}
-    for flavor, resource, quantity in found:
-        amounts.setdefault(flavor, {})[resource] = _amount(quantity)
-    return amounts
+def _limits(quota: FlavorQuota, queue: QueueStatus) -> tuple[Decimal, Decimal] | None:
+    """Return what the queue can use of a quota now, and in all; None if that is not known."""
+    if quota.nominal is None or quota.used is None:
+        return None
+    if not queue.cohort:
+        return max(value_of(quota.nominal) - value_of(quota.used), _ZERO), value_of(quota.nominal)
+    if quota.cohort_free is None or quota.cohort_most is None:
+        return None
+    return value_of(quota.cohort_free), value_of(quota.cohort_most)
+
+
+def _by_flavor(quotas: Iterable[FlavorQuota], amounts: Iterable[Decimal]) -> dict[str, dict[str, Decimal]]:
+    found: dict[str, dict[str, Decimal]] = {}
+    for quota, each in zip(quotas, amounts, strict=True):
+        found.setdefault(quota.flavor, {})[quota.resource] = each
+    return found
 
 
 def _find_lack(requests: Iterable[Amounts], available: _Flavors, word: str) -> str:
@@ -163,11 +168,4 @@ def _larger(one: Amounts, other: Amounts) -> Amounts:
 
 
 def _amounts(quantities: Mapping[str, Any] | None) -> Amounts:
-    return {name: _amount(quantity) for name, quantity in (quantities or {}).items()}
-
-
-def _amount(quantity: object) -> Decimal:
-    try:
-        return parse_quantity(str(quantity))
-    except InvalidManifest:
-        return _ZERO  # neither the API server nor Kueue writes such a quantity
+    return {name: value_of(quantity) for name, quantity in (quantities or {}).items()}

@@ -51,20 +51,24 @@ class OverLimit:
         """Whether the pods would not fit if no other job had any."""
         return self.wanted > self.limit
 
-    def error(self, pointer: str) -> FieldError:
+    @property
+    def detail(self) -> str:
         where = f"the namespace {self.namespace}" if self.namespace is not None else "this installation"
-        accepted = f"{max(self.limit - self.planned, 0)} pods or fewer, or wait until other jobs end"
+        if self.is_for_ever:
+            return f"{self.wanted} pods never fit: the jobs of {where} may have {self.limit} together"
         detail = (
             f"{self.wanted} more pods do not fit: the jobs of {where} that have not ended have "
             f"{self.planned} of {self.limit}"
         )
+        return detail + (f", and {_jobs(self.waiting)} before" if self.waiting else "")
+
+    def error(self, pointer: str) -> FieldError:
+        accepted = f"{max(self.limit - self.planned, 0)} pods or fewer, or wait until other jobs end"
         if self.is_for_ever:
-            detail = f"{self.wanted} pods never fit: the jobs of {where} may have {self.limit} together"
             accepted = f"{self.limit} pods or fewer"
         elif self.waiting:
-            detail += f", and {_jobs(self.waiting)} before"
             accepted = "no more pods, or wait until these jobs have started"
-        return FieldError(pointer=pointer, code="TooManyPods", detail=detail, accepted=accepted)
+        return FieldError(pointer=pointer, code="TooManyPods", detail=self.detail, accepted=accepted)
 
 
 def _jobs(waiting: int) -> str:

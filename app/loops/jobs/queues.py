@@ -6,7 +6,7 @@ depend on ClusterQueues: only what users see of a queue does.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from typing import Any, TypeVar
@@ -174,6 +174,9 @@ class QueueMirror:
 
     def cluster_queue(self, name: str) -> ClusterQueue | None:
         return self._cluster_queues.named("", name)
+
+    def cluster_queues(self) -> Iterable[ClusterQueue]:
+        return self._cluster_queues.all()
 
     def workloads(self) -> Iterator[Workload]:
         """Return the Workloads with the labels of this installation and of a job."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.db import queues
+from app.db.jobs.pod_room import read_room
 from app.db.postgres.engine import Database
 from app.db.queues import KueueRecord, QueueKey, QueueRow
 from app.domain.access.namespaces import NamespaceSet
@@ -13,6 +14,7 @@ from app.domain.plan import JobPlan
 from app.domain.queueing.requests import DEFAULT_QUEUE, requested_queue
 from app.domain.queueing.room import Room, RoomOutcome, room_for_job
 from app.domain.queueing.workload import pod_sets
+from app.domain.reservations.pod_limits import PodLimits, PodRoom
 from app.domain.status.observed import KueueState
 from app.domain.vocabulary import PendingCode
 from app.services.limits.turns import room_for
@@ -49,9 +51,10 @@ class QueueCheck:
 class QueueReader:
     """Reads queues from PostgreSQL. It does not call the cluster."""
 
-    def __init__(self, db: Database, freshness: FreshnessReader) -> None:
+    def __init__(self, db: Database, freshness: FreshnessReader, limits: PodLimits) -> None:
         self._db = db
         self._freshness = freshness
+        self._limits = limits
 
     async def page(self, namespaces: NamespaceSet, after: QueueKey, limit: int) -> ReadQueues:
         """Return at most `limit` queues after a key, each with its first pending jobs."""
@@ -73,20 +76,38 @@ class QueueReader:
         return found
 
     async def check(self, namespace: str, plans: Sequence[JobPlan]) -> list[QueueCheck | None]:
-        """Return whether the queue of each of these jobs of a namespace has room for it now; None without a queue."""
+        """Return whether each of these jobs of a namespace, in this order, would find room now.
+
+        None for a job without a queue that fits within the limits of live pods.
+        """
         names = {DEFAULT_QUEUE, *(plan.queue.name for plan in plans if plan.queue is not None)}
         await room_for(len(names) * _WHOLE_BYTES)
         rows = await queues.read(self._db, namespace, names)
         found = await self._read(list(rows.values()))
-        return [_check(plan, rows, found) for plan in plans]
+        async with self._db.read() as connection:
+            pods = await read_room(connection, [namespace], self._limits)
+        return [_check(plan, rows, found, _pod_room(pods, namespace, plan)) for plan in plans]
 
     async def _read(self, rows: Sequence[QueueRow]) -> ReadQueues:
         kueue = await queues.read_kueue(self._db) or _NOT_RECORDED
         return ReadQueues(rows=rows, kueue=kueue, freshness=await self._freshness.read_of(kueue.observed_at))
 
 
-def _check(plan: JobPlan, rows: Mapping[str, QueueRow], found: ReadQueues) -> QueueCheck | None:
+def _pod_room(room: PodRoom, namespace: str, plan: JobPlan) -> Room | None:
+    """Count the pods of a job as a submission does. Return None if they fit within the limits of live pods."""
+    over = room.take(namespace, plan.size)
+    if over is None:
+        return None
+    if room.enqueue(over):
+        return Room(outcome=RoomOutcome.WOULD_WAIT, code=PendingCode.WAITING_FOR_POD_LIMIT, detail=over.detail)
+    return Room(outcome=RoomOutcome.WOULD_BE_REFUSED, detail=over.detail)
+
+
+def _check(plan: JobPlan, rows: Mapping[str, QueueRow], found: ReadQueues, pod_room: Room | None) -> QueueCheck | None:
     name = requested_queue(plan, rows) or (DEFAULT_QUEUE if DEFAULT_QUEUE in rows else None)
+    if pod_room is not None:
+        # Before the queue: a job without room has no Workload.
+        return QueueCheck(queue=name, room=pod_room, freshness=found.freshness)
     # A job that names no queue waits only until it is known whether its namespace has a default one.
     if name is None and found.kueue.state is not KueueState.UNKNOWN:
         return None

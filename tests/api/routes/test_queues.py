@@ -11,10 +11,12 @@ import pytest
 from app.db import queues
 from app.db.installation import heartbeats
 from app.db.queues import KueueRecord, QueueKey, QueueRow
+from app.domain.kinds.job_kind import Limits
 from app.domain.queueing.queue_status import FlavorQuota, QueuedJob, QueueStatus
+from app.domain.reservations.pod_limits import PodLimits
 from app.domain.status.observed import KueueState
 from app.domain.vocabulary import PendingCode
-from tests.support.gateways.gateway import Gateway, jobs_path, manifest
+from tests.support.gateways.gateway import Gateway, jobs_path, manifest, running_gateway
 
 QUEUES = "/api/v1/queues"
 AT = datetime(2026, 3, 1, tzinfo=UTC)
@@ -250,6 +252,31 @@ async def test_a_dry_run_says_whether_the_job_would_wait_now(gateway: Gateway) -
     await recorded(gateway, replace(row, name="default", status=replace(row.status, active=False, message="stopped")))
     stopped = await dry_run(gateway, queue=None)
     assert (stopped["name"], stopped["code"], stopped["detail"]) == ("default", "QueueStopped", "stopped")
+
+
+async def test_a_dry_run_says_whether_the_limit_of_live_pods_has_room(database_url: str) -> None:
+    limits = Limits(pods=PodLimits(namespace=5, waiting=1))
+    async with running_gateway(database_url, limits=limits) as gateway:
+
+        async def shown(replicas: int, queue: str | None = "team") -> Any:
+            found = await dry_run(gateway, queue, replicas=replicas)
+            return found and (found["name"], found["outcome"], found["code"], found["detail"])
+
+        async def submit(name: str) -> None:
+            answer = await gateway.client.post(jobs_path("team-a"), json=manifest(name, replicas=3))
+            assert answer.status_code == 201, answer.text
+
+        await recorded(gateway, a_queue("team-a"))
+        await submit("first")
+        assert await shown(2, queue=None) is None
+        assert (await shown(2))[:3] == ("team", "WouldWait", "NoMatchingFlavor")
+        full = "3 more pods do not fit: the jobs of the namespace team-a that have not ended have 3 of 5"
+        assert await shown(3) == ("team", "WouldWait", "WaitingForPodLimit", full)
+        assert await shown(3, queue=None) == (None, "WouldWait", "WaitingForPodLimit", full)
+        never = "6 pods never fit: the jobs of the namespace team-a may have 5 together"
+        assert await shown(6) == ("team", "WouldBeRefused", None, never)
+        await submit("second")
+        assert await shown(3) == ("team", "WouldBeRefused", None, f"{full}, and 1 job waits for room before")
 
 
 @pytest.mark.parametrize(

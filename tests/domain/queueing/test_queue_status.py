@@ -1,6 +1,7 @@
 """The status of a queue: when it is active, what of its quota is in use, and in which order its jobs wait."""
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.kubernetes.queueing import ClusterQueue, LocalQueue, Workload
+from app.domain.queueing.cohorts import CohortShare, QuotaKey
 from app.domain.queueing.queue_status import (
     MOST_PENDING_JOBS,
     FlavorQuota,
@@ -129,6 +131,16 @@ def test_quotas_are_those_of_the_cluster_queue_with_the_share_of_the_queue() -> 
         FlavorQuota(flavor="small", resource="cpu", nominal="500m"),
     )
     assert (found.pending, found.admitted, found.cohort) == (7, 2, "all")
+
+
+def test_the_quotas_of_a_cohort_have_what_can_be_used_of_them() -> None:
+    shares = {QuotaKey("big", "memory"): CohortShare(free=Decimal(2**30), most=Decimal(2**31))}
+    found = queue_status(a_local_queue(ACTIVE), a_cluster_queue(ACTIVE, cohort="all"), (), {}, shares)
+    assert [(quota.cohort_free, quota.cohort_most) for quota in found.quotas] == [
+        (None, None),
+        ("1073741824", "2147483648"),
+        (None, None),
+    ]
 
 
 def test_without_the_cluster_queue_its_quota_is_not_known() -> None:

@@ -35,6 +35,7 @@ PAIR = a_queue(
     quota("y", "memory", "64Gi", "0"),
 )
 APART = a_queue(quota("x", "cpu", "4", "0"), quota("gpus", "nvidia.com/gpu", "8", "6"))
+LENT = a_queue(replace(quota("x", "cpu", "4", "2"), cohort_free="6", cohort_most="9"), cohort="all")
 OTHERS_WAIT = "Workloads that wait in the queue, and may come first: 3"
 WAITING, EXCEEDS = PendingCode.WAITING_FOR_QUOTA, PendingCode.EXCEEDS_MAX_QUOTA
 
@@ -97,6 +98,10 @@ WAITING, EXCEEDS = PendingCode.WAITING_FOR_QUOTA, PendingCode.EXCEEDS_MAX_QUOTA
             WAITING,
             "pods: 3 requested, 2 free in flavor x",
         ),
+        # In a cohort, its own quota says nothing.
+        (LENT, [a_pod_set(cpu="6")], None, ""),
+        (LENT, [a_pod_set(cpu="7")], WAITING, "cpu: 7 requested, 6 free in flavor x"),
+        (LENT, [a_pod_set(cpu="10")], EXCEEDS, "cpu: 10 requested, 9 in all in flavor x"),
         (
             replace(CPU, active=False, message="LocalQueue is stopped"),
             [a_pod_set()],
@@ -118,14 +123,7 @@ def test_a_job_waits_for_what_its_queue_lacks(
     [
         (a_queue(quota("x", "cpu", None, "1")), "how much of the quota of research is in use is not known"),
         (a_queue(quota("x", "cpu", "4", None)), "how much of the quota of research is in use is not known"),
-        (
-            replace(CPU, cohort="all"),
-            "cpu: 3 requested, 2 free in flavor x; queues of the cohort all lend each other quota",
-        ),
-        (
-            a_queue(quota("x", "cpu", "4", "0"), cohort="all"),
-            "its own quota suffices; queues of the cohort all lend each other quota",
-        ),
+        (replace(CPU, cohort="all"), "how much of the quota of research and the cohort all is in use is not known"),
     ],
 )
 def test_what_depends_on_the_unknown_is_not_claimed(queue: QueueStatus, detail: str) -> None:
