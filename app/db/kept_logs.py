@@ -62,7 +62,9 @@ _READ_TOTALS: Final = (
     "SELECT job_uid, text_bytes FROM kept_log_totals WHERE namespace = $1 AND job_uid = ANY($2::uuid[])"
 )
 _IN_BYTES: Final = f"""
-SELECT {_CHUNK} FROM log_chunks WHERE {_IS_LOG} AND (start + length > $7 OR (start = $7 AND length = 0)) AND start < $8
+SELECT {_CHUNK} FROM log_chunks
+WHERE {_IS_LOG} AND (start + length > $7 OR (start = $7 AND length = 0)) AND start < $8
+  AND start >= (SELECT COALESCE(max(start), 0) FROM log_chunks WHERE {_IS_LOG} AND start <= $7)
 ORDER BY start, length LIMIT $9
 """  # noqa: S608  constants
 _LAST: Final = f"""
@@ -77,6 +79,15 @@ _IN_LINES: Final = f"""
 SELECT {_CHUNK} FROM log_chunks WHERE {_IS_LOG} AND first_line + lines > $7 AND first_line < $8
 ORDER BY start, length LIMIT $9
 """  # noqa: S608  constants
+_READ_JOB: Final = f"""
+SELECT {_LOG.without("position").of("k")}, (
+    SELECT count(*) FROM log_chunks AS c WHERE ({_KEY.of("c")}) = ({_KEY.of("k")}) AND gap IS NOT NULL
+) AS gaps
+FROM kept_logs AS k
+WHERE job_uid = $1 AND ($2::text IS NULL OR task = $2) AND ($3::int IS NULL OR rank = $3)
+ORDER BY {_KEY} OFFSET $4 LIMIT $5
+"""  # noqa: S608  constants
+_COUNT_GAPS: Final = f"SELECT count(*) FROM log_chunks WHERE {_IS_LOG} AND gap IS NOT NULL"  # noqa: S608  constants
 
 _LONGEST: Final = 2**62  # more bytes and lines than a log has
 _EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -88,6 +99,13 @@ class Totals(NamedTuple):
 
     job: int
     namespace: int
+
+
+class CountedLog(NamedTuple):
+    """A kept log, and how many gaps it has."""
+
+    log: KeptLog
+    gaps: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +140,16 @@ async def of_attempt(db: Database, job_uid: UUID, replica: Rank, attempt: int) -
     async with db.read() as connection:
         rows = await connection.fetch(_READ_ATTEMPT, job_uid, *replica, attempt)
     return [_log(row) for row in rows]
+
+
+async def of_job(
+    db: Database, job_uid: UUID, task: str | None, rank: int | None, *, start: int, limit: int
+) -> list[CountedLog]:
+    """Return kept logs of a job, of one task or rank if they are given, in the order of their keys."""
+    async with db.read() as connection:
+        rows = await connection.fetch(_READ_JOB, job_uid, task, rank, start, limit)
+    shown = _LOG.without("position").names
+    return [CountedLog(_log({name: row[name] for name in shown}), row["gaps"]) for row in rows]
 
 
 async def write(db: Database, log: KeptLog, step: LogWrite, now: datetime) -> tuple[KeptLog, Totals] | None:
@@ -187,6 +215,12 @@ async def chunks_in_lines(
     """Return the chunks in which lines from `first` on and before `end` start. Lines count from 0."""
     async with db.read() as connection:
         return [_chunk(row) for row in await connection.fetch(_IN_LINES, *key, first, end, limit)]
+
+
+async def count_gaps(db: Database, key: LogKey) -> int:
+    """Return how many gaps a kept log has."""
+    async with db.read() as connection:
+        return int(await connection.fetchval(_COUNT_GAPS, *key))
 
 
 class _Sums(NamedTuple):

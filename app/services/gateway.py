@@ -16,6 +16,7 @@ from app.domain.cache.limits import CacheLimits
 from app.domain.kinds.registry import SAMPLE_KINDS
 from app.domain.kinds.sample_kind import SampleKind
 from app.domain.planning import Planner
+from app.log_store import LogStore
 from app.services.access import Access
 from app.services.editing.di_server import DiServer
 from app.services.editing.jobs import JobEditor
@@ -25,8 +26,10 @@ from app.services.hints import FeedHint, Hint
 from app.services.limits.long_request_limits import LongRequestLimits
 from app.services.limits.long_requests import LongRequests
 from app.services.limits.turns import Turns
-from app.services.logs.containers import LogReader, Logs
+from app.services.logs.containers import LogReader
+from app.services.logs.kept import KeptReader
 from app.services.logs.merged import MergedLogs
+from app.services.logs.opening import Logs
 from app.services.reading.autoscaling import Autoscaling
 from app.services.reading.freshness import FreshnessReader
 from app.services.reading.gang_apis import GangApis, unknown
@@ -77,6 +80,7 @@ class Services:
         readiness: runs the checks of /readyz.
         sign_in: signs users in at the OIDC issuer; None if none is configured.
         log_reader: reads the logs of running pods; None in a process without a cluster.
+        log_store: has the kept logs; None if there is no log store.
         cluster: has the cluster check the objects of a dry run.
         gang_apis: tells which APIs of PodGroups the cluster serves, for the objects that are shown of a job.
         namespaces: the namespaces that this installation serves, for every caller.
@@ -101,6 +105,7 @@ class Services:
     readiness: ReadinessChecks
     sign_in: "SignIn | None" = None
     log_reader: LogReader | None = None
+    log_store: LogStore | None = None
     cluster: ClusterChecker = field(default_factory=NoCluster)
     gang_apis: GangApis = unknown
     namespaces: NamespaceSet = EVERY_NAMESPACE
@@ -148,7 +153,8 @@ class Services:
         self.autoscaling = Autoscaling(self.db, self.clock)
         self.watcher = Watcher(self.db, self.feed_hint)
         self.long_requests = LongRequests(self.access, self.host_clock, self.long_request_limits)
-        self.logs = Logs(self.db, self.log_reader)
+        kept_logs = None if self.log_store is None else KeptReader(self.db, self.log_store)
+        self.logs = Logs(self.db, self.log_reader, kept_logs)
         self.merged_logs = MergedLogs(self.reading, self.logs, self.watcher)
         self.freshness = FreshnessReader(self.db, self.clock, self.stale_after)
         self.queues = QueueReader(self.db, self.freshness, self.planner.limits.pods)

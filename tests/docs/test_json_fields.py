@@ -77,6 +77,7 @@ EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
     ("docs/settings.md", "realm_access.roles"): "a claim of Keycloak",
     ("docs/api.md", "event"): "a field of the lines of a stream, which have no schema",
     ("docs/api.md", "line"): "a field of the lines of a merged log, which have no schema",
+    ("docs/api.md", "missing"): "a field of the lines of a log, which have no schema",
     ("docs/api.md", "restartPolicyRules"): _OF_KUBERNETES,
     ("docs/cli.md", "pyhton3"): "the typing error of the session",
     **{

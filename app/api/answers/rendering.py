@@ -8,6 +8,7 @@ import msgspec
 from app.api.answers.responses import json_bytes
 from app.api.views.base import View
 from app.api.views.dry_runs import ClusterCheckView, PlanView, TaskPlanView, queue_check_view
+from app.api.views.kept_logs import KeptLogView
 from app.api.views.objects import (
     AggregateView,
     ConditionView,
@@ -26,6 +27,7 @@ from app.api.views.replicas import AttemptView, ContainerView, ReplicaView
 from app.api.views.structs import struct_of
 from app.api.views.summaries import JobSummaryView, ListView
 from app.db.jobs.rows import JobRow, JobSummary
+from app.db.kept_logs import CountedLog
 from app.db.objects.history import HistoryRow
 from app.db.samples.rows import SampleRow
 from app.domain.cluster_check import ClusterCheck
@@ -116,6 +118,24 @@ def list_bytes(items: Iterable[bytes], next_page_token: str | None = None, view:
     shown = b"" if view is None else b',"view":"%b"' % view.encode()
     token = msgspec.json.encode(next_page_token)
     return b'{"items":[' + b",".join(items) + b'],"nextPageToken":' + token + shown + b"}"
+
+
+def kept_log_view(counted: CountedLog) -> KeptLogView:
+    log = counted.log
+    return KeptLogView(
+        task=log.task,
+        rank=log.rank,
+        attempt=log.attempt,
+        container=log.container,
+        run=log.run,
+        state=log.state,
+        bytes=log.text_bytes,
+        lines=log.lines,
+        first_at=log.first_at,
+        last_at=log.last_at,
+        gaps=counted.gaps,
+        note=log.note,
+    )
 
 
 def replica_view(story: ReplicaHistory) -> ReplicaView:

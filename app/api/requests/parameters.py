@@ -31,7 +31,8 @@ def json_schema(**keywords: Any) -> dict[str, Any]:
     return {"json_schema_extra": keywords}
 
 
-_MAX_INT64: Final = 2**63 - 1  # the format of integers without other bounds in the OpenAPI document
+MAX_INT32: Final = 2**31 - 1
+MAX_INT64: Final = 2**63 - 1  # the format of integers without other bounds in the OpenAPI document
 _IS_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _NAMESPACE: Final = json_schema(pattern=DNS_LABEL_PATTERN, maxLength=DNS_LABEL_MAX)
 _TAGS: Final = json_schema(pattern=TAGS_PATTERN)
@@ -52,7 +53,7 @@ NamespaceFilter = Annotated[
 ]
 PageSize = Annotated[
     int | None,
-    Query(alias="pageSize", ge=1, le=_MAX_INT64, description="Maximum number of items on the page. The limit is 500."),
+    Query(alias="pageSize", ge=1, le=MAX_INT64, description="Maximum number of items on the page. The limit is 500."),
 ]
 PageToken = Annotated[
     str | None,

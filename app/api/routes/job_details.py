@@ -1,16 +1,17 @@
-"""Reads that only jobs have: replicas, scale records and Kubernetes manifests."""
+"""Reads that only jobs have: replicas, kept logs, scale records and Kubernetes manifests."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from app.api.answers.rendering import list_bytes, replica_view
+from app.api.answers.rendering import kept_log_view, list_bytes, replica_view
 from app.api.answers.responses import polled_response
 from app.api.requests.paging import SequencePage
-from app.api.requests.parameters import PageSize, PageToken, TaskFilter
+from app.api.requests.parameters import MAX_INT32, PageSize, PageToken, TaskFilter
 from app.api.resources.jobs import JOBS_RESOURCE
 from app.api.routers import new_router
 from app.api.routes.reading import Target, TargetDependency, object_paths, read_route, view_response
+from app.api.views.kept_logs import KeptLogPage
 from app.api.views.objects import ManifestList, ScaleRecordPage, ScaleRecordView
 from app.api.views.replicas import ReplicaPage
 from app.db.jobs.replicas import ReplicaFilter
@@ -22,6 +23,7 @@ def router() -> APIRouter:
     router = new_router("jobs")
     for path, target_of, suffix in object_paths(JOBS_RESOURCE):
         _add_replicas(router, path, target_of, suffix)
+        _add_kept_logs(router, path, target_of, suffix)
         _add_scale_records(router, path, target_of, suffix)
         _add_manifests(router, path, target_of, suffix)
     return router
@@ -47,6 +49,26 @@ def _add_replicas(router: APIRouter, path: str, target_of: TargetDependency, suf
         return await view_response(
             target, ReplicaPage(items=[replica_view(story) for story in shown], next_page_token=token)
         )
+
+
+def _add_kept_logs(router: APIRouter, path: str, target_of: TargetDependency, suffix: str) -> None:
+    @router.get(f"{path}/kept-logs", **read_route(f"list_job_kept_logs{suffix}", KeptLogPage))
+    async def list_job_kept_logs(
+        target: Annotated[Target, Depends(target_of)],
+        task: TaskFilter = None,
+        rank: Annotated[int | None, Query(ge=0, le=MAX_INT32, description="Only the replicas of this rank.")] = None,
+        page_size: PageSize = None,
+        page_token: PageToken = None,
+    ) -> Response:
+        """List the whole logs of the job that are kept, with their sizes, times and gaps.
+
+        There is one for each run of each container of each attempt. `GET .../logs` reads them.
+        """
+        uid = await target.uid()
+        page = SequencePage.of([uid, "kept-logs", task, rank], page_size, page_token)
+        found = await target.caller.services.reading.kept_logs(uid, task, rank, page.start, page.limit)
+        shown, token = page.cut(found)
+        return await view_response(target, KeptLogPage(items=list(map(kept_log_view, shown)), next_page_token=token))
 
 
 def _add_scale_records(router: APIRouter, path: str, target_of: TargetDependency, suffix: str) -> None:

@@ -1,47 +1,56 @@
 """The log of one container of a replica, of the current attempt or an earlier one."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Query, Response
-from typing_extensions import override
+from fastapi import APIRouter, Depends, Response
 
 from app.api.answers.errors import InvalidParameter, parameter_error
+from app.api.long_requests.logs import LogResponse
 from app.api.long_requests.merged_logs import LEFT_OUT, MergedLogResponse
-from app.api.long_requests.responses import LongResponse
-from app.api.requests.dependencies import Caller
-from app.api.requests.parameters import NO_NUL
+from app.api.long_requests.streams import line_type
+from app.api.requests.log_query import LogQuery, LogQueryDependency
 from app.api.resources.jobs import JOBS_RESOURCE
 from app.api.routers import new_router
 from app.api.routes.reading import Target, TargetDependency, object_paths
 from app.db.jobs.replicas import ReplicaFilter
 from app.db.jobs.rows import JobRow
-from app.domain.errors import DomainError, NotFound
+from app.domain.errors import NotFound
 from app.domain.status.log_choice import default_attempt
-from app.services.limits.long_requests import EndReason, LongRequestKind
-from app.services.logs.containers import LogRequest, LogStream, attempt_of, container_of, no_log
+from app.services.logs.containers import LogRequest, attempt_of, container_of, no_log
 from app.services.logs.merged import MergedRequest
 from app.services.reading.jobs import JobReader, ReplicaHistory
 
-_MAX_INT32: Final = 2**31 - 1
-_CONTAINER: Final = (
-    "By default the container of the pod's annotation `kubectl.kubernetes.io/default-container`, or else the first "
-    "container of its spec; but if an init container failed and kept these from starting, that one."
-)
-_DOCUMENTED: dict[int | str, dict[str, Any]] = {
+_DOCUMENTED: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": "The output of the container, unchanged.",
         "content": {"text/plain": {"schema": {"type": "string"}}},
         "headers": {
             "Jobgate-Log-Source": {
-                "description": "`live`: read from the cluster. `stored`: the last part, stored when the attempt ended.",
-                "schema": {"type": "string", "enum": ["live", "stored"]},
+                "description": "Where a log comes from, not a merged one: `live`, from the cluster; `kept`, the whole "
+                "log in the log store; `stored`, the last part, stored when the attempt ended; or `kept` and the rest.",
+                "schema": {"type": "string", "enum": ["live", "stored", "kept", "kept, live", "kept, stored"]},
             },
             "Jobgate-Log-Truncated": {
                 "description": "`true` if the log had earlier lines that were not stored.",
                 "schema": {"type": "string", "enum": ["true", "false"]},
+            },
+            "Jobgate-Log-Offset": {
+                "description": "The first byte of the answer, from the beginning of the log.",
+                "schema": {"type": "integer"},
+            },
+            "Jobgate-Log-Size": {
+                "description": "How many bytes of the log are kept, if it is kept.",
+                "schema": {"type": "integer"},
+            },
+            "Jobgate-Log-Missing": {
+                "description": "What is missing of a kept log: gaps, or the rest of a log that is cut.",
+                "schema": {"type": "string"},
+            },
+            "Jobgate-Log-Run": {
+                "description": "Number of the run of the container, if the log is kept.",
+                "schema": {"type": "integer"},
             },
             "Jobgate-Log-Attempt": {
                 "description": "Number of the attempt, not in a merged log. Without the parameter `attempt`, it is the "
@@ -73,174 +82,80 @@ def router() -> APIRouter:
     return router
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _LogQuery:
-    """The query parameters of a log."""
-
-    task: str | None
-    rank: int
-    container: str | None
-    attempt: int | None
-    follow: bool
-    tail_lines: int | None
-    since_seconds: int | None
-    timestamps: bool
-    previous: bool
-    merged: bool
-
-    def since(self, now: datetime) -> datetime | None:
-        return None if self.since_seconds is None else now - timedelta(seconds=self.since_seconds)
-
-
-async def _log_query(  # noqa: PLR0913 - one argument for each query parameter
-    *,
-    task: Annotated[
-        str | None,
-        Query(max_length=253, pattern=NO_NUL, description="Required if the job has several tasks, unless merged."),
-    ] = None,
-    rank: Annotated[int, Query(ge=0, le=_MAX_INT32, description="Rank of the replica.")] = 0,
-    container: Annotated[
-        str | None,
-        Query(max_length=253, pattern=NO_NUL, description=_CONTAINER),
-    ] = None,
-    attempt: Annotated[
-        int | None, Query(ge=1, le=_MAX_INT32, description="Number of an attempt. By default the newest with a log.")
-    ] = None,
-    follow: Annotated[bool, Query(description="Follow the log: send new lines as the container writes them.")] = False,
-    tail_lines: Annotated[
-        int | None, Query(alias="tailLines", ge=0, le=1_000_000, description="Return only the last lines.")
-    ] = None,
-    since_seconds: Annotated[
-        int | None,
-        Query(alias="sinceSeconds", ge=1, le=10_000_000, description="Return only lines that are not older."),
-    ] = None,
-    timestamps: Annotated[
-        bool, Query(description="Prefix each line with its time. Only live logs have times.")
-    ] = False,
-    previous: Annotated[
-        bool,
-        Query(
-            description="Return the log of the container before the kubelet last restarted it in place. It exists only "
-            "while the pod does."
-        ),
-    ] = False,
-    merged: Annotated[
-        bool, Query(description="Return the logs of all replicas, or of those of one task, in one response.")
-    ] = False,
-) -> _LogQuery:
-    return _LogQuery(
-        task=task,
-        rank=rank,
-        container=container,
-        attempt=attempt,
-        follow=follow,
-        tail_lines=tail_lines,
-        since_seconds=since_seconds,
-        timestamps=timestamps,
-        previous=previous,
-        merged=merged,
-    )
-
-
 def _add_logs(router: APIRouter, path: str, target_of: TargetDependency, suffix: str) -> None:
     @router.get(
         f"{path}/logs",
         name=f"read_job_log{suffix}",
         status_code=200,
-        response_class=_LogResponse,
+        response_class=LogResponse,
         response_model=None,
         responses=_DOCUMENTED,
     )
-    async def read_job_log(
-        target: Annotated[Target, Depends(target_of)], query: Annotated[_LogQuery, Depends(_log_query)]
-    ) -> Response:
-        """Return the log of a container: from the cluster while its pod exists, else its stored last part.
+    async def read_job_log(target: Annotated[Target, Depends(target_of)], query: LogQueryDependency) -> Response:
+        """Return the log of a container: what is kept of it, and the rest from the cluster while its pod exists.
+
+        Without a log store, it is that of the cluster, or else its stored last part. With `Accept: application/jsonl`,
+        each line is a JSON object with `offset`, `number`, `at` and `line`, and with `missing` where lines are missing.
 
         With `merged=true`, return the logs of the newest attempts of the first 64 replicas, each line with its
-        replica. With `Accept: application/jsonl`, each line is then a JSON object with `task`, `rank`, `attempt`, `at`
-        and `line`. With `follow=true`, new replicas and attempts join, until the job ends.
+        replica. A JSON object then has `task`, `rank`, `attempt`, `at` and `line`. With `follow=true`, new replicas
+        and attempts join, until the job ends.
         """
         row: JobRow = await target.row()
-        return await (_merged_log if query.merged else _one_log)(target, row, query)
+        return await (_merged_log if query.log.merged else _one_log)(target, row, query)
 
 
-async def _one_log(target: Target, row: JobRow, query: _LogQuery) -> Response:
+async def _one_log(target: Target, row: JobRow, query: LogQuery) -> Response:
+    log, part = query
     services = target.caller.services
-    story = await _replica(services.reading, row, query.task, query.rank)
-    number = _attempt(story, query.attempt, query.container)
+    story = await _replica(services.reading, row, log.task, log.rank)
+    number = _attempt(story, log.attempt, log.container)
+    is_json = line_type(target.caller.request.headers.get("accept", "")) is not None
+    now = services.clock.now()
+    selection = part.selection(now)
+    has_text_only = not (is_json or part.timestamps or part.pattern or selection.has_times)
     request = LogRequest(
         namespace=row.namespace,
         pod=story.stored.pod_name or "",
-        container=_container(story, number, query.container),
-        follow=query.follow,
-        tail_lines=query.tail_lines,
-        since=query.since(services.clock.now()),
-        timestamps=query.timestamps,
-        previous=query.previous,
+        container=_container(story, number, log.container),
+        follow=part.follow,
+        tail_lines=part.tail_lines,
+        since=part.since(now),
+        timestamps=part.timestamps,
+        previous=log.previous,
+        run=log.run,
+        selection=replace(selection, is_exact=has_text_only),
+        as_lines=is_json,
+        is_raw=has_text_only and part.has_range,
     )
     # The log is opened after the limits are checked, because it holds a connection to the API server.
-    source = {
-        "Jobgate-Log-Attempt": str(number),
-        "Jobgate-Newest-Attempt": str(story.stored.replica.attempt.number),
-        "Jobgate-Log-Container": request.container,
-    }
-    return _LogResponse(target.caller, lambda: services.logs.open(row.uid, story, number, request), source)
+    return LogResponse(target.caller, row.uid, story, number, request)
 
 
-async def _merged_log(target: Target, row: JobRow, query: _LogQuery) -> Response:
+async def _merged_log(target: Target, row: JobRow, query: LogQuery) -> Response:
     """Return the response with the logs of all replicas, or of those of one task.
 
     Raises:
-        InvalidParameter: there is no such task, or a parameter selects one replica or attempt.
+        InvalidParameter: there is no such task.
     """
-    for name in ("rank", "attempt", "previous"):
-        if name in target.caller.request.query_params:
-            detail = "selects one log, and merged=true the logs of all replicas"
-            raise parameter_error("query", name, "InvalidParameter", detail, "task, or merged=false")
+    log, part = query
     services = target.caller.services
     tasks = list(await services.reading.task_sizes(row.uid))
-    if tasks and query.task is not None and query.task not in tasks:
+    if tasks and log.task is not None and log.task not in tasks:
         raise _unknown_task(tasks)
+    now = services.clock.now()
     request = MergedRequest(
         uid=row.uid,
         namespace=row.namespace,
-        task=query.task,
-        container=query.container,
-        follow=query.follow,
-        tail_lines=query.tail_lines,
-        since=query.since(services.clock.now()),
+        task=log.task,
+        container=log.container,
+        follow=part.follow,
+        tail_lines=part.tail_lines,
+        since=part.since(now),
+        all_attempts=log.all_attempts,
+        selection=part.selection(now),
     )
-    return MergedLogResponse(target.caller, request, with_times=query.timestamps)
-
-
-class _LogResponse(LongResponse):
-    """A log. If it ends early, its last line gives the reason, and the response has no last chunk."""
-
-    media_type = "text/plain"
-    is_cut_short = True
-
-    def __init__(self, caller: Caller, open_log: Callable[[], Awaitable[LogStream]], source: Mapping[str, str]) -> None:
-        super().__init__(caller, LongRequestKind.LOG)
-        self._open_log = open_log
-        self._source = source
-
-    @override
-    async def open(self) -> AsyncGenerator[bytes, None]:
-        log = await self._open_log()
-        self.headers.update(
-            {
-                **self._source,
-                "Jobgate-Log-Source": "live" if log.live else "stored",
-                "Jobgate-Log-Truncated": "true" if log.truncated else "false",
-                "Cache-Control": "no-store",
-                "X-Accel-Buffering": "no",
-            }
-        )
-        return log.pieces
-
-    @override
-    def final_piece(self, ending: EndReason | None, error: DomainError) -> bytes:
-        return f"\n[jobgate] the log is cut off here: {error.message}\n".encode()
+    return MergedLogResponse(target.caller, request, with_times=part.timestamps)
 
 
 async def _replica(reading: JobReader, row: JobRow, task: str | None, rank: int) -> ReplicaHistory:

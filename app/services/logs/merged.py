@@ -25,10 +25,14 @@ from app.domain.status.log_choice import default_attempt, has_log
 from app.domain.vocabulary import Evidence, ReplicaPhase
 from app.fairness.share import next_slice
 from app.services.logs.channels import ArrivalOrder, LineChannel, TimeOrder
-from app.services.logs.containers import LogRequest, Logs, LogStream, container_of
+from app.services.logs.containers import LogRequest, container_of
 from app.services.logs.lines import LineSplitter, TimedLine
+from app.services.logs.opening import Logs, LogStream
 from app.services.logs.order import MergedLine
 from app.services.logs.progress import LogProgress
+from app.services.logs.selecting import EVERYTHING, LineSelection
+from app.services.logs.text import TextLog
+from app.services.logs.times import nanoseconds
 from app.services.reading.jobs import JobReader, ReplicaHistory
 from app.services.reading.objects import Address
 from app.services.watching.positions import Interest
@@ -49,7 +53,10 @@ _AGAIN: Final = ExponentialBackoff(first=1.0, longest=30.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergedRequest:
-    """The requested logs, of all tasks or of one. `tail_lines` and `since` limit only the logs at the beginning."""
+    """The requested logs, of all tasks or of one. `tail_lines` and `since` limit only the logs at the beginning.
+
+    `all_attempts` adds the logs of earlier attempts, and `selection` limits the lines of all of them.
+    """
 
     uid: UUID
     namespace: str
@@ -58,6 +65,8 @@ class MergedRequest:
     follow: bool = False
     tail_lines: int | None = None
     since: datetime | None = None
+    all_attempts: bool = False
+    selection: LineSelection = EVERYTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +203,8 @@ class MergedLog:
         key, current = story.stored.replica.key, story.stored.replica.attempt
         if key not in self._known:
             shown = default_attempt(story.attempts, self._request.container)
-            self._known[key] = _Attempts(shown.number - 1 if self._is_first else 0)
+            is_newest_only = self._is_first and not self._request.all_attempts
+            self._known[key] = _Attempts(shown.number - 1 if is_newest_only else 0)
         known = self._known[key]
         has_begun = has_ended or current.phase in _STARTED or has_log(current, self._request.container)
         newest = current.number if has_begun else current.number - 1
@@ -241,6 +251,9 @@ class MergedLog:
         container = None if story is None else container_of(story, number, request.container)
         if story is None or container is None:
             return True
+        selection = request.selection
+        if progress.since is not None:
+            selection = replace(selection, since=max(nanoseconds(progress.since), selection.since or 0))
         log_request = LogRequest(
             namespace=request.namespace,
             pod=story.stored.pod_name or "",
@@ -249,13 +262,14 @@ class MergedLog:
             tail_lines=request.tail_lines if progress.since is None else None,
             since=progress.since or request.since,
             timestamps=True,
+            selection=selection,
         )
         try:
             log = await self._logs.open(request.uid, story, number, log_request)
             await self._copy(key, number, log, progress)
         except NotFound:
             return False
-        return not log.live
+        return not log.is_live
 
     async def _has_ended(self, key: Rank, number: int) -> bool:
         """Return whether the attempt has ended, and its log is stored or known to be unavailable."""
@@ -270,21 +284,24 @@ class MergedLog:
         return next(iter(await self._reading.replicas(self._request.uid, where, start=0, limit=1)), None)
 
     async def _copy(self, key: Rank, number: int, log: LogStream, progress: LogProgress) -> None:
-        async with aclosing(log.pieces) as pieces:
-            if not log.live:
-                stored = b"".join([piece async for piece in pieces])
-                # It compares up to 128 KiB byte by byte, which takes some 50 ms.
-                lines = await offload(progress.new_stored_lines, stored, is_whole=not log.truncated)
-                await self._pass_on(key, number, lines)
-                return
-            splitter = LineSplitter()
-            progress.begin()
-            async for piece in pieces:
-                for begin in range(0, len(piece), _SLICE):
-                    await next_slice()
-                    received = splitter.feed(piece[begin : begin + _SLICE])
-                    await self._pass_on(key, number, progress.new_lines(received))
-            await self._pass_on(key, number, progress.new_lines(splitter.end()))
+        text = TextLog(has_times=True)
+        if log.source == "stored":
+            async with aclosing(log.parts) as parts:
+                stored = b"".join([piece async for part in parts for piece in text.render(part)])
+            # It compares up to 128 KiB byte by byte, which takes some 50 ms.
+            lines = await offload(progress.new_stored_lines, stored, is_whole=not log.truncated)
+            await self._pass_on(key, number, lines)
+            return
+        splitter = LineSplitter()
+        progress.begin()
+        async with aclosing(log.parts) as parts:
+            async for part in parts:
+                for piece in text.render(part):
+                    for begin in range(0, len(piece), _SLICE):
+                        await next_slice()
+                        received = splitter.feed(piece[begin : begin + _SLICE])
+                        await self._pass_on(key, number, progress.new_lines(received))
+        await self._pass_on(key, number, progress.new_lines(splitter.end()))
 
     async def _pass_on(self, key: Rank, number: int, lines: Sequence[TimedLine]) -> None:
         if lines:

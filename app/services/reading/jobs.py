@@ -10,11 +10,13 @@ from uuid import UUID
 from typing_extensions import override
 
 from app.base.offload import offload
+from app.db import kept_logs
 from app.db.jobs import attempts, evidence, reads, replicas, scale_records
 from app.db.jobs.controller import sizes
 from app.db.jobs.evidence import StoredEvent
 from app.db.jobs.replicas import ReplicaFilter, StoredReplica
 from app.db.jobs.rows import STORED_JOBS, JobRow, JobSummary
+from app.db.kept_logs import CountedLog
 from app.db.objects.events import EventPlace
 from app.db.postgres.engine import Database
 from app.domain.manifests.gangs import with_gang_apis
@@ -131,6 +133,11 @@ class JobReader(Reader[JobRow]):
     async def task_sizes(self, uid: UUID) -> dict[str, int]:
         """Return the number of stored replicas of each task that has any, in the order of their names."""
         return await replicas.task_sizes(self._db, uid)
+
+    async def kept_logs(
+        self, uid: UUID, task: str | None, rank: int | None, start: int, limit: int
+    ) -> list[CountedLog]:
+        return await kept_logs.of_job(self._db, uid, task, rank, start=start, limit=limit)
 
     async def scale_records(self, uid: UUID, after: int, limit: int) -> list[ScaleRecord]:
         return await scale_records.page(self._db, uid, after_seq=after, limit=limit)

@@ -17,7 +17,9 @@ from app.domain.status.records import Attempt, Replica
 from app.domain.vocabulary import Evidence
 from app.k8s.api import KubeApi
 from app.k8s.errors import KubeError, KubeForbidden, KubeServerError, Unreachable
-from app.services.logs.containers import ClusterLogs, LogReader, LogRequest, Logs
+from app.services.logs.containers import ClusterLogs, LogReader, LogRequest
+from app.services.logs.opening import Logs
+from app.services.logs.whole import LogPart
 from app.services.reading.jobs import ReplicaHistory
 
 KEY = Rank("worker", 0)
@@ -58,8 +60,9 @@ def request(**fields: object) -> LogRequest:
     return LogRequest(namespace="team", pod="hello-worker-0", container="main", **fields)  # type: ignore[arg-type]
 
 
-async def whole(pieces: AsyncIterator[bytes]) -> bytes:
-    return b"".join([piece async for piece in pieces])
+async def whole(parts: AsyncIterator[bytes | LogPart]) -> bytes:
+    """Return a log of which no lines were requested."""
+    return b"".join([cast("bytes", part) async for part in parts])
 
 
 async def keep(db: Database, number: int, tail: bytes) -> None:
@@ -73,14 +76,14 @@ async def keep(db: Database, number: int, tail: bytes) -> None:
 async def test_the_log_of_the_current_attempt_comes_from_the_cluster(db: Database) -> None:
     cluster = Cluster(b"a", b"b")
     stream = await Logs(db, cluster).open(UID, story(), 2, request())
-    assert (stream.live, stream.truncated, await whole(stream.pieces)) == (True, False, b"ab")
+    assert (stream.is_live, stream.truncated, await whole(stream.parts)) == (True, False, b"ab")
     assert cluster.open == 0
 
 
 async def test_a_log_is_read_once_before_it_is_followed(db: Database) -> None:
     cluster = Cluster(b"a")
     stream = await Logs(db, cluster).open(UID, story(), 2, request(follow=True))
-    assert await whole(stream.pieces) == b"a"
+    assert await whole(stream.parts) == b"a"
     assert [(asked.follow, asked.tail_lines) for asked in cluster.asked] == [(False, 1), (True, None)]
     assert cluster.open == 0
 
@@ -89,14 +92,14 @@ async def test_a_log_is_read_once_before_it_is_followed(db: Database) -> None:
 async def test_the_stored_log_replaces_a_log_that_the_cluster_does_not_have(error: Exception, db: Database) -> None:
     await keep(db, 2, b"kept")
     stream = await Logs(db, Cluster(error=error)).open(UID, story(), 2, request(follow=True))
-    assert (stream.live, await whole(stream.pieces)) == (False, b"kept")
+    assert (stream.is_live, await whole(stream.parts)) == (False, b"kept")
 
 
 async def test_the_log_of_an_earlier_attempt_never_comes_from_the_cluster(db: Database) -> None:
     await keep(db, 1, b"kept")
     cluster = Cluster(b"of the second")
     stream = await Logs(db, cluster).open(UID, story(), 1, request())
-    assert (await whole(stream.pieces), cluster.asked) == (b"kept", [])
+    assert (await whole(stream.parts), cluster.asked) == (b"kept", [])
 
 
 async def test_a_log_on_a_node_that_does_not_answer_names_the_attempts_with_one(db: Database) -> None:
@@ -153,7 +156,7 @@ async def test_the_log_before_a_restart_in_place_is_never_the_stored_one(db: Dat
     await keep(db, 2, b"of the last run")
     cluster = Cluster(b"of the run before")
     stream = await Logs(db, cluster).open(UID, story(), 2, request(previous=True))
-    assert (await whole(stream.pieces), cluster.asked[0].previous) == (b"of the run before", True)
+    assert (await whole(stream.parts), cluster.asked[0].previous) == (b"of the run before", True)
     for number, reader in ((2, Cluster(error=NotFound("no previous run"))), (1, cluster)):
         with pytest.raises(NotFound):
             await Logs(db, reader).open(UID, story(), number, request(previous=True))
@@ -162,7 +165,7 @@ async def test_the_log_before_a_restart_in_place_is_never_the_stored_one(db: Dat
 async def test_closing_an_open_log_closes_its_connection(db: Database) -> None:
     cluster = Cluster(b"a", b"b", b"c")
     stream = await Logs(db, cluster).open(UID, story(), 2, request())
-    pieces = stream.pieces
+    pieces = stream.parts
     assert isinstance(pieces, AsyncGenerator)
     assert await anext(pieces) == b"a"
     await pieces.aclose()

@@ -31,6 +31,7 @@ from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica,
 from app.http_server import server as http_server
 from app.http_server.limits import ServerLimits
 from app.http_server.sockets import bind, url_of
+from app.log_store import LogStore
 from app.running.application import create_app
 from app.services.access import Access, OpenAccess
 from app.services.gateway import Services
@@ -133,6 +134,7 @@ async def running_gateway(
     *,
     closed: bool = False,
     log_reader: LogReader | None = None,
+    log_store: LogStore | None = None,
     settings: HttpSettings | None = None,
     limits: Limits | None = None,
     namespaces: NamespaceSet = EVERY_NAMESPACE,
@@ -168,6 +170,7 @@ async def running_gateway(
         readiness=readiness,
         sign_in=sign_in,
         log_reader=log_reader,
+        log_store=log_store,
         namespaces=namespaces,
         # As `jobgate dev`, whose examples have their data there.
         cache_limits=CacheLimits(namespace="", sources=SourceLimits(directories=dev_defaults()["file_directories"])),
