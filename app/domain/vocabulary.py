@@ -253,3 +253,8 @@ class Reason(StrEnum):
     NOT_WRITABLE = "NotWritable"
     # The reconcile of the job raises an error: a fault of jobgate. Every minute it is tried again.
     NOT_RECONCILABLE = "NotReconcilable"
+    # Of `jobgate recover`: the anchor had a terminal phase, the cluster had no objects of the job, or pods of later
+    # attempts than the record.
+    ENDED_IN_CLUSTER = "EndedInCluster"
+    OBJECTS_MISSING = "ObjectsMissing"
+    ADOPTED = "Adopted"

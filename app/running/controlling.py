@@ -38,7 +38,7 @@ async def controller(settings: Settings, opened: Connections, planner: Planner) 
             timeouts=settings.controller_database_timeouts(),
             name="controller",
         )
-        lease_db = await _lease_database(stack, settings, opened)
+        lease_db = await lease_database(stack, settings, opened)
         access = _pod_access(settings, opened.api)
         stack.push_async_callback(access.close)
         yield Controller(
@@ -62,7 +62,8 @@ async def controller(settings: Settings, opened: Connections, planner: Planner) 
         )
 
 
-async def _lease_database(stack: AsyncExitStack, settings: Settings, opened: Connections) -> Database:
+async def lease_database(stack: AsyncExitStack, settings: Settings, opened: Connections) -> Database:
+    """Open the pool on which the lease is acquired and renewed."""
     timeouts = lease_timeouts(settings.lease_seconds)
     return await open_database(stack, opened.db.url, pool_size=1, min_size=0, timeouts=timeouts, name="lease")
 
@@ -80,7 +81,7 @@ async def uninstall(settings: Settings) -> Mapping[str, int]:
     """
     async with connections(settings) as opened, AsyncExitStack() as stack:
         assert opened.api is not None
-        lease_db = await _lease_database(stack, settings, opened)
+        lease_db = await lease_database(stack, settings, opened)
         leadership = Leadership(lease_db, opened.clock, ttl=settings.lease_seconds, renew_every=1.0)
         try:
             async with asyncio.timeout(settings.lease_seconds + 1.0):

@@ -1,16 +1,11 @@
 """A database and a cluster that do not belong together: the controller stops, reports it, and changes nothing."""
 
-import asyncio
-import shutil
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-import asyncpg
 import pytest
 
-from app.db.postgres.migrations import migrate
-from app.embedded_postgres.server import EmbeddedPostgres
 from tests.crash.gateways import client_of, until_ready
 from tests.crash.stories import FOREVER, Client, generic_job, serves, task
 from tests.support.clusters.cluster import as_gateway, running_embedded_cluster
@@ -53,16 +48,6 @@ async def refuses(client: Client, attempts: Iterator[int]) -> bool:
     return answer.status_code == 503 and answer.json()["code"] == "WrongCluster"
 
 
-async def noted(api: KubeClient, database_url: str) -> None:
-    """Wait until the controller has recorded the current end of the feed in the cluster."""
-    connection = await asyncpg.connect(database_url)
-    position = await connection.fetchval("SELECT max(seq) FROM job_events")
-    installation = await connection.fetchval("SELECT id::text FROM installation")
-    await connection.close()
-    path = f"/api/v1/namespaces/jobgate-system/configmaps/jobgate-installation-{installation}"
-    await api.eventually(path, lambda found: int(found["data"]["position"]) >= position, within=240)
-
-
 async def test_another_cluster_at_the_same_address_stays_untouched(
     busy_cluster: Cluster,
     other_cluster: Cluster,
@@ -95,43 +80,3 @@ async def test_another_cluster_at_the_same_address_stays_untouched(
                 await serves("later", tmp_path).run(client)
                 await client.until("stays", "Cancelled")
                 assert await contents(other) == before
-
-
-async def test_an_older_backup_of_the_database_changes_no_cluster(
-    busy_cluster: Cluster, crash_api: KubeClient, crash_namespace: str, postgres_directory: Path, tmp_path: Path
-) -> None:
-    copy = postgres_directory.with_name("copy")
-    config, home = busy_cluster.kubeconfig, tmp_path / "gateway"
-    async with EmbeddedPostgres(postgres_directory) as postgres:
-        await asyncio.to_thread(migrate, postgres.url)
-        async with gateway_process(postgres.url, config, home, **STEADY) as gateway:
-            await gateway.start()
-            async with client_of(gateway, crash_api, crash_namespace) as client:
-                await client.submit(generic_job("known", task("worker", FOREVER)))
-                await client.until("known", "Running")
-            await gateway.stop()
-            await postgres.stop()
-            await asyncio.to_thread(shutil.copytree, postgres_directory, copy, symlinks=True)
-            await postgres.start()
-            await gateway.start()
-            async with client_of(gateway, crash_api, crash_namespace) as client:
-                await client.submit(generic_job("forgotten", task("worker", FOREVER)))
-                await client.until("forgotten", "Running")
-                await noted(crash_api, postgres.url)
-            await gateway.stop()
-    try:
-        async with (
-            EmbeddedPostgres(copy) as older,
-            gateway_process(older.url, config, tmp_path / "again", **STEADY) as gateway,
-        ):
-            before = await contents(crash_api, crash_namespace)
-            await gateway.start()
-            async with client_of(gateway, crash_api, crash_namespace) as client:
-                said = await until_ready(client.http, 503, "WrongCluster")
-                assert "older" in said
-                await client.act("POST", "known", "cancel")
-                await until_ready(client.http, 503, "WrongCluster")
-                assert (await client.status("known"))["phase"] == "Running"
-                assert await contents(crash_api, crash_namespace) == before
-    finally:
-        shutil.rmtree(copy, ignore_errors=True)

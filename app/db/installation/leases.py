@@ -5,7 +5,7 @@ waits for transactions that have begun, and later ones find another epoch. A ren
 not conflict with the transactions of the holder. All times are those of the database's clock.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -55,6 +55,11 @@ _RENEW = """
 UPDATE leases SET expires_at = clock_timestamp() + $4::interval
 WHERE name = $1 AND holder = $2 AND epoch = $3 AND expires_at > clock_timestamp()
 RETURNING COALESCE(offered_at > clock_timestamp() - $4::interval, false) AS offered
+"""
+_OUTRANK = """
+UPDATE leases SET epoch = GREATEST(epoch, $4 + 1)
+WHERE name = $1 AND holder = $2 AND epoch = $3 AND expires_at > clock_timestamp()
+RETURNING epoch
 """
 _OFFER = "UPDATE leases SET offered_by = $2, offered_at = clock_timestamp() WHERE name = $1 AND holder <> $2"
 # The row stays, because the next epoch follows from its epoch.
@@ -117,8 +122,21 @@ async def renew(db: Database, lease: Lease) -> bool:
             _RENEW, lease.name, lease.holder, lease.epoch, timedelta(seconds=lease.ttl)
         )
     if offered is None:
-        raise LeaseLost(f"the lease {lease.name} of epoch {lease.epoch} was lost to another process or has expired")
+        raise _lost(lease)
     return offered
+
+
+async def outrank(db: Database, lease: Lease, epoch: int) -> Lease:
+    """Return the lease with an epoch above this one, which a database that was restored from a backup does not know.
+
+    Raises:
+        LeaseLost: the lease has expired, or another process has acquired it.
+    """
+    async with db.read() as connection:
+        raised: int | None = await connection.fetchval(_OUTRANK, lease.name, lease.holder, lease.epoch, epoch)
+    if raised is None:
+        raise _lost(lease)
+    return replace(lease, epoch=raised)
 
 
 async def offer(db: Database, name: str, holder: str) -> None:
@@ -142,4 +160,8 @@ async def fence(connection: Connection, lease: Lease) -> None:
         LeaseLost: the lease has expired, or another process has acquired it.
     """
     if await connection.fetchval(_FENCE, lease.name, lease.holder, lease.epoch) is None:
-        raise LeaseLost(f"the lease {lease.name} of epoch {lease.epoch} was lost to another process or has expired")
+        raise _lost(lease)
+
+
+def _lost(lease: Lease) -> LeaseLost:
+    return LeaseLost(f"the lease {lease.name} of epoch {lease.epoch} was lost to another process or has expired")

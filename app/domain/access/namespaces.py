@@ -51,4 +51,8 @@ def former_name(namespace: str, uid: str) -> str:
     return f"{namespace}~{uid}"
 
 
+def is_former(namespace: str) -> bool:
+    return "~" in namespace
+
+
 EVERY_NAMESPACE: Final = NamespaceSet()

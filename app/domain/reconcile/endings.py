@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from app.domain.errors import shorten_list
@@ -11,6 +12,7 @@ from app.domain.plan import JobPlan, Rank
 from app.domain.reconcile.resizing import Members, has_left, is_newcomer
 from app.domain.reconcile.rules import Finish, evaluate
 from app.domain.reconcile.values import Inputs
+from app.domain.status.log_lines import one_line
 from app.domain.status.observed import ClusterRefusal, RefusalVerdict
 from app.domain.status.records import Intent, JobStatus, Replica
 from app.domain.status.rollup import is_waiting
@@ -39,6 +41,20 @@ def finish(inputs: Inputs, members: Members) -> Finish | None:
     if expired is not None or inputs.plan.suspends_rules:
         return expired
     return evaluate(inputs.plan, replicas)
+
+
+def ended_status(status: JobStatus, end: Finish, now: datetime) -> JobStatus:
+    return replace(
+        status,
+        phase=end.phase,
+        reason=end.reason,
+        message=one_line(end.message),
+        ended_by=end.ended_by,
+        crashed=(),
+        finished_at=now,
+        pending_reasons=(),
+        pending_since=None,
+    )
 
 
 def _cancellation(intent: Intent) -> Finish:

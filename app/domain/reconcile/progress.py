@@ -90,7 +90,7 @@ def next_status(
     elif not changes.is_ending:
         status = _live_status(inputs, status, counts, permit, members, pods, changes)
     conditions = job_conditions(status, inputs.plan, replicas, inputs.now)
-    status = replace(status, conditions=conditions, transitions=_transitions(inputs, status))
+    status = with_transition(inputs.recorded.status, replace(status, conditions=conditions), inputs.now)
     # This needs the transition that the line above may have added.
     restored_at = _restored_at(inputs, status, members)
     return status if restored_at == status.restored_at else replace(status, restored_at=restored_at)
@@ -136,16 +136,16 @@ def _is_rescheduled(inputs: Inputs, status: JobStatus, members: Members, former:
     )
 
 
-def _transitions(inputs: Inputs, status: JobStatus) -> tuple[Transition, ...]:
-    """Return the newest ten transitions and, of the older ones, only the last one into each phase."""
-    before = inputs.recorded.status
+def with_transition(before: JobStatus, status: JobStatus, now: datetime) -> JobStatus:
+    """Return the status with its transition from the one before: the newest ten, and the last one into each phase."""
     if (before.phase, before.reason) == (status.phase, status.reason) and before.transitions:
-        return before.transitions
-    now = Transition(at=inputs.now, phase=status.phase, reason=status.reason, message=status.message)
-    known = (*before.transitions, now)
+        return replace(status, transitions=before.transitions)
+    latest = Transition(at=now, phase=status.phase, reason=status.reason, message=status.message)
+    known = (*before.transitions, latest)
     older, newest = known[:-NEWEST_TRANSITIONS], known[-NEWEST_TRANSITIONS:]
     last = {transition.phase: transition for transition in known}
-    return (*(transition for transition in older if last[transition.phase] is transition), *newest)
+    kept = (transition for transition in older if last[transition.phase] is transition)
+    return replace(status, transitions=(*kept, *newest))
 
 
 def _live_status(

@@ -24,7 +24,14 @@ from app.domain.reconcile.actions import (
     RemoveObjects,
     WriteHosts,
 )
-from app.domain.reconcile.endings import active_deadline, finish, is_removing, own_removal_due, pending_deadline
+from app.domain.reconcile.endings import (
+    active_deadline,
+    ended_status,
+    finish,
+    is_removing,
+    own_removal_due,
+    pending_deadline,
+)
 from app.domain.reconcile.gangs import place_gang
 from app.domain.reconcile.in_place import restart_entries
 from app.domain.reconcile.lifecycle import RestartLimits, settle, track
@@ -33,12 +40,10 @@ from app.domain.reconcile.progress import Changes, is_at_rest, is_resuming, next
 from app.domain.reconcile.queues.permit import Permit, derive_permit, update_permit
 from app.domain.reconcile.queues.workload_writes import is_removed, queue_actions
 from app.domain.reconcile.resizing import Members, as_leaving, as_wanted, settled_records
-from app.domain.reconcile.rules import Finish
 from app.domain.reconcile.starting import next_start, start_due
 from app.domain.reconcile.stepping import Directive, Step, Stepper
 from app.domain.reconcile.values import Decision, Inputs
 from app.domain.status.failures import first_failure
-from app.domain.status.log_lines import one_line
 from app.domain.status.observed import ObservedJob, ObservedPod
 from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica, ReplicaFailure, ScaleRecord
 from app.domain.vocabulary import (
@@ -59,7 +64,10 @@ MAX_FAILURE_ROWS = 1000
 NO_FURTHER_ROWS = "the history has no rows about further failures of this job: see its replicas"
 _OF_FAILURES = frozenset({Reason.RESTARTING, Reason.DISRUPTED, Reason.REPLICA_FAILED})
 # The reasons with which the replicas of a job end it. After any other end, such as a cancel, running pods are stopped.
-ENDS_BY_RULE = frozenset({Reason.RULE_FULFILLED, Reason.SUCCESS_IMPOSSIBLE, Reason.NO_RULE_FULFILLED})
+# A job with ENDED_IN_CLUSTER has been cleaned up when it ended: what runs is what its clean-up policy keeps.
+ENDS_BY_RULE = frozenset(
+    {Reason.RULE_FULFILLED, Reason.SUCCESS_IMPOSSIBLE, Reason.NO_RULE_FULFILLED, Reason.ENDED_IN_CLUSTER}
+)
 
 
 def reconcile(inputs: Inputs) -> Decision:
@@ -75,7 +83,8 @@ def reconcile(inputs: Inputs) -> Decision:
     waiting_for = end.cause if end is not None and end.awaits_evidence else None
     if waiting_for is not None:
         end = None
-    status = _end_status(inputs, end) if end is not None else inputs.recorded.status
+    before = inputs.recorded.status
+    status = ended_status(before, end, inputs.now) if end is not None else before
     failure = _first_failure(inputs, members)
     if failure != status.first_failure:
         status = replace(status, first_failure=failure)
@@ -123,20 +132,6 @@ def _track_all(inputs: Inputs, pods: Mapping[Rank, list[ObservedPod]], limits: R
 def _first_failure(inputs: Inputs, members: Members) -> ReplicaFailure | None:
     before = inputs.recorded.status
     return first_failure(before.first_failure, members.all, inputs.now, ended=before.phase.is_terminal)
-
-
-def _end_status(inputs: Inputs, finish: Finish) -> JobStatus:
-    return replace(
-        inputs.recorded.status,
-        phase=finish.phase,
-        reason=finish.reason,
-        message=one_line(finish.message),
-        ended_by=finish.ended_by,
-        crashed=(),
-        finished_at=inputs.now,
-        pending_reasons=(),
-        pending_since=None,
-    )
 
 
 def _directive(inputs: Inputs, status: JobStatus, permit: Permit) -> Directive:

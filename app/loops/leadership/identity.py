@@ -18,12 +18,11 @@ from app.db.installation import identity as installation
 from app.db.installation import leases
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseUnavailable
-from app.domain.kubernetes import labels
-from app.domain.kubernetes.objects import Object
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
-from app.k8s.errors import KubeAlreadyExists, KubeConflict, KubeError, KubeNotFound
-from app.k8s.resources import CONFIG_MAP, NAMESPACE
+from app.k8s.errors import KubeConflict, KubeError
+from app.k8s.resources import NAMESPACE
+from app.loops.leadership.installation_record import InstallationRecord, Reached
 from app.loops.leadership.lease import Leadership
 
 log = structlog.get_logger(__name__)
@@ -37,9 +36,10 @@ class WrongCluster(Exception):  # noqa: N818 - /readyz and the heartbeat show th
     """The database belongs to another cluster. The controller changes nothing until an operator corrects this."""
 
 
-def installation_record(installation: str) -> str:
-    """Return the name of the ConfigMap that records on the cluster what this installation had reached."""
-    return f"jobgate-installation-{installation}"
+async def cluster_uid(api: KubeApi, request_seconds: float) -> str:
+    """Return the uid of the namespace kube-system, which no other cluster has."""
+    found = await api.get(NAMESPACE, KUBE_SYSTEM, codec=OBJECT, timeout=request_seconds)
+    return found.metadata.uid
 
 
 class Identity:
@@ -60,9 +60,7 @@ class Identity:
         self._db = db
         self._leadership = leadership
         self._clock = clock
-        self._id = installation_id
-        self._name = installation_record(str(installation_id))
-        self._namespace = system_namespace
+        self._record = InstallationRecord(api, leadership, str(installation_id), system_namespace, timeout=timeout)
         self._timeout = timeout
         self._cluster_uid: str | None = None
         self._verified_at: float | None = None
@@ -99,10 +97,10 @@ class Identity:
         uid, bound = await self._uid(), await installation.read(self._db)
         if bound.cluster_uid not in (None, uid):
             raise WrongCluster(f"the cluster at {self._api.url} has the uid {uid}, not {bound.cluster_uid}")
-        recorded = await self._read_record()
-        if recorded is not None:
+        reached = await self._record.read()
+        if reached is not None:
             epoch = await leases.epoch(self._db, leases.CONTROLLER)
-            self._compare(recorded.raw.get("data") or {}, epoch, (await entries.bounds(self._db)).last)
+            self._compare(reached, epoch, (await entries.bounds(self._db)).last)
 
     async def verify(self) -> None:
         """Raise WrongCluster if another cluster answers at this address now.
@@ -158,64 +156,27 @@ class Identity:
                 log.info("identity.not_recorded", error=str(error))
 
     async def _uid(self) -> str:
-        found = await self._api.get(NAMESPACE, KUBE_SYSTEM, codec=OBJECT, timeout=self._timeout)
-        return found.metadata.uid
+        return await cluster_uid(self._api, self._timeout)
 
     async def _record_epoch(self) -> None:
         epoch = self._leadership.lease.epoch
-        bounds = await entries.bounds(self._db)
-        position = bounds.last
-        recorded = await self._read_record()
-        if recorded is None:
-            await self._create_record(epoch, position)
+        position = (await entries.bounds(self._db)).last
+        reached = await self._record.read()
+        if reached is None:
+            await self._record.create(Reached(epoch=epoch, position=position))
             return
-        data = recorded.raw.get("data") or {}
-        self._compare(data, epoch, position)
-        # The resourceVersion is a precondition: of two controllers that write at the same time, one gets a conflict.
-        patch = {
-            "metadata": {"resourceVersion": recorded.metadata.resource_version},
-            "data": {"epoch": str(epoch), "position": str(position)},
-        }
-        self._leadership.guard(self._timeout)
+        self._compare(reached, epoch, position)
         # After a conflict, the next period compares with what the other controller wrote.
         with suppress(KubeConflict):
-            await self._api.merge_patch(CONFIG_MAP, self._name, self._namespace, patch=patch, timeout=self._timeout)
+            await self._record.write(Reached(epoch=epoch, position=position), over=reached)
 
-    def _compare(self, data: dict[str, str], epoch: int, position: int) -> None:
-        seen_epoch, seen_position = int(data.get("epoch", "0")), int(data.get("position", "0"))
-        if seen_epoch > epoch or seen_position > position:
+    def _compare(self, reached: Reached, epoch: int, position: int) -> None:
+        if reached.recovering:
+            raise WrongCluster(
+                f"`jobgate recover` has begun and not completed, as ConfigMap {self._record} records: run it again"
+            )
+        if reached.epoch > epoch or reached.position > position:
             raise WrongCluster(
                 f"the database is older than what this cluster has seen of it: epoch {epoch} and feed position "
-                f"{position} here, {seen_epoch} and {seen_position} in ConfigMap {self._namespace}/{self._name}"
+                f"{position} here, {reached.epoch} and {reached.position} in ConfigMap {self._record}"
             )
-
-    async def _read_record(self) -> Object | None:
-        with suppress(KubeNotFound):
-            return await self._api.get(CONFIG_MAP, self._name, self._namespace, codec=OBJECT, timeout=self._timeout)
-        return None
-
-    async def _create_record(self, epoch: int, position: int) -> None:
-        self._leadership.guard(self._timeout)
-        manifest = {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {
-                "name": self._name,
-                "namespace": self._namespace,
-                "labels": {labels.INSTALLATION: str(self._id), labels.MANAGED_BY: labels.MANAGER},
-            },
-            "data": {"epoch": str(epoch), "position": str(position)},
-        }
-        # Another controller of this installation was faster; the next period compares with what it wrote.
-        with suppress(KubeAlreadyExists):
-            try:
-                await self._api.create(manifest, timeout=self._timeout)
-            except KubeNotFound:
-                await self._create_namespace()
-                await self._api.create(manifest, timeout=self._timeout)
-
-    async def _create_namespace(self) -> None:
-        """Create the system namespace. In production deploy/ creates it; the embedded cluster has none."""
-        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._namespace}}
-        with suppress(KubeAlreadyExists):
-            await self._api.create(manifest, timeout=self._timeout)

@@ -131,6 +131,14 @@ class Leadership:
             return None
         return held.expires_at
 
+    async def outrank(self, epoch: int) -> None:
+        """Continue with an epoch above this one. Nothing renews the lease at the same time.
+
+        Raises:
+            LeaseLost: it is not held.
+        """
+        self._lease = await leases.outrank(self._db, self.lease, epoch)
+
     async def keep(self, answer: Callable[[bool], None] = lambda _: None) -> None:
         """Renew the lease until it is lost. `answer` gets whether another process offers to take it over.
 

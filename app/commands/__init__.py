@@ -1,0 +1,1 @@
+"""Commands of the server that have a module of their own, and what all commands share."""

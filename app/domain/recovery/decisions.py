@@ -1,0 +1,93 @@
+"""The decisions of `jobgate recover` about a recorded job. They change only the record.
+
+The controller, which waits meanwhile, reconciles each live job when it continues: it follows the pods of adopted
+attempts, replaces pods that are missing, and cleans up jobs that have ended.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from app.domain.plan import Rank
+from app.domain.reconcile.endings import ended_status
+from app.domain.reconcile.progress import with_transition
+from app.domain.reconcile.rules import Finish
+from app.domain.reconcile.values import Decision
+from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Recorded, Replica
+from app.domain.vocabulary import Evidence, JobPhase, Outcome, Reason, ReplicaPhase
+
+NOT_RECORDED = "its end was recorded after the backup"
+MISSING = "the cluster has no objects of this job, and the database does not know how they ended"
+
+
+def end(recorded: Recorded, finish: Finish, attempts: Mapping[Rank, int], now: datetime) -> Decision:
+    """Return the decision that ends a live job. Attempts that the cluster has are adopted."""
+    before = recorded.status
+    status = with_transition(before, ended_status(before, finish, now), now)
+    ends = HistoryEntry(at=now, phase=status.phase, reason=status.reason, message=status.message)
+    return _decision(recorded, status, attempts, now, ends)
+
+
+def ended_in_cluster(phase: JobPhase) -> Finish:
+    message = f"the job ended in the cluster with the phase {phase}, after the backup of the database was made"
+    return Finish(phase=phase, reason=Reason.ENDED_IN_CLUSTER, message=message)
+
+
+def missing() -> Finish:
+    return Finish(phase=JobPhase.FAILED, reason=Reason.OBJECTS_MISSING, message=MISSING)
+
+
+def adopt(recorded: Recorded, attempts: Mapping[Rank, int], now: datetime) -> Decision:
+    """Return the decision that records the later attempts of the cluster as the current ones."""
+    return _decision(recorded, recorded.status, attempts, now)
+
+
+def _decision(
+    recorded: Recorded, status: JobStatus, attempts: Mapping[Rank, int], now: datetime, *entries: HistoryEntry
+) -> Decision:
+    later = {
+        key: number
+        for key, number in attempts.items()
+        if key in recorded.replicas and number > recorded.replicas[key].attempt.number
+    }
+    adopted = {key: _adopted(recorded.replicas[key], number) for key, number in later.items()}
+    replaced = [(key, recorded.replicas[key].attempt) for key in adopted]
+    return Decision(
+        status=status,
+        replicas={**recorded.replicas, **adopted},
+        changed=tuple(adopted.values()),
+        ended=tuple((key, _unrecorded_end(attempt)) for key, attempt in replaced if attempt.outcome is None),
+        history=(*(_adoption(status, key, number, now) for key, number in later.items()), *entries),
+        actions=(),
+        wake_at=None,
+        again=False,
+        dirty=bool(adopted) or status != recorded.status,
+    )
+
+
+def _adopted(replica: Replica, number: int) -> Replica:
+    # The restarts and disruptions between the two attempts are not known, so they do not count.
+    return replace(replica, attempt=Attempt(number=number), retry_at=None, settled=False, unreported=False)
+
+
+def _unrecorded_end(attempt: Attempt) -> Attempt:
+    return replace(
+        attempt,
+        phase=ReplicaPhase.DELETED,
+        outcome=Outcome.DISRUPTED,
+        reason=Reason.ADOPTED,
+        message=NOT_RECORDED,
+        evidence=Evidence.UNAVAILABLE,
+        evidence_reason=NOT_RECORDED,
+    )
+
+
+def _adoption(status: JobStatus, key: Rank, number: int, now: datetime) -> HistoryEntry:
+    return HistoryEntry(
+        at=now,
+        phase=status.phase,
+        reason=Reason.ADOPTED,
+        message=f"{key} has attempt {number} in the cluster, which began after the backup of the database was made",
+        key=key,
+        attempt=number,
+    )

@@ -1,0 +1,103 @@
+"""Composes `jobgate recover`: it compares, reports, and with a confirmation recovers."""
+
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from app.base import faultpoints
+from app.db.installation.identity import Installation
+from app.domain.recovery.differences import Choices, Difference, JobFinding, with_remedies
+from app.loops.leadership.lease import Leadership
+from app.loops.recovery.recovery import Recovery
+from app.loops.recovery.survey import Place, find_unknown_sets
+from app.running.connections import Connections, NotConfigured, connections
+from app.running.controlling import lease_database
+from app.settings import ENV_PREFIX, Settings
+
+_TRIES = 3  # of a renewal that a controller answers, beyond the time that it keeps the lease without contact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What was found. `stopped` is why the controller stops, or empty. `sets` are StatefulSets that are not known."""
+
+    stopped: str
+    findings: Sequence[JobFinding]
+    sets: Sequence[str]
+
+    @property
+    def differs(self) -> bool:
+        """Whether there is something to recover. A job that only has to start differs from nothing."""
+        return bool(self.stopped) or any(item.difference is not Difference.UNSTARTED for item in self.findings)
+
+
+async def recover(
+    settings: Settings, choices: Choices, *, rebinds: bool, confirmed: bool, show: Callable[[Report], None]
+) -> bool:
+    """Compare and show the differences. With `confirmed`, recover. Return whether differences are left.
+
+    With `rebinds`, the cluster may be another one than that of the database.
+
+    Raises:
+        NotConfigured: a setting is missing, or another process has the lease.
+        NoRemedy: a remedy must be chosen.
+        KubeError, DatabaseUnavailable, LeaseLost: nothing is complete; run it again.
+    """
+    faultpoints.arm(os.environ)
+    async with connections(settings) as opened, AsyncExitStack() as stack:
+        lease_db = await lease_database(stack, settings, opened)
+        leadership = Leadership(
+            lease_db, opened.clock, ttl=settings.lease_seconds, renew_every=settings.lease_seconds / 5
+        )
+        place = _place(settings, opened, opened.installation)
+        recovery = Recovery(
+            place,
+            opened.db,
+            lease_db,
+            leadership,
+            opened.clock,
+            system_namespace=settings.system_namespace,
+            timeout=settings.request_timeout,
+        )
+        if not rebinds and await recovery.is_other_cluster():
+            raise NotConfigured(
+                f"{await recovery.mismatch()}: correct {ENV_PREFIX}KUBECONFIG, or bind the database to this cluster "
+                "with --cluster"
+            )
+        report = Report(
+            stopped=await recovery.mismatch(),
+            findings=await recovery.find_differences(),
+            sets=await find_unknown_sets(place, opened.db),
+        )
+        show(report)
+        if not confirmed or not report.differs:
+            return report.differs
+        with_remedies(report.findings, choices)  # before anything changes
+        async with _lease(settings, recovery, leadership):
+            await recovery.run(choices)
+        return False
+
+
+def _place(settings: Settings, opened: Connections, installation: Installation) -> Place:
+    assert opened.api is not None
+    return Place(
+        api=opened.api,
+        installation=str(installation.id),
+        namespaces=settings.namespaces,
+        served=settings.served_namespaces(),
+    )
+
+
+@asynccontextmanager
+async def _lease(settings: Settings, recovery: Recovery, leadership: Leadership) -> AsyncIterator[None]:
+    within = settings.contact_limit() + _TRIES * settings.lease_seconds
+    try:
+        if not await recovery.acquire(within):
+            raise NotConfigured(
+                "the lease of the controller was not free: a controller works on this cluster, or another "
+                "`jobgate recover` is running. Nothing was changed"
+            )
+        yield
+    finally:
+        await leadership.release()
