@@ -52,7 +52,8 @@ def recover(
     from app.domain.recovery.differences import Choices, Remedy
     from app.running import recovering, recovery_report
 
-    settings = read_settings(log_format="text", log_level="error")
+    # A process of the role api may have no cluster.
+    settings = read_settings(role="all", log_format="text", log_level="error")
     choices = Choices(unknown=Remedy(unknown) if unknown else None, live=Remedy(live) if live else None)
     rendered = recovery_report.as_json if output is ReportFormat.JSON else recovery_report.as_text
 
