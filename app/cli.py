@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from app.commands.purge import purge
 from app.commands.recover import recover
 from app.commands.starting import database_url, read_settings, run, with_database
 from app.domain.access.credentials import Role
@@ -34,6 +35,7 @@ app = typer.Typer(
 tokens = typer.Typer(help="Manage bearer tokens. Postgres stores only their hashes.", no_args_is_help=True)
 app.add_typer(tokens, name="token")
 app.command()(recover)
+app.command()(purge)
 
 # For commands that parse their arguments themselves, `--help` included.
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}

@@ -14,6 +14,7 @@ SERVER_COMMANDS: Final = {
     "token": "Manage bearer tokens. Postgres stores only their hashes.",
     "uninstall": "Delete all objects of this installation from the cluster.",
     "recover": "Show what differs after an older database was restored.",
+    "purge": "Delete the records of ended jobs from the database, except pinned ones.",
     "devcluster": "Run only the embedded cluster, or with `node` a node agent.",
     "cache-runtime": "Run the server in the pods of a SampleSet, or a hook.",
     "openapi": "Print the OpenAPI document.",

@@ -45,6 +45,7 @@ class FaultPoint(StrEnum):
     SAMPLE_TERMINATED = "sample-terminated"
     SAMPLE_OBJECT_DELETED = "sample-object-deleted"
     NODE_LABELLED = "node-labelled"
+    BATCH_PURGED = "batch-purged"  # records of expired objects; further ones may be left
     LEASE_ACQUIRED = "lease-acquired"
     LEASE_RENEWED = "lease-renewed"
     RECOVERY_BEGUN = "recovery-begun"  # the stop is recorded in the cluster

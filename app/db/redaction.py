@@ -20,6 +20,7 @@ from app.db.jobs.edits import record_change
 from app.db.jobs.rows import COLUMNS as JOB_COLUMNS
 from app.db.jobs.rows import STORED_JOBS, job_row
 from app.db.objects.history import REDACTED
+from app.db.objects.records import JOB_RECORDS, SAMPLE_RECORDS, RecordTable
 from app.db.objects.resources import Row
 from app.db.postgres.engine import Connection, Database
 from app.db.samples.edits import record_change as record_sample_change
@@ -30,7 +31,6 @@ from app.domain.errors import PreconditionFailed
 from app.domain.plan import Manifest
 from app.domain.redaction import Redaction, json_form
 from app.models import jobs as job_tables
-from app.models import replicas as replica_tables
 from app.models import samples as sample_tables
 
 KEPT: Final = frozenset(
@@ -74,10 +74,17 @@ class RedactionEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class Records:
-    """A table with records of objects. `owner` is its column with their uid."""
+    """The statements that redact the rows of a table with records."""
 
-    table: Table
-    owner: str
+    of: RecordTable
+
+    @property
+    def table(self) -> Table:
+        return self.of.table
+
+    @property
+    def owner(self) -> str:
+        return self.of.owner
 
     @property
     def key(self) -> list[Column[Any]]:
@@ -311,18 +318,7 @@ JOBS: Final = Redactable(
     row=job_row,
     resource=lambda _: STORED_JOBS.resource,
     record=record_change,
-    records=[
-        Records(table=table, owner="job_uid")
-        for table in (
-            job_tables.conditions,
-            job_tables.status_history,
-            job_tables.scale_records,
-            replica_tables.replicas,
-            replica_tables.attempts,
-            replica_tables.attempt_logs,
-            replica_tables.attempt_events,
-        )
-    ],
+    records=[Records(of=table) for table in JOB_RECORDS],
     also=", status_version = status_version + 1",
 )
 SAMPLES: Final = Redactable(
@@ -332,7 +328,5 @@ SAMPLES: Final = Redactable(
     row=sample_row,
     resource=lambda row: row.of_kind.resource,
     record=_record_sample,
-    records=[
-        Records(table=table, owner="uid") for table in (sample_tables.sample_history, sample_tables.sample_events)
-    ],
+    records=[Records(of=table) for table in SAMPLE_RECORDS],
 )

@@ -137,6 +137,16 @@ class NotFound(DomainError):
     default_code = "NotFound"
 
 
+class Purged(DomainError):
+    """The object existed in this namespace, and its record was deleted when its time was over."""
+
+    default_code = "Purged"
+
+    def __init__(self, what: str, namespace: str) -> None:
+        super().__init__(f"the record of this {what} was deleted, because the time for which it is kept is over")
+        self.namespace = namespace
+
+
 def no_such(what: str) -> NotFound:
     """Return the error for a missing object, `what` names its resource.
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.cache.values import CacheSite
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits
+from app.domain.retention import KEEPING, Keeping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +70,7 @@ class ControllerSettings:
     autoscaler: AutoscalerSettings = AutoscalerSettings()
     pod_limits: PodLimits = DEFAULT_LIMITS
     queues: QueueMode = QueueMode.AUTO
+    keeping: Keeping = KEEPING
 
     @property
     def served(self) -> NamespaceSet:

@@ -189,6 +189,12 @@ DATABASE_SIZE: Final = ComputedMetric("gauge", "jobgate_database_size_bytes", "S
 OLDEST_ROW: Final = ComputedMetric(
     "gauge", "jobgate_table_oldest_row_age_seconds", "Age of the oldest row of a table that grows.", ("table",)
 )
+SWEPT_ROWS: Final = Counter(
+    "jobgate_swept_rows_total", "Rows that were deleted when their time was over, by table.", ("table",)
+)
+SWEEP_LAG: Final = ComputedMetric(
+    "gauge", "jobgate_sweep_lag_seconds", "Time since all rows whose time was over had been deleted."
+)
 
 AUTOSCALER_RUNS: Final = Counter("jobgate_autoscaler_runs_total", "Runs of the autoscaler by outcome.", ("outcome",))
 AUTOSCALER_CHANGES: Final = Counter(

@@ -107,7 +107,7 @@ class Term:
         self._reconciler = self._wired_reconciler()
         self._intents = Intents(context, self._queue, self._enqueue)
         self._janitor = self._wired_janitor()
-        self._sweeper = Sweeper(context.db, clock)
+        self._sweeper = Sweeper(context.db, clock, settings.keeping)
         self._statistics = Statistics(context.db, clock)
         self._queue_recorder = QueueRecorder(context, leadership, self._queues)
         self._autoscaler = Autoscaler(context, leadership, self._identity.verify)

@@ -2,7 +2,7 @@
 
 from sqlalchemy import BigInteger, Column, Identity, Index, Table, Text, text
 
-from app.models.base import metadata, number_column, singleton_key, text_column, time_column, uid_column
+from app.models.base import EXPIRING_ROWS, metadata, number_column, singleton_key, text_column, time_column, uid_column
 
 feed = Table(
     "feed",
@@ -26,7 +26,7 @@ job_events = Table(
     number_column("version"),
     Column("resource", Text, nullable=False, server_default=text("'jobs'")),
     # Every entry is updated once, when it gets its number. This leaves one dead row version for each.
-    postgresql_with={"autovacuum_vacuum_scale_factor": "0.05"},
+    postgresql_with=EXPIRING_ROWS,
 )
 """The entries of the feed. `seq` is null until the publisher has numbered the committed entry.
 

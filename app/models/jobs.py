@@ -6,6 +6,7 @@ from sqlalchemy import BigInteger, Column, Computed, Index, Integer, SmallIntege
 from sqlalchemy.dialects.postgresql import ARRAY, JSON, JSONB
 
 from app.models.base import (
+    EXPIRING_ROWS,
     HOT_ROWS,
     flag_column,
     json_column,
@@ -70,6 +71,7 @@ jobs = Table(
     time_column("finished_at", nullable=True),
     time_column("gone_at", nullable=True),
     flag_column("quiet"),
+    flag_column("pinned"),
     time_column("wake_at", nullable=True),
     Column("ended", Text, Computed(_ENDED, persisted=True), nullable=False),
     postgresql_with=HOT_ROWS,
@@ -82,8 +84,8 @@ time of the last request, or null once a decision has observed it. Columns that 
 id of the actor whose name is in the column beside them; it is null where only the name is known. `posted_manifest` is
 the manifest as it was posted, or null if that is not known. `posted` is null: processes of the version before name it.
 `claim_names` are the PersistentVolumeClaims that the manifest mounts; a trigger derives them, for programs of earlier
-versions too. `status` has the fields of the status without a column that differ from their defaults. `reported` is the
-last report of the job's own pods.
+versions too. Another trigger derives `pinned`: an annotation keeps the record for ever. `status` has the fields of the
+status without a column that differ from their defaults. `reported` is the last report of the job's own pods.
 Indexed columns, except `wake_at`, change only a few times in the life of a job, so that most status updates do not
 touch the indexes.
 """
@@ -159,6 +161,14 @@ Index("jobs_with_claims", jobs.c.namespace, postgresql_where=text(JOBS_WITH_CLAI
 JOBS_WITH_KEPT_OBJECTS = "quiet AND gone_at IS NULL AND wake_at IS NULL"
 """The predicate of the index that finds the ended jobs whose objects stay until the time of the installation."""
 Index("jobs_with_kept_objects", jobs.c.finished_at, postgresql_where=text(JOBS_WITH_KEPT_OBJECTS))
+JOBS_PURGEABLE = "gone_at IS NOT NULL AND NOT pinned"
+"""The predicate of the index that finds the jobs whose records expire."""
+Index(
+    "jobs_purgeable",
+    jobs.c.namespace,
+    jobs.c.finished_at,
+    postgresql_where=text(JOBS_PURGEABLE),
+)
 # The backlog of the controller: empty when every intent has been observed.
 Index("jobs_pending_intent", jobs.c.intent_at, postgresql_where=text("intent_at IS NOT NULL"))
 Index("jobs_wake", jobs.c.wake_at, postgresql_where=text("wake_at IS NOT NULL"))
@@ -192,6 +202,7 @@ status_history = Table(
     text_column("task", nullable=True),
     Column("rank", Integer, nullable=True),
     Column("attempt", Integer, nullable=True),
+    postgresql_with=EXPIRING_ROWS,
 )
 """The history of jobs: a row for each change of phase or intent, numbered from 1 without gaps for each job."""
 
@@ -210,6 +221,7 @@ scale_records = Table(
     time_column("settled_at", nullable=True),
     text_column("outcome", nullable=True),
     Column("message", Text, nullable=False, server_default=text("''")),
+    postgresql_with=EXPIRING_ROWS,
 )
 """Requests for another size of a task, with actor, reason, time and outcome. An open request has the outcome null."""
 

@@ -3,6 +3,7 @@
 from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, Table, text
 
 from app.models.base import (
+    EXPIRING_ROWS,
     HOT_ROWS,
     attempt_key,
     metadata,
@@ -59,6 +60,7 @@ log_chunks = Table(
     Column("stored_bytes", Integer, nullable=False),
     text_column("object_name", nullable=True),
     text_column("gap", nullable=True),
+    postgresql_with=EXPIRING_ROWS,
 )
 """The parts of whole logs: objects in the store, and gaps."""
 

@@ -3,6 +3,7 @@
 from sqlalchemy import Column, Integer, LargeBinary, Table
 
 from app.models.base import (
+    EXPIRING_ROWS,
     HOT_ROWS,
     attempt_fields,
     attempt_key,
@@ -31,7 +32,7 @@ replicas = Table(
 )
 """Replicas and their current attempts."""
 
-attempts = Table("attempts", metadata, *attempt_key(), *attempt_fields())
+attempts = Table("attempts", metadata, *attempt_key(), *attempt_fields(), postgresql_with=EXPIRING_ROWS)
 """Ended attempts. The row of a replica describes only its current attempt."""
 
 attempt_logs = Table(
@@ -41,8 +42,11 @@ attempt_logs = Table(
     text_column("container", primary_key=True),
     Column("tail", LargeBinary, nullable=False),
     flag_column("truncated"),
+    postgresql_with=EXPIRING_ROWS,
 )
 """The ends of the logs of ended attempts, one row for each container, as bytes."""
 
-attempt_events = Table("attempt_events", metadata, *attempt_key(), json_column("events", "[]"))
+attempt_events = Table(
+    "attempt_events", metadata, *attempt_key(), json_column("events", "[]"), postgresql_with=EXPIRING_ROWS
+)
 """The last Kubernetes Events about the pods of ended attempts."""

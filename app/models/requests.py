@@ -2,7 +2,7 @@
 
 from sqlalchemy import ARRAY, Column, Index, LargeBinary, Table, Text
 
-from app.models.base import metadata, text_column, time_column, uid_column
+from app.models.base import EXPIRING_ROWS, metadata, text_column, time_column, uid_column
 
 api_tokens = Table(
     "api_tokens",
@@ -27,6 +27,7 @@ idempotency_keys = Table(
     uid_column("job_uid"),
     Column("answer", LargeBinary, nullable=False),
     time_column("created_at"),
+    postgresql_with=EXPIRING_ROWS,
 )
 """The first answers to requests that have an idempotency key."""
 

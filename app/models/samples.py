@@ -4,6 +4,7 @@ from sqlalchemy import BigInteger, Column, Index, Table, desc, text
 from sqlalchemy.dialects.postgresql import JSON
 
 from app.models.base import (
+    EXPIRING_ROWS,
     HOT_ROWS,
     json_column,
     metadata,
@@ -105,6 +106,23 @@ Index("samples_of_set", _columns.namespace, _columns.set_name, postgresql_where=
 Index("samples_pending_intent", _columns.intent_at, postgresql_where=text("intent_at IS NOT NULL"))
 Index("samples_wake", _columns.wake_at, postgresql_where=text("wake_at IS NOT NULL"))
 
+SAMPLES_PURGEABLE = (
+    "(gone_at IS NOT NULL OR (kind = 'SampleJob'::text AND finished_at IS NOT NULL AND wake_at IS NULL))"
+)
+"""The predicate of the index that finds the samples whose records expire: those that are gone, and SampleJobs that have
+ended, which have no objects.
+"""
+SAMPLE_END = "COALESCE(gone_at, finished_at)"
+"""The expression for the time from which the record of such a sample is kept."""
+samples.append_constraint(
+    Index(
+        "samples_purgeable",
+        _columns.namespace,
+        text(SAMPLE_END),
+        postgresql_where=text(SAMPLES_PURGEABLE),
+    )
+)
+
 sample_history = Table(
     "sample_history",
     metadata,
@@ -116,6 +134,7 @@ sample_history = Table(
     text_column("message"),
     text_column("actor"),
     text_column("actor_id", nullable=True),
+    postgresql_with=EXPIRING_ROWS,
 )
 """The history of samples, numbered from 1 without gaps for each sample."""
 
@@ -128,5 +147,6 @@ sample_events = Table(
     text_column("type"),
     text_column("reason"),
     text_column("message"),
+    postgresql_with=EXPIRING_ROWS,
 )
 """Events of the controller about a sample, under upstream's names, numbered from 1 without gaps."""

@@ -201,6 +201,7 @@ def _services(
         stale_after=timedelta(seconds=settings.stale_after),
         cache_limits=settings.cache_limits(),
         long_request_limits=settings.long_requests(),
+        keep_jobs=settings.keeping().jobs,
         max_waiting_submissions=settings.max_waiting_submissions,
     )
 

@@ -16,6 +16,7 @@ from app.domain.cache.limits import CacheLimits
 from app.domain.kinds.registry import SAMPLE_KINDS
 from app.domain.kinds.sample_kind import SampleKind
 from app.domain.planning import Planner
+from app.domain.retention import FOR_EVER, Retention
 from app.log_store import LogStore
 from app.services.access import Access
 from app.services.editing.di_server import DiServer
@@ -89,6 +90,7 @@ class Services:
             an idle cluster is silent.
         cache_limits: limits of SampleSets, without a namespace.
         long_request_limits: limits of streams, long polls and logs.
+        keep_jobs: how long the records of ended jobs are kept.
         max_waiting_submissions: most submissions that wait for their turn; further ones are refused.
         randomness: draws uids and the suffixes of generated names.
     """
@@ -113,6 +115,7 @@ class Services:
     stale_after: timedelta = timedelta(seconds=30)
     cache_limits: CacheLimits = field(default_factory=partial(CacheLimits, namespace=""))
     long_request_limits: LongRequestLimits = field(default_factory=LongRequestLimits)
+    keep_jobs: Retention = FOR_EVER
     max_waiting_submissions: int = 1000
     randomness: random.Random = field(default_factory=random.SystemRandom)
 

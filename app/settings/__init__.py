@@ -32,7 +32,6 @@ from app.settings.serving import Names
 ENV_PREFIX = "JOBGATE_"
 # Absolute, without dot components, and without characters that need quoting.
 _DIRECTORY = r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$"
-
 # A queue of TensorStack's scheduler is requested by a job, and not for all jobs of a scheduler.
 _GANG_APIS = [api.value for api in GangApi if api is not GangApi.TENSORSTACK]
 
@@ -366,6 +365,7 @@ class Settings(SampleSetSettings):
             stale_after=self.stale_after,
             contact_limit=self.contact_limit(),
             queues=self.queues,
+            keeping=self.keeping(),
             autoscaler=AutoscalerSettings(
                 enabled=self.autoscaler == "on",
                 period=self.autoscaler_period,

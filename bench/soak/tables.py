@@ -40,7 +40,7 @@ class TableSize:
 
 # A paused job is submitted, paused and cancelled. One with a pod also starts, runs and ends.
 EXPLANATIONS: Final[Mapping[str, Explanation]] = {
-    "jobs": Explanation(reason="stays: jobs have no retention", job=1),
+    "jobs": Explanation(reason="stays until the time of its retention is over", job=1),
     "status_history": Explanation(reason=_FOREVER, job=6, pod=4),
     "conditions": Explanation(reason=_FOREVER, job=5),
     "replicas": Explanation(reason=_FOREVER, job=1),
@@ -55,6 +55,7 @@ EXPLANATIONS: Final[Mapping[str, Explanation]] = {
     "autoscaler_runs": Explanation(
         reason=f"the last {RUNS_KEPT}, besides those of 7 days with a change", others=RUNS_KEPT
     ),
+    "purged": Explanation(reason="one for each purged object; none in this run"),
     "samples": Explanation(reason="none in this run"),
     "sample_history": Explanation(reason="none in this run"),
     "sample_events": Explanation(reason="none in this run"),

@@ -38,6 +38,7 @@ function jobOf(facts: Facts = {}): Job {
     spec: facts.spec ?? {},
     nativeStatus: {},
     retryOf: null,
+    purgeAt: null,
     scaling: facts.scaling ?? {},
     status: {
       phase: facts.phase ?? "Running",

@@ -215,6 +215,7 @@ class Job(Struct, frozen=True, kw_only=True, rename="camel"):
     native_status: dict[str, Any]
     retry_of: str | None = None
     scaling: dict[str, TaskScaling]
+    purge_at: datetime | None = None
 
 
 class JobStatus(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -725,6 +726,7 @@ class ProblemCode(StrEnum):
     POD_POLICY = "PodPolicy"
     PRECONDITION_FAILED = "PreconditionFailed"
     PRECONDITION_REQUIRED = "PreconditionRequired"
+    PURGED = "Purged"
     REDACTED = "Redacted"
     REPEATED_PARAMETER = "RepeatedParameter"
     REQUEST_TIMEOUT = "RequestTimeout"

@@ -38,6 +38,7 @@ STATUSES: Final[Mapping[type[DomainError], HTTPStatus]] = {
     errors.MalformedDocument: HTTPStatus.BAD_REQUEST,
     errors.InvalidManifest: HTTPStatus.UNPROCESSABLE_ENTITY,
     errors.NotFound: HTTPStatus.NOT_FOUND,
+    errors.Purged: HTTPStatus.GONE,
     errors.Conflict: HTTPStatus.CONFLICT,
     errors.PreconditionFailed: HTTPStatus.PRECONDITION_FAILED,
     errors.PreconditionRequired: HTTPStatus.PRECONDITION_REQUIRED,

@@ -1,6 +1,7 @@
 """Converts records into views."""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
@@ -49,7 +50,9 @@ _STATUS: Final = struct_of(StatusView)
 _SUMMARY: Final = struct_of(JobSummaryView)
 
 
-def job_bytes(planner: Planner, job: JobRow, related: RelatedRows = _NO_RELATED_ROWS) -> bytes:
+def job_bytes(
+    planner: Planner, job: JobRow, related: RelatedRows = _NO_RELATED_ROWS, purge_at: datetime | None = None
+) -> bytes:
     """Return the JSON of a JobView. The native status is derived from the related rows. A new job has none."""
     accepted = planner.read(job.manifest, job.uid, job.generation)
     kind = accepted.kind
@@ -58,6 +61,7 @@ def job_bytes(planner: Planner, job: JobRow, related: RelatedRows = _NO_RELATED_
         **as_submitted(job),
         retry_of=job.retry_of,
         scaling={task: _encode(view) for task, view in _scaling(kind.scaling(accepted)).items()},
+        purge_at=purge_at,
         status=_status_struct(job.status),
         native_status=kind.native_status(accepted, _status_facts(job, related)),
         conditions=[_encode(condition_view(condition)) for condition in job.status.conditions],

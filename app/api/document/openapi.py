@@ -58,6 +58,7 @@ _DESCRIPTIONS: Final = {
     "403": "The role of the token, or the pod policy, does not permit the request.",
     "404": "The object or namespace does not exist, or the token may not see it.",
     "409": "A name is in use, or the phase of the object does not permit the request.",
+    "410": "The object existed, and its record was deleted when the time for which it is kept was over.",
     "412": "The object has changed: If-Match does not contain its current ETag.",
     "413": "The body exceeds the size limit.",
     "415": "The Content-Type or Content-Encoding of the body is not supported.",
@@ -229,6 +230,8 @@ def _codes(path: str, method: str, operation: dict[str, Any]) -> Sequence[str]:
     if path in _SIGN_IN and method == "get":
         return ("400", "503", "default")
     codes = _ALWAYS if method == "get" else (*_ALWAYS, *_FOR_CHANGES)
+    if "{uid}" in path:
+        codes = (*codes, "410")
     return (*codes, "403", "429") if _is_long_running(operation) or path == _EXCHANGE else codes
 
 

@@ -1,6 +1,7 @@
 """Reads one object of any resource, and its history and events, by name or by uid."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Final, TypeAlias
@@ -22,6 +23,7 @@ from app.api.routers import Parameter, add_resolved_route, arguments_of, new_rou
 from app.api.shared.job_views import Representation
 from app.api.shared.polls import Poll, Snapshot
 from app.api.views.objects import EventPage, PostedManifestView
+from app.domain.errors import Purged
 from app.domain.kinds.base import JOBS
 from app.services.access import Verb
 from app.services.reading.objects import Address
@@ -45,10 +47,21 @@ class Target:
 
         Raises:
             NotFound: the object does not exist, or the caller may not see it.
+            Purged: its record was deleted.
         """
-        row = await self.resource.reading(self.caller.services).row(self.address)
+        with self.seen_by_caller():
+            row = await self.resource.reading(self.caller.services).row(self.address)
         self.caller.require_visible(row.namespace, self.resource.noun)
         return row
+
+    @contextmanager
+    def seen_by_caller(self) -> Iterator[None]:
+        """Raise NotFound in place of Purged if the caller may not see objects of the namespace of a purged object."""
+        try:
+            yield
+        except Purged as purged:
+            self.caller.require_visible(purged.namespace, self.resource.noun)
+            raise
 
     async def uid(self) -> UUID:
         """Return the uid of the object. This is a small read if the address has a name. Raises NotFound, as `row`."""
@@ -138,7 +151,8 @@ def _add_polls(router: APIRouter, resource: Resource, path: str, target_of: Targ
 async def poll(target: Target, representation: Representation, options: PollOptions) -> Response:
     """Answer with the representation, or with 304 if the client has it and it does not change within its wait."""
     caller, resource = target.caller, target.resource
-    rendered = await resource.read(caller.api, target.address, representation)
+    with target.seen_by_caller():
+        rendered = await resource.read(caller.api, target.address, representation)
     caller.require_visible(rendered.namespace, resource.noun)
     body, tag = b"", rendered.tag
     if not matches_tag(options.if_none_match, tag):

@@ -6,6 +6,7 @@ current version (one small statement) ─▶ rendered before? ─▶ the stored 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Final
 from uuid import UUID
@@ -16,6 +17,7 @@ from app.api.answers.responses import json_bytes
 from app.base.caches import ENTRY_BYTES, BoundedCache
 from app.base.offload import is_large, offload
 from app.db.jobs.rows import JobRow, JobSummary
+from app.domain.kinds.envelope import is_pinned
 from app.services.gateway import Services
 from app.services.reading.jobs import RelatedRows
 from app.services.reading.objects import Address
@@ -81,9 +83,9 @@ class JobViewCache:
         if cached is not None:
             return cached
         if len(related.replicas) + len(related.attempts) > LARGE_JOB or is_large(row.manifest):
-            body = await offload(job_bytes, self._services.planner, row, related)
+            body = await offload(job_bytes, self._services.planner, row, related, self._purge_at(row))
         else:
-            body = job_bytes(self._services.planner, row, related)
+            body = job_bytes(self._services.planner, row, related, self._purge_at(row))
         return self._keep(Representation.WHOLE, row, whole_tag(row.uid, row.version), body)
 
     async def whole_of(self, row: JobRow) -> Rendered:
@@ -92,6 +94,12 @@ class JobViewCache:
         if cached is not None:
             return cached
         return await self.whole(*await self._services.reading.whole(row.uid))
+
+    def _purge_at(self, row: JobRow) -> datetime | None:
+        """Return when the record of the job expires. None if it does not, or the job has not ended."""
+        if row.status.finished_at is None or is_pinned(row.manifest):
+            return None
+        return self._services.keep_jobs.expires_at(row.namespace, row.status.finished_at)
 
     async def _render(self, address: Address, representation: Representation) -> Rendered:
         if representation is Representation.STATUS:

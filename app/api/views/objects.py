@@ -206,6 +206,9 @@ class JobView(ResourceView):
     """The uid of the job that this job retries, else null."""
     scaling: dict[str, TaskScalingView]
     """The tasks that can be scaled, by name; empty if none can. Their sum may have bounds, too."""
+    purge_at: datetime | None
+    """When the record of a job that has ended is deleted, at the earliest: not before its objects are gone. Null while
+    the job lives, if it is pinned by the annotation `jobgate.dev/keep`, or if its namespace keeps records for ever."""
     status: StatusView
 
 

@@ -58,6 +58,7 @@ PROBLEM_CODES: Final = (
     "PodPolicy",
     "PreconditionFailed",
     "PreconditionRequired",
+    "Purged",
     "Redacted",
     "RepeatedParameter",
     "RequestTimeout",

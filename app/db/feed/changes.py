@@ -17,6 +17,7 @@ CANCELLED = "cancelled"
 REMOVED = "removed"
 DELETED = "deleted"
 STATUS = "status"
+PURGED = "purged"
 
 Version: TypeAlias = tuple[str, UUID, int]  # namespace, uid, version
 

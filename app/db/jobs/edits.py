@@ -73,6 +73,13 @@ WHERE uid = $1 AND reported IS DISTINCT FROM $2 AND phase <> ALL($3::text[]) AND
 RETURNING namespace, uid, version
 """
 _LIVES = "SELECT phase <> ALL($2::text[]) AND deleted_at IS NULL FROM jobs WHERE uid = $1"
+_PIN = f"""
+UPDATE jobs AS j
+SET manifest = $2, posted_manifest = COALESCE($3, posted_manifest), version = version + 1,
+    history_count = history_count + 1
+WHERE uid = $1 AND version = $4 AND phase = ANY($5::text[]) AND deleted_at IS NULL
+RETURNING j.history_count, {COLUMNS}
+"""  # noqa: S608  constants
 _SCALED: Final = record_columns(scale_records, ScaleChange)
 _SCALE: Final = f"""
 INSERT INTO scale_records (job_uid, seq, actor, actor_id, requested_at, {_SCALED})
@@ -104,6 +111,31 @@ class JobEdit:
     added_pods: int = 0
     names: Sequence[NameRange] = ()
     is_request: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """The manifest of an ended job with another annotation `jobgate.dev/keep`. None leaves the posted one."""
+
+    manifest: Manifest
+    posted: Manifest | None
+    expected_version: int
+    actor: Actor
+    at: datetime
+
+
+async def pin(db: Database, uid: UUID, change: Pin) -> JobRow:
+    """Replace the manifest of an ended job by one that pins it, or does not. The controller has nothing to do.
+
+    Raises:
+        PreconditionFailed: the job has another version, lives, or is no longer stored.
+    """
+    async with db.begin() as connection:
+        values = (change.manifest, change.posted, change.expected_version, _TERMINAL)
+        after = await connection.fetchrow(_PIN, uid, *values)
+        if after is None:
+            raise PreconditionFailed("the job has changed since it was read: read it again and repeat the edit")
+        return await record_change(connection, after, changes.EDITED, (change.at, EDITED, "", change.actor))
 
 
 async def edit(db: Database, uid: UUID, change: JobEdit, limits: PodLimits = DEFAULT_LIMITS) -> JobRow:

@@ -55,4 +55,9 @@ def is_former(namespace: str) -> bool:
     return "~" in namespace
 
 
+def base_name(namespace: str) -> str:
+    """Return the name of a namespace, and of a former namespace the name that it had."""
+    return namespace.partition("~")[0]
+
+
 EVERY_NAMESPACE: Final = NamespaceSet()

@@ -29,6 +29,7 @@ _CLUSTERS_OWN: Final = (
     "initializers",
 )
 _KEY: Final = "a name of 63 characters or fewer, which a DNS prefix and a slash may precede"
+FLAGS: Final = ("true", "false")
 # Ten years: longer than any job, and short enough to be added to any date.
 _MAX_SECONDS: Final = 10 * 366 * 86_400
 
@@ -91,6 +92,11 @@ def allowed_controls(manifest: Manifest) -> frozenset[str]:
     return listed_controls((manifest["metadata"].get("annotations") or {}).get(labels.POD_POLICY_ALLOW, ""))
 
 
+def is_pinned(manifest: Manifest) -> bool:
+    """Return whether an annotation of an accepted manifest keeps the record of the job for ever."""
+    return (manifest["metadata"].get("annotations") or {}).get(labels.KEEP) == "true"
+
+
 def client_deadlines(manifest: Manifest) -> ClientDeadlines:
     """Return the durations that an accepted manifest's annotations set."""
     annotations = manifest["metadata"].get("annotations") or {}
@@ -144,8 +150,8 @@ def _check_annotations(metadata: Manifest, problems: Problems) -> None:
         elif key.startswith(labels.PREFIX) and key not in labels.CLIENT_ANNOTATIONS:
             known = sorted(labels.CLIENT_ANNOTATIONS)
             add_unknown_field(problems, at, key, known)
-        elif key == labels.AUTOSCALE and value not in ("true", "false"):
-            problems.add(at, "InvalidAnnotation", f'"{shorten(value)}" is neither', "true or false")
+        elif key in labels.CLIENT_FLAGS and value not in FLAGS:
+            problems.add(at, "InvalidAnnotation", f'"{shorten(value)}" is neither', " or ".join(FLAGS))
         elif key == labels.POD_POLICY_ALLOW and (unknown := sorted(listed_controls(value) - NAMES)):
             accepted = "comma-separated names of controls: " + ", ".join(sorted(NAMES))
             problems.add(at, "InvalidAnnotation", f"there is no control {shorten(unknown[0])}", accepted)

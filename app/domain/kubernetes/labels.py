@@ -30,7 +30,7 @@ INSTANCE = "app.kubernetes.io/instance"
 COMPONENT = "app.kubernetes.io/component"
 MANAGER = "jobgate"
 
-# Settings that a client may put on a manifest's metadata.annotations. The last one is also on templates and pods.
+# Settings that a client may put on a manifest's metadata.annotations. The main container is also on templates and pods.
 TTL_SECONDS_AFTER_FINISHED = PREFIX + "ttl-seconds-after-finished"
 ACTIVE_DEADLINE_SECONDS = PREFIX + "active-deadline-seconds"
 PENDING_DEADLINE_SECONDS = PREFIX + "pending-deadline-seconds"
@@ -38,10 +38,12 @@ START_DEADLINE_SECONDS = PREFIX + "start-deadline-seconds"
 AUTOSCALE = PREFIX + "autoscale"
 POD_POLICY_ALLOW = PREFIX + "pod-policy-allow"
 MAIN_CONTAINER = PREFIX + "main-container"
+KEEP = PREFIX + "keep"
 CLIENT_DURATIONS = frozenset(
     {TTL_SECONDS_AFTER_FINISHED, ACTIVE_DEADLINE_SECONDS, PENDING_DEADLINE_SECONDS, START_DEADLINE_SECONDS}
 )
-CLIENT_ANNOTATIONS = CLIENT_DURATIONS | {AUTOSCALE, POD_POLICY_ALLOW, MAIN_CONTAINER}
+CLIENT_FLAGS = frozenset({AUTOSCALE, KEEP})
+CLIENT_ANNOTATIONS = CLIENT_DURATIONS | CLIENT_FLAGS | {POD_POLICY_ALLOW, MAIN_CONTAINER}
 
 
 def is_job_uid(text: str) -> bool:

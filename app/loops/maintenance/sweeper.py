@@ -1,70 +1,115 @@
-"""Deletes expired rows: answers to idempotency keys, feed entries, runs of the autoscaler."""
+"""Deletes expired rows: records of objects, feed entries, answers to idempotency keys, runs of the autoscaler."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
+from typing import Final, TypeAlias
 
 import structlog
 
 from app.base.cancellation import rounds
 from app.base.clock import Clock
+from app.base.instruments import expose
+from app.db import purge
 from app.db.feed import entries
 from app.db.jobs import autoscaler_runs
 from app.db.objects import idempotency
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseUnavailable
+from app.db.purge import Deleted, Purge
+from app.domain.retention import Keeping, KeptFor, Retention
+from app.loops import metrics
 
 log = structlog.get_logger(__name__)
 
 # Deleting a batch takes about ten milliseconds, so its locks do not delay requests.
-BATCH = 2_000
-IDEMPOTENCY_KEPT = timedelta(hours=24)
-FEED_KEPT = timedelta(hours=24)
-FEED_ROWS_KEPT = 10_000  # of any age, so that a client that reconnects after a quiet night can continue
-RUNS_KEPT = 500  # of the autoscaler; runs that changed something are kept for RUNS_KEPT_FOR
-RUNS_KEPT_FOR = timedelta(days=7)
+BATCH: Final = 2_000
+FEED_ROWS_KEPT: Final = 10_000  # of any age, so that a client that reconnects after a quiet night can continue
+RUNS_KEPT: Final = 500  # of the autoscaler, whatever their age and whether they changed something
+# The pause after each round, as a multiple of its duration.
+REST: Final = 3.0
 
-Forget = Callable[[datetime], Awaitable[int]]
+Step: TypeAlias = Callable[[], Awaitable[Deleted]]
+"""Deletes the next expired rows of one sort, in one short transaction."""
 
 
 class Sweeper:
     """Deletes expired rows in batches until none is left.
 
-    The tables take turns, and each round is followed by a pause of the same length. The sweeper therefore uses at most
-    half of one connection's time, and still deletes much faster than requests can write.
+    The sorts of rows take turns, and each round is followed by a pause of several times its length. The sweeper
+    therefore uses a quarter of one connection's time at most, and still deletes much faster than requests can write.
     """
 
-    def __init__(self, db: Database, clock: Clock, *, batch: int = BATCH) -> None:
+    def __init__(self, db: Database, clock: Clock, keeping: Keeping, *, batch: int = BATCH) -> None:
         self._db = db
         self._clock = clock
+        self._keeping = keeping
         self._batch = batch
+        self._done_at = clock.monotonic()
 
     async def run(self, every: float) -> None:
         """Delete expired rows until cancelled, with `every` seconds between two runs."""
-        for _ in rounds():
-            try:
-                await self.sweep()
-            except DatabaseUnavailable as error:
-                log.warning("sweeper.database_unavailable", error=str(error))
-            await asyncio.sleep(every)
+        with expose({metrics.SWEEP_LAG: lambda: {(): self._clock.monotonic() - self._done_at}}):
+            for _ in rounds():
+                try:
+                    await self.sweep()
+                    self._done_at = self._clock.monotonic()
+                except DatabaseUnavailable as error:
+                    log.warning("sweeper.database_unavailable", error=str(error))
+                await asyncio.sleep(every)
 
     async def sweep(self) -> None:
         """Delete all expired rows."""
         # Not fenced by the lease: rows are deleted by their age alone, so two sweepers do no harm.
-        left: Sequence[Forget] = (self._keys, self._feed, self._runs)
-        for _ in rounds():
-            started = self._clock.monotonic()
-            now = self._clock.now()
-            left = [forget for forget in left if await forget(now) >= self._batch]
-            if not left:
-                return
-            await asyncio.sleep(self._clock.monotonic() - started)
+        keeping = self._keeping
+        kept: list[tuple[str, KeptFor, Callable[[datetime], Awaitable[int]]]] = [
+            ("idempotency_keys", keeping.idempotency_keys, self._forget_keys),
+            ("job_events", keeping.feed, self._forget_events),
+            ("autoscaler_runs", keeping.autoscaler_runs, self._forget_runs),
+            ("purged", keeping.purged, self._forget_purged),
+        ]
+        steps: list[Step] = [
+            partial(self._forget, table, kept_for, forget) for table, kept_for, forget in kept if kept_for is not None
+        ]
+        steps.append((await self._purge(purge.JOBS, keeping.jobs)).step)
+        steps.append((await self._purge(purge.SAMPLES, keeping.samples)).step)
+        await take_turns(steps, self._clock)
 
-    async def _keys(self, now: datetime) -> int:
-        return await idempotency.forget(self._db, now - IDEMPOTENCY_KEPT, self._batch)
+    async def _purge(self, purgeable: purge.Purgeable, retention: Retention) -> Purge:
+        """Return the deletion of the objects that have expired."""
+        ended_before = retention.ends(await purge.namespaces(self._db, purgeable), self._clock.now())
+        return Purge(db=self._db, of=purgeable, ended_before=ended_before)
 
-    async def _feed(self, now: datetime) -> int:
-        return await entries.forget(self._db, before=now - FEED_KEPT, keep=FEED_ROWS_KEPT, limit=self._batch)
+    async def _forget(self, table: str, kept_for: timedelta, forget: Callable[[datetime], Awaitable[int]]) -> Deleted:
+        rows = await forget(self._clock.now() - kept_for)
+        return Deleted(rows={table: rows}, is_last=rows < self._batch)
 
-    async def _runs(self, now: datetime) -> int:
-        return await autoscaler_runs.forget(self._db, before=now - RUNS_KEPT_FOR, keep=RUNS_KEPT, limit=self._batch)
+    async def _forget_keys(self, before: datetime) -> int:
+        return await idempotency.forget(self._db, before, self._batch)
+
+    async def _forget_events(self, before: datetime) -> int:
+        return await entries.forget(self._db, before=before, keep=FEED_ROWS_KEPT, limit=self._batch)
+
+    async def _forget_runs(self, before: datetime) -> int:
+        return await autoscaler_runs.forget(self._db, before=before, keep=RUNS_KEPT, limit=self._batch)
+
+    async def _forget_purged(self, before: datetime) -> int:
+        return await purge.forget(self._db, before, self._batch)
+
+
+async def take_turns(steps: Sequence[Step], clock: Clock) -> None:
+    """Repeat the steps until each has deleted its last rows, and pause after each round."""
+    for _ in rounds():
+        started = clock.monotonic()
+        left = []
+        for step in steps:
+            deleted = await step()
+            for table, rows in deleted.rows.items():
+                metrics.SWEPT_ROWS.labels(table).inc(rows)
+            if not deleted.is_last:
+                left.append(step)
+        steps = left
+        if not steps:
+            return
+        await asyncio.sleep(REST * (clock.monotonic() - started))

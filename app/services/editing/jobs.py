@@ -1,6 +1,7 @@
 """Edits of jobs: manifest, size, pause, cancel and delete."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final, TypeAlias
 
@@ -13,15 +14,16 @@ from app.db.objects import resources
 from app.db.objects.resources import Check
 from app.db.postgres.engine import Database
 from app.domain.access.actors import Actor
-from app.domain.errors import Conflict, InvalidManifest
-from app.domain.kinds.envelope import postable
+from app.domain.errors import Conflict, InvalidManifest, PreconditionFailed, Problems, pointer_to
+from app.domain.kinds.envelope import FLAGS, postable
 from app.domain.kinds.job_kind import Accepted, Scaling
+from app.domain.kubernetes import labels
 from app.domain.plan import Manifest
 from app.domain.planning import Planner
 from app.domain.redaction import is_redacted
 from app.domain.resize import Resize, plan_resize
 from app.domain.vocabulary import JobPhase, Reason
-from app.services.editing.objects import Changed, Editor, EditRequest
+from app.services.editing.objects import MAX_TRIES, Changed, Editor, EditRequest, merge_patch
 from app.services.editing.scaling import SizesWanted, choose_sizes, resize, scaling_of, shift_sizes
 from app.services.hints import Hint
 
@@ -40,8 +42,61 @@ class JobEditor(Editor[JobRow, edits.JobEdit]):
     def require_editable(self, row: JobRow) -> None:
         if row.deleted_at is not None:
             raise Conflict("the job has been deleted", code="Deleted")
-        if row.status.phase.is_terminal:
-            raise Conflict(f"the job has ended as {row.status.phase}", code="AlreadyFinished")
+        if row.has_ended:
+            raise Conflict(
+                f"the job has ended as {row.status.phase}: a patch can only set or remove its annotation {labels.KEEP}",
+                code="AlreadyFinished",
+            )
+
+    @override
+    async def merge(
+        self,
+        namespace: str,
+        name: str,
+        patch: dict[str, Any],
+        *,
+        actor: Actor,
+        precondition: Check,
+        administers: bool = False,
+    ) -> Changed[JobRow]:
+        """Apply a JSON merge patch. That of an ended job may only pin its record, or unpin it."""
+        if is_of_pin(patch):
+            for _ in range(MAX_TRIES):
+                row = await self.current(namespace, name)
+                precondition(row)
+                if not row.has_ended or row.deleted_at is not None:
+                    break
+                with suppress(PreconditionFailed):  # another change was stored first
+                    return await self._pin(row, patch, actor)
+        return await super().merge(
+            namespace, name, patch, actor=actor, precondition=precondition, administers=administers
+        )
+
+    async def _pin(self, row: JobRow, patch: dict[str, Any], actor: Actor) -> Changed[JobRow]:
+        """Change the annotation of an ended job that pins it. Its manifest is not validated again: it has no effect.
+
+        Raises:
+            InvalidManifest: the value is neither true nor false.
+            PreconditionFailed: the job has changed since it was read.
+        """
+        value = patch["metadata"]["annotations"][labels.KEEP]
+        if value not in (*FLAGS, None):
+            problems = Problems()
+            pointer = pointer_to("/metadata/annotations", labels.KEEP)
+            problems.add(pointer, "InvalidAnnotation", "the value is neither", " or ".join(FLAGS))
+            problems.raise_if_any()
+        manifest = merge_patch(row.manifest, patch)
+        if manifest == row.manifest:
+            return Changed(row=row, pending=False)
+        posted = await resources.read_posted(self._db, self._stored, row.uid)
+        pin = edits.Pin(
+            manifest=manifest,
+            posted=posted and merge_patch(posted, patch),
+            expected_version=row.version,
+            actor=actor,
+            at=self._clock.now(),
+        )
+        return Changed(row=await edits.pin(self._db, row.uid, pin), pending=False)
 
     @override
     def is_carried_out(self, row: JobRow) -> bool:
@@ -239,6 +294,16 @@ class JobEditor(Editor[JobRow, edits.JobEdit]):
             message=reason,
             precondition=require_live,
         )
+
+
+def is_of_pin(patch: Any) -> bool:
+    """Return whether a merge patch concerns nothing but the annotation that pins a job."""
+    at: Any = patch
+    for field in ("metadata", "annotations"):
+        if not isinstance(at, dict) or set(at) != {field}:
+            return False
+        at = at[field]
+    return isinstance(at, dict) and set(at) == {labels.KEEP}
 
 
 def _rename(manifest: Manifest, named: Manifest) -> Manifest:

@@ -28,7 +28,7 @@ _Edit = TypeVar("_Edit")
 
 # An edit starts again at most this often. Each time, another edit of the same object was stored, so this many in a row
 # are a fight between two clients rather than bad luck.
-_MAX_TRIES: Final = 32
+MAX_TRIES: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +194,7 @@ class Editor(ABC, Generic[Row, _Edit]):
             Conflict: the object cannot be edited now.
             Unavailable: other edits came first every time, and nothing was stored.
         """
-        for _ in range(_MAX_TRIES):
+        for _ in range(MAX_TRIES):
             row = await self.current(request.namespace, request.name)
             request.precondition(row)
             self.require_editable(row)

@@ -77,15 +77,15 @@ class JobReader(Reader[JobRow]):
         return await reads.summaries(self._db, uids)
 
     async def summary(self, address: Address) -> JobSummary:
-        """Return the job without its manifest. Raise NotFound if there is none."""
+        """Return the job without its manifest. Raise as `row` if there is none."""
         uid = address.uid or (await self.version(address)).uid
-        return self._present((await self.summaries([uid])).get(uid))
+        return await self._present((await self.summaries([uid])).get(uid), uid)
 
     async def whole(self, uid: UUID) -> tuple[JobRow, RelatedRows]:
-        """Return a job with its related rows, read in one snapshot. Raise NotFound if there is none."""
-        size = self._present((await sizes(self._db, [uid])).get(uid))
+        """Return a job with its related rows, read in one snapshot. Raise as `row` if there is none."""
+        size = await self._present((await sizes(self._db, [uid])).get(uid), uid)
         await room_for(size.manifest_bytes * DECODED + size.replicas * _REPLICA_BYTES)
-        found = self._present(await reads.whole(self._db, uid))
+        found = await self._present(await reads.whole(self._db, uid), uid)
         return found.row, RelatedRows(
             replicas=[stored.replica for stored in found.replicas],
             attempts=found.attempts,

@@ -17,7 +17,8 @@ from app.db.objects.resources import Row, RowKey, RowVersion, Stored
 from app.db.postgres.engine import Database
 from app.db.postgres.group_read import GroupRead
 from app.db.postgres.queries import Cursor
-from app.domain.errors import no_such
+from app.db.purge import namespace_of
+from app.domain.errors import Purged, no_such
 from app.domain.listing import Criteria
 from app.domain.plan import Manifest, Rank
 from app.fairness.share import caller
@@ -99,23 +100,29 @@ class Reader(ABC, Generic[Row]):
         return await resources.read_posted(self._db, self._stored, uid)
 
     async def row(self, address: Address) -> Row:
-        """Return the object. Raise NotFound if there is none."""
+        """Return the object.
+
+        Raises:
+            NotFound: there is none.
+            Purged: there was one.
+        """
         uid = await self._with_room(address)
-        return self._present(await resources.get(self._db, self._stored, uid))
+        return await self._present(await resources.get(self._db, self._stored, uid), uid)
 
     async def _with_room(self, address: Address) -> UUID:
-        """Return the uid of the object, whose documents this request then has the memory for. Raise NotFound."""
+        """Return the uid of the object, whose documents this request then has the memory for. Raise as `row`."""
         key = address.uid or (address.namespace, address.name)
-        version = self._present((await resources.versions(self._db, self._stored, [key])).get(key))
+        version = await self._present((await resources.versions(self._db, self._stored, [key])).get(key), address.uid)
         await _room_for_document((await resources.sizes(self._db, self._stored, [version.uid])).get(version.uid, 0))
         return version.uid
 
     async def version(self, address: Address) -> RowVersion:
-        """Return uid and version of the object, which is cheaper than its row. Raise NotFound if there is none.
+        """Return uid and version of the object, which is cheaper than its row. Raise as `row` if there is none.
 
         The version is at least as new as everything that was committed before the call.
         """
-        return self._present(await self._versions.get(address.uid or (address.namespace, address.name)))
+        found = await self._versions.get(address.uid or (address.namespace, address.name))
+        return await self._present(found, address.uid)
 
     async def page(self, where: Criteria, after: Cursor | None, limit: int) -> Page[Row]:
         """Return at most `limit` objects after the cursor, newest first. A short page may have a successor."""
@@ -152,9 +159,11 @@ class Reader(ABC, Generic[Row]):
     async def events(self, row: Row, after: EventPlace | None, limit: int) -> list[ResourceEvent]:
         """Return at most `limit` events of the object: those after a place, or the first ones."""
 
-    def _present(self, found: _T | None) -> _T:
+    async def _present(self, found: _T | None, uid: UUID | None) -> _T:
+        """Return what was found by the uid or, without one, by a name. Raise as `row` if that is nothing."""
         if found is None:
-            raise no_such(self._what)
+            namespace = None if uid is None else await namespace_of(self._db, uid, self._stored.resource)
+            raise no_such(self._what) if namespace is None else Purged(self._what, namespace)
         return found
 
 

@@ -23,6 +23,7 @@ export function job(status: Partial<Job["status"]> = {}, changes: Partial<Job> =
     spec: {},
     nativeStatus: {},
     retryOf: null,
+    purgeAt: null,
     scaling: {},
     conditions: [],
     status: {

@@ -27,6 +27,7 @@ from app.domain.plan import Rank
 from app.domain.planning import Planner
 from app.domain.policy import PodPolicy
 from app.domain.reconcile.values import Decision
+from app.domain.retention import FOR_EVER, Retention
 from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica, ScaleRecord
 from app.http_server import server as http_server
 from app.http_server.limits import ServerLimits
@@ -143,6 +144,7 @@ async def running_gateway(
     policy: PodPolicy | None = None,
     oidc: OidcSettings | None = None,
     timeouts: DatabaseTimeouts | None = None,
+    keep_jobs: Retention = FOR_EVER,
 ) -> AsyncIterator[Gateway]:
     db = await Database.open(database_url, pool_size=8, timeouts=timeouts)
     clock = SystemClock()
@@ -175,6 +177,7 @@ async def running_gateway(
         # As `jobgate dev`, whose examples have their data there.
         cache_limits=CacheLimits(namespace="", sources=SourceLimits(directories=dev_defaults()["file_directories"])),
         long_request_limits=long_requests or LongRequestLimits(),
+        keep_jobs=keep_jobs,
     )
     listening = bind("127.0.0.1", 0)
     app = create_app(services, settings)

@@ -47,7 +47,7 @@ export function Overview({ job }: { job: Job }) {
 }
 
 function Times({ job }: { job: Job }) {
-  const { createdAt, retryOf, generation, status } = job;
+  const { createdAt, retryOf, purgeAt, generation, status } = job;
   return (
     <section>
       <h2>Times</h2>
@@ -65,6 +65,7 @@ function Times({ job }: { job: Job }) {
             <Length start={status.startedAt} end={status.finishedAt} />
           )}
         </Fact>
+        {purgeAt !== null && <Fact name="Kept until">{localTime(purgeAt)}</Fact>}
         <Moment name="Observed" time={status.observedAt} />
         <Fact name="Generation">
           {status.observedGeneration === generation

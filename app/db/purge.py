@@ -1,0 +1,247 @@
+"""Deletes objects that ended long ago, with all that is recorded about them, in transactions of bounded size.
+
+    chosen by an index, locked ─▶ rows of the objects deleted, uids kept in `purged`, feed ─▶ rows about them ─▶ commit
+                                                            more rows than fit: `has_records` ─▶ later batches
+
+An object is gone for all readers with the commit of its batch. What a crash leaves is found by `has_records`. Any
+number of processes can purge at the same time, because each skips what another one has locked.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, Final
+from uuid import UUID
+
+from app.base.faultpoints import FaultPoint, reach
+from app.db.feed import changes
+from app.db.installation.timekeeping import NOW
+from app.db.jobs.rows import STORED_JOBS
+from app.db.objects.records import JOB_LOGS, JOB_RECORDS, JOB_RESERVATIONS, SAMPLE_RECORDS, RecordTable
+from app.db.postgres.engine import Connection, Database
+from app.domain.kinds.registry import SAMPLE_KINDS
+from app.models.jobs import JOBS_PURGEABLE, jobs
+from app.models.samples import SAMPLE_END, SAMPLES_PURGEABLE, samples
+
+OBJECTS: Final = 50
+"""Objects of one transaction."""
+ROWS: Final = 1_000
+"""Rows about them that one transaction deletes: about 20 ms. An attempt can have 64 KiB of logs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Purgeable:
+    """A table of objects that can be purged.
+
+    `condition` is the predicate of an index on namespace and `end`, the time from which an object is kept. `resource`
+    is an SQL expression for its resource of the API, one of `resources`. `records` are the tables with rows about it.
+    """
+
+    table: str
+    condition: str
+    end: str
+    resource: str
+    resources: Sequence[str]
+    records: Sequence[RecordTable]
+
+    @cached_property
+    def namespaces(self) -> str:
+        """The statement for the namespaces of objects that can be purged: one probe of the index for each."""
+        first = f"SELECT min(namespace) FROM {self.table} WHERE {self.condition}"  # noqa: S608  constants
+        return f"""
+            WITH RECURSIVE found(namespace) AS (
+                {first}
+                UNION ALL
+                SELECT ({first} AND {self.table}.namespace > found.namespace) FROM found
+                WHERE found.namespace IS NOT NULL
+            )
+            SELECT namespace FROM found WHERE namespace IS NOT NULL"""  # noqa: S608  constants
+
+    @cached_property
+    def choose(self) -> str:
+        """The statement that locks the next objects: $1 to $3 are namespaces, and from when to when they ended."""
+        return f"""
+            SELECT o.* FROM unnest($1::text[], $2::timestamptz[], $3::timestamptz[]) AS due(namespace, after, before)
+            CROSS JOIN LATERAL (
+                SELECT uid, {self.resource} AS resource, namespace, version, {self.end} AS ended_at
+                FROM {self.table} WHERE {self._expired}
+                ORDER BY {self.end} LIMIT $5 FOR UPDATE SKIP LOCKED
+            ) AS o LIMIT $5"""  # noqa: S608  constants
+
+    @cached_property
+    def count(self) -> str:
+        """The statement that counts what `choose` would choose in one namespace, by phase."""
+        return f"""
+            SELECT phase, count(*) FROM {self.table}, (SELECT $1::text, $2::timestamptz, $3::timestamptz)
+                AS due(namespace, after, before)
+            WHERE {self._expired} GROUP BY 1 ORDER BY 1"""  # noqa: S608  constants
+
+    @property
+    def _expired(self) -> str:
+        # An intent that nobody has observed is still carried out.
+        return f"""{self.table}.namespace = due.namespace AND {self.condition} AND intent_at IS NULL
+            AND {self.end} >= due.after AND {self.end} < due.before AND ($4::text[] IS NULL OR phase = ANY($4))"""
+
+    @cached_property
+    def delete(self) -> str:
+        return f"DELETE FROM {self.table} WHERE uid = ANY($1::uuid[])"  # noqa: S608  constants
+
+
+_SAMPLE_KINDS: Final = tuple(SAMPLE_KINDS.values())
+_RESOURCE_OF_SAMPLE: Final = " ".join(f"WHEN '{kind.name}' THEN '{kind.resource}'" for kind in _SAMPLE_KINDS)
+JOBS: Final = Purgeable(
+    table=jobs.name,
+    condition=JOBS_PURGEABLE,
+    end="finished_at",
+    resource=f"'{STORED_JOBS.resource}'",
+    resources=[STORED_JOBS.resource],
+    records=[*JOB_RECORDS, *JOB_LOGS, *JOB_RESERVATIONS],
+)
+SAMPLES: Final = Purgeable(
+    table=samples.name,
+    condition=SAMPLES_PURGEABLE,
+    end=SAMPLE_END,
+    resource=f"CASE kind {_RESOURCE_OF_SAMPLE} END",
+    resources=[kind.resource for kind in _SAMPLE_KINDS],
+    records=SAMPLE_RECORDS,
+)
+_EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_KEEP_UIDS: Final = f"""
+INSERT INTO purged (uid, purged_at, has_records, resource, namespace)
+SELECT uid, {NOW}, $1, resource, namespace
+FROM unnest($2::uuid[], $3::text[], $4::text[]) AS o(uid, resource, namespace)
+ON CONFLICT (uid) DO UPDATE SET purged_at = excluded.purged_at, has_records = excluded.has_records
+"""  # noqa: S608  constants
+_WITH_RECORDS: Final = """
+SELECT uid FROM purged WHERE has_records AND resource = ANY($1::text[]) LIMIT $2 FOR UPDATE SKIP LOCKED
+"""
+_COMPLETE: Final = "UPDATE purged SET has_records = false WHERE uid = ANY($1::uuid[])"
+_NAMESPACE: Final = "SELECT namespace FROM purged WHERE uid = $1 AND resource = $2"
+_FORGET: Final = """
+DELETE FROM purged WHERE uid = ANY(ARRAY(
+    SELECT uid FROM purged WHERE purged_at < $1 AND NOT has_records ORDER BY purged_at LIMIT $2))
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """The rows that a step has deleted, by table. `is_last`: nothing is left to delete."""
+
+    rows: Mapping[str, int]
+    is_last: bool
+
+
+@dataclass(kw_only=True)
+class Purge:
+    """Deletes the objects that ended before the time of their namespace, with one step after the other.
+
+    `ended_before` has the times by namespace. `phases` restricts the objects. A step begins where the last one ended:
+    an object that was locked meanwhile is left to the next purge.
+    """
+
+    db: Database
+    of: Purgeable
+    ended_before: Mapping[str, datetime]
+    phases: Sequence[str] | None = None
+    objects: int = OBJECTS
+    rows: int = ROWS
+    _after: dict[str, datetime] = field(default_factory=dict, init=False)
+    _are_left: bool = field(default=True, init=False)
+
+    async def count(self) -> list[tuple[str, str, int]]:
+        """Return the number of objects to delete by namespace and phase."""
+        found = []
+        for namespace, before in sorted(self.ended_before.items()):
+            # One statement for each namespace: with millions of objects, one for all would reach its timeout.
+            async with self.db.read() as connection:
+                rows = await connection.fetch(self.of.count, namespace, _EARLIEST, before, self.phases)
+            found += [(namespace, phase, number) for phase, number in rows]
+        return found
+
+    async def step(self) -> Deleted:
+        """Delete the next objects, or rows about deleted ones."""
+        deleted: Counter[str] = Counter()
+        async with self.db.begin() as connection:
+            if self._are_left:
+                await self._delete_objects(connection, deleted)
+                is_last = False
+            else:
+                is_last = await self._delete_records(connection, deleted)
+        reach(FaultPoint.BATCH_PURGED)
+        return Deleted(rows=deleted, is_last=is_last)
+
+    @property
+    def _arguments(self) -> tuple[Any, ...]:
+        names = sorted(self.ended_before)
+        after = [self._after.get(name, _EARLIEST) for name in names]
+        return (names, after, [self.ended_before[name] for name in names], self.phases)
+
+    async def _delete_objects(self, connection: Connection, deleted: Counter[str]) -> None:
+        chosen = await connection.fetch(self.of.choose, *self._arguments, self.objects)
+        self._are_left = len(chosen) == self.objects
+        if not chosen:
+            return
+        for row in chosen:
+            self._after[row["namespace"]] = row["ended_at"]
+        uids = [row["uid"] for row in chosen]
+        resources, namespaces = ([row[name] for row in chosen] for name in ("resource", "namespace"))
+        deleted[self.of.table] = count_of(await connection.execute(self.of.delete, uids))
+        rows = await delete_records(connection, self.of.records, uids, self.rows)
+        deleted.update(rows)
+        has_records = rows.total() >= self.rows
+        await connection.execute(_KEEP_UIDS, has_records, uids, resources, namespaces)
+        for resource in sorted(set(resources)):
+            versions = [(r["namespace"], r["uid"], r["version"] + 1) for r in chosen if r["resource"] == resource]
+            await changes.announce(connection, changes.PURGED, versions, resource=resource)
+
+    async def _delete_records(self, connection: Connection, deleted: Counter[str]) -> bool:
+        """Delete rows about deleted objects. Return whether none is left."""
+        found = await connection.fetch(_WITH_RECORDS, self.of.resources, self.objects)
+        if not found:
+            return True
+        uids = [row["uid"] for row in found]
+        rows = await delete_records(connection, self.of.records, uids, self.rows)
+        deleted.update(rows)
+        if rows.total() < self.rows:
+            await connection.execute(_COMPLETE, uids)
+        return False
+
+
+async def namespaces(db: Database, purgeable: Purgeable) -> list[str]:
+    """Return the namespaces that have objects which can be purged."""
+    async with db.read() as connection:
+        return [row["namespace"] for row in await connection.fetch(purgeable.namespaces)]
+
+
+async def delete_records(
+    connection: Connection, tables: Sequence[RecordTable], uids: Sequence[UUID], limit: int
+) -> Counter[str]:
+    """Delete at most `limit` rows about these objects. Fewer are deleted only if no other is left."""
+    deleted: Counter[str] = Counter()
+    for records in tables:
+        name, room = records.table.name, limit - deleted.total()
+        if room > 0:
+            statement = f"""DELETE FROM {name} WHERE ctid = ANY(ARRAY(
+                SELECT ctid FROM {name} WHERE {records.owner} = ANY($1::uuid[]) LIMIT $2))"""  # noqa: S608  constants
+            deleted[name] = count_of(await connection.execute(statement, uids, room))
+    return deleted
+
+
+async def namespace_of(db: Database, uid: UUID, resource: str) -> str | None:
+    """Return the namespace in which the purged object of the resource was. None if no such object was purged."""
+    async with db.read() as connection:
+        found: str | None = await connection.fetchval(_NAMESPACE, uid, resource)
+    return found
+
+
+async def forget(db: Database, before: datetime, limit: int) -> int:
+    """Delete at most `limit` uids of objects that were purged before this time, and return how many."""
+    async with db.read() as connection:
+        return count_of(await connection.execute(_FORGET, before, limit))
+
+
+def count_of(status: str) -> int:
+    """Return the number of rows from the answer to a statement."""
+    return int(status.rpartition(" ")[2])

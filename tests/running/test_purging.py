@@ -1,0 +1,87 @@
+"""The command `jobgate purge` on a real database: what it prints, deletes and leaves when it is killed."""
+
+from pathlib import Path
+
+import pytest
+
+from app.db.postgres.engine import Database
+from app.running.purging import PurgeOrder
+from tests.support.gateways.forked_commands import jobgate
+from tests.support.postgres import count_rows
+
+JOBS = """
+INSERT INTO jobs (uid, namespace, name, kind, api_version, manifest, created_at, created_by, phase, reason, message,
+                  quiet, finished_at, gone_at)
+SELECT gen_random_uuid(), $1, 'job-' || n, 'X', 'v1', '{}', now(), 'me', $2, '', '', true,
+       '2026-01-01Z'::timestamptz + n * interval '1 hour', now()
+FROM generate_series(1, $3::int) AS n
+"""
+REPLICAS = """
+INSERT INTO replicas (job_uid, task, rank, attempt, phase, evidence, restarts, disruptions)
+SELECT uid, 'worker', rank, 1, '', '', 0, 0 FROM jobs, generate_series(1, 3) AS rank
+"""
+# Rows of no job, except those whose deletion goes on.
+LOST = """
+SELECT count(*) FROM replicas WHERE job_uid NOT IN (
+    SELECT uid FROM jobs UNION ALL SELECT uid FROM purged WHERE has_records)
+"""
+
+
+async def store(db: Database, namespace: str, phase: str, count: int) -> None:
+    async with db.begin() as connection:
+        await connection.execute(JOBS, namespace, phase, count)
+
+
+async def test_it_counts_and_then_deletes(db: Database, database_url: str, tmp_path: Path) -> None:
+    await store(db, "a", "Failed", 100)
+    await store(db, "a", "Succeeded", 30)
+    await store(db, "b", "Failed", 20)
+    options = ("--before", "2026-01-03", "--namespace", "a", "--phase", "Failed")
+    shown = "jobs that ended before 2026-01-03T00:00:00Z:\n  a  Failed  47\n  47 in all\n"
+    for more, printed, left in ((("--dry-run",), "", 150), ((), "deleted: 47 jobs\n", 103)):
+        ran = jobgate("purge", *options, *more, home=tmp_path, JOBGATE_DATABASE_URL=database_url)
+        assert (ran.returncode, ran.stdout, ran.stderr) == (0, shown + printed, "")
+        assert await count_rows(db, "jobs") == left
+    again = jobgate("purge", *options, home=tmp_path, JOBGATE_DATABASE_URL=database_url)
+    assert again.stdout.endswith("  0 in all\ndeleted: nothing\n")
+
+
+@pytest.mark.parametrize("batches", [1, 3])
+async def test_another_one_completes_what_a_killed_one_began(
+    db: Database, database_url: str, tmp_path: Path, batches: int
+) -> None:
+    await store(db, "a", "Failed", 180)
+    async with db.begin() as connection:
+        await connection.execute(REPLICAS)
+    killed = {"JOBGATE_DATABASE_URL": database_url, "JOBGATE_FAULT_POINTS": f"batch-purged:{batches}"}
+    assert jobgate("purge", "--before", "0d", home=tmp_path, **killed).returncode == -9
+    assert await count_rows(db, "jobs") == 180 - 50 * batches
+    async with db.read() as connection:
+        assert await connection.fetchval(LOST) == 0
+    assert jobgate("purge", "--before", "0d", home=tmp_path, JOBGATE_DATABASE_URL=database_url).returncode == 0
+    tables = ("jobs", "replicas", "purged", "job_events")
+    assert [await count_rows(db, table) for table in tables] == [0, 0, 180, 180]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "Missing option '--before'"),
+        (("--before", "soon"), "--before soon: expected a time such as 2026-08-31T12:00Z, or a duration such as 90d"),
+        (("--before", "never"), "--before never: expected a time"),
+        (("--before", "1d", "--phase", "Running"), "the phases are Cancelled, Failed, Succeeded, TimedOut"),
+        (("--before", "1d", "--phase", "Failed", "--samples"), "--phase is one of jobs"),
+    ],
+)
+def test_wrong_options_are_named(options: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    ran = jobgate("purge", *options, home=tmp_path)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert message in ran.stderr
+
+
+@pytest.mark.parametrize("text", ["2026-01-03", "2026-01-03T00:00", "2026-01-03T00:00Z", "2026-01-03T01:00+01:00"])
+def test_a_time_without_a_zone_is_in_utc(text: str) -> None:
+    order = PurgeOrder.of(before=text, namespaces=[], phases=[], samples=False, dry_run=True)
+    assert str(order.before).startswith("2026-01-03 0")
+    wanted = PurgeOrder.of(before="2026-01-03T00:00Z", namespaces=[], phases=[], samples=False, dry_run=True)
+    assert order.before == wanted.before
