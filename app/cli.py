@@ -76,7 +76,7 @@ def _print_dev_ready(url: str, kubeconfig: str) -> None:
 def serve(
     host: Annotated[str | None, typer.Option(help="address to serve on")] = None,
     port: Annotated[int | None, typer.Option(help="port to serve on; 0 chooses a free port")] = None,
-    role: Annotated[str | None, typer.Option(help="role of this process: api, controller or all")] = None,
+    role: Annotated[str | None, typer.Option(help="role of this process: api, controller, logs or all")] = None,
     workers: Annotated[
         int | None, typer.Option(help="number of API processes; by default one less than the cores, from 1 to 4")
     ] = None,
@@ -117,7 +117,7 @@ def dev(
     """
     with _embedded():
         from app.running import dev as development
-    settings = _dev_settings(port=port, kubeconfig=kubeconfig)
+    settings = _dev_settings(data_dir, port=port, kubeconfig=kubeconfig)
     run(lambda stop: development.run(settings, data_dir.resolve(), on_ready=_print_dev_ready, stop=stop))
 
 
@@ -139,15 +139,16 @@ def demo(
         from app.demo import run as demonstration
     if server is not None:
         run(lambda stop: demonstration.play_against(server, os.environ.get("JOBGATE_TOKEN"), stop))
-    settings = _dev_settings(port=port, kubeconfig=kubeconfig, log_level="error", restart_backoff=1.0)
+    settings = _dev_settings(data_dir, port=port, kubeconfig=kubeconfig, log_level="error", restart_backoff=1.0)
     run(lambda stop: demonstration.run(settings, data_dir.resolve(), stop=stop, keep_serving=not exit_))
 
 
-def _dev_settings(**given: Any) -> "Settings":
+def _dev_settings(data_dir: Path, **given: Any) -> "Settings":
     from app.settings import ENV_PREFIX
     from app.settings.development import dev_defaults
 
-    defaults = {name: value for name, value in dev_defaults().items() if ENV_PREFIX + name.upper() not in os.environ}
+    different = {**dev_defaults(), "log_store": f"file://{data_dir.resolve()}/logs"}
+    defaults = {name: value for name, value in different.items() if ENV_PREFIX + name.upper() not in os.environ}
     return read_settings(host="127.0.0.1", role="all", open_access=True, log_format="text", **defaults, **given)
 
 

@@ -21,13 +21,6 @@ EXCEPTIONS: dict[str, str] = {
     "app/db/postgres/concurrent_indexes.py:create_index": "migrations use it",
     "app/db/postgres/concurrent_indexes.py:drop_index": "migrations use it",
     "app/db/postgres/migrations.py:drift": "tools/generators/check_generated.py asks",
-    "app/db/kept_logs.py:open_log": "a keeper of whole logs uses it",
-    "app/domain/kept_logs/codec.py:encode_chunk": "a keeper of whole logs uses it",
-    "app/domain/kept_logs/keys.py:chunk_name": "a keeper of whole logs uses it",
-    "app/domain/kept_logs/keys.py:job_of_chunk": "a keeper of whole logs uses it",
-    "app/domain/kept_logs/records.py:gap_before": "a keeper of whole logs uses it",
-    "app/domain/kept_logs/records.py:is_final": "a keeper of whole logs uses it",
-    "app/domain/kept_logs/records.py:kept_chunk": "a keeper of whole logs uses it",
     "app/http_server/acceptor.py:wait_closed": "uvicorn calls it",
 }
 

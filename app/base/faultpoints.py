@@ -28,6 +28,8 @@ class FaultPoint(StrEnum):
     POD_CREATED = "pod-created"  # after the 201, before the pod is recorded
     EVIDENCE_READ = "evidence-read"
     EVIDENCE_STORED = "evidence-stored"
+    LOG_CHUNK_PUT = "log-chunk-put"  # before the row of the chunk
+    LOG_CHUNK_INDEXED = "log-chunk-indexed"
     POD_BEFORE_DELETE = "pod-before-delete"
     POD_DELETED = "pod-deleted"
     POD_RELEASED = "pod-released"

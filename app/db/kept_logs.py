@@ -4,7 +4,7 @@ A chunk and the position after it are written in one transaction, by the version
 two processes that follow a log one writes each chunk, and the other one reads the log again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
@@ -18,7 +18,7 @@ from app.domain.kept_logs.records import KeptChunk, KeptLog, KeptLogState
 from app.domain.plan import Rank
 from app.models.kept_logs import kept_log_totals, kept_logs, log_chunks
 
-_ALL_JOBS: Final = UUID(int=0)
+ALL_JOBS: Final = UUID(int=0)
 """Stands for all jobs of a namespace in the table of totals."""
 
 _LOG: Final = record_columns(kept_logs, KeptLog)
@@ -89,6 +89,18 @@ ORDER BY {_KEY} OFFSET $4 LIMIT $5
 """  # noqa: S608  constants
 _COUNT_GAPS: Final = f"SELECT count(*) FROM log_chunks WHERE {_IS_LOG} AND gap IS NOT NULL"  # noqa: S608  constants
 
+_IS_POD_OF: Final = f"""
+SELECT EXISTS (SELECT FROM jobs WHERE uid = $1 AND namespace = $6) AND (
+    EXISTS (SELECT FROM replicas WHERE {_OF_ATTEMPT} AND pod_uid = $5)
+    OR EXISTS (SELECT FROM attempts WHERE {_OF_ATTEMPT} AND pod_uid = $5)
+)
+"""  # noqa: S608  constants
+_FOLLOWING: Final = f"""
+SELECT {_LOG.without("position")} FROM kept_logs WHERE finished_at IS NULL AND ({_KEY}) > ($1, $2, $3, $4, $5, $6)
+ORDER BY {_KEY} LIMIT $7
+"""  # noqa: S608  constants
+_FIRST_KEY: Final = LogKey(ALL_JOBS, "", 0, 0, "", 0)
+
 _LONGEST: Final = 2**62  # more bytes and lines than a log has
 _EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
@@ -108,6 +120,15 @@ class CountedLog(NamedTuple):
     gaps: int
 
 
+class LogSize(NamedTuple):
+    """A change of how much is kept of a job: bytes of text, and bytes in the store."""
+
+    namespace: str
+    job_uid: UUID
+    text_bytes: int
+    stored_bytes: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogWrite:
     """A step of a log: chunks and gaps that follow what is kept, the position after them, and its state.
@@ -121,8 +142,16 @@ class LogWrite:
     note: str | None = None
 
 
+async def is_pod_of(db: Database, namespace: str, pod_uid: str, key: LogKey) -> bool:
+    """Return whether the pod is on record as that of the attempt. Its labels alone prove nothing."""
+    async with db.read() as connection:
+        return bool(await connection.fetchval(_IS_POD_OF, *key[:4], pod_uid, namespace))
+
+
 async def open_log(db: Database, key: LogKey, namespace: str, now: datetime) -> KeptLog:
     """Return what is kept of a log. Begin it if nothing is."""
+    if (known := await read(db, key)) is not None:
+        return known
     async with db.begin() as connection:
         await connection.execute(_OPEN, *key, namespace, KeptLogState.FOLLOWING, now)
         return _log(await connection.fetchrow(_READ, *key))
@@ -167,14 +196,23 @@ async def write(db: Database, log: KeptLog, step: LogWrite, now: datetime) -> tu
         if step.chunks:
             values = [(*log.key, *_CHUNK.values(chunk)) for chunk in step.chunks]
             await connection.execute(_WRITE_CHUNKS, *_ROW.arguments(values))
-        return _log(row), await _add_to_totals(connection, log, added.text_bytes, added.stored_bytes)
+        found = await add_to_totals(
+            connection, [LogSize(log.namespace, log.job_uid, added.text_bytes, added.stored_bytes)]
+        )
+        return _log(row), Totals(found[log.job_uid], found[ALL_JOBS])
+
+
+async def following(db: Database, after: LogKey | None, limit: int) -> list[KeptLog]:
+    """Return logs of which more is expected, in the order of their keys, without their positions."""
+    async with db.read() as connection:
+        return [_log(row) for row in await connection.fetch(_FOLLOWING, *(after or _FIRST_KEY), limit)]
 
 
 async def totals(db: Database, namespace: str, job_uid: UUID) -> Totals:
     """Return how much is kept of a job and of its namespace."""
     async with db.read() as connection:
-        found = dict(await connection.fetch(_READ_TOTALS, namespace, [job_uid, _ALL_JOBS]))
-    return Totals(found.get(job_uid, 0), found.get(_ALL_JOBS, 0))
+        found = dict(await connection.fetch(_READ_TOTALS, namespace, [job_uid, ALL_JOBS]))
+    return Totals(found.get(job_uid, 0), found.get(ALL_JOBS, 0))
 
 
 async def chunks_in_bytes(
@@ -242,11 +280,19 @@ def _sums(chunks: Sequence[KeptChunk]) -> _Sums:
     )
 
 
-async def _add_to_totals(connection: Connection, log: KeptLog, text: int, stored: int) -> Totals:
-    """Add bytes to the totals of a job and of its namespace. Last in its transaction: many logs share these rows."""
-    rows = [(log.namespace, job, text, stored) for job in (log.job_uid, _ALL_JOBS)]
-    found = dict(await connection.fetch(_ADD_TO_TOTALS, *_TOTAL.arguments(rows)))
-    return Totals(found[log.job_uid], found[_ALL_JOBS])
+async def add_to_totals(connection: Connection, sizes: Sequence[LogSize]) -> Mapping[UUID, int]:
+    """Add bytes to the totals of jobs and of their namespaces, and return the bytes of text of each job.
+
+    The last statement of a transaction, because many logs share these rows.
+    """
+    sums: dict[tuple[str, UUID], list[int]] = {}
+    for namespace, job_uid, text, stored in sizes:
+        for key in ((namespace, job_uid), (namespace, ALL_JOBS)):
+            total = sums.setdefault(key, [0, 0])
+            total[0] += text
+            total[1] += stored
+    rows = [(*key, *total) for key, total in sums.items()]
+    return dict(await connection.fetch(_ADD_TO_TOTALS, *_TOTAL.arguments(rows)))
 
 
 def _log(row: Any) -> KeptLog:

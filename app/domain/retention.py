@@ -83,11 +83,12 @@ _DAY: Final = timedelta(days=1)
 class Keeping:
     """How long each sort of records is kept.
 
-    `jobs` and `samples` count from the end of an object, all others from the time of the record itself. `purged` are
-    the uids of objects whose records were deleted.
+    `jobs` and `samples` count from the end of an object, `logs` from that of a whole log, and all others from the time
+    of the record itself. `purged` are the uids of objects whose records were deleted.
     """
 
     jobs: Retention = Retention(kept_for=90 * _DAY)
+    logs: Retention = Retention(kept_for=30 * _DAY)
     samples: Retention = Retention(kept_for=90 * _DAY)
     purged: KeptFor = 90 * _DAY
     feed: KeptFor = _DAY

@@ -11,6 +11,7 @@ FOLLOW_IDLE = 600.0  # seconds; a container can be silent for long, but a dead c
 READ_IDLE = 15.0
 READ_TOTAL = 120.0
 BUFFER = 64 * 1024  # bytes; twice as many wait in memory for a slow reader
+SMALL_BUFFER = 16 * 1024  # for a process that follows thousands of logs
 
 
 async def read_log(  # noqa: PLR0913 - the parameters of the API's own call
@@ -25,6 +26,7 @@ async def read_log(  # noqa: PLR0913 - the parameters of the API's own call
     since_time: datetime | None = None,
     timestamps: bool = False,
     follow: bool = False,
+    buffer: int = BUFFER,
 ) -> AsyncGenerator[bytes, None]:
     """Yield the log in pieces of any size, as raw bytes.
 
@@ -41,7 +43,7 @@ async def read_log(  # noqa: PLR0913 - the parameters of the API's own call
     params["follow"] = _flag(follow)
     path = POD.path(namespace, pod, "log")
     idle, total = (FOLLOW_IDLE, None) if follow else (READ_IDLE, READ_TOTAL)
-    async with aclosing(api.stream(path, params, idle=idle, total=total, buffer=BUFFER)) as pieces:
+    async with aclosing(api.stream(path, params, idle=idle, total=total, buffer=buffer)) as pieces:
         async for piece in pieces:
             yield piece
 

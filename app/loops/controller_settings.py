@@ -14,10 +14,12 @@ class EvidenceSettings:
     """What is kept of ended attempts: the last `log_bytes` bytes of each log, and the events of the pod.
 
     `deadline` is the number of seconds from the first attempt to read them until the controller gives up.
+    `whole_logs_deadline` is how long an ended pod waits until its logs are kept whole; None if no whole logs are kept.
     """
 
     log_bytes: int = 64 * 1024
     deadline: float = 60.0
+    whole_logs_deadline: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

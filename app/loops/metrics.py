@@ -103,6 +103,12 @@ EVIDENCE_FAILURES: Final = Counter(
     ("what", "reason"),
 )
 
+UNKEPT_LOGS: Final = Counter(
+    "jobgate_unkept_logs_total",
+    "Pods that were released before their logs were kept whole, because of the deadline or because the store fails.",
+    ("reason",),
+)
+
 MILESTONES: Final = {
     Stage.CREATION: Histogram(
         "jobgate_job_creation_duration_seconds",

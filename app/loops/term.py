@@ -32,6 +32,7 @@ from app.loops.jobs.actions.workloads import WorkloadActions
 from app.loops.jobs.evidence.attempts import EvidenceCapture
 from app.loops.jobs.evidence.event_lists import EventLists
 from app.loops.jobs.evidence.pending_pods import EventReader
+from app.loops.jobs.evidence.whole_logs import WholeLogs
 from app.loops.jobs.measuring import ChangeLag
 from app.loops.jobs.mirror import GuardedSource, Mirror
 from app.loops.jobs.plan_cache import PlanCache
@@ -171,41 +172,19 @@ class Term:
         )
 
     def _wired_actuator(self, creator: Creator) -> Actuator:
-        context, clock = self._context, self._context.clock
-        evidence = EvidenceCapture(
-            context.api,
-            context.db,
-            self._leadership,
-            clock,
-            context.evidence,
-            self._event_lists,
-            verify=self._identity.verify,
-        )
-        remover = Remover(
-            context.api,
-            context.db,
-            self._leadership,
-            verify=self._identity.verify,
-            timeout=context.settings.request_timeout,
-        )
-        pods = PodActions(
-            context.api,
-            self._leadership,
-            self._mirror,
-            verify=self._identity.verify,
-            timeout=context.settings.request_timeout,
-        )
-        workloads = WorkloadActions(
-            context.api,
-            self._leadership,
-            clock,
+        context, clock, leadership = self._context, self._context.clock, self._leadership
+        api, db, mirror = context.api, context.db, self._mirror
+        verify, timeout = self._identity.verify, context.settings.request_timeout
+        evidence = EvidenceCapture(api, db, leadership, clock, context.evidence, self._event_lists, verify=verify)
+        whole_logs = WholeLogs(db, clock, context.evidence.whole_logs_deadline)
+        return Actuator(
             creator,
-            self._mirror,
-            self._queues,
-            verify=self._identity.verify,
-            timeout=context.settings.request_timeout,
+            Remover(api, db, leadership, verify=verify, timeout=timeout),
+            PodActions(api, leadership, mirror, whole_logs, verify=verify, timeout=timeout),
+            evidence,
+            self._event_reader,
+            WorkloadActions(api, leadership, clock, creator, mirror, self._queues, verify=verify, timeout=timeout),
         )
-        return Actuator(creator, remover, pods, evidence, self._event_reader, workloads)
 
     async def run(self) -> None:
         """Run the term. No job is reconciled before every resource has been listed.

@@ -40,7 +40,7 @@ kept_logs = Table(
     time_column("updated_at"),
     time_column("finished_at", nullable=True),
     # For retention. Writes to a log that is followed change no index.
-    Index("kept_logs_by_age", "finished_at", postgresql_where=text("finished_at IS NOT NULL")),
+    Index("kept_logs_by_age", "namespace", "finished_at", postgresql_where=text("finished_at IS NOT NULL")),
     Index("kept_logs_following", "job_uid", postgresql_where=text("finished_at IS NULL")),
     postgresql_with=HOT_ROWS,
 )

@@ -3,6 +3,8 @@
 settings -> database, cluster       -> services -> HTTP  (role api, all)
             app.running.connections -> controller        (role controller, all)
                                        app.running.controlling
+                                    -> whole logs        (role logs, all)
+                                       app.running.log_keeping
 """
 
 import asyncio
@@ -25,6 +27,7 @@ from app.http_server import stalls
 from app.http_server.limits import ServerLimits
 from app.http_server.sockets import bind, url_of
 from app.k8s.resources import Discovery
+from app.log_store import open_store
 from app.loops.leadership.controller_state import ControllerCondition
 from app.loops.supervisor import Loop, Supervisor
 from app.running.application import create_app
@@ -43,6 +46,9 @@ from app.telemetry import tracing
 
 if TYPE_CHECKING:
     from app.loops.controller import Controller
+    from app.loops.logs.keeper import LogKeeper
+
+_CONTROLLING = frozenset({"controller", "all"})
 
 GRACEFUL_SHUTDOWN = 5  # seconds for open requests to end; streams end at once
 # A few scrapers, each with a connection or two.
@@ -103,6 +109,8 @@ async def run_role(
         }
         if controller is not None:
             loops["controller"] = controller.run
+        if (keeper := await _log_keeper(stack, settings, opened)) is not None:
+            loops["logs"] = keeper.run
         watchdog = Watchdog(opened.clock)
         if controller is not None:
             watchdog.limit(controller.overdue, settings.lease_grace)
@@ -115,8 +123,10 @@ async def run_role(
 
 def import_parts(settings: Settings) -> None:
     """Import now what `run_role` would import when it needs it."""
-    if settings.role != "api":
+    if settings.role in _CONTROLLING:
         from app.running import controlling  # noqa: F401, PLC0415 - as in `_controller`
+    if settings.keeps_logs():
+        from app.running import log_keeping  # noqa: F401, PLC0415 - as in `_log_keeper`
     if settings.oidc() is not None:
         from app.services.oidc import sign_in  # noqa: F401, PLC0415 - as in `token_access`
 
@@ -135,11 +145,26 @@ async def _controller(
     stack: AsyncExitStack, settings: Settings, opened: Connections, planner: Planner
 ) -> "Controller | None":
     """Return the controller if it belongs to the role. The stack closes what it opens."""
-    if settings.role == "api":
+    if settings.role not in _CONTROLLING:
         return None
     from app.running import controlling  # noqa: PLC0415 - the processes of the API do not import the modules of the controller
 
     return await stack.enter_async_context(controlling.controller(settings, opened, planner))
+
+
+async def _log_keeper(stack: AsyncExitStack, settings: Settings, opened: Connections) -> "LogKeeper | None":
+    """Return what keeps whole logs if it belongs to the role. The stack closes what it opens.
+
+    Raises:
+        NotConfigured: there is no log store for the role logs.
+    """
+    if not settings.keeps_logs():
+        return None
+    if not settings.log_store:
+        raise NotConfigured(f"the role logs needs {ENV_PREFIX}LOG_STORE, such as s3://bucket/prefix")
+    from app.running import log_keeping  # noqa: PLC0415 - as in `_controller`
+
+    return await stack.enter_async_context(log_keeping.log_keeper(settings, opened))
 
 
 def _condition(
@@ -194,6 +219,7 @@ def _services(
         feed_hint=feed_hint,
         readiness=readiness,
         log_reader=ClusterLogs(opened.api) if opened.api is not None else None,
+        log_store=open_store(settings.log_store) if settings.log_store else None,
         cluster=_cluster_checker(settings, opened, gang_apis),
         gang_apis=gang_apis,
         namespaces=settings.served_namespaces(),
@@ -236,9 +262,9 @@ async def _serve_http(
     on_ready: Callable[[str], None],
     stop: asyncio.Event,
 ) -> None:
-    """Serve until `stop`. The role controller serves only health and metrics."""
+    """Serve until `stop`. The roles controller and logs serve only health and metrics."""
     metrics = HttpMetrics()
-    app = create_app(services, settings.http(), serves_jobs=settings.role != "controller", metrics=metrics)
+    app = create_app(services, settings.http(), serves_jobs=settings.role in {"api", "all"}, metrics=metrics)
     config = http_server.uvicorn_config(app, graceful_seconds=GRACEFUL_SHUTDOWN)
     limits = http_server.with_descriptors_for(settings.server_limits())
     async with metrics_served(for_metrics, metrics):

@@ -27,6 +27,7 @@ from app.settings import Settings
 from app.telemetry import log_fields
 
 _CONTROLLER: Final = "controller"
+_LOGS: Final = "logs"
 _SUPERVISOR: Final = "supervisor"
 # Seconds after which a process whose event loop is blocked exits and is started again, because a liveness probe reaches
 # another worker. Callbacks take less than a second of CPU time, which is much longer only on an overloaded machine.
@@ -34,7 +35,7 @@ BLOCKED_SECONDS: Final = 120.0
 
 
 def serve(settings: Settings, *, on_ready: Callable[[str], None]) -> int:
-    """Run the workers, and the controller if it belongs to the role, until a signal; return the exit status.
+    """Run the workers, and what else belongs to the role, until a signal; return the exit status.
 
     Raises:
         NotConfigured: a setting is missing or forbidden.
@@ -65,7 +66,9 @@ def serve(settings: Settings, *, on_ready: Callable[[str], None]) -> int:
 
 def _names(settings: Settings) -> list[str]:
     workers = [f"worker-{number}" for number in range(settings.api_workers())]
-    return [*workers, _CONTROLLER] if settings.role == "all" else workers
+    if settings.role != "all":
+        return workers
+    return [*workers, *([_LOGS] if settings.keeps_logs() else []), _CONTROLLER]
 
 
 def _prepare_fork(settings: Settings) -> None:
@@ -115,7 +118,7 @@ class _Processes:
     async def _main(self, process: int, link: SupervisorLink, pulse: LoopPulse) -> int:
         pulse.beat()
         with link.obey_orders():
-            await (self._work(process, link) if process < self.workers else self._control(link))
+            await (self._work(process, link) if process < self.workers else self._run_loops(link))
         return 0
 
     async def _work(self, process: int, link: SupervisorLink) -> None:
@@ -144,8 +147,11 @@ class _Processes:
 
         await bootstrap.run_role(settings, front, unready=link.drain, controller_beside=self._has_controller)
 
-    async def _control(self, link: SupervisorLink) -> None:
-        """Run the controller until the supervisor stops this process. It serves only its metrics, to the workers."""
+    async def _run_loops(self, link: SupervisorLink) -> None:
+        """Do the work of the role of this process until the supervisor stops it.
+
+        It serves only its metrics, to the workers.
+        """
         self._listening.close()
         if self._for_metrics is not None:
             self._for_metrics.close()
@@ -155,7 +161,7 @@ class _Processes:
                 _report_ready(link)
                 await link.stop.wait()
 
-        await bootstrap.run_role(self._settings.model_copy(update={"role": "controller"}), front, unready=link.stop)
+        await bootstrap.run_role(self._settings.model_copy(update={"role": link.name}), front, unready=link.stop)
 
 
 def _report_ready(link: SupervisorLink) -> None:

@@ -24,7 +24,7 @@ from app.domain.plan import GangApi
 from app.domain.reconcile.timing import Timing
 from app.domain.reservations.pod_limits import PodLimits
 from app.k8s.session.limits import TransportLimits
-from app.loops.controller_settings import AutoscalerSettings, ControllerSettings, EvidenceSettings, SampleSettings
+from app.loops.controller_settings import AutoscalerSettings, ControllerSettings, SampleSettings
 from app.settings.database import DatabaseUrl
 from app.settings.sample_sets import SampleSetSettings
 from app.settings.serving import Names
@@ -196,12 +196,6 @@ class Settings(SampleSetSettings):
             description="time beyond its grace after which a pod on a lost node is deleted by force; or never",
         ),
     ] = "300"
-    evidence_log_bytes: Annotated[
-        int, Field(ge=0, description="bytes at the end of each container's log that are stored")
-    ] = 64 * 1024
-    evidence_deadline: Annotated[
-        float, Field(ge=0, description="longest time for reading the logs of an ended attempt")
-    ] = 60.0
     events_after: Annotated[float, Field(ge=0, description="time pending after which the Events of a pod are read")] = (
         5.0
     )
@@ -295,7 +289,8 @@ class Settings(SampleSetSettings):
     def cluster_limits(self) -> TransportLimits:
         """Return the limits of connections to the API server. Logs, which last long, get further connections."""
         limits = TransportLimits()
-        return replace(limits, connections=limits.connections + self.max_open_logs)
+        followed = self.max_followed_logs if self.keeps_logs() else 0
+        return replace(limits, connections=limits.connections + self.max_open_logs + followed)
 
     def limits(self) -> Limits:
         return Limits(
@@ -349,9 +344,6 @@ class Settings(SampleSetSettings):
             node_lost_after=_seconds(self.node_lost_after),
             events_after=self.events_after,
         )
-
-    def evidence(self) -> EvidenceSettings:
-        return EvidenceSettings(log_bytes=self.evidence_log_bytes, deadline=self.evidence_deadline)
 
     def controller(self) -> ControllerSettings:
         return ControllerSettings(

@@ -34,6 +34,13 @@ class KeepingSettings(QueueSettings):
             "90d,team-a=365d,team-b=never"
         ),
     ] = "90d"
+    keep_logs: Annotated[
+        RetentionText,
+        Field(
+            description="time after its end for which a whole log is kept, then exceptions by namespace as for jobs; "
+            "those of pinned jobs stay"
+        ),
+    ] = "30d"
     keep_samples: Annotated[
         RetentionText,
         Field(
@@ -58,6 +65,7 @@ class KeepingSettings(QueueSettings):
     def keeping(self) -> Keeping:
         return Keeping(
             jobs=Retention.parse(self.keep_jobs),
+            logs=Retention.parse(self.keep_logs),
             samples=Retention.parse(self.keep_samples),
             purged=parse_duration(self.keep_purged),
             feed=parse_duration(self.keep_feed),

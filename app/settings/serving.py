@@ -12,7 +12,7 @@ from app.base.cores import default_workers, usable_cores
 from app.http_server.forwarding import Network, TrustedProxies
 from app.http_server.limits import ServerLimits
 from app.services.limits.long_request_limits import LongRequestLimits
-from app.settings.logs import LogSettings
+from app.settings.kept_logs import KeptLogSettings
 
 
 def _split(value: object) -> object:
@@ -33,12 +33,12 @@ def _networks(listed: tuple[str, ...]) -> tuple[Network, ...]:
     return tuple(ipaddress.ip_network(each) for each in listed)
 
 
-class ServingSettings(LogSettings):
+class ServingSettings(KeptLogSettings):
     """The settings of the HTTP server. Times are in seconds and sizes in bytes, unless a description says otherwise."""
 
     role: Annotated[
-        Literal["api", "controller", "all"],
-        Field(description="role of this process: serve the API, run the controller, or both"),
+        Literal["api", "controller", "logs", "all"],
+        Field(description="role of this process: serve the API, run the controller, keep whole logs, or all of them"),
     ] = "all"
     host: Annotated[str, Field(description="address to serve on")] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535, description="port to serve on; 0 chooses a free port")] = 8080
@@ -182,7 +182,11 @@ class ServingSettings(LogSettings):
         """Return whether workers and controller have processes of their own, which a supervisor starts."""
         if self.role == "all" and self.workers is None:
             return usable_cores() > 1
-        return self.role != "controller" and self.api_workers() > 1
+        return self.role not in {"controller", "logs"} and self.api_workers() > 1
+
+    def keeps_logs(self) -> bool:
+        """Return whether a process of this role keeps whole logs."""
+        return self.role == "logs" or (self.role == "all" and bool(self.log_store))
 
     def serves_loopback(self) -> bool:
         """Return whether the address can be reached from this machine only."""

@@ -39,7 +39,7 @@ CREATE TABLE kept_logs ({KEY},
     CONSTRAINT kept_logs_pkey PRIMARY KEY (job_uid, task, rank, attempt, container, run)
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05)
 """,
-    "CREATE INDEX kept_logs_by_age ON kept_logs (finished_at) WHERE finished_at IS NOT NULL",
+    "CREATE INDEX kept_logs_by_age ON kept_logs (namespace, finished_at) WHERE finished_at IS NOT NULL",
     "CREATE INDEX kept_logs_following ON kept_logs (job_uid) WHERE finished_at IS NULL",
     f"""
 CREATE TABLE log_chunks ({KEY},

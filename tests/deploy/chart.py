@@ -27,6 +27,7 @@ EVERYTHING: Mapping[str, Any] = {
     "clusterDryRun": {"enabled": True},
     "queues": {"enabled": True},
     "sampleSets": {"enabled": True},
+    "wholeLogs": {"store": "s3://bucket/jobgate", "credentialsSecret": "jobgate-log-store"},
     "database": {"url": "postgresql://user:password@db.example/jobgate"},
     "api": {"autoscaling": {"enabled": True}},
     "ingress": {"enabled": True, "hosts": ["jobgate.example"], "tlsSecretName": "jobgate-tls"},

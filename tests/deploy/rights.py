@@ -15,6 +15,7 @@ from tests.support.clusters.kube import KubeClient
 DEPLOY = Path(__file__).parents[2] / "deploy"
 RBAC = DEPLOY / "rbac.yaml"
 QUEUES = DEPLOY / "rbac-queues.yaml"
+LOGS = DEPLOY / "logs.yaml"
 SAMPLE_SETS = DEPLOY / "rbac-sample-sets.yaml"
 DRY_RUN = DEPLOY / "rbac-dry-run.yaml"
 NAMESPACED = DEPLOY / "rbac-namespaced.example.yaml"

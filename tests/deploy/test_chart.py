@@ -21,7 +21,7 @@ from tests.deploy.chart import (
     run_helm,
     template,
 )
-from tests.deploy.rights import DEPLOY, DRY_RUN, NAMESPACED, QUEUES, RBAC, SAMPLE_SETS, documents
+from tests.deploy.rights import DEPLOY, DRY_RUN, LOGS, NAMESPACED, QUEUES, RBAC, SAMPLE_SETS, documents
 
 Object = dict[str, Any]
 
@@ -72,8 +72,9 @@ def described(objects: list[Object]) -> dict[tuple[str, str, str], Object]:
         ({"clusterDryRun": {"enabled": True}}, [RBAC, DRY_RUN]),
         ({"sampleSets": {"enabled": True}}, [RBAC, SAMPLE_SETS]),
         ({"queues": {"enabled": True}}, [RBAC, QUEUES]),
+        ({"wholeLogs": {"store": "s3://bucket"}}, [RBAC, LOGS]),
     ],
-    ids=["core", "dry run", "sample sets", "queues"],
+    ids=["core", "dry run", "sample sets", "queues", "whole logs"],
 )
 def test_rights_are_those_of_deploy(values: Mapping[str, Any], paths: list[Any]) -> None:
     found = rendered({**values, "rbac": {"user": "gateway"}})
@@ -81,8 +82,8 @@ def test_rights_are_those_of_deploy(values: Mapping[str, Any], paths: list[Any])
 
 
 def test_rights_in_some_namespaces_are_those_of_the_example() -> None:
-    """The example replaces four ClusterRoleBindings. It names no user, and the installation has a Role of its own."""
-    further = {"sampleSets": {"enabled": True}, "queues": {"enabled": True}}
+    """The example replaces five ClusterRoleBindings. It names no user, and the installation has a Role of its own."""
+    further = {"sampleSets": {"enabled": True}, "queues": {"enabled": True}, "wholeLogs": {"store": "s3://bucket"}}
     values = {"namespaces": ["team-a"], **further, "rbac": {"user": ""}}
     found = {
         (kind, namespace or (NAMESPACE if kind in ("Role", "RoleBinding") else ""), name): found
@@ -128,9 +129,9 @@ def variables(workload: Object) -> dict[str, Any]:
     return dict(found)
 
 
-@pytest.mark.parametrize("component", ["api", "controller"])
+@pytest.mark.parametrize("component", ["api", "controller", "logs"])
 def test_pods_run_as_in_deploy(component: str) -> None:
-    ours = of_kind("Deployment", rendered({}))[f"jobgate-{component}"]
+    ours = of_kind("Deployment", rendered({"wholeLogs": {"store": "s3://bucket"}}))[f"jobgate-{component}"]
     theirs = of_kind("Deployment", documents(DEPLOY / f"{component}.yaml"))[f"jobgate-{component}"]
     ours_pod, theirs_pod = ours["spec"]["template"]["spec"], theirs["spec"]["template"]["spec"]
     of_pod = ("serviceAccountName", "securityContext", "terminationGracePeriodSeconds")
@@ -140,6 +141,7 @@ def test_pods_run_as_in_deploy(component: str) -> None:
     assert container(ours).get("lifecycle") == container(theirs).get("lifecycle")
     ignored = {
         *("JOBGATE_RUNTIME_IMAGE", "JOBGATE_SYSTEM_NAMESPACE"),
+        "JOBGATE_LOG_STORE",  # deploy/ has none, and an example in logs.yaml
         *("JOBGATE_SHUTDOWN_TIMEOUT", "JOBGATE_DRAIN_SECONDS"),  # tests/deploy/test_shutdown.py compares their effect
     }
     assert {key: value for key, value in variables(ours).items() if key not in ignored} == {
@@ -273,7 +275,7 @@ def test_objects_select_the_pods_and_services_of_their_component() -> None:
     services = {name: each["metadata"]["labels"] for name, each in of_kind("Service", found).items()}
     assert len(services) == 2
     selecting = [each for each in found if "spec" in each and any(selectors(each))]
-    assert len(selecting) == 9
+    assert len(selecting) == 12
     for each in selecting:
         for what, labels in selectors(each):
             among = pods if what == "pods" else services

@@ -13,14 +13,14 @@ import yaml
 from app.settings import ENV_PREFIX, Settings
 from app.settings.oidc import SignInSettings
 from tests.deploy.chart import CHART, TEMPLATES
-from tests.deploy.rights import DEPLOY, DRY_RUN, NAMESPACED, QUEUES, RBAC, SAMPLE_SETS, documents
+from tests.deploy.rights import DEPLOY, DRY_RUN, LOGS, NAMESPACED, QUEUES, RBAC, SAMPLE_SETS, documents
 
 SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text())
 VALUES_TEXT = (CHART / "values.yaml").read_text()
 VALUES: dict[str, Any] = yaml.safe_load(VALUES_TEXT)
 TEMPLATE_TEXT = "".join(path.read_text() for path in sorted(TEMPLATES.iterdir()))
 # Templates for several pods read these as the values of `part`.
-PARTS = ("api", "controller", "migration")
+PARTS = ("api", "controller", "wholeLogs", "migration")
 READ = re.compile(r"\.(Values|part|autoscaling|podDisruptionBudget)((?:\.\w+)+)")
 
 
@@ -172,7 +172,7 @@ def test_versions_are_those_of_the_project() -> None:
 def test_rules_are_those_of_deploy() -> None:
     roles = [
         role
-        for path in (RBAC, SAMPLE_SETS, QUEUES, DRY_RUN, NAMESPACED)
+        for path in (RBAC, SAMPLE_SETS, QUEUES, DRY_RUN, LOGS, NAMESPACED)
         for role in documents(path)
         if role["kind"] in ("Role", "ClusterRole")
     ]

@@ -27,4 +27,4 @@ def test_no_process_migrates_the_schema_when_it_starts() -> None:
     manifests = [manifest for each in documents for manifest in each if manifest]
     found = [each for manifest in manifests if "kind" in manifest for each in commands(manifest)]
     assert [kind for kind, command in found if "migrate" in command] == ["CronJob"]
-    assert [kind for kind, command in found if "serve" in command] == ["Deployment", "Deployment"]
+    assert [kind for kind, command in found if "serve" in command] == ["Deployment"] * 3

@@ -11,7 +11,7 @@ import pytest
 from app.k8s import resources
 from app.k8s.resources import KubeResource
 from tests.deploy.chart import grants, rendered
-from tests.deploy.rights import DRY_RUN, NAMESPACED, QUEUES, RBAC, SAMPLE_SETS, Right, apply, documents, granted
+from tests.deploy.rights import DRY_RUN, LOGS, NAMESPACED, QUEUES, RBAC, SAMPLE_SETS, Right, apply, documents, granted
 from tests.support.clusters.cluster import require_real
 from tests.support.clusters.kube import Cluster, KubeClient
 
@@ -52,7 +52,9 @@ OF_QUEUES: dict[str, frozenset[str]] = {
     "PRIORITY_CLASS": frozenset({"get", "list"}),
 }
 API = {"POD/log": frozenset({"get"})}
+KEEPERS = {"POD": frozenset({"get", "list", "watch"}), "POD/log": frozenset({"get"})}
 
+EVERY_FILE = (RBAC, NAMESPACED, SAMPLE_SETS, QUEUES, DRY_RUN, LOGS)
 ALL_VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 FOREIGN = (
     ("", "serviceaccounts"),
@@ -96,6 +98,12 @@ def test_grants_exactly_what_is_needed(subject: str, needs: dict[str, frozenset[
     assert granted(subject, documents(RBAC)) == wanted(needs)
 
 
+def test_the_processes_that_keep_logs_only_read() -> None:
+    assert granted("jobgate-logs", documents(LOGS)) == wanted(KEEPERS)
+    for subject in ("jobgate-controller", "jobgate-api", "gateway"):
+        assert granted(subject, documents(LOGS)) == set()
+
+
 @pytest.mark.parametrize(("path", "needs"), [(SAMPLE_SETS, OF_SETS), (QUEUES, OF_QUEUES)])
 def test_sets_and_queues_take_rights_of_their_own(path: Path, needs: dict[str, frozenset[str]]) -> None:
     for subject in ("jobgate-controller", "gateway"):
@@ -112,14 +120,14 @@ def test_dry_runs_need_the_right_to_create_the_objects_of_jobs() -> None:
 
 
 def test_nothing_is_granted_by_a_wildcard() -> None:
-    found = documents(RBAC) + documents(NAMESPACED) + documents(SAMPLE_SETS) + documents(QUEUES) + documents(DRY_RUN)
+    found = [document for path in EVERY_FILE for document in documents(path)]
     rules = [rule for document in found for rule in document.get("rules", ())]
     assert rules
     assert [rule for rule in rules if "*" in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]] == []
 
 
 def test_bindings_name_what_is_there() -> None:
-    found = documents(RBAC) + documents(NAMESPACED) + documents(SAMPLE_SETS) + documents(QUEUES) + documents(DRY_RUN)
+    found = [document for path in EVERY_FILE for document in documents(path)]
     accounts = {(d["metadata"]["name"], d["metadata"]["namespace"]) for d in found if d["kind"] == "ServiceAccount"}
     roles = {(d["kind"], d["metadata"]["name"]) for d in found if d["kind"].endswith("Role")}
     bindings = [d for d in found if d["kind"].endswith("RoleBinding")]

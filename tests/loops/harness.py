@@ -42,6 +42,7 @@ from app.loops.jobs.actions.workloads import WorkloadActions
 from app.loops.jobs.evidence.attempts import EvidenceCapture
 from app.loops.jobs.evidence.event_lists import EventLists
 from app.loops.jobs.evidence.pending_pods import EventReader
+from app.loops.jobs.evidence.whole_logs import WholeLogs
 from app.loops.jobs.expectations import Expectations
 from app.loops.jobs.mirror import GuardedSource, Mirror
 from app.loops.jobs.plan_cache import PlanCache
@@ -291,7 +292,7 @@ async def _assembled(api: KubeApi, db: Database, database_url: str, kubelet: Kub
     actuator = Actuator(
         creator,
         Remover(api, db, leadership, verify=verify, timeout=timeout),
-        PodActions(api, leadership, mirror, verify=verify, timeout=timeout),
+        PodActions(api, leadership, mirror, WholeLogs(db, clock, None), verify=verify, timeout=timeout),
         evidence,
         event_reader,
         WorkloadActions(api, leadership, clock, creator, mirror, queues, verify=verify, timeout=timeout),

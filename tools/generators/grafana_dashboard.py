@@ -218,6 +218,50 @@ ROWS: Final[dict[str, Sequence[Panel]]] = {
         rates("Refused creates", "jobgate_cluster_refusals_total", "code"),
         rates("Evidence that could not be read", "jobgate_evidence_failures_total", "what, reason"),
     ),
+    "Whole logs": (
+        Panel(
+            title="Written to the log store",
+            queries={
+                "text": rate("jobgate_kept_log_bytes_total"),
+                "objects": rate("jobgate_kept_log_stored_bytes_total"),
+            },
+            unit="Bps",
+        ),
+        Panel(
+            title="Logs",
+            queries={
+                "read now": "sum (jobgate_kept_logs_followed)",
+                "wait for their turn": "sum (jobgate_kept_logs_waiting)",
+            },
+        ),
+        Panel(
+            title="Age of the oldest text that is not written",
+            queries={"{{instance}}": "max by (instance) (jobgate_kept_log_lag_seconds)"},
+            unit="s",
+        ),
+        Panel(
+            title="Text that is not written",
+            queries={"{{instance}}": "max by (instance) (jobgate_kept_log_unwritten_bytes)"},
+            unit="bytes",
+        ),
+        Panel(
+            title="Gaps, cuts, and pods whose logs are not whole",
+            queries={
+                "gap: {{reason}}": rate("jobgate_kept_log_gaps_total", "reason"),
+                "limit of the {{limit}}": rate("jobgate_kept_log_cuts_total", "limit"),
+                "released: {{reason}}": rate("jobgate_unkept_logs_total", "reason"),
+            },
+            unit="ops",
+        ),
+        Panel(
+            title="Errors",
+            queries={
+                "log store": rate("jobgate_log_store_errors_total"),
+                "cluster": rate("jobgate_kept_log_read_errors_total"),
+                "processes that cannot write": "sum (jobgate_log_store_failing)",
+            },
+        ),
+    ),
     "Processes and autoscaler": (
         Panel(
             title="CPU",

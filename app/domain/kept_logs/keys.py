@@ -1,9 +1,16 @@
 """Which log is meant, and the names of its objects in the store."""
 
-from typing import NamedTuple
+import re
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from app.domain.plan import Rank
+
+_CHUNK: Final = re.compile(
+    r"[^/]+/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/([^/]+)/(\d{1,9})/(\d{1,9})/([^/]+)/(\d{1,9})"
+    r"/(\d{16})-[^/]+\.zst",
+    re.ASCII,
+)
 
 
 class LogKey(NamedTuple):
@@ -18,6 +25,10 @@ class LogKey(NamedTuple):
     attempt: int
     container: str
     run: int = 0
+
+    def of_run(self, container: str, run: int) -> "LogKey":
+        """Return the key of the log of another run of the same attempt."""
+        return self._replace(container=container, run=run)
 
     @property
     def replica(self) -> Rank:
@@ -40,10 +51,10 @@ def chunk_name(installation: str, key: LogKey, offset: int, nonce: str) -> str:
     return f"{where}/{offset:016d}-{nonce}.zst"
 
 
-def job_of_chunk(name: str) -> UUID | None:
-    """Return the job to which the object of this name belongs; None if no chunk has such a name."""
-    parts = name.split("/")
-    try:
-        return UUID(parts[1]) if len(parts) == 8 and name.endswith(".zst") else None
-    except ValueError:
+def place_of_chunk(name: str) -> tuple[LogKey, int] | None:
+    """Return the log and the offset of the chunk whose object has this name; None if no chunk has such a name."""
+    match = _CHUNK.fullmatch(name)
+    if match is None:
         return None
+    job, task, rank, attempt, container, run, offset = match.groups()
+    return LogKey(UUID(job), task, int(rank), int(attempt), container, int(run)), int(offset)

@@ -1,5 +1,6 @@
 """What PostgreSQL knows of kept logs and of their chunks."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -113,4 +114,18 @@ def gap_before(chunk: LogChunk, last_at: datetime | None) -> KeptChunk:
         first_at=last_at,
         last_at=chunk.first_at,
         gap=GapReason.ROTATED,
+    )
+
+
+def gap_at_end(log: KeptLog, chunks: Sequence[KeptChunk], reason: GapReason) -> KeptChunk:
+    """Return the record of a gap at the end of a log, after further chunks."""
+    last = chunks[-1] if chunks else None
+    return KeptChunk(
+        start=log.text_bytes if last is None else last.start + last.length,
+        length=0,
+        first_line=log.lines if last is None else last.first_line + last.lines,
+        lines=0,
+        first_at=log.last_at if last is None else last.last_at,
+        last_at=None,
+        gap=reason,
     )

@@ -66,13 +66,24 @@ class Running(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     started_at: Time | None = None
 
 
-class Terminated(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+class Terminated(
+    msgspec.Struct,
+    frozen=True,
+    gc=False,
+    rename={
+        "exit_code": "exitCode",
+        "started_at": "startedAt",
+        "finished_at": "finishedAt",
+        "container_id": "containerID",
+    },
+):
     exit_code: int = 0
     signal: int | None = None
     reason: str = ""
     message: str = ""
     started_at: Time | None = None
     finished_at: Time | None = None
+    container_id: str = ""
 
 
 class ContainerState(msgspec.Struct, frozen=True, gc=False, rename="camel"):

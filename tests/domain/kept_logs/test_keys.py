@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from app.domain.kept_logs.keys import LogKey, chunk_name, job_of_chunk, job_prefix
+from app.domain.kept_logs.keys import LogKey, chunk_name, job_prefix, place_of_chunk
 
 JOB = UUID("7d0f7b94-3df3-4f36-9b4c-7cbf2e7f8d11")
 
@@ -12,6 +12,7 @@ def test_a_name_has_its_job_and_sorts_by_offset() -> None:
     names = [chunk_name("here", key, offset, "n") for offset in (0, 9, 10, 2**40)]
     assert names[1] == f"here/{JOB}/worker/3/1/main/2/0000000000000009-n.zst"
     assert names == sorted(names)
-    assert all(name.startswith(job_prefix("here", JOB)) and job_of_chunk(name) == JOB for name in names)
-    assert job_of_chunk("here/readme.txt") is None
-    assert job_of_chunk("here/x/worker/3/1/main/2/0-n.zst") is None
+    assert all(name.startswith(job_prefix("here", JOB)) for name in names)
+    assert [place_of_chunk(name) for name in names] == [(key, offset) for offset in (0, 9, 10, 2**40)]
+    assert place_of_chunk("here/readme.txt") is None
+    assert place_of_chunk("here/x/worker/3/1/main/2/0-n.zst") is None

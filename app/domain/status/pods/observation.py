@@ -62,11 +62,12 @@ def observe_pod(pod: Pod, *, lost_nodes: Collection[str]) -> ObservedPod:
         replace(container, culprit=True) if container is failed else container for container in containers
     )
     reason, message = _why(pod, phase, own)
+    key, attempt = labelled_attempt(metadata)
     return ObservedPod(
         name=metadata.name,
         uid=metadata.uid,
-        key=Rank(metadata.labels.get(labels.TASK, ""), _number(metadata.labels.get(labels.TASK_RANK, ""))),
-        attempt=_number(metadata.labels.get(labels.ATTEMPT, "")),
+        key=key,
+        attempt=attempt,
         phase=phase,
         ended=ended,
         lingering=lingering,
@@ -167,6 +168,13 @@ def _why(pod: Pod, phase: ReplicaPhase, own: list[ObservedContainer]) -> tuple[s
     if failed.message:
         return failed.reason, failed.message
     return failed.reason, exit_message(failed)
+
+
+def labelled_attempt(metadata: Metadata) -> tuple[Rank, int]:
+    """Return the replica and the attempt that the labels of a pod name. Any client can write them."""
+    found = metadata.labels
+    key = Rank(found.get(labels.TASK, ""), _number(found.get(labels.TASK_RANK, "")))
+    return key, _number(found.get(labels.ATTEMPT, ""))
 
 
 def _number(text: str) -> int:

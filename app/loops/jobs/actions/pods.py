@@ -18,6 +18,7 @@ from app.k8s.errors import KubeConflict, KubeNotFound
 from app.k8s.finalizers import delete_and_release, release
 from app.k8s.resources import POD, resource_for
 from app.loops.jobs.actions.creator import Work
+from app.loops.jobs.evidence.whole_logs import WholeLogs
 from app.loops.jobs.mirror import Mirror
 from app.loops.leadership.lease import Leadership
 
@@ -35,6 +36,7 @@ class PodActions:
         api: KubeApi,
         leadership: Leadership,
         mirror: Mirror,
+        whole_logs: WholeLogs,
         *,
         verify: Callable[[], Awaitable[None]],
         timeout: float,
@@ -42,6 +44,7 @@ class PodActions:
         self._api = api
         self._leadership = leadership
         self._mirror = mirror
+        self._whole_logs = whole_logs
         self._verify = verify
         self._timeout = timeout
 
@@ -72,12 +75,14 @@ class PodActions:
             self._mirror.adopt(pod)
 
     async def release(self, work: Work, action: ReleasePod) -> bool:
-        """Remove jobgate's finalizer from the pod and keep all others.
+        """Remove jobgate's finalizer from the pod and keep all others, once its logs are kept whole.
 
         A concurrent change of the pod does not matter.
         """
         namespace = work.plan.identity.namespace
         known = self._mirror.pod(action.uid)
+        if known is not None and not await self._whole_logs.may_release(known):
+            return False
         # The patch tests the uid and the finalizer, so an outdated state of the pod makes it fail without effect.
         if known is not None and await self._without_finalizer(known):
             reach(FaultPoint.POD_RELEASED)

@@ -15,6 +15,15 @@ app.kubernetes.io/name: {{ .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
+{{/* The components that serve all the time, as a JSON list. */}}
+{{- define "jobgate.components" -}}
+{{- $components := list "api" "controller" }}
+{{- if .Values.wholeLogs.store }}
+{{- $components = append $components "logs" }}
+{{- end }}
+{{- toJson $components -}}
+{{- end -}}
+
 {{- define "jobgate.labels" -}}
 {{ include "jobgate.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}

@@ -25,7 +25,15 @@ capabilities: {drop: [ALL]}
 {{- end }}
 {{- end -}}
 
-{{/* The variables of API and controller. */}}
+{{/* The credentials of the log store, as variables of the container: for the processes that read and write it. */}}
+{{- define "jobgate.storeCredentials" -}}
+{{- with .Values.wholeLogs.credentialsSecret }}
+envFrom:
+  - secretRef: {name: {{ . }}}
+{{- end }}
+{{- end -}}
+
+{{/* The variables of all processes. */}}
 {{- define "jobgate.variables" -}}
 {{ include "jobgate.databaseVariable" (dict "root" . "secret" (printf "%s-database" (include "jobgate.fullname" .))) }}
 - name: JOBGATE_METRICS_PORT
@@ -44,13 +52,17 @@ capabilities: {drop: [ALL]}
 - name: JOBGATE_SECRET_NAMESPACES
   value: {{ join "," . | quote }}
 {{- end }}
+{{- with .Values.wholeLogs.store }}
+- name: JOBGATE_LOG_STORE
+  value: {{ . | quote }}
+{{- end }}
 {{- range $name, $value := .Values.settings }}
 - name: {{ $name }}
   value: {{ $value | quote }}
 {{- end }}
 {{- end -}}
 
-{{/* Port, probes, security context and mounts of the container of a component: API or controller. */}}
+{{/* Port, probes, security context and mounts of the container of a component: API, controller or logs. */}}
 {{- define "jobgate.serving" -}}
 ports:
   - {name: http, containerPort: 8080}
@@ -76,7 +88,7 @@ volumeMounts:
 {{- end }}
 {{- end -}}
 
-{{/* Where the pods of a component run. `part` is `api`, `controller` or `migration` of the values. */}}
+{{/* Where the pods of a component run. `part` is `api`, `controller`, `wholeLogs` or `migration` of the values. */}}
 {{- define "jobgate.placement" -}}
 {{- with .root.Values.image.pullSecrets }}
 imagePullSecrets:

@@ -1,0 +1,55 @@
+"""The runs of the containers of a pod whose logs the cluster still has."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from app.domain.kubernetes.objects import ContainerStatus, Pod
+
+_ENDED = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerRun:
+    """A run of a container.
+
+    Args:
+        number: the restart count of the container in this run.
+        container_id: identifies the run at its node.
+        is_running: whether it has not ended yet, as far as is known.
+        is_previous: whether the cluster gives its log as that before the last restart in place.
+        is_last: whether no further run can follow, so that a log cannot be mistaken for that of another run.
+    """
+
+    container: str
+    number: int
+    container_id: str
+    is_running: bool = False
+    is_previous: bool = False
+    is_last: bool = False
+
+
+def runs_of(pod: Pod) -> Sequence[ContainerRun]:
+    """Return the runs whose logs the cluster has: the last two of each container, init containers included."""
+    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    return [run for status in statuses for run in _runs(status, is_last=pod.status.phase in _ENDED)]
+
+
+def is_finished(pod: Pod) -> bool:
+    """Return whether no container of the pod runs or can run again."""
+    return pod.status.phase in _ENDED and not any(run.is_running for run in runs_of(pod))
+
+
+def _runs(status: ContainerStatus, *, is_last: bool) -> Iterator[ContainerRun]:
+    number, before = status.restart_count, status.last_state.terminated
+    id_before = before.container_id if before is not None else ""
+    # A container that waits for its restart has the number, and mostly the id, of its last run.
+    current = status.container_id or id_before
+    if current and not (status.state.waiting is not None and current != id_before):
+        running = status.state.running is not None
+        yield ContainerRun(
+            container=status.name, number=number, container_id=current, is_running=running, is_last=is_last
+        )
+    if id_before and id_before != current and number > 0:
+        yield ContainerRun(
+            container=status.name, number=number - 1, container_id=id_before, is_previous=True, is_last=is_last
+        )
