@@ -15,7 +15,8 @@ from app.running.connections import Connections, NotConfigured, connections
 from app.running.controlling import lease_database
 from app.settings import ENV_PREFIX, Settings
 
-_TRIES = 3  # of a renewal that a controller answers, beyond the time that it keeps the lease without contact
+# A stopped controller gives the lease away at its first renewal after its limit. Then its lease may have to expire.
+_LEASES_AWAITED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,7 @@ async def recover(
     Raises:
         NotConfigured: a setting is missing, or another process has the lease.
         NoRemedy: a remedy must be chosen.
-        KubeError, DatabaseUnavailable, LeaseLost: nothing is complete; run it again.
+        WrongCluster, KubeError, DatabaseUnavailable, LeaseLost: nothing is complete; run it again.
     """
     faultpoints.arm(os.environ)
     async with connections(settings) as opened, AsyncExitStack() as stack:
@@ -60,7 +61,7 @@ async def recover(
             system_namespace=settings.system_namespace,
             timeout=settings.request_timeout,
         )
-        if not rebinds and await recovery.is_other_cluster():
+        if await recovery.identify() and not rebinds:
             raise NotConfigured(
                 f"{await recovery.mismatch()}: correct {ENV_PREFIX}KUBECONFIG, or bind the database to this cluster "
                 "with --cluster"
@@ -91,7 +92,7 @@ def _place(settings: Settings, opened: Connections, installation: Installation) 
 
 @asynccontextmanager
 async def _lease(settings: Settings, recovery: Recovery, leadership: Leadership) -> AsyncIterator[None]:
-    within = settings.contact_limit() + _TRIES * settings.lease_seconds
+    within = settings.contact_limit() + _LEASES_AWAITED * settings.lease_seconds
     try:
         if not await recovery.acquire(within):
             raise NotConfigured(

@@ -41,7 +41,7 @@ def _job(finding: JobFinding, choices: Choices) -> dict[str, str | int]:
         "difference": finding.difference,
         "recorded": finding.recorded or "",
         "cluster": finding.ended or "",
-        "pods": finding.pods,
+        "pods": len(finding.pods),
         "remedy": remedy(finding.difference, choices) or _CHOOSE,
     }
 

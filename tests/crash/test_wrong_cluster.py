@@ -1,6 +1,8 @@
 """A database and a cluster that do not belong together: the controller stops, reports it, and changes nothing."""
 
+import asyncio
 from collections.abc import Iterator
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from tests.crash.stories import FOREVER, Client, generic_job, serves, task
 from tests.support.clusters.cluster import as_gateway, running_embedded_cluster
 from tests.support.clusters.kube import Cluster, KubeClient, connect
 from tests.support.clusters.kube_proxy import kube_proxy
+from tests.support.gateways.forked_commands import jobgate
 from tests.support.gateways.process import STEADY, gateway_process
 from tests.support.waiting import until
 
@@ -74,6 +77,13 @@ async def test_another_cluster_at_the_same_address_stays_untouched(
                 await until(lambda: refuses(client, attempts), what="a submission is refused", within=240)
                 assert await contents(other) == before
                 assert (await client.status("stays"))["phase"] == "Running"
+
+                settings = {"JOBGATE_DATABASE_URL": database_url, "JOBGATE_KUBECONFIG": str(as_gateway(kubeconfig))}
+                recover = partial(jobgate, "recover", "--yes", "--live=fail", home=tmp_path, **settings)
+                refused = await asyncio.to_thread(recover)
+                assert refused.returncode == 2
+                assert "correct JOBGATE_KUBECONFIG" in refused.stderr
+                assert await contents(other) == before
 
                 proxy.swap(busy_cluster)
                 await until_ready(client.http, 200, "Running")

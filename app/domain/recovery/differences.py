@@ -45,10 +45,11 @@ class Remedy(StrEnum):
     START = "start"  # the controller creates the objects
 
 
-UNKNOWN_JOBS: Final = frozenset({Difference.LOST, Difference.ORPHANED})
+# The controller does what the last two need: its janitor deletes orphans, and it starts jobs.
 _FIXED: Final = {
     Difference.ENDED: Remedy.END,
     Difference.AHEAD: Remedy.ADOPT,
+    Difference.ORPHANED: Remedy.DELETE,
     Difference.UNSTARTED: Remedy.START,
 }
 
@@ -74,7 +75,7 @@ class ClusterPod:
 class ClusterJob:
     """The objects of a job in the cluster. `anchor` is the uid of its anchor, or None; `ended` its terminal phase.
 
-    The anchor owns the pods. Without one, they name an anchor that is gone.
+    The anchor owns the pods and `workloads` (names). Without one, they name an anchor that is gone.
     """
 
     uid: str
@@ -84,6 +85,7 @@ class ClusterJob:
     anchor: str | None = None
     ended: JobPhase | None = None
     pods: list[ClusterPod] = field(default_factory=list)
+    workloads: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +114,7 @@ class KnownJob:
 class JobFinding:
     """One job that differs. `recorded` is its phase in the database, `ended` the terminal phase of its anchor.
 
-    `attempts` are the attempts of the cluster that are later than the recorded ones.
+    `pods` and `workloads` are names. `attempts` are the attempts of the cluster that are later than the recorded ones.
     """
 
     difference: Difference
@@ -122,7 +124,8 @@ class JobFinding:
     kind: str
     recorded: JobPhase | None = None
     ended: JobPhase | None = None
-    pods: int = 0
+    pods: Sequence[str] = ()
+    workloads: Sequence[str] = ()
     attempts: Mapping[Rank, int] = field(default_factory=dict)
 
 
@@ -142,7 +145,7 @@ def with_remedies(findings: Iterable[JobFinding], choices: Choices) -> list[tupl
     for finding in findings:
         found = remedy(finding.difference, choices)
         if found is None:
-            option = "--unknown=release|delete" if finding.difference in UNKNOWN_JOBS else "--live=requeue|fail"
+            option = "--unknown=release|delete" if finding.difference is Difference.LOST else "--live=requeue|fail"
             what = f"{finding.namespace}/{finding.name} ({finding.uid}) is {finding.difference}"
             raise NoRemedy(f"{what}: choose what happens to such jobs with {option}")
         chosen.append((finding, found))
@@ -151,7 +154,7 @@ def with_remedies(findings: Iterable[JobFinding], choices: Choices) -> list[tupl
 
 def remedy(difference: Difference, choices: Choices) -> Remedy | None:
     """Return the remedy, or None if the operator must choose one."""
-    if difference in UNKNOWN_JOBS:
+    if difference is Difference.LOST:
         return choices.unknown
     if difference is Difference.MISSING:
         return choices.live
@@ -189,8 +192,13 @@ def _unknown(found: ClusterJob) -> JobFinding:
         name=found.name,
         kind=found.kind,
         ended=found.ended,
-        pods=len(found.pods),
+        pods=_pod_names(found),
+        workloads=tuple(found.workloads),
     )
+
+
+def _pod_names(found: ClusterJob) -> tuple[str, ...]:
+    return tuple(pod.name for pod in found.pods)
 
 
 def _of(
@@ -207,7 +215,7 @@ def _of(
         kind=known.kind,
         recorded=known.phase,
         ended=found.ended if found is not None else None,
-        pods=len(found.pods) if found is not None else 0,
+        pods=_pod_names(found) if found is not None else (),
         attempts=attempts or {},
     )
 

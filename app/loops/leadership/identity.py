@@ -36,12 +36,6 @@ class WrongCluster(Exception):  # noqa: N818 - /readyz and the heartbeat show th
     """The database belongs to another cluster. The controller changes nothing until an operator corrects this."""
 
 
-async def cluster_uid(api: KubeApi, request_seconds: float) -> str:
-    """Return the uid of the namespace kube-system, which no other cluster has."""
-    found = await api.get(NAMESPACE, KUBE_SYSTEM, codec=OBJECT, timeout=request_seconds)
-    return found.metadata.uid
-
-
 class Identity:
     """Binds an installation to its cluster. `timeout` is seconds for each request."""
 
@@ -102,6 +96,11 @@ class Identity:
             epoch = await leases.epoch(self._db, leases.CONTROLLER)
             self._compare(reached, epoch, (await entries.bounds(self._db)).last)
 
+    async def pin(self) -> str:
+        """Take the cluster that answers now for the one that `verify` expects, and return its uid."""
+        self._cluster_uid = await self._uid()
+        return self._cluster_uid
+
     async def verify(self) -> None:
         """Raise WrongCluster if another cluster answers at this address now.
 
@@ -140,7 +139,7 @@ class Identity:
         if self._cluster_uid is not None and uid != self._cluster_uid:
             raise WrongCluster(
                 f"another cluster answers at {self._api.url}: its kube-system namespace has the uid {uid}, "
-                f"this database belongs to {self._cluster_uid}"
+                f"not {self._cluster_uid}"
             )
         self._verified_at = now
         self._verified_connections = connections
@@ -156,7 +155,8 @@ class Identity:
                 log.info("identity.not_recorded", error=str(error))
 
     async def _uid(self) -> str:
-        return await cluster_uid(self._api, self._timeout)
+        found = await self._api.get(NAMESPACE, KUBE_SYSTEM, codec=OBJECT, timeout=self._timeout)
+        return found.metadata.uid
 
     async def _record_epoch(self) -> None:
         epoch = self._leadership.lease.epoch

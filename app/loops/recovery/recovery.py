@@ -20,7 +20,7 @@ from app.db.installation import leases
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseContended
 from app.domain.recovery.differences import Choices, JobFinding, with_remedies
-from app.loops.leadership.identity import Identity, WrongCluster, cluster_uid
+from app.loops.leadership.identity import Identity, WrongCluster
 from app.loops.leadership.installation_record import InstallationRecord, Reached
 from app.loops.leadership.lease import Leadership
 from app.loops.recovery.remedies import Remedies
@@ -49,6 +49,7 @@ class Recovery:
         self._leadership = leadership
         self._clock = clock
         self._timeout = timeout
+        self._cluster_uid = ""
         self._record = InstallationRecord(place.api, leadership, place.installation, system_namespace, timeout=timeout)
         self._identity = Identity(
             place.api,
@@ -72,10 +73,10 @@ class Recovery:
             return str(wrong)
         return ""
 
-    async def is_other_cluster(self) -> bool:
-        """Return whether the database is bound to another cluster than the one that answers."""
-        bound = (await installation.read(self._db)).cluster_uid
-        return bound not in (None, await cluster_uid(self._place.api, self._timeout))
+    async def identify(self) -> bool:
+        """Take the cluster that answers for the one to recover. Return whether the database is bound to another one."""
+        self._cluster_uid = await self._identity.pin()
+        return (await installation.read(self._db)).cluster_uid not in (None, self._cluster_uid)
 
     async def acquire(self, within: float) -> bool:
         """Get the lease. A controller that is stopped gives it away; return whether one did within these seconds."""
@@ -93,14 +94,21 @@ class Recovery:
         return False
 
     async def find_differences(self) -> list[JobFinding]:
-        """Return all differences. Nothing changes."""
-        return await find_differences(self._place, self._db)
+        """Return all differences. Nothing changes.
+
+        Raises:
+            WrongCluster: another cluster has answered, which has none of the objects.
+        """
+        found = await find_differences(self._place, self._db)
+        self._identity.doubt()
+        await self._identity.verify()
+        return found
 
     async def run(self, choices: Choices) -> None:
         """Recover under the lease, which the caller has acquired and releases.
 
         Raises:
-            NoRemedy, KubeError, DatabaseUnavailable, LeaseLost: the controller stays stopped; run this again.
+            NoRemedy, WrongCluster, KubeError, DatabaseUnavailable, LeaseLost: the controller stays stopped.
         """
         reached = await self._begin()
         await self._leadership.outrank(reached.epoch)
@@ -126,12 +134,19 @@ class Recovery:
         return reached
 
     def _remedies(self) -> Remedies:
-        place = self._place
-        return Remedies(place.api, self._db, self._leadership, self._clock, place.installation, timeout=self._timeout)
+        return Remedies(
+            self._place.api,
+            self._db,
+            self._leadership,
+            self._clock,
+            verify=self._identity.verify,
+            timeout=self._timeout,
+        )
 
     async def _end(self, reached: Reached) -> None:
-        uid = await cluster_uid(self._place.api, self._timeout)
-        await recovery.continue_after(self._db, self._leadership.lease, reached.position, uid, self._clock.now())
+        now = self._clock.now()
+        await self._identity.verify()
+        await recovery.continue_after(self._db, self._leadership.lease, reached.position, self._cluster_uid, now)
         reach(FaultPoint.RECOVERY_CONTINUED)
         position = (await entries.bounds(self._db)).last
         await self._record.write(Reached(epoch=self._leadership.epoch, position=position), over=reached)

@@ -4,7 +4,8 @@ Each step may be repeated, and the end of an interrupted run is found by a new c
 the controller, so nothing else acts on these jobs.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -19,17 +20,16 @@ from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata
 from app.domain.reconcile.values import Decision
 from app.domain.recovery import decisions
-from app.domain.recovery.differences import UNKNOWN_JOBS, JobFinding, Remedy
-from app.domain.status.pods.ownership import is_owned, names_anchor
+from app.domain.recovery.differences import Difference, JobFinding, Remedy
+from app.domain.status.pods.ownership import is_owned
 from app.domain.vocabulary import Reason
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
-from app.k8s.errors import KubeNotFound
+from app.k8s.errors import KubeConflict, KubeNotFound
 from app.k8s.finalizers import delete_and_release, release
 from app.k8s.resources import CONFIG_MAP, POD, WORKLOAD, KubeResource
 from app.loops.jobs.unknown import unknown
 from app.loops.leadership.lease import Leadership
-from app.loops.maintenance.labelled import labelled
 
 _JOBS_AT_ONCE: Final = 20  # their manifests are in memory together
 _FINALIZERS: Final = {
@@ -37,20 +37,27 @@ _FINALIZERS: Final = {
     WORKLOAD: labels.ADMISSION_FINALIZER,
     CONFIG_MAP: labels.EVIDENCE_FINALIZER,
 }
-_WITHOUT_INSTALLATION: Final = {"metadata": {"labels": {labels.INSTALLATION: None}}}
+_OF_RECORDS: Final = frozenset({Difference.ENDED, Difference.AHEAD, Difference.MISSING})
 
 
 class Remedies:
-    """Carries out remedies. `timeout` is seconds for each request to the cluster."""
+    """Carries out remedies. `verify` raises if another cluster answers; `timeout` is seconds for each request."""
 
     def __init__(
-        self, api: KubeApi, db: Database, leadership: Leadership, clock: Clock, installation: str, *, timeout: float
+        self,
+        api: KubeApi,
+        db: Database,
+        leadership: Leadership,
+        clock: Clock,
+        *,
+        verify: Callable[[], Awaitable[None]],
+        timeout: float,
     ) -> None:
         self._api = api
         self._db = db
         self._leadership = leadership
         self._clock = clock
-        self._installation = installation
+        self._verify = verify
         self._timeout = timeout
 
     async def carry_out(self, chosen: Sequence[tuple[JobFinding, Remedy]]) -> None:
@@ -59,16 +66,16 @@ class Remedies:
         Raises:
             KubeError, DatabaseUnavailable, LeaseLost: find the differences again.
         """
-        stored = [(finding, remedy) for finding, remedy in chosen if finding.difference not in UNKNOWN_JOBS]
+        stored = [(finding, remedy) for finding, remedy in chosen if finding.difference in _OF_RECORDS]
         for start in range(0, len(stored), _JOBS_AT_ONCE):
             await self._decide(stored[start : start + _JOBS_AT_ONCE])
         for finding, remedy in chosen:
-            if finding.difference in UNKNOWN_JOBS:
+            if finding.difference is Difference.LOST:
                 await self._give_up(finding, remedy)
 
     async def _decide(self, chosen: Sequence[tuple[JobFinding, Remedy]]) -> None:
         """Store the decisions about some jobs. A client may edit or cancel a job meanwhile, so it is read again."""
-        left = {UUID(finding.uid): (finding, remedy) for finding, remedy in chosen if remedy is not Remedy.START}
+        left = {UUID(finding.uid): (finding, remedy) for finding, remedy in chosen}
         while left:
             jobs = await controller.load(self._db, list(left))
             writes = [self._write(job, *left[uid]) for uid, job in jobs.items() if not _has_ended(job)]
@@ -80,23 +87,28 @@ class Remedies:
         return job.write(_decision(job, finding, remedy, self._clock.now()))
 
     async def _give_up(self, finding: JobFinding, remedy: Remedy) -> None:
-        """Delete or release the objects of an unknown job. The anchor comes last: it shows what is left to do."""
-        anchor = await self._anchor(finding)
-        step = self._release if remedy is Remedy.RELEASE and anchor is not None else self._delete
-        selector = f"{labels.INSTALLATION}={self._installation},{labels.JOB_UID}={finding.uid}"
-        owner = {anchor.uid} if anchor is not None else None
-        for resource, codec in ((POD, OBJECT), (WORKLOAD, OBJECT)):
-            found = [item.metadata async for item in labelled(self._api, resource, finding.namespace, selector, codec)]
-            for metadata in found:
-                if _is_ours(metadata, finding.uid, owner):
-                    await step(resource, metadata)
-        if anchor is not None:
-            await step(CONFIG_MAP, anchor)
+        """Delete or release the objects of a lost job. The anchor comes last: it shows what is left to do.
 
-    async def _anchor(self, finding: JobFinding) -> Metadata | None:
-        name = labels.anchor_name(finding.uid)
+        The janitor deletes the Workload of a deleted job when its last pod is gone: until then, it uses the quota.
+        """
+        await self._verify()
+        anchor = await self._read(CONFIG_MAP, labels.anchor_name(finding.uid), finding.namespace)
+        if anchor is None:
+            return
+        releases = remedy is Remedy.RELEASE
+        step = self._release if releases else self._delete
+        owned = [(POD, name) for name in finding.pods]
+        if releases:
+            owned += [(WORKLOAD, name) for name in finding.workloads]
+        for resource, name in owned:
+            metadata = await self._read(resource, name, finding.namespace)
+            if metadata is not None and is_owned(metadata, finding.uid, {anchor.uid}):
+                await step(resource, metadata)
+        await step(CONFIG_MAP, anchor)
+
+    async def _read(self, resource: KubeResource, name: str, namespace: str) -> Metadata | None:
         try:
-            found = await self._api.get(CONFIG_MAP, name, finding.namespace, codec=OBJECT, timeout=self._timeout)
+            found = await self._api.get(resource, name, namespace, codec=OBJECT, timeout=self._timeout)
         except KubeNotFound:
             return None
         return found.metadata
@@ -109,22 +121,17 @@ class Remedies:
     async def _release(self, resource: KubeResource, metadata: Metadata) -> None:
         """Take away what binds the object to this installation: its finalizer and its label."""
         self._leadership.guard(self._timeout)
-        try:
-            while not await release(
-                self._api, resource, metadata, _FINALIZERS[resource], request_seconds=self._timeout
-            ):
-                metadata = await self._read(resource, metadata)
-            await self._api.merge_patch(
-                resource, metadata.name, metadata.namespace, patch=_WITHOUT_INSTALLATION, timeout=self._timeout
-            )
-        except KubeNotFound:
-            return
-        finally:
-            reach(FaultPoint.RECOVERY_RELEASED)
-
-    async def _read(self, resource: KubeResource, metadata: Metadata) -> Metadata:
-        found = await self._api.get(resource, metadata.name, metadata.namespace, codec=OBJECT, timeout=self._timeout)
-        return found.metadata
+        finalizer, found = _FINALIZERS[resource], metadata
+        while not await release(self._api, resource, found, finalizer, request_seconds=self._timeout):
+            again = await self._read(resource, found.name, found.namespace)
+            if again is None or again.uid != metadata.uid:
+                return
+            found = again
+        # An object that was being deleted is gone with its finalizer.
+        with suppress(KubeNotFound, KubeConflict):
+            patch = {"metadata": {"uid": metadata.uid, "labels": {labels.INSTALLATION: None}}}
+            await self._api.merge_patch(resource, found.name, found.namespace, patch=patch, timeout=self._timeout)
+        reach(FaultPoint.RECOVERY_RELEASED)
 
 
 def _has_ended(job: StoredJob) -> bool:
@@ -132,21 +139,10 @@ def _has_ended(job: StoredJob) -> bool:
 
 
 def _decision(job: StoredJob, finding: JobFinding, remedy: Remedy, now: datetime) -> Decision:
-    make: dict[Remedy, Callable[[], Decision]] = {
-        Remedy.ADOPT: lambda: decisions.adopt(job.recorded, finding.attempts, now),
-        Remedy.FAIL: lambda: decisions.end(job.recorded, decisions.missing(), {}, now),
-        Remedy.REQUEUE: lambda: unknown(job, Reason.OBJECTS_MISSING, decisions.MISSING, now),
-    }
     if finding.ended is not None:
         return decisions.end(job.recorded, decisions.ended_in_cluster(finding.ended), finding.attempts, now)
-    return make[remedy]()
-
-
-def _is_ours(metadata: Metadata, uid: str, anchors: set[str] | None) -> bool:
-    """Return whether the anchor of the job controls the object.
-
-    If the anchor is gone, the garbage collector deletes what it controlled, and only the finalizer holds it.
-    """
-    if anchors is not None:
-        return is_owned(metadata, uid, anchors)
-    return names_anchor(metadata, uid) and metadata.deletion_timestamp is not None
+    if remedy is Remedy.ADOPT:
+        return decisions.adopt(job.recorded, finding.attempts, now)
+    if remedy is Remedy.FAIL:
+        return decisions.end(job.recorded, decisions.missing(), {}, now)
+    return unknown(job, Reason.OBJECTS_MISSING, decisions.MISSING, now)

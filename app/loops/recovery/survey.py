@@ -97,7 +97,8 @@ async def _cluster_jobs(place: Place) -> dict[_JobKey, ClusterJob]:
                 seen = observe_pod(pod, lost_nodes=())
                 job.pods.append(ClusterPod(key=seen.key, attempt=seen.attempt, name=seen.name))
         async for workload in labelled(place.api, WORKLOAD, namespace, selector, OBJECT):
-            _job_of(jobs, workload.metadata, place)
+            if (job := _job_of(jobs, workload.metadata, place)) is not None:
+                job.workloads.append(workload.metadata.name)
     return jobs
 
 

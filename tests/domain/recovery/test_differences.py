@@ -79,7 +79,7 @@ def test_a_finding_names_the_job_and_what_both_sides_know() -> None:
         kind="GenericJob",
         recorded=JobPhase.RUNNING,
         ended=SUCCEEDED,
-        pods=2,
+        pods=("job-0", "job-0"),
         attempts={W0: 4},
     )
 
@@ -98,7 +98,7 @@ ALL = Choices(unknown=Remedy.RELEASE, live=Remedy.FAIL)
     ("difference", "without", "chosen"),
     [
         (Difference.LOST, "--unknown=release|delete", Remedy.RELEASE),
-        (Difference.ORPHANED, "--unknown=release|delete", Remedy.RELEASE),
+        (Difference.ORPHANED, None, Remedy.DELETE),
         (Difference.MISSING, "--live=requeue|fail", Remedy.FAIL),
         (Difference.ENDED, None, Remedy.END),
         (Difference.AHEAD, None, Remedy.ADOPT),

@@ -30,6 +30,7 @@ from app.settings import Settings
 from tests.db.factories import move, new_job, stored, submitted
 from tests.support.clusters.kube import Cluster, KubeClient
 from tests.support.clusters.kube_proxy import kube_proxy
+from tests.support.clusters.kueue import pod_set
 from tests.support.page_commands import run_commands
 
 RELEASE, DELETE = Choices(unknown=Remedy.RELEASE), Choices(unknown=Remedy.DELETE)
@@ -79,7 +80,7 @@ class Scene:
         (await self.api.post(self.records, {"apiVersion": "v1", "kind": "ConfigMap", **record})).ok()
 
     async def make_job(self, name: str, uid: UUID, *, owner: str | None = None, namespace: str | None = None) -> None:
-        """Make an anchor and a pod that it owns."""
+        """Make an anchor, and a pod and a Workload that it owns."""
         found = self._labels(name, uid, owner)
         base = self.base if namespace is None else f"/api/v1/namespaces/{namespace}"
         anchor_name = labels.anchor_name(str(uid))
@@ -87,6 +88,17 @@ class Scene:
         made = (await self.api.post(f"{base}/configmaps", anchor)).ok()["metadata"]
         owned = {"apiVersion": "v1", "kind": "ConfigMap", "name": anchor_name, "uid": made["uid"], "controller": True}
         await self.make_pod(f"{name}-0", found, base, ownerReferences=[owned])
+        workload = {"name": anchor_name, "labels": found, "finalizers": [labels.ADMISSION_FINALIZER]}
+        body = {
+            "apiVersion": "kueue.x-k8s.io/v1beta2",
+            "kind": "Workload",
+            "metadata": workload | {"ownerReferences": [owned]},
+            "spec": {"podSets": [pod_set()]},
+        }
+        (await self.api.post(f"{self.workloads(namespace)}", body)).ok()
+
+    def workloads(self, namespace: str | None = None) -> str:
+        return f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{namespace or self.namespace}/workloads"
 
     async def make_pod(self, name: str, found: Mapping[str, str], base: str, **metadata: Any) -> None:
         pod = {
@@ -126,14 +138,14 @@ async def test_released_objects_stay_and_are_not_of_this_installation_any_more(s
     with pytest.raises(NoRemedy, match="lost"):
         await scene.recover(Choices(live=Remedy.FAIL))
     report, differs = await scene.recover(RELEASE)
-    assert [(item.difference, item.name, item.uid, item.pods) for item in report.findings] == [
-        (Difference.LOST, "lost", str(uid), 1)
+    assert [(item.difference, item.name, item.uid, item.pods, item.workloads) for item in report.findings] == [
+        (Difference.LOST, "lost", str(uid), ("lost-0",), (labels.anchor_name(str(uid)),))
     ]
     assert not differs
-    pod = await scene.metadata("pods", "lost-0")
-    assert "finalizers" not in pod
-    for found in (pod, await scene.metadata("configmaps", labels.anchor_name(str(uid)))):
-        assert "deletionTimestamp" not in found
+    anchor = labels.anchor_name(str(uid))
+    workload = (await scene.api.get(f"{scene.workloads()}/{anchor}")).ok()["metadata"]
+    for found in (await scene.metadata("pods", "lost-0"), await scene.metadata("configmaps", anchor), workload):
+        assert not found.keys() & {"finalizers", "deletionTimestamp"}
         assert labels.INSTALLATION not in found["labels"]
         assert found["labels"][labels.JOB_UID] == str(uid)  # Services select by it
     report, differs = await scene.recover(confirmed=False)
@@ -154,6 +166,9 @@ async def test_only_objects_of_unknown_jobs_of_this_installation_are_deleted(sce
     assert [item.name for item in report.findings] == ["lost"]
     await scene.api.gone(f"{scene.base}/pods/lost-0")
     await scene.api.gone(f"{scene.base}/configmaps/{labels.anchor_name(str(lost))}")
+    # The janitor of the controller deletes it when no pod uses its quota.
+    workload = (await scene.api.get(f"{scene.workloads()}/{labels.anchor_name(str(lost))}")).ok()["metadata"]
+    assert workload["finalizers"] == [labels.ADMISSION_FINALIZER]
     for name in ("known-0", "others-0", "copied"):
         pod = await scene.metadata("pods", name)
         assert "deletionTimestamp" not in pod, name
