@@ -11,7 +11,7 @@ from typing import Final
 
 from app.db import queues
 from app.db.feed import changes
-from app.db.jobs import autoscaler_runs, room_waits
+from app.db.jobs import autoscaler_runs, room_waits, usage_writes
 from app.db.jobs.pod_room import append
 from app.db.objects import idempotency
 from app.db.postgres.engine import Connection
@@ -79,6 +79,7 @@ async def move(connection: Connection, namespace: str, uid: str, *, created_befo
     pods = sum(row["pods"] for row in jobs)
     # They are cancelled, so they need no room.
     await room_waits.forget(connection, uids)
+    await usage_writes.move(connection, namespace, former)
     await append(connection, namespace, -pods)
     await append(connection, former, pods)
     await autoscaler_runs.move(connection, uids, former)

@@ -74,6 +74,16 @@ class Outcome(LegacySpelling):
     STOPPED = "Stopped"  # jobgate stopped the pod: pause, cancel, scale down or clean-up; fires no rule
 
 
+class Use(StrEnum):
+    """What the time was good for in which a pod held its requests, or a job waited."""
+
+    USEFUL = "useful"  # of attempts that succeeded, still run, or were stopped by a client
+    REPEATED = "repeated"  # of attempts that failed, so that the work must be done again
+    DISRUPTED = "disrupted"  # of attempts that the cluster ended
+    IDLE = "idle"  # while other replicas were awaited, and after the job was stopped or had ended
+    QUEUED = "queued"  # of a job that waits and holds no node
+
+
 class WarningSource(StrEnum):
     """Who warns about a job: jobgate when it accepts the manifest, or the cluster when it creates the objects."""
 

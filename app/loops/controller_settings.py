@@ -46,7 +46,7 @@ class QueueMode(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSettings:
     """Settings of the controller; times are seconds. `coalesce` is the least time between two reconciles of a
-    job that changes of its pods cause.
+    job that changes of its pods cause. `usage_labels` are the keys of the labels by which usage is added up.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -73,6 +73,7 @@ class ControllerSettings:
     pod_limits: PodLimits = DEFAULT_LIMITS
     queues: QueueMode = QueueMode.AUTO
     keeping: Keeping = KEEPING
+    usage_labels: tuple[str, ...] = ()
 
     @property
     def served(self) -> NamespaceSet:

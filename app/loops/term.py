@@ -11,7 +11,7 @@ from app.base.cancellation import TaskGroup, rounds
 from app.base.instruments import ComputedMetric, Values, ValueSource, expose
 from app.db.installation import heartbeats
 from app.db.installation.heartbeats import ControllerLoad, Heartbeat
-from app.db.jobs import controller, pod_room
+from app.db.jobs import controller, pod_room, usage_writes
 from app.db.jobs.controller import LiveJob
 from app.db.postgres.errors import DatabaseContended, DatabaseUnavailable
 from app.domain.kubernetes import labels
@@ -213,6 +213,7 @@ class Term:
             await self._mirror.wait_synced()
             await self._wait_for_queues()
             await self._recount_pods()
+            await usage_writes.forget_ended(self._context.db)
             # Every live job once: the former controller may have died between a decision and its actions.
             self._begin_first_pass(await controller.live(self._context.db, self._settings.served))
             group.create_task(self._report_first_pass(contact))

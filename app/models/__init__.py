@@ -18,6 +18,7 @@ from app.models import (
     reservations,
     samples,
     timekeeping,
+    usage,
 )
 from app.models.base import metadata
 
@@ -35,4 +36,5 @@ __all__ = [
     "reservations",
     "samples",
     "timekeeping",
+    "usage",
 ]

@@ -111,4 +111,5 @@ def attempt_fields() -> tuple[Column[Any], ...]:
         text_column("message", nullable=True),
         json_column("containers", "[]"),
         optional_json_column("last_lines"),
+        optional_json_column("hold"),
     )

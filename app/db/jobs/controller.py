@@ -7,7 +7,7 @@ change the column, so they do not touch the index. A notification on `notificati
 query at once; if it is lost, the job waits for the next poll.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -28,6 +28,7 @@ from app.domain.plan import Manifest, Rank
 from app.domain.reconcile.values import Decision
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits, RoomWait
 from app.domain.status.records import Intent, Recorded
+from app.domain.usage.groups import UsageGroup, chosen_labels
 from app.models.jobs import JOBS_WITH_KEPT_OBJECTS, jobs
 from app.telemetry.trace_context import Traced
 
@@ -41,6 +42,7 @@ class StoredJob(Traced):
     name: str
     kind: str
     api_version: str
+    labels: Mapping[str, str]
     manifest: Manifest
     generation: int
     version: int
@@ -48,6 +50,8 @@ class StoredJob(Traced):
     intent_at: datetime | None
     status_version: int
     created_at: datetime
+    created_by: str
+    created_by_id: str | None
     deleted_at: datetime | None
     wake_at: datetime | None
     intent: Intent
@@ -60,7 +64,12 @@ class StoredJob(Traced):
         return self.intent_at is not None
 
     def write(
-        self, decision: Decision, *, observed_at: datetime | None = None, pod_names: Mapping[Rank, str] | None = None
+        self,
+        decision: Decision,
+        *,
+        observed_at: datetime | None = None,
+        pod_names: Mapping[Rank, str] | None = None,
+        group: UsageGroup | None = None,
     ) -> JobWrite:
         """Return the write of a decision that is based on this state of the job."""
         return JobWrite(
@@ -73,6 +82,18 @@ class StoredJob(Traced):
             removed=tuple(key for key in self.recorded.replicas if key not in decision.replicas),
             replaces_conditions=decision.status.conditions != self.recorded.status.conditions,
             pod_names=pod_names or {},
+            group=group,
+        )
+
+    def usage_group(self, queue: str, label_keys: Iterable[str]) -> UsageGroup:
+        """Return the group in which the usage of the job is added up, with its labels of these keys."""
+        return UsageGroup(
+            namespace=self.namespace,
+            user_id=self.created_by_id or "",
+            user_name=self.created_by,
+            kind=self.kind,
+            queue=queue,
+            labels=chosen_labels(self.labels, label_keys),
         )
 
 

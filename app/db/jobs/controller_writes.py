@@ -4,7 +4,7 @@ lock the jobs in order of uid ─▶ drop decisions on outdated versions ─▶ 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -12,7 +12,7 @@ from uuid import UUID
 from sqlalchemy import Column, Integer
 
 from app.db.feed import changes
-from app.db.jobs import pod_room, room_waits
+from app.db.jobs import pod_room, room_waits, usage_writes
 from app.db.jobs.attempts import ATTEMPT, ATTEMPT_KEY
 from app.db.jobs.replicas import REPLICA
 from app.db.jobs.rows import CONDITION, JOB_HISTORY, STATUS, status_document
@@ -23,6 +23,8 @@ from app.db.postgres.queries import any_length
 from app.domain.plan import Rank
 from app.domain.reconcile.values import Decision
 from app.domain.status.records import Attempt, Replica
+from app.domain.usage.groups import UsageGroup
+from app.domain.usage.sums import NO_CHANGE
 from app.models.jobs import conditions, jobs, scale_records
 from app.models.replicas import replicas
 
@@ -32,7 +34,8 @@ class JobWrite:
     """A decision and the versions that it is based on.
 
     `removed` are the ranks whose rows are deleted. `replaces_conditions` is False if the conditions are unchanged.
-    `pod_names` are those of changed replicas. `observed_at` is the time of the last observed change in the cluster.
+    `pod_names` are those of changed replicas. `group` is that of the job's usage. `observed_at` is the time of the last
+    observed change in the cluster.
     """
 
     uid: UUID
@@ -44,6 +47,7 @@ class JobWrite:
     removed: tuple[Rank, ...] = ()
     replaces_conditions: bool = True
     pod_names: Mapping[Rank, str] = field(default_factory=dict)
+    group: UsageGroup | None = None
 
 
 _UIDS: Final = any_length("$1::uuid[]")
@@ -121,6 +125,7 @@ async def store(connection: Connection, writes: Sequence[JobWrite]) -> list[UUID
         await _bulk(connection, JOB_HISTORY.insert, _history_rows(dirty, locked))
         await _bulk(connection, _SETTLED, _outcome_rows(dirty))
         await _store_names(connection, dirty, locked)
+        await _store_usage(connection, dirty, locked)
     accepted = {write.uid for write in current}
     return [write.uid for write in writes if write.uid not in accepted]
 
@@ -214,6 +219,17 @@ async def _store_names(connection: Connection, writes: Sequence[JobWrite], locke
         await room_waits.forget(connection, ended)
     if gone:
         await connection.execute(_FORGET_NAMES, gone)
+
+
+async def _store_usage(connection: Connection, writes: Sequence[JobWrite], locked: Mapping[UUID, Any]) -> None:
+    """Store the changes of usage. A namespace that was moved since the job was loaded has its new name here."""
+    changes = [
+        (w.uid, replace(w.group, namespace=locked[w.uid]["namespace"]), w.decision.usage)
+        for w in writes
+        if w.group is not None and w.decision.usage != NO_CHANGE
+    ]
+    if changes:
+        await usage_writes.store(connection, changes)
 
 
 async def _bulk(connection: Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:

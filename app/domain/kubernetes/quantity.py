@@ -22,6 +22,7 @@ _MAX_LENGTH = 64
 _MAX_EXPONENT = 100
 _CAP = Decimal(2**63 - 1)
 _NANO = Decimal("1e-9")
+_ZERO = Decimal(0)
 _PARTS = re.compile(r"([+-]?)([0-9.]+)(.*)", re.ASCII)
 _SHAPE = re.compile(QUANTITY_PATTERN.removesuffix("$"), re.ASCII)
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -48,6 +49,14 @@ def parse_quantity(text: str) -> Decimal:
     if suffix in _BINARY:
         amount = min(amount, _CAP)
     return _EXACT.minus(amount) if sign == "-" else amount
+
+
+def value_of(quantity: object) -> Decimal:
+    """Return the value of a quantity in the cluster."""
+    try:
+        return parse_quantity(str(quantity))
+    except InvalidManifest:
+        return _ZERO  # neither the API server nor Kueue writes such a quantity
 
 
 def _exponent(suffix: str, text: str) -> int:

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, NamedTuple, TypeAlias
 
-from app.domain.errors import InvalidManifest
-from app.domain.kubernetes.quantity import parse_quantity
+from app.domain.kubernetes.quantity import value_of
 from app.domain.kubernetes.queueing import ClusterQueue, ResourceQuota
 
 _ZERO: Final = Decimal(0)
@@ -98,11 +97,3 @@ def _quota(resource: ResourceQuota, used: Decimal) -> _Quota:
         lent=nominal if limit is None else min(nominal, value_of(limit)),
         borrowing_limit=None if resource.borrowing_limit is None else value_of(resource.borrowing_limit),
     )
-
-
-def value_of(quantity: object) -> Decimal:
-    """Return the value of a quantity in the cluster."""
-    try:
-        return parse_quantity(str(quantity))
-    except InvalidManifest:
-        return _ZERO  # neither the API server nor Kueue writes such a quantity

@@ -8,15 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from app.domain.kubernetes.quantity import format_quantity
-from app.domain.queueing.cohorts import value_of
+from app.domain.kubernetes.pod_requests import Amounts, pod_requests
+from app.domain.kubernetes.quantity import format_quantity, value_of
 from app.domain.queueing.queue_status import FlavorQuota, QueueStatus
 from app.domain.queueing.workload import PodSetPlan
 from app.domain.vocabulary import PendingCode
 
-Amounts: TypeAlias = Mapping[str, Decimal]
 _Flavors: TypeAlias = Mapping[str, Amounts]
 _ZERO: Final = Decimal(0)
 _PODS: Final = "pods"
@@ -132,40 +131,3 @@ def _requests(pod_set: PodSetPlan, nominal: _Flavors) -> Amounts:
     if any(_PODS in amounts for amounts in nominal.values()):
         found[_PODS] = Decimal(pod_set.count)
     return found
-
-
-def pod_requests(spec: Mapping[str, Any]) -> Amounts:
-    """Return what a pod requests, as the scheduler counts it.
-
-    Containers and sidecars run at the same time, another init container only with the sidecars before it.
-    """
-    sidecars: Amounts = {}
-    peak: Amounts = {}
-    for container in spec.get("initContainers") or ():
-        own = _of_container(container)
-        if container.get("restartPolicy") == "Always":
-            sidecars = _sum(sidecars, own)
-            own = {}
-        peak = _larger(peak, _sum(sidecars, own))
-    together = sidecars
-    for container in spec.get("containers") or ():
-        together = _sum(together, _of_container(container))
-    return _sum(_larger(together, peak), _amounts(spec.get("overhead")))
-
-
-def _of_container(container: Mapping[str, Any]) -> Amounts:
-    """Return the requests of a container. A limit is the default of a request."""
-    resources = container.get("resources") or {}
-    return _amounts({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
-
-
-def _sum(one: Amounts, other: Amounts) -> Amounts:
-    return {name: one.get(name, _ZERO) + other.get(name, _ZERO) for name in (*one, *other)}
-
-
-def _larger(one: Amounts, other: Amounts) -> Amounts:
-    return {name: max(one.get(name, _ZERO), other.get(name, _ZERO)) for name in (*one, *other)}
-
-
-def _amounts(quantities: Mapping[str, Any] | None) -> Amounts:
-    return {name: value_of(quantity) for name, quantity in (quantities or {}).items()}

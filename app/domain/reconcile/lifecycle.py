@@ -119,6 +119,7 @@ def _mirror(attempt: Attempt, pod: ObservedPod) -> Attempt:
         message=message,
         containers=pod.containers,
         last_lines=attempt.last_lines,
+        hold=attempt.hold,
     )
 
 

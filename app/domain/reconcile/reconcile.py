@@ -42,6 +42,7 @@ from app.domain.reconcile.queues.workload_writes import is_removed, queue_action
 from app.domain.reconcile.resizing import Members, as_leaving, as_wanted, settled_records
 from app.domain.reconcile.starting import next_start, start_due
 from app.domain.reconcile.stepping import Directive, Step, Stepper
+from app.domain.reconcile.usage import HoldFollower, follow_job, usage_change
 from app.domain.reconcile.values import Decision, Inputs
 from app.domain.status.failures import first_failure
 from app.domain.status.observed import ObservedJob, ObservedPod
@@ -75,7 +76,8 @@ def reconcile(inputs: Inputs) -> Decision:
     pods = _pods_by_rank(inputs.observed)
     limits = RestartLimits(inputs.recorded)
     permit = derive_permit(inputs)
-    members = _track_all(inputs, pods, limits)
+    holds = HoldFollower(inputs=inputs)
+    members = _track_all(inputs, pods, limits, holds)
     # The end is determined before the steps, so that no step starts a replica of a job that ends in this reconcile.
     end = finish(inputs, members)
     # The message of the end contains the last line of the log of its cause. Until that is read, the job keeps its phase
@@ -105,8 +107,12 @@ def reconcile(inputs: Inputs) -> Decision:
     ending = waiting_for is not None
     changes = Changes(scaled=scaled, restarted=limits.charged, former=former, held_back=held_back, is_ending=ending)
     status = next_status(inputs, status, directive, permit, after, pods, changes)
+    use = follow_job(inputs, status, directive, after, paused=permit.paused)
+    if use != status.usage:
+        status = replace(status, usage=use)
     cause = waiting_for.key if waiting_for is not None else None
-    return _decision(inputs, status, permit, steps, after, scaled, cause)
+    decision = _decision(inputs, status, permit, steps, after, scaled, cause)
+    return replace(decision, usage=usage_change(inputs, decision, holds.ended))
 
 
 def _pods_by_rank(observed: ObservedJob) -> dict[Rank, list[ObservedPod]]:
@@ -116,15 +122,19 @@ def _pods_by_rank(observed: ObservedJob) -> dict[Rank, list[ObservedPod]]:
     return grouped
 
 
-def _track_all(inputs: Inputs, pods: Mapping[Rank, list[ObservedPod]], limits: RestartLimits) -> Members:
+def _track_all(
+    inputs: Inputs, pods: Mapping[Rank, list[ObservedPod]], limits: RestartLimits, holds: HoldFollower
+) -> Members:
     recorded, gone = inputs.recorded.replicas, inputs.observed.gone
     wanted: dict[Rank, Replica] = {}
     for key in inputs.plan.replicas:
         before = recorded.get(key) or Replica(key=key, attempt=Attempt(number=1))
-        replica = track(as_wanted(before), pods.get(key, []), gone)
+        replica = holds.follow(track(as_wanted(before), pods.get(key, []), gone))
         wanted[key] = settle(replica, inputs.plan.restarts[key.task], limits, inputs.timing)
     leaving = {
-        key: as_leaving(track(before, pods.get(key, []), gone)) for key, before in recorded.items() if key not in wanted
+        key: as_leaving(holds.follow(track(before, pods.get(key, []), gone)))
+        for key, before in recorded.items()
+        if key not in wanted
     }
     return Members(wanted=wanted, leaving=leaving)
 

@@ -10,6 +10,7 @@ from app.domain.reconcile.timing import Timing
 from app.domain.reservations.pod_limits import RoomWait
 from app.domain.status.observed import ObservedJob
 from app.domain.status.records import Attempt, HistoryEntry, Intent, JobStatus, Recorded, Replica, ScaleRecord
+from app.domain.usage.sums import NO_CHANGE, UsageChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +19,7 @@ class Decision:
 
     `changed` are the replicas that differ from the record, `ended` the attempts with a new end or new evidence, and
     `scaled` the scale records with a new outcome. `dirty` is False if nothing needs to be stored. `again` requests
-    another reconcile at once, and `wake_at` one at that time.
+    another reconcile at once, and `wake_at` one at that time. `usage` is what to add to the sums of what was used.
     """
 
     status: JobStatus
@@ -31,6 +32,7 @@ class Decision:
     wake_at: datetime | None
     again: bool
     dirty: bool
+    usage: UsageChange = NO_CHANGE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

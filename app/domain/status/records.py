@@ -10,6 +10,7 @@ from app.domain.plan import JobWarning, Rank
 from app.domain.queueing.admission import Queueing
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.pods.containers import choose_container
+from app.domain.usage.holds import UNUSED, Hold, JobUse
 from app.domain.vocabulary import (
     ConditionType,
     Evidence,
@@ -30,7 +31,7 @@ class Attempt:
 
     `outcome` is None until the attempt has ended. `stopping` is stored before jobgate deletes the pod. `last_lines` are
     the last line of the log of the container that failed, or several lines for the first failure of the job; None if no
-    container failed or its log could not be read.
+    container failed or its log could not be read. `hold` is the time in which the pod has had a node, if it had one.
     """
 
     number: int
@@ -50,6 +51,7 @@ class Attempt:
     message: str | None = None
     containers: tuple[ObservedContainer, ...] = ()
     last_lines: tuple[str, ...] | None = None
+    hold: Hold | None = None
 
     @property
     def log_container(self) -> str | None:
@@ -226,6 +228,7 @@ class JobStatus:
     `active_since` is when the job first ran after its submission or last pause; the active deadline is counted from it.
     `gone_at` is when the last object of a removed job was found gone. `quiet` says that an ended job needs no further
     reconcile unless its removal is requested. `queueing` is the queue of the job and its admission, if it has a queue.
+    `usage` is what its usage needs besides the holds of its attempts.
     """
 
     phase: JobPhase = JobPhase.QUEUED
@@ -258,6 +261,7 @@ class JobStatus:
     warnings: tuple[JobWarning, ...] = ()
     partial_start: PartialStart = NOT_PARTIAL
     queueing: Queueing | None = None
+    usage: JobUse = UNUSED
 
     @property
     def is_restored(self) -> bool:

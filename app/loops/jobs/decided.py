@@ -1,5 +1,6 @@
 """A decision on a job: its write, the work that remains once it is stored, and the span of that work."""
 
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -50,12 +51,14 @@ def must_be_written(item: Decided) -> bool:
     return decision.dirty or job.intent_is_new or decision.wake_at != job.wake_at
 
 
-def write_of(item: Decided) -> JobWrite:
+def write_of(item: Decided, usage_labels: Iterable[str]) -> JobWrite:
+    """Return the write of a decision. Usage is added up by the labels with these keys."""
     plan = item.work.plan
     changed = (replica.key for replica in item.decision.changed)
     # A leaving rank is not in the plan any more. Its row keeps the name of its pod.
     names = {key: plan.pod_name(key) for key in changed if key in plan.replicas}
-    return item.job.write(item.decision, observed_at=item.decision.status.observed_at, pod_names=names)
+    group = item.job.usage_group(plan.queue.name if plan.queue is not None else "", usage_labels)
+    return item.job.write(item.decision, observed_at=item.decision.status.observed_at, pod_names=names, group=group)
 
 
 def stored_work(item: Decided, size: controller.JobSize) -> StoredWork:

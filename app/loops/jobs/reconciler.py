@@ -92,6 +92,7 @@ class Reconciler:
         self._queue = queue
         self._hooks = hooks
         self._expectations = ExpectationsByJob()
+        self._usage_labels = context.settings.usage_labels
         self._turns = StartTurns(self._clock, queue.add, longest=2 * (self._timing.start_deadline or TURN_SECONDS))
         self._budget = MemoryBudget(ACTING_BYTES)
         self._metrics = ReconcileMetrics("jobs")
@@ -298,7 +299,8 @@ class Reconciler:
     async def _store(self, decided: Sequence[Decided]) -> list[Decided]:
         if not decided:
             return []
-        rejected = await controller.persist(self._db, self._leadership.lease, [write_of(item) for item in decided])
+        writes = [write_of(item, self._usage_labels) for item in decided]
+        rejected = await controller.persist(self._db, self._leadership.lease, writes)
         stored = [item for item in decided if item.job.uid not in rejected]
         for item in stored:
             measure(item.job, item.decision.status)

@@ -25,6 +25,7 @@ from app.domain.status.records import (
     ReplicaFailure,
     Transition,
 )
+from app.domain.usage.holds import Hold, JobUse, Period
 from app.domain.vocabulary import ConditionType, Evidence, JobPhase, Outcome, ReplicaPhase, StopReason, WarningSource
 
 moments = st.integers(0, 2**52).map(lambda n: datetime.fromtimestamp(0, UTC) + timedelta(microseconds=n))
@@ -50,6 +51,15 @@ containers = st.builds(
     finished_at=maybe_moment,
 )
 log_lines = st.none() | st.lists(texts, max_size=2).map(tuple)
+periods = st.builds(Period, since=counts, until=st.none() | counts)
+holds = st.builds(
+    Hold,
+    since=counts,
+    requests=st.dictionaries(texts, st.integers(1, 2**50), max_size=2),
+    started=st.none() | counts,
+    until=st.none() | counts,
+    work=st.none() | periods,
+)
 attempts = st.builds(
     Attempt,
     number=st.integers(1, 99),
@@ -69,6 +79,7 @@ attempts = st.builds(
     message=maybe_text,
     containers=st.lists(containers, max_size=2).map(tuple),
     last_lines=log_lines,
+    hold=st.none() | holds,
 )
 conditions = st.builds(
     Condition,
@@ -151,6 +162,7 @@ statuses = st.builds(
     observed_at=maybe_moment,
     pending_since=maybe_moment,
     gone_at=maybe_moment,
+    usage=st.builds(JobUse, queued_since=st.none() | counts, queued=counts, work=st.none() | periods),
 )
 replicas = st.builds(
     Replica,
@@ -173,7 +185,7 @@ def as_row(columns: Columns, record: Any) -> dict[str, Any]:
     """The row that PostgreSQL returns after it was given the record."""
     values = dict(zip(columns.names, columns.values(record), strict=True))
     # A value of a JSON column is passed as text.
-    known = {name: values[name] for name in ("containers", "last_lines", "first_failure") if values.get(name)}
+    known = {name: values[name] for name in ("containers", "last_lines", "first_failure", "hold") if values.get(name)}
     return values | {name: msgspec.json.decode(text) for name, text in known.items()}
 
 
@@ -214,6 +226,7 @@ def test_a_document_has_only_the_fields_that_differ_from_their_defaults() -> Non
         "finished_at": None, "observed_at": None, "pending_since": None, "gone_at": None, "quiet": False,
         "still_running": 0, "anchors": [],
         "warnings": [], "partial_start": {"since": None, "withdrawals": 0, "again_at": None}, "queueing": None,
+        "usage": {"queued_since": None, "queued": 0, "work": None},
     }  # fmt: skip
     assert status_document(JobStatus()) == {}
     status = JobStatus(phase=JobPhase.RUNNING, reason="Because", resumes=3, aggregate={ReplicaPhase.RUNNING: 2})

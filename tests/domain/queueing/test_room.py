@@ -1,13 +1,12 @@
 """Whether a queue has room for a job now, and what it lacks."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from app.domain.queueing.queue_status import FlavorQuota, QueueStatus
-from app.domain.queueing.room import RoomOutcome, pod_requests, room_for_job
+from app.domain.queueing.room import RoomOutcome, room_for_job
 from app.domain.queueing.workload import PodSetPlan
 from app.domain.vocabulary import PendingCode
 
@@ -129,32 +128,3 @@ def test_a_job_waits_for_what_its_queue_lacks(
 def test_what_depends_on_the_unknown_is_not_claimed(queue: QueueStatus, detail: str) -> None:
     found = room_for_job([a_pod_set(cpu="3")], queue)
     assert (found.outcome, found.code, found.detail) == (RoomOutcome.UNKNOWN, None, detail)
-
-
-def container(requests: Mapping[str, str] | None = None, limits: Mapping[str, str] | None = None, **more: Any) -> Any:
-    return {"resources": {"requests": requests, "limits": limits}, **more}
-
-
-@pytest.mark.parametrize(
-    ("spec", "cpu"),
-    [
-        ({}, None),
-        ({"containers": [{}, {"resources": None}]}, None),
-        ({"containers": [container({"cpu": "1"}), container({"cpu": "500m"})]}, "1.5"),
-        ({"containers": [container(None, {"cpu": "2"})]}, "2"),
-        ({"containers": [container({"cpu": "1"}, {"cpu": "2"})]}, "1"),
-        ({"initContainers": [container({"cpu": "3"})], "containers": [container({"cpu": "1"})]}, "3"),
-        ({"initContainers": [container({"cpu": "1"})], "containers": [container({"cpu": "2"})]}, "2"),
-        (
-            {
-                "initContainers": [container({"cpu": "1"}, restartPolicy="Always"), container({"cpu": "3"})],
-                "containers": [container({"cpu": "2"})],
-            },
-            "4",
-        ),
-        ({"containers": [container({"cpu": "1"})], "overhead": {"cpu": "250m"}}, "1.25"),
-    ],
-)
-def test_the_requests_of_a_pod_are_those_that_the_scheduler_counts(spec: dict[str, Any], cpu: str | None) -> None:
-    found = pod_requests(spec)
-    assert (str(found["cpu"].normalize()) if "cpu" in found else None) == cpu

@@ -12,6 +12,7 @@ from app.domain.reconcile.timing import Timing
 from app.domain.status.failures import failure_of
 from app.domain.status.observed import ObservedContainer, ObservedPod
 from app.domain.status.records import Attempt, JobStatus, Replica, Transition
+from app.domain.usage.holds import Hold
 from app.domain.vocabulary import (
     Evidence,
     JobPhase,
@@ -103,6 +104,7 @@ def test_an_attempt_keeps_what_no_pod_shows() -> None:
         "evidence": Evidence.CAPTURED,
         "evidence_reason": "a reason",
         "last_lines": ("the end",),
+        "hold": Hold(since=1, requests={"pods": 1}),
     }
     shown: dict[str, Any] = {
         "pod_uid": pod_uid(W0, 3),

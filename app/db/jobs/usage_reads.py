@@ -1,0 +1,97 @@
+"""Reads usage: the sums of what has ended, and what goes on, in one snapshot."""
+
+from typing import Any, Final
+
+from app.db.postgres.engine import Connection, Database
+from app.db.postgres.queries import in_namespaces, namespace_arguments
+from app.domain.usage.query import LABEL, Dimension, UsageQuery, UsageRow, collect, day_number
+from app.domain.usage.sums import Cell, Rate, sum_rates
+from app.domain.vocabulary import Use
+
+MOST_SUMS: Final = 50_000
+"""The sums that one read returns, of all groups and resources."""
+
+_COLUMNS: Final = {
+    Dimension.NAMESPACE: "g.namespace",
+    Dimension.USER: "g.user_name",
+    Dimension.QUEUE: "NULLIF(g.queue, '')",
+    Dimension.KIND: "g.kind",
+}
+_KEYS_FROM: Final = 8  # the first parameter that is the key of a label
+_SELECTED: Final = f"""{in_namespaces(1, "g.namespace")}
+    AND (cardinality($3::text[]) = 0 OR g.user_name = ANY($3)) AND (cardinality($4::text[]) = 0 OR g.queue = ANY($4))
+    AND (cardinality($5::text[]) = 0 OR g.kind = ANY($5))"""
+_TOTALS: Final = ", ".join(f"sum(d.{use})::numeric AS {use}" for use in Use)
+
+
+async def read(db: Database, query: UsageQuery, now: int) -> list[UsageRow] | None:
+    """Return the usage that a query wants, as it is at a time; None if it has too many groups."""
+    async with db.snapshot() as connection:
+        ended = await _read_ended(connection, query)
+        going = await _read_rates(connection, query)
+    if max(len(ended) // len(Use), sum(map(len, going.values()))) > MOST_SUMS:
+        return None
+    days = day_number(query.first), day_number(query.last)
+    found = list(ended)
+    for key, rates in going.items():
+        found += [(key, cell, total) for cell, total in sum_rates(rates, *days, now).items()]
+    return collect(query.by, found)
+
+
+async def _read_ended(connection: Connection, query: UsageQuery) -> list[tuple[tuple[str | None, ...], Cell, int]]:
+    keys, arguments = _keys_of(query)
+    day = "d.day" if Dimension.DAY in query.by else "NULL::date"
+    groups = ", ".join(map(str, range(1, len(keys) + 3)))
+    # The groups of a day are few in the table, so sums by the number of the group come first.
+    statement = f"""
+WITH d AS (
+    SELECT group_id, {day} AS day, resource, {_TOTALS} FROM usage_days AS d
+    WHERE day BETWEEN $6 AND $7 GROUP BY 1, 2, 3
+)
+SELECT {"".join(f"{key}, " for key in keys)} d.day, d.resource, {_TOTALS}
+FROM d JOIN usage_groups AS g ON g.id = d.group_id WHERE {_SELECTED} GROUP BY {groups} LIMIT {MOST_SUMS + 1}
+"""  # noqa: S608  fragments and parameters
+    rows = await connection.fetch(statement, *arguments)
+    first = day_number(query.first)
+    return [
+        (
+            tuple(row)[: len(keys)],
+            Cell(first if row["day"] is None else day_number(row["day"]), row["resource"], use),
+            int(row[use]),
+        )
+        for row in rows
+        for use in Use
+    ]
+
+
+async def _read_rates(
+    connection: Connection, query: UsageQuery
+) -> dict[tuple[str | None, ...], list[tuple[Cell, Rate]]]:
+    keys, arguments = _keys_of(query)
+    groups = ", ".join(map(str, range(1, len(keys) + 4)))
+    # No rate that began after the last day. Those that began before the first one go on.
+    statement = f"""
+SELECT {"".join(f"{key}, " for key in keys)} r.day, r.resource, r.use, sum(r.amount) AS amount, sum(r.behind) AS behind
+FROM usage_rates AS r JOIN usage_groups AS g ON g.id = r.group_id
+WHERE {_SELECTED} AND r.day <= $7 AND $6::date IS NOT NULL GROUP BY {groups} LIMIT {MOST_SUMS + 1}
+"""  # noqa: S608  fragments and parameters
+    found: dict[tuple[str | None, ...], list[tuple[Cell, Rate]]] = {}
+    for row in await connection.fetch(statement, *arguments):
+        cell = Cell(day_number(row["day"]), row["resource"], Use(row["use"]))
+        rate = Rate(int(row["amount"]), int(row["behind"]))
+        found.setdefault(tuple(row)[: len(keys)], []).append((cell, rate))
+    return found
+
+
+def _keys_of(query: UsageQuery) -> tuple[list[str], tuple[Any, ...]]:
+    """Return the expressions of the dimensions except the day, and the parameters of both statements."""
+    keys: list[str] = []
+    labels: list[str] = []
+    for name in query.by:
+        if name.startswith(LABEL):
+            keys.append(f"g.labels ->> ${_KEYS_FROM + len(labels)}")
+            labels.append(name.removeprefix(LABEL))
+        elif name != Dimension.DAY:
+            keys.append(_COLUMNS[Dimension(name)])
+    filters = (list(query.users), list(query.queues), list(query.kinds))
+    return keys, (*namespace_arguments(query.namespaces), *filters, query.first, query.last, *labels)

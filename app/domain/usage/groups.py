@@ -1,0 +1,29 @@
+"""Jobs whose usage is added up together."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageGroup:
+    """What the jobs of a group have in common. `queue` is empty without a queue, `user_id` where only a name is known.
+
+    `labels` are those by which the installation adds up, as far as the jobs have them, sorted by key.
+    """
+
+    namespace: str
+    user_id: str
+    user_name: str
+    kind: str
+    queue: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def coarse(self) -> "UsageGroup":
+        """The group without what a client chooses freely: it has as many members as users and kinds."""
+        return replace(self, queue="", labels=())
+
+
+def chosen_labels(labels: Mapping[str, str], keys: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Return the labels with these keys."""
+    return tuple((key, labels[key]) for key in sorted(keys) if key in labels)

@@ -1,0 +1,66 @@
+"""What jobs have used, by day, and what they use now. Sums are amounts times milliseconds."""
+
+from typing import Any
+
+from sqlalchemy import BigInteger, Column, Date, Identity, Index, Numeric, Table, text
+from sqlalchemy.dialects.postgresql import JSONB
+
+from app.models.base import HOT_ROWS, metadata, text_column, uid_column
+
+
+def _sum_column(name: str, default: str | None = None) -> Column[Any]:
+    """An integer of any size: a terabyte of memory for a day is more than 2^63."""
+    return Column(name, Numeric(), nullable=False, server_default=None if default is None else text(default))
+
+
+usage_groups = Table(
+    "usage_groups",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    text_column("namespace"),
+    text_column("user_id"),
+    text_column("user_name"),
+    text_column("queue"),
+    text_column("kind"),
+    Column("labels", JSONB, nullable=False),
+)
+"""Jobs whose usage is added up together: those that differ in none of these columns.
+
+`labels` has only the labels by which the installation adds up. `user_id` is empty where only the name is known, and
+`queue` where the job has none.
+"""
+
+# Not unique: what is stored for a former namespace is moved, beside groups that the moved jobs have made meanwhile.
+Index("usage_groups_by_namespace", usage_groups.c.namespace, usage_groups.c.user_id)
+
+usage_days = Table(
+    "usage_days",
+    metadata,
+    Column("day", Date, primary_key=True),
+    Column("group_id", BigInteger, primary_key=True, autoincrement=False),
+    text_column("resource", primary_key=True),
+    _sum_column("useful", "0"),
+    _sum_column("repeated", "0"),
+    _sum_column("disrupted", "0"),
+    _sum_column("idle", "0"),
+    _sum_column("queued", "0"),
+    postgresql_with=HOT_ROWS,
+)
+"""The usage of holds and waits that have ended, by day in UTC. There is a column for each use.
+
+The records of the jobs may be deleted: these rows stay.
+"""
+
+usage_rates = Table(
+    "usage_rates",
+    metadata,
+    uid_column("job_uid", primary_key=True),
+    Column("day", Date, primary_key=True),
+    text_column("resource", primary_key=True),
+    text_column("use", primary_key=True),
+    Column("group_id", BigInteger, nullable=False),
+    _sum_column("amount"),
+    _sum_column("behind"),
+    postgresql_with=HOT_ROWS,
+)
+"""The usage of jobs that goes on: `t` milliseconds after the day began, a row has come to amount * t - behind."""
