@@ -37,7 +37,7 @@ KEPT: Final = frozenset(
     {
         # names and identities
         *("uid", "namespace", "name", "kind", "api_version", "set_name", "task", "container", "pod_name", "pod_uid"),
-        *("node", "pod_ip", "actor", "actor_id", "created_by", "created_by_id", "traceparent", "tracestate"),
+        *("hold", "node", "pod_ip", "actor", "actor_id", "created_by", "created_by_id", "traceparent", "tracestate"),
         *("cancel_requested_by", "cancel_requested_by_id", "delete_requested_by", "delete_requested_by_id"),
         # words of the wire format
         *("phase", "ended", "outcome", "stopping", "evidence", "type", "reason"),

@@ -41,6 +41,7 @@ from app.api.routes import (
     redaction,
     submission,
     system,
+    usage,
     watch,
 )
 from app.api.shared.broadcast import Broadcast
@@ -96,6 +97,7 @@ def _job_routers() -> tuple[APIRouter, ...]:
         dependents.router(),
         autoscaler.router,
         queues.router,
+        usage.router,
         oidc.router,
         di_server.router,
     )

@@ -226,6 +226,7 @@ def _services(
         refuses_missing_namespaces=settings.missing_namespaces == "refuse",
         stale_after=timedelta(seconds=settings.stale_after),
         cache_limits=settings.cache_limits(),
+        prices=settings.prices(),
         long_request_limits=settings.long_requests(),
         keep_jobs=settings.keeping().jobs,
         max_waiting_submissions=settings.max_waiting_submissions,

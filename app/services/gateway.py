@@ -17,6 +17,7 @@ from app.domain.kinds.registry import SAMPLE_KINDS
 from app.domain.kinds.sample_kind import SampleKind
 from app.domain.planning import Planner
 from app.domain.retention import FOR_EVER, Retention
+from app.domain.usage.prices import Prices
 from app.log_store import LogStore
 from app.services.access import Access
 from app.services.editing.di_server import DiServer
@@ -39,6 +40,7 @@ from app.services.reading.objects import list_turns
 from app.services.reading.queues import QueueReader
 from app.services.reading.samples import SampleReader
 from app.services.reading.system import ReadinessChecks, SystemReader
+from app.services.reading.usage import UsageReader
 from app.services.submitting.cluster_dry_run import ClusterChecker, NoCluster
 from app.services.submitting.cluster_match import ClusterMatch
 from app.services.submitting.cluster_namespaces import NamespaceCheck
@@ -92,6 +94,7 @@ class Services:
         long_request_limits: limits of streams, long polls and logs.
         keep_jobs: how long the records of ended jobs are kept.
         max_waiting_submissions: most submissions that wait for their turn; further ones are refused.
+        prices: what usage costs; None without prices.
         randomness: draws uids and the suffixes of generated names.
     """
 
@@ -117,6 +120,7 @@ class Services:
     long_request_limits: LongRequestLimits = field(default_factory=LongRequestLimits)
     keep_jobs: Retention = FOR_EVER
     max_waiting_submissions: int = 1000
+    prices: Prices | None = None
     randomness: random.Random = field(default_factory=random.SystemRandom)
 
     reading: JobReader = field(init=False)
@@ -133,6 +137,7 @@ class Services:
     merged_logs: MergedLogs = field(init=False)
     freshness: FreshnessReader = field(init=False)
     queues: QueueReader = field(init=False)
+    usage: UsageReader = field(init=False)
     system: SystemReader = field(init=False)
     namespace_check: NamespaceCheck = field(init=False)
     cluster_match: ClusterMatch = field(init=False)
@@ -161,6 +166,7 @@ class Services:
         self.merged_logs = MergedLogs(self.reading, self.logs, self.watcher)
         self.freshness = FreshnessReader(self.db, self.clock, self.stale_after)
         self.queues = QueueReader(self.db, self.freshness, self.planner.limits.pods)
+        self.usage = UsageReader(self.db, lists, self.clock, self.prices)
         self.system = SystemReader(self.db, self.freshness, self.readiness)
         self.cluster_match = ClusterMatch(self.db, self.freshness)
         self.namespace_check = NamespaceCheck(

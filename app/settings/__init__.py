@@ -5,19 +5,15 @@ Only `app.running`, the commands and the demo read settings. All other code rece
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
-from app.base.configured_files import check_file
 from app.db.postgres.timeouts import DatabaseTimeouts
 from app.domain.access.grants import read_group_grants
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.cache.values import CACHE_MOUNT_PATH, DATA_MOUNT_PATH, CacheSite
-from app.domain.decoding import decode_yaml
-from app.domain.errors import DomainError
 from app.domain.kinds.accelerators import accelerators_of
 from app.domain.kinds.job_kind import Accelerator, Limits, Site
 from app.domain.plan import GangApi
@@ -26,6 +22,7 @@ from app.domain.reservations.pod_limits import PodLimits
 from app.k8s.session.limits import TransportLimits
 from app.loops.controller_settings import AutoscalerSettings, ControllerSettings, SampleSettings
 from app.settings.database import DatabaseUrl
+from app.settings.documents import read_document
 from app.settings.sample_sets import SampleSetSettings
 from app.settings.serving import Names
 
@@ -358,6 +355,7 @@ class Settings(SampleSetSettings):
             contact_limit=self.contact_limit(),
             queues=self.queues,
             keeping=self.keeping(),
+            usage_labels=self.usage_labels,
             autoscaler=AutoscalerSettings(
                 enabled=self.autoscaler == "on",
                 period=self.autoscaler_period,
@@ -380,13 +378,4 @@ def _gang_schedulers(text: str) -> Mapping[str, GangApi]:
 
 
 def _accelerators(path: str | None) -> Mapping[str, Accelerator]:
-    if not path:
-        return {}
-    try:
-        check_file(path)
-        documents = decode_yaml(Path(path).read_bytes())
-        return accelerators_of(documents[0] if documents else {})
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}") from error
-    except DomainError as error:
-        raise ValueError(f"{path}: {error}") from error
+    return read_document(path, accelerators_of) if path else {}

@@ -6,11 +6,11 @@ from pydantic import Field, field_validator
 
 from app.domain.cache.limits import DEFAULT_CACHE_ROOTS, CacheLimits
 from app.domain.cache.source_limits import NETWORK_STORAGES, SourceLimits, wrong_host_entry
-from app.settings.keeping import KeepingSettings
 from app.settings.serving import Names
+from app.settings.usage import UsageSettings
 
 
-class SampleSetSettings(KeepingSettings):
+class SampleSetSettings(UsageSettings):
     """Limits for the manifests of tenants."""
 
     cache_roots: Annotated[

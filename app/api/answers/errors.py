@@ -71,6 +71,7 @@ _ACCEPTED: Final = {
     "int_parsing_size": "an integer of 64 bits",
     "bool_parsing": "true or false",
     "uuid_parsing": "a UUID",
+    "date_parsing": "a date, as 2026-01-31",
 }
 # Codes of errors that FastAPI raises itself; the code of any other status is made from its phrase.
 HTTP_CODES: Final = {404: "RouteNotFound", 405: "MethodNotAllowed"}

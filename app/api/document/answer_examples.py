@@ -17,7 +17,7 @@ _PREFIX: Final = "#/components/schemas/"
 _START: Final = "2026-01-31T12:00:00Z"
 _END: Final = "2026-01-31T12:30:00Z"
 _LOG: Final = "epoch 1: loss 0.42\nepoch 2: loss 0.31\n"
-_TEXTS: Final = {"date-time": _START, "uuid": "0b8d2d0e-8a43-4d4c-9d0b-6a1a8a1f8d10"}
+_TEXTS: Final = {"date-time": _START, "date": "2026-01-31", "uuid": "0b8d2d0e-8a43-4d4c-9d0b-6a1a8a1f8d10"}
 _TYPES: Final = {
     type(None): "null",
     bool: "boolean",

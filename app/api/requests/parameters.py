@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Header, Path, Query, Request
@@ -95,6 +95,16 @@ def _refuse_number(value: object) -> object:
 Timestamp = Annotated[
     datetime | None, BeforeValidator(_refuse_number), Query(description="RFC 3339 time with an offset.")
 ]
+
+
+def _refuse_no_date(value: object) -> object:
+    """Refuse what is not written as a date, such as a number or a time, of which pydantic would accept some."""
+    if isinstance(value, str) and not _IS_DATE.fullmatch(value):
+        raise PydanticKnownError("date_parsing", {"error": "it is not written as a date"})
+    return value
+
+
+Day = Annotated[date | None, BeforeValidator(_refuse_no_date)]
 
 
 @dataclass(frozen=True, slots=True)

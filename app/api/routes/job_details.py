@@ -14,6 +14,7 @@ from app.api.routes.reading import Target, TargetDependency, object_paths, read_
 from app.api.views.kept_logs import KeptLogPage
 from app.api.views.objects import ManifestList, ScaleRecordPage, ScaleRecordView
 from app.api.views.replicas import ReplicaPage
+from app.api.views.usage import JobUsageView, job_view
 from app.db.jobs.replicas import ReplicaFilter
 from app.db.jobs.rows import JobRow
 from app.domain.vocabulary import ReplicaPhase
@@ -26,6 +27,7 @@ def router() -> APIRouter:
         _add_kept_logs(router, path, target_of, suffix)
         _add_scale_records(router, path, target_of, suffix)
         _add_manifests(router, path, target_of, suffix)
+        _add_usage(router, path, target_of, suffix)
     return router
 
 
@@ -106,3 +108,13 @@ def _add_manifests(router: APIRouter, path: str, target_of: TargetDependency, su
         found = await services.reading.manifests(row, start=page.start, size=page.size, task=task)
         token = page.token_after(page.start + len(found.items)) if found.more else None
         return polled_response(list_bytes(found.items, token), None, await services.freshness.read())
+
+
+def _add_usage(router: APIRouter, path: str, target_of: TargetDependency, suffix: str) -> None:
+    @router.get(f"{path}/usage", **read_route(f"get_job_usage{suffix}", JobUsageView))
+    async def get_job_usage(target: Annotated[Target, Depends(target_of)]) -> Response:
+        """Return what the job has used: what it requested while its pods held it, and how long it waited."""
+        row: JobRow = await target.row()
+        services = target.caller.services
+        used, now = await services.usage.of_job(row), services.clock.now()
+        return await view_response(target, job_view(used, now, services.usage.prices))

@@ -74,6 +74,7 @@ PROBLEM_CODES: Final = (
     "TooMany",
     "TooManyBodies",
     "TooManyConnections",
+    "TooManyGroups",
     "TooManyHeaders",
     "TooManyOpen",
     "TooManyPods",

@@ -1,14 +1,17 @@
 """Reads usage: the sums of what has ended, and what goes on, in one snapshot."""
 
+from collections.abc import Mapping
 from typing import Any, Final
+from uuid import UUID
 
 from app.db.postgres.engine import Connection, Database
-from app.db.postgres.queries import in_namespaces, namespace_arguments
+from app.db.postgres.queries import namespace_arguments
+from app.domain.usage.holds import JOBS
 from app.domain.usage.query import LABEL, Dimension, UsageQuery, UsageRow, collect, day_number
 from app.domain.usage.sums import Cell, Rate, sum_rates
 from app.domain.vocabulary import Use
 
-MOST_SUMS: Final = 50_000
+MOST_SUMS: Final = 20_000
 """The sums that one read returns, of all groups and resources."""
 
 _COLUMNS: Final = {
@@ -17,10 +20,13 @@ _COLUMNS: Final = {
     Dimension.QUEUE: "NULLIF(g.queue, '')",
     Dimension.KIND: "g.kind",
 }
-_KEYS_FROM: Final = 8  # the first parameter that is the key of a label
-_SELECTED: Final = f"""{in_namespaces(1, "g.namespace")}
+_KEYS_FROM: Final = 9  # the first parameter that is the key of a label
+# Callers may see a namespace, and not the former one of its name, as in lists.
+_SELECTED: Final = """($1::text[] IS NULL OR g.namespace = ANY($1)) AND g.namespace <> ALL($2::text[])
+    AND NOT starts_with(g.namespace, 'kube-')
     AND (cardinality($3::text[]) = 0 OR g.user_name = ANY($3)) AND (cardinality($4::text[]) = 0 OR g.queue = ANY($4))
     AND (cardinality($5::text[]) = 0 OR g.kind = ANY($5))"""
+_WANTED: Final = "(cardinality($8::text[]) = 0 OR {at}.resource = ANY($8))"
 _TOTALS: Final = ", ".join(f"sum(d.{use})::numeric AS {use}" for use in Use)
 
 
@@ -46,7 +52,7 @@ async def _read_ended(connection: Connection, query: UsageQuery) -> list[tuple[t
     statement = f"""
 WITH d AS (
     SELECT group_id, {day} AS day, resource, {_TOTALS} FROM usage_days AS d
-    WHERE day BETWEEN $6 AND $7 GROUP BY 1, 2, 3
+    WHERE day BETWEEN $6 AND $7 AND {_WANTED.format(at="d")} GROUP BY 1, 2, 3
 )
 SELECT {"".join(f"{key}, " for key in keys)} d.day, d.resource, {_TOTALS}
 FROM d JOIN usage_groups AS g ON g.id = d.group_id WHERE {_SELECTED} GROUP BY {groups} LIMIT {MOST_SUMS + 1}
@@ -73,14 +79,28 @@ async def _read_rates(
     statement = f"""
 SELECT {"".join(f"{key}, " for key in keys)} r.day, r.resource, r.use, sum(r.amount) AS amount, sum(r.behind) AS behind
 FROM usage_rates AS r JOIN usage_groups AS g ON g.id = r.group_id
-WHERE {_SELECTED} AND r.day <= $7 AND $6::date IS NOT NULL GROUP BY {groups} LIMIT {MOST_SUMS + 1}
+WHERE {_SELECTED} AND r.day <= $7 AND $6::date IS NOT NULL AND {_WANTED.format(at="r")}
+GROUP BY {groups} LIMIT {MOST_SUMS + 1}
 """  # noqa: S608  fragments and parameters
     found: dict[tuple[str | None, ...], list[tuple[Cell, Rate]]] = {}
     for row in await connection.fetch(statement, *arguments):
-        cell = Cell(day_number(row["day"]), row["resource"], Use(row["use"]))
-        rate = Rate(int(row["amount"]), int(row["behind"]))
-        found.setdefault(tuple(row)[: len(keys)], []).append((cell, rate))
+        found.setdefault(tuple(row)[: len(keys)], []).append((_cell(row), _rate(row)))
     return found
+
+
+async def rates_of(db: Database, uid: UUID) -> list[tuple[Cell, Rate]]:
+    """Return the rates of one job."""
+    async with db.read() as connection:
+        rows = await connection.fetch("SELECT * FROM usage_rates WHERE job_uid = $1", uid)
+    return [(_cell(row), _rate(row)) for row in rows]
+
+
+def _cell(row: Mapping[str, Any]) -> Cell:
+    return Cell(day_number(row["day"]), row["resource"], Use(row["use"]))
+
+
+def _rate(row: Mapping[str, Any]) -> Rate:
+    return Rate(int(row["amount"]), int(row["behind"]))
 
 
 def _keys_of(query: UsageQuery) -> tuple[list[str], tuple[Any, ...]]:
@@ -93,5 +113,7 @@ def _keys_of(query: UsageQuery) -> tuple[list[str], tuple[Any, ...]]:
             labels.append(name.removeprefix(LABEL))
         elif name != Dimension.DAY:
             keys.append(_COLUMNS[Dimension(name)])
+    # Who wants some resources still learns how long jobs have waited.
+    resources = [*query.resources, JOBS] if query.resources else []
     filters = (list(query.users), list(query.queues), list(query.kinds))
-    return keys, (*namespace_arguments(query.namespaces), *filters, query.first, query.last, *labels)
+    return keys, (*namespace_arguments(query.namespaces), *filters, query.first, query.last, resources, *labels)

@@ -34,7 +34,7 @@ from app.domain.reconcile.endings import (
 )
 from app.domain.reconcile.gangs import place_gang
 from app.domain.reconcile.in_place import restart_entries
-from app.domain.reconcile.lifecycle import RestartLimits, settle, track
+from app.domain.reconcile.lifecycle import RestartLimits, settle
 from app.domain.reconcile.placing import replace_misplaced
 from app.domain.reconcile.progress import Changes, is_at_rest, is_resuming, next_status
 from app.domain.reconcile.queues.permit import Permit, derive_permit, update_permit
@@ -42,7 +42,7 @@ from app.domain.reconcile.queues.workload_writes import is_removed, queue_action
 from app.domain.reconcile.resizing import Members, as_leaving, as_wanted, settled_records
 from app.domain.reconcile.starting import next_start, start_due
 from app.domain.reconcile.stepping import Directive, Step, Stepper
-from app.domain.reconcile.usage import HoldFollower, follow_job, usage_change
+from app.domain.reconcile.usage import UsageFollower
 from app.domain.reconcile.values import Decision, Inputs
 from app.domain.status.failures import first_failure
 from app.domain.status.observed import ObservedJob, ObservedPod
@@ -76,8 +76,8 @@ def reconcile(inputs: Inputs) -> Decision:
     pods = _pods_by_rank(inputs.observed)
     limits = RestartLimits(inputs.recorded)
     permit = derive_permit(inputs)
-    holds = HoldFollower(inputs=inputs)
-    members = _track_all(inputs, pods, limits, holds)
+    usage = UsageFollower(inputs=inputs)
+    members = _track_all(usage, pods, limits)
     # The end is determined before the steps, so that no step starts a replica of a job that ends in this reconcile.
     end = finish(inputs, members)
     # The message of the end contains the last line of the log of its cause. Until that is read, the job keeps its phase
@@ -107,12 +107,10 @@ def reconcile(inputs: Inputs) -> Decision:
     ending = waiting_for is not None
     changes = Changes(scaled=scaled, restarted=limits.charged, former=former, held_back=held_back, is_ending=ending)
     status = next_status(inputs, status, directive, permit, after, pods, changes)
-    use = follow_job(inputs, status, directive, after, paused=permit.paused)
-    if use != status.usage:
-        status = replace(status, usage=use)
+    status = usage.conclude(status, directive, after, paused=permit.paused)
     cause = waiting_for.key if waiting_for is not None else None
     decision = _decision(inputs, status, permit, steps, after, scaled, cause)
-    return replace(decision, usage=usage_change(inputs, decision, holds.ended))
+    return replace(decision, usage=usage.change(decision))
 
 
 def _pods_by_rank(observed: ObservedJob) -> dict[Rank, list[ObservedPod]]:
@@ -122,19 +120,15 @@ def _pods_by_rank(observed: ObservedJob) -> dict[Rank, list[ObservedPod]]:
     return grouped
 
 
-def _track_all(
-    inputs: Inputs, pods: Mapping[Rank, list[ObservedPod]], limits: RestartLimits, holds: HoldFollower
-) -> Members:
-    recorded, gone = inputs.recorded.replicas, inputs.observed.gone
+def _track_all(usage: UsageFollower, pods: Mapping[Rank, list[ObservedPod]], limits: RestartLimits) -> Members:
+    inputs, recorded = usage.inputs, usage.inputs.recorded.replicas
     wanted: dict[Rank, Replica] = {}
     for key in inputs.plan.replicas:
         before = recorded.get(key) or Replica(key=key, attempt=Attempt(number=1))
-        replica = holds.follow(track(as_wanted(before), pods.get(key, []), gone))
+        replica = usage.track(as_wanted(before), pods.get(key, []))
         wanted[key] = settle(replica, inputs.plan.restarts[key.task], limits, inputs.timing)
     leaving = {
-        key: as_leaving(holds.follow(track(before, pods.get(key, []), gone)))
-        for key, before in recorded.items()
-        if key not in wanted
+        key: as_leaving(usage.track(before, pods.get(key, []))) for key, before in recorded.items() if key not in wanted
     }
     return Members(wanted=wanted, leaving=leaving)
 
@@ -380,15 +374,11 @@ def _needs_another_reconcile(
     if any(step.former is not None for step in steps.values()):
         return True
     # The end of the job was determined before the steps, and may depend on a replica that has left in this one.
+    before = inputs.recorded.replicas
     return any(
-        replica.attempt.phase is ReplicaPhase.DELETED and _phase_before(inputs, key) is not ReplicaPhase.DELETED
+        replica.phase is ReplicaPhase.DELETED and (key not in before or before[key].phase is not ReplicaPhase.DELETED)
         for key, replica in replicas.items()
     )
-
-
-def _phase_before(inputs: Inputs, key: Rank) -> ReplicaPhase | None:
-    before = inputs.recorded.replicas.get(key)
-    return before.attempt.phase if before is not None else None
 
 
 def _wake_at(inputs: Inputs, status: JobStatus, steps: Mapping[Rank, Step]) -> datetime | None:

@@ -5,41 +5,48 @@ stored in one transaction, so each hold is counted once, whatever crashes.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from app.domain.plan import JobPlan
+from app.domain.reconcile.lifecycle import track
 from app.domain.reconcile.resizing import Members
 from app.domain.reconcile.stepping import Directive
 from app.domain.reconcile.values import Decision, Inputs
+from app.domain.status.observed import ObservedPod
 from app.domain.status.records import Attempt, JobStatus, Replica
 from app.domain.usage.holds import (
     PODS,
     Hold,
     JobMoment,
     JobUse,
-    Piece,
+    UsePart,
     end_hold,
     held_requests,
     milliseconds,
     next_use,
-    pieces_of,
+    parts_of,
     wait_of,
 )
-from app.domain.usage.sums import NO_CHANGE, ONE_JOB, Cell, Rate, UsageChange, add_ended, add_rate
+from app.domain.usage.sums import NO_CHANGE, ONE_JOB, Cell, Rate, Sums, UsageChange, add_ended, add_rate, with_ended
 from app.domain.vocabulary import ReplicaPhase, Use
 
 
 @dataclass(slots=True, kw_only=True)
-class HoldFollower:
-    """Follows the holds of one job in one reconcile. `ended` are the attempts whose hold this reconcile ends."""
+class UsageFollower:
+    """Follows what one job uses in one reconcile: `track`, then `conclude`, then `change`.
+
+    `ended` are the attempts whose hold this reconcile ends, and `sums` what they have come to.
+    """
 
     inputs: Inputs
     ended: list[Attempt] = field(default_factory=list)
+    sums: Sums = field(default_factory=dict)
     _requests: dict[str, Mapping[str, int]] = field(default_factory=dict)
 
-    def follow(self, replica: Replica) -> Replica:
-        """Return a replica that was just tracked, with the hold of its attempt."""
+    def track(self, replica: Replica, pods: Sequence[ObservedPod]) -> Replica:
+        """Return the replica with its attempt updated from its pod, and with the hold of the attempt."""
+        replica = track(replica, pods, self.inputs.observed.gone)
         attempt = replica.attempt
         hold = self._next_hold(replica)
         if hold == attempt.hold:
@@ -48,6 +55,21 @@ class HoldFollower:
         if hold is not None and hold.until is not None:
             self.ended.append(attempt)
         return replace(replica, attempt=attempt)
+
+    def conclude(self, status: JobStatus, directive: Directive, members: Members, *, paused: bool) -> JobStatus:
+        """Return the status with what the job needs for its usage. `paused` says that its queue has paused the job."""
+        use = _follow_job(self.inputs, status, directive, members, paused=paused)
+        self.sums = _ended_sums(status.usage, use, self.ended)
+        return replace(status, usage=with_ended(use, self.sums))
+
+    def change(self, decision: Decision) -> UsageChange:
+        """Return what a decision adds to the sums, and the rates of what goes on if they change."""
+        if not decision.dirty:
+            return NO_CHANGE
+        before = self.inputs.recorded
+        rates = rates_of(decision.status.usage, decision.replicas.values())
+        known = rates_of(before.status.usage, before.replicas.values())
+        return UsageChange(ended=self.sums, rates=rates if rates != known else None)
 
     def _next_hold(self, replica: Replica) -> Hold | None:
         attempt, now = replica.attempt, milliseconds(self.inputs.now)
@@ -82,8 +104,8 @@ class HoldFollower:
         return self._requests[task]
 
 
-def follow_job(inputs: Inputs, status: JobStatus, directive: Directive, members: Members, *, paused: bool) -> JobUse:
-    """Return the use of the job after this reconcile. `paused` says that its queue has paused it."""
+def _follow_job(inputs: Inputs, status: JobStatus, directive: Directive, members: Members, *, paused: bool) -> JobUse:
+    """Return when the job waits and works after this reconcile. `paused` says that its queue has paused it."""
     recorded, terminal = inputs.recorded, status.phase.is_terminal
     leaves = terminal or paused or inputs.plan.paused or inputs.intent.cancel or inputs.intent.remove
     moment = JobMoment(
@@ -112,21 +134,17 @@ def _holds_node(replica: Replica) -> bool:
     return replica.attempt.hold is not None and replica.attempt.hold.until is None
 
 
-def usage_change(inputs: Inputs, decision: Decision, ended: Iterable[Attempt]) -> UsageChange:
-    """Return what to add to the sums for the attempts whose hold has `ended`, and the rates of what goes on."""
-    if not decision.dirty:
-        return NO_CHANGE
-    before, after, sums = inputs.recorded, decision.status.usage, dict[Cell, int]()
-    for attempt in ended:
+def _ended_sums(before: JobUse, after: JobUse, attempts: Iterable[Attempt]) -> Sums:
+    """Return the sums of what ends between two states of a job: of the holds of these attempts, and of its wait."""
+    sums: dict[Cell, int] = {}
+    for attempt in attempts:
         assert attempt.hold is not None, "an attempt whose hold has ended has one"
-        for piece in pieces_of(attempt.hold, after, attempt.outcome, attempt.stopping):
+        for piece in parts_of(attempt.hold, after, attempt.outcome, attempt.stopping):
             add_ended(sums, piece, attempt.hold.requests)
-    wait = wait_of(before.status.usage, after)
+    wait = wait_of(before, after)
     if wait is not None:
         add_ended(sums, wait, ONE_JOB)
-    rates = rates_of(after, decision.replicas.values())
-    known = rates_of(before.status.usage, before.replicas.values())
-    return UsageChange(ended=sums, rates=rates if rates != known else None)
+    return sums
 
 
 def rates_of(job: JobUse, replicas: Iterable[Replica]) -> dict[Cell, Rate]:
@@ -140,8 +158,8 @@ def rates_of(job: JobUse, replicas: Iterable[Replica]) -> dict[Cell, Rate]:
     rates: dict[Cell, Rate] = {}
     for (since, started, requests), count in alike.items():
         hold = Hold(since=since, started=started, requests={name: amount * count for name, amount in requests})
-        for piece in pieces_of(hold, job, None, None):
+        for piece in parts_of(hold, job, None, None):
             add_rate(rates, piece, hold.requests)
     if job.queued_since is not None:
-        add_rate(rates, Piece(Use.QUEUED, job.queued_since, None), ONE_JOB)
+        add_rate(rates, UsePart(Use.QUEUED, job.queued_since, None), ONE_JOB)
     return {cell: rate for cell, rate in rates.items() if rate != (0, 0)}

@@ -6,8 +6,9 @@ use:  of its outcome     │     idle     │ of its outcome │    idle
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from app.domain.kubernetes.pod_requests import pod_requests
@@ -61,18 +62,21 @@ class JobUse:
     """What a job needs for its usage besides the holds of its attempts.
 
     `queued_since` is set while the job waits and holds no node; `queued` is how long it has waited so before. `work`
-    is from when enough of its replicas run until it is stopped or ends.
+    is from when enough of its replicas run until it is stopped or ends. `ended` has the sums of holds that have ended,
+    by resource and use: amounts times milliseconds. These are integers that JSON has as text, because they may be too
+    large for its readers.
     """
 
     queued_since: int | None = None
     queued: int = 0
     work: Period | None = None
+    ended: Mapping[str, Mapping[Use, Decimal]] = field(default_factory=dict)
 
 
 UNUSED: Final = JobUse()
 
 
-class Piece(NamedTuple):
+class UsePart(NamedTuple):
     """A part of a hold or of a wait with one use. It goes on while `until` is None."""
 
     use: Use
@@ -102,7 +106,7 @@ def end_hold(hold: Hold, job: JobUse, now: int) -> Hold:
     return replace(hold, until=max(hold.since, now), work=job.work)
 
 
-def pieces_of(hold: Hold, job: JobUse, outcome: Outcome | None, stopping: StopReason | None) -> Iterator[Piece]:
+def parts_of(hold: Hold, job: JobUse, outcome: Outcome | None, stopping: StopReason | None) -> Iterator[UsePart]:
     """Yield the parts of a hold, which follow each other without gaps. A hold that has ended needs no `job`."""
     work = hold.work if hold.until is not None else job.work
     own = use_of(outcome, stopping)
@@ -118,16 +122,16 @@ def pieces_of(hold: Hold, job: JobUse, outcome: Outcome | None, stopping: StopRe
     yield from _between([mark for mark in marks if mark[1] is not None], hold.until)
 
 
-def _between(marks: list[tuple[Use, Any]], until: int | None) -> Iterator[Piece]:
+def _between(marks: list[tuple[Use, Any]], until: int | None) -> Iterator[UsePart]:
     """Yield what lies between marks. A mark that is before an earlier one counts as at the same time."""
     use, since = marks[0]
     for following, at in marks[1:]:
         end = max(since, at if until is None else min(at, until))
         if end > since:
-            yield Piece(use, since, end)
+            yield UsePart(use, since, end)
         use, since = following, end
     if until is None or until > since:
-        yield Piece(use, since, until)
+        yield UsePart(use, since, until)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,8 +177,8 @@ def _next_work(work: Period | None, moment: JobMoment) -> Period | None:
     return None if moment.starts else work
 
 
-def wait_of(before: JobUse, after: JobUse) -> Piece | None:
+def wait_of(before: JobUse, after: JobUse) -> UsePart | None:
     """Return the wait in the queue that ended between two states of a job."""
     if before.queued_since is None or after.queued_since is not None or after.queued == before.queued:
         return None
-    return Piece(Use.QUEUED, before.queued_since, before.queued_since + after.queued - before.queued)
+    return UsePart(Use.QUEUED, before.queued_since, before.queued_since + after.queued - before.queued)

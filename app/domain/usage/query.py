@@ -43,6 +43,7 @@ class UsageQuery:
     users: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

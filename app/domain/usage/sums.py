@@ -6,10 +6,11 @@ without being written again, also over midnight.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Final, NamedTuple, TypeAlias
 
-from app.domain.usage.holds import JOBS, Piece
+from app.domain.usage.holds import JOBS, JobUse, UsePart
 from app.domain.vocabulary import Use
 
 DAY: Final = 86_400_000  # milliseconds
@@ -51,7 +52,7 @@ class UsageChange:
 NO_CHANGE: Final = UsageChange()
 
 
-def add_ended(sums: dict[Cell, int], piece: Piece, requests: Mapping[str, int]) -> None:
+def add_ended(sums: dict[Cell, int], piece: UsePart, requests: Mapping[str, int]) -> None:
     """Add a piece that has ended to the sums of its days."""
     use, since, until = piece
     assert until is not None, "a piece that goes on has no sum"
@@ -63,7 +64,7 @@ def add_ended(sums: dict[Cell, int], piece: Piece, requests: Mapping[str, int]) 
                 sums[cell] = sums.get(cell, 0) + amount * length
 
 
-def add_rate(rates: dict[Cell, Rate], piece: Piece, requests: Mapping[str, int]) -> None:
+def add_rate(rates: dict[Cell, Rate], piece: UsePart, requests: Mapping[str, int]) -> None:
     """Add a piece of something that goes on. The piece itself may have ended: then its rate is taken back."""
     use, since, until = piece
     for at, sign in [(since, 1)] if until is None else [(since, 1), (until, -1)]:
@@ -84,3 +85,13 @@ def sum_rates(rates: Iterable[tuple[Cell, Rate]], first: int, last: int, now: in
             sums[cell] = sums.get(cell, 0) + grown
     # A process whose count of the time is behind that of the controller finds what has not begun yet.
     return {cell: total for cell, total in sums.items() if total > 0}
+
+
+def with_ended(job: JobUse, sums: Sums) -> JobUse:
+    """Return the use of a job to which the sums of its holds are added. How long it was queued is known already."""
+    added = {resource: dict(uses) for resource, uses in job.ended.items()}
+    for (_, resource, use), total in sums.items():
+        if use is not Use.QUEUED:
+            uses = added.setdefault(resource, {})
+            uses[use] = uses.get(use, Decimal(0)) + total
+    return replace(job, ended=added) if added != job.ended else job

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -26,7 +27,16 @@ from app.domain.status.records import (
     Transition,
 )
 from app.domain.usage.holds import Hold, JobUse, Period
-from app.domain.vocabulary import ConditionType, Evidence, JobPhase, Outcome, ReplicaPhase, StopReason, WarningSource
+from app.domain.vocabulary import (
+    ConditionType,
+    Evidence,
+    JobPhase,
+    Outcome,
+    ReplicaPhase,
+    StopReason,
+    Use,
+    WarningSource,
+)
 
 moments = st.integers(0, 2**52).map(lambda n: datetime.fromtimestamp(0, UTC) + timedelta(microseconds=n))
 maybe_moment = st.none() | moments
@@ -51,6 +61,7 @@ containers = st.builds(
     finished_at=maybe_moment,
 )
 log_lines = st.none() | st.lists(texts, max_size=2).map(tuple)
+sums = st.dictionaries(texts, st.dictionaries(st.sampled_from(Use), st.integers(0, 2**90).map(Decimal)), max_size=2)
 periods = st.builds(Period, since=counts, until=st.none() | counts)
 holds = st.builds(
     Hold,
@@ -162,7 +173,7 @@ statuses = st.builds(
     observed_at=maybe_moment,
     pending_since=maybe_moment,
     gone_at=maybe_moment,
-    usage=st.builds(JobUse, queued_since=st.none() | counts, queued=counts, work=st.none() | periods),
+    usage=st.builds(JobUse, queued_since=st.none() | counts, queued=counts, work=st.none() | periods, ended=sums),
 )
 replicas = st.builds(
     Replica,
@@ -226,7 +237,7 @@ def test_a_document_has_only_the_fields_that_differ_from_their_defaults() -> Non
         "finished_at": None, "observed_at": None, "pending_since": None, "gone_at": None, "quiet": False,
         "still_running": 0, "anchors": [],
         "warnings": [], "partial_start": {"since": None, "withdrawals": 0, "again_at": None}, "queueing": None,
-        "usage": {"queued_since": None, "queued": 0, "work": None},
+        "usage": {"queued_since": None, "queued": 0, "work": None, "ended": {}},
     }  # fmt: skip
     assert status_document(JobStatus()) == {}
     status = JobStatus(phase=JobPhase.RUNNING, reason="Because", resumes=3, aggregate={ReplicaPhase.RUNNING: 2})

@@ -11,11 +11,11 @@ from app.domain.usage.holds import (
     JobMoment,
     JobUse,
     Period,
-    Piece,
+    UsePart,
     end_hold,
     held_requests,
     next_use,
-    pieces_of,
+    parts_of,
     use_of,
     wait_of,
 )
@@ -26,7 +26,7 @@ SUCCEEDED, FAILED, STOPPED = Outcome.SUCCEEDED, Outcome.FAILED, Outcome.STOPPED
 
 
 def lengths(hold: Hold, outcome: Outcome | None, job: JobUse = UNUSED) -> list[Any]:
-    return [tuple(piece) for piece in pieces_of(hold, job, outcome, None)]
+    return [tuple(piece) for piece in parts_of(hold, job, outcome, None)]
 
 
 # A hold from 0 to 100.
@@ -71,7 +71,7 @@ def test_no_clock_makes_a_hold_negative(now: int, until: int) -> None:
     work = Period(since=40)
     ended = end_hold(Hold(since=50, requests={}), JobUse(work=work), now)
     assert (ended.until, ended.work) == (until, work)
-    assert sum((piece.until or 0) - piece.since for piece in pieces_of(ended, UNUSED, FAILED, None)) == until - 50
+    assert sum((piece.until or 0) - piece.since for piece in parts_of(ended, UNUSED, FAILED, None)) == until - 50
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_when_a_job_waits_and_works(before: JobUse, moment: JobMoment, after: Jo
 
 def test_a_wait_is_counted_when_it_ends() -> None:
     waits, holds = JobUse(queued_since=20, queued=5), JobUse(queued=35)
-    assert wait_of(waits, holds) == Piece(Use.QUEUED, 20, 50)
+    assert wait_of(waits, holds) == UsePart(Use.QUEUED, 20, 50)
     assert wait_of(waits, waits) is None
     assert wait_of(holds, waits) is None
 

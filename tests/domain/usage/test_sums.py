@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.usage.holds import Piece
+from app.domain.usage.holds import UsePart
 from app.domain.usage.query import UsageRow, collect, is_dimension
 from app.domain.usage.sums import DAY, Cell, Rate, add_ended, add_rate, sum_rates
 from app.domain.vocabulary import Use
@@ -22,8 +22,8 @@ def test_what_goes_on_comes_to_what_it_adds_when_it_ends(found: list[tuple[int, 
     rates: dict[Cell, Rate] = {}
     for one, other, use, amount in found:
         since, until = sorted((min(one, now), min(other, now)))
-        add_ended(sums, Piece(use, since, until), {"cpu": amount})
-        add_rate(rates, Piece(use, since, until if until < now else None), {"cpu": amount})
+        add_ended(sums, UsePart(use, since, until), {"cpu": amount})
+        add_rate(rates, UsePart(use, since, until if until < now else None), {"cpu": amount})
     assert sum_rates(rates.items(), 0, 10, now) == sums
     first, last = 1, 2
     assert sum_rates(rates.items(), first, last, now) == {
@@ -33,14 +33,14 @@ def test_what_goes_on_comes_to_what_it_adds_when_it_ends(found: list[tuple[int, 
 
 def test_days_begin_at_midnight_in_utc() -> None:
     sums: dict[Cell, int] = {}
-    add_ended(sums, Piece(Use.IDLE, DAY - 1, 2 * DAY + 3), {"cpu": 2, "pods": 1})
+    add_ended(sums, UsePart(Use.IDLE, DAY - 1, 2 * DAY + 3), {"cpu": 2, "pods": 1})
     assert [(day, sums[Cell(day, "cpu", Use.IDLE)]) for day in range(3)] == [(0, 2), (1, 2 * DAY), (2, 6)]
     assert sum(total for cell, total in sums.items() if cell.resource == "pods") == DAY + 4
 
 
 def test_what_has_not_begun_by_another_clock_is_nothing() -> None:
     rates: dict[Cell, Rate] = {}
-    add_rate(rates, Piece(Use.USEFUL, 500, None), {"cpu": 3})
+    add_rate(rates, UsePart(Use.USEFUL, 500, None), {"cpu": 3})
     assert sum_rates(rates.items(), 0, 0, 400) == {}
     assert sum_rates(rates.items(), 0, 0, 501) == {Cell(0, "cpu", Use.USEFUL): 3}
 

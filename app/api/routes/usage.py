@@ -1,0 +1,142 @@
+"""What jobs have used, by namespace, user, queue, kind, label and day."""
+
+import csv
+import io
+from collections.abc import Sequence
+from datetime import date, timedelta
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, Query, Response
+
+from app.api.answers.errors import parameter_error
+from app.api.answers.responses import JSON, PRIVATE, json_bytes
+from app.api.requests.dependencies import CallerDep
+from app.api.requests.paging import SequencePage
+from app.api.requests.parameters import NO_NUL, Day, NamespaceFilter, PageSize, PageToken
+from app.api.routers import new_router
+from app.api.views.usage import UsagePage, page_view
+from app.base.offload import offload
+from app.domain.errors import shorten
+from app.domain.usage.prices import Prices
+from app.domain.usage.query import LABEL, Dimension, UsageQuery, is_dimension
+from app.domain.usage.report import HELD, ShownUsage
+
+router = new_router("usage")
+
+MOST_DIMENSIONS: Final = 5
+MOST_DAYS: Final = 3 * 366
+DEFAULT_DAYS: Final = 30
+_CSV: Final = "text/csv"
+_NAMES: Final = {"max_length": 100}
+# A spreadsheet takes a text that begins like this for a formula.
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+
+_Text = Annotated[str, Query(max_length=253, pattern=NO_NUL)]
+
+
+class UsageFormat(StrEnum):
+    """The format of an answer: JSON in pages, or CSV with all groups."""
+
+    JSON = "json"
+    CSV = "csv"
+
+
+def _query(
+    by: Annotated[
+        str | None,
+        Query(
+            max_length=2000,
+            description=f"By what the usage is added up: up to {MOST_DIMENSIONS} of {', '.join(Dimension)} and "
+            f"{LABEL}<key>, separated by commas. Without, it is one sum.",
+        ),
+    ] = None,
+    first: Annotated[
+        Day,
+        Query(alias="from", description=f"The first day, in UTC. By default {DEFAULT_DAYS} days until `to`."),
+    ] = None,
+    last: Annotated[Day, Query(alias="to", description="The last day, in UTC. By default today.")] = None,
+    user: Annotated[list[_Text] | None, Query(**_NAMES, description="Only jobs of these users.")] = None,
+    queue: Annotated[list[_Text] | None, Query(**_NAMES, description="Only jobs of these queues.")] = None,
+    kind: Annotated[list[_Text] | None, Query(**_NAMES, description="Only jobs of these kinds.")] = None,
+    resource: Annotated[list[_Text] | None, Query(**_NAMES, description="Only these resources.")] = None,
+) -> dict[str, Any]:
+    return {
+        "by": _dimensions(by),
+        "first": first,
+        "last": last,
+        "users": tuple(user or ()),
+        "queues": tuple(queue or ()),
+        "kinds": tuple(kind or ()),
+        "resources": tuple(resource or ()),
+    }
+
+
+def _dimensions(text: str | None) -> tuple[str, ...]:
+    names = tuple(item.strip() for item in (text or "").split(",") if item.strip())
+    wrong = next((name for name in names if not is_dimension(name)), None)
+    accepted = f"up to {MOST_DIMENSIONS} different ones of {', '.join(Dimension)} and {LABEL}<key>"
+    if wrong is not None:
+        raise parameter_error("query", "by", "InvalidParameter", f"{shorten(wrong)} is none of them", accepted)
+    if len(set(names)) < len(names) or len(names) > MOST_DIMENSIONS:
+        raise parameter_error("query", "by", "InvalidParameter", "one is repeated, or there are too many", accepted)
+    return names
+
+
+def _days(first: date | None, last: date | None, today: date) -> tuple[date, date]:
+    last = last or today
+    # The years of a date begin with 1.
+    first = first or max(last, date.min + timedelta(DEFAULT_DAYS)) - timedelta(DEFAULT_DAYS - 1)
+    if first > last:
+        raise parameter_error("query", "from", "InvalidParameter", f"{first} is after {last}", "a day until `to`")
+    if (last - first).days >= MOST_DAYS:
+        detail, accepted = f"these are {(last - first).days + 1} days", f"up to {MOST_DAYS} days until `to`"
+        raise parameter_error("query", "from", "InvalidParameter", detail, accepted)
+    return first, last
+
+
+@router.get("/api/v1/usage", response_model=None, responses={200: {"model": UsagePage}})
+async def get_usage(
+    caller: CallerDep,
+    wanted: Annotated[dict[str, Any], Depends(_query)],
+    namespace: NamespaceFilter = None,
+    answer: Annotated[UsageFormat, Query(alias="format", description="`csv` has all groups, without pages.")] = (
+        UsageFormat.JSON
+    ),
+    page_size: PageSize = None,
+    page_token: PageToken = None,
+) -> Response:
+    """Return what jobs of the namespaces that you may see have used.
+
+    Jobs that still run or wait are counted until now. Days are those of UTC.
+    """
+    usage, now = caller.services.usage, caller.services.clock.now()
+    first, last = _days(wanted["first"], wanted["last"], now.date())
+    query = UsageQuery(**{**wanted, "first": first, "last": last, "namespaces": caller.select_namespaces(namespace)})
+    page = SequencePage.of(["usage", query], page_size, page_token)
+    found = await usage.groups(query, caller.principal.id)
+    if found is None:
+        accepted = "fewer of them, filters, or fewer days"
+        raise parameter_error("query", "by", "TooManyGroups", "there are too many groups of jobs", accepted)
+    if answer is UsageFormat.CSV:
+        return Response(await offload(csv_text, query.by, found, usage.prices), media_type=_CSV, headers=PRIVATE)
+    shown, token = page.cut(found[page.start : page.start + page.limit])
+    return Response(json_bytes(page_view(query, shown, token, now, usage.prices)), media_type=JSON, headers=PRIVATE)
+
+
+def csv_text(by: Sequence[str], found: Sequence[ShownUsage], prices: Prices | None) -> str:
+    """Return a line for each group and resource, with exact seconds. The cost is that of the whole group."""
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\r\n")  # as RFC 4180
+    cost = [f"cost_{prices.currency}"] if prices is not None else []
+    lines.writerow([*by, "queued_seconds", "resource", *(f"{use}_seconds" for use in HELD), *map(_cell, cost)])
+    for usage in found:
+        key = [_cell(value or "") for value in usage.key]
+        total = [f"{sum(usage.cost.values()):f}"] if usage.cost is not None else []
+        for resource, uses in usage.resources.items() or [("", dict.fromkeys(HELD, 0))]:
+            lines.writerow([*key, f"{usage.queued:f}", resource, *(f"{uses[use]:f}" for use in HELD), *total])
+    return text.getvalue()
+
+
+def _cell(text: str) -> str:
+    return f"'{text}" if text.startswith(_FORMULA) else text

@@ -1,0 +1,40 @@
+"""Reads what jobs have used, with its cost."""
+
+from collections.abc import Hashable
+from typing import Final
+
+from app.base.clock import Clock
+from app.db.jobs import usage_reads
+from app.db.jobs.rows import JobRow
+from app.db.postgres.engine import Database
+from app.domain.usage.holds import milliseconds
+from app.domain.usage.prices import Prices
+from app.domain.usage.query import UsageQuery
+from app.domain.usage.report import ShownUsage, show, usage_of_job
+from app.services.limits.turns import Turns, room_for
+
+# Bytes of as many sums as one read returns.
+_BYTES: Final = 24 * 1024 * 1024
+
+
+class UsageReader:
+    """Reads usage from PostgreSQL. `prices` are None if the installation has none."""
+
+    def __init__(self, db: Database, lists: Turns, clock: Clock, prices: Prices | None) -> None:
+        self._db = db
+        self._lists = lists
+        self._clock = clock
+        self.prices = prices
+
+    async def groups(self, query: UsageQuery, caller: Hashable) -> list[ShownUsage] | None:
+        """Return the usage of all groups that a query wants, sorted by their keys; None if they are too many."""
+        async with self._lists.turn(caller):
+            await room_for(_BYTES)
+            found = await usage_reads.read(self._db, query, milliseconds(self._clock.now()))
+        return None if found is None else [show(row, self.prices) for row in found]
+
+    async def of_job(self, row: JobRow) -> ShownUsage:
+        """Return the usage of a job until now."""
+        # A hold that ends between the two reads is counted in neither or in both, for the time of one request.
+        rates = await usage_reads.rates_of(self._db, row.uid)
+        return show(usage_of_job(row.status.usage, rates, milliseconds(self._clock.now())), self.prices)
