@@ -17,6 +17,7 @@ from jobgate.cli.commands import (
     reading,
     redacting,
     submission,
+    usage,
     waiting,
 )
 from jobgate.cli.exits import Exit
@@ -43,6 +44,7 @@ for command in (
     reading.list_,
     reading.top,
     queues.queues,
+    usage.usage,
     reading.get,
     reading.status,
     reading.describe,

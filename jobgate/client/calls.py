@@ -16,6 +16,7 @@ from jobgate.client.types import (
     JobQueuePage,
     JobStatus,
     JobSummary,
+    JobUsage,
     Redaction,
     Replica,
     ResourceDryRun,
@@ -26,6 +27,7 @@ from jobgate.client.types import (
     SampleSetStatus,
     SampleSetSummary,
     ScaleRecord,
+    UsagePage,
 )
 from jobgate.client.wire import (
     API,
@@ -348,3 +350,51 @@ class QueueCalls:
         only = None if namespace == "*" else namespace or self.namespace
         query = query_of(namespace=only, page_size=page_size)
         return Call(method="GET", path=f"{API}/queues", answer=JobQueuePage, query=query)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageFilter:
+    """Which usage is wanted: of the days from `first` to `last`, as in 2026-01-31, and of these jobs and resources.
+
+    Without days, it is that of the last 30 days. Empty filters match everything that the user may see.
+    """
+
+    first: str | None = None
+    last: str | None = None
+    namespaces: Sequence[str] = ()
+    users: Sequence[str] = ()
+    queues: Sequence[str] = ()
+    kinds: Sequence[str] = ()
+    resources: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageCalls:
+    """The requests about usage. `namespace` is that of jobs, unless another one is given."""
+
+    namespace: str
+
+    def groups(self, by: Sequence[str], where: UsageFilter) -> Call[UsagePage]:
+        """Return the request for one page of the usage by these dimensions."""
+        return Call(method="GET", path=f"{API}/usage", answer=UsagePage, query=_usage_query(by, where))
+
+    def csv(self, by: Sequence[str], where: UsageFilter) -> Call[bytes]:
+        query = (*_usage_query(by, where), ("format", "csv"))
+        return Call(method="GET", path=f"{API}/usage", answer=bytes, query=query)
+
+    def of_job(self, name: str, namespace: str | None = None) -> Call[JobUsage]:
+        path = f"{API}/namespaces/{segment(namespace or self.namespace)}/jobs/{segment(name)}/usage"
+        return Call(method="GET", path=path, answer=JobUsage)
+
+
+def _usage_query(by: Sequence[str], where: UsageFilter) -> tuple[tuple[str, str], ...]:
+    return query_of(
+        by=",".join(by) or None,
+        from_=where.first,
+        to=where.last,
+        namespace=where.namespaces,
+        user=where.users,
+        queue=where.queues,
+        kind=where.kinds,
+        resource=where.resources,
+    )

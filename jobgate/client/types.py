@@ -954,6 +954,52 @@ class JobQueuePage(Struct, frozen=True, kw_only=True, rename="camel"):
     next_page_token: str | None = None
 
 
+class Uses(Struct, frozen=True, kw_only=True, rename="camel"):
+    """How much of something each use has."""
+
+    useful: float
+    repeated: float
+    disrupted: float
+    idle: float
+    total: float
+
+
+class UsageGroup(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The usage of a group of jobs. Fields by which the usage is not added up are null."""
+
+    queued_seconds: float
+    resources: dict[str, Uses]
+    cost: Uses | None = None
+    namespace: str | None = None
+    user: str | None = None
+    queue: str | None = None
+    kind: str | None = None
+    day: str | None = None
+    labels: dict[str, str]
+
+
+class UsagePage(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A page of usage, by the values of `by`."""
+
+    first_day: str
+    last_day: str
+    by: list[str]
+    observed_at: datetime
+    currency: str | None = None
+    items: list[UsageGroup]
+    next_page_token: str | None = None
+
+
+class JobUsage(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What one job has used."""
+
+    queued_seconds: float
+    resources: dict[str, Uses]
+    cost: Uses | None = None
+    observed_at: datetime
+    currency: str | None = None
+
+
 class Oidc(Struct, frozen=True, kw_only=True, rename="camel"):
     """How users sign in at the OIDC issuer of the gateway. Unless `enabled`, all other fields are null or empty."""
 

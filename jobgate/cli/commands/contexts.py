@@ -41,7 +41,9 @@ def login(
     ] = None,
     output: Format = Output.TEXT,
 ) -> None:
-    """Sign in with a token or in a browser, save the token with its gateway, and use both.
+    """Sign in with a token or in a browser, and save the gateway.
+
+    Later commands use both.
 
     Example: jobgate login https://jobgate.example --context lab -n vision
     """

@@ -12,6 +12,7 @@ import httpx2
 
 from jobgate.client.asynchronous.objects import AsyncJobs, AsyncSampleJobs, AsyncSampleSets
 from jobgate.client.asynchronous.queues import AsyncQueues
+from jobgate.client.asynchronous.usage import AsyncUsage
 from jobgate.client.errors import problem_error
 from jobgate.client.log_bytes import LineSplitter
 from jobgate.client.proxies import proxy_of
@@ -67,6 +68,7 @@ class AsyncClient:
         self.sample_sets = AsyncSampleSets(self, chosen.namespace)
         self.sample_jobs = AsyncSampleJobs(self, chosen.namespace)
         self.queues = AsyncQueues(self, chosen.namespace)
+        self.usage = AsyncUsage(self, chosen.namespace)
 
     async def __aenter__(self) -> Self:
         return self

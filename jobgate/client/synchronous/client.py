@@ -20,6 +20,7 @@ from jobgate.client.renewal import context_of
 from jobgate.client.retries import Failure, RetryPolicy, failure_of, seconds_of
 from jobgate.client.synchronous.objects import Jobs, SampleJobs, SampleSets
 from jobgate.client.synchronous.queues import Queues
+from jobgate.client.synchronous.usage import Usage
 from jobgate.client.transports import make_transport, unreachable
 from jobgate.client.types import Caller, Kind
 from jobgate.client.wire import API, Call, Page, decode
@@ -70,6 +71,7 @@ class Client:
         self.sample_sets = SampleSets(self, chosen.namespace)
         self.sample_jobs = SampleJobs(self, chosen.namespace)
         self.queues = Queues(self, chosen.namespace)
+        self.usage = Usage(self, chosen.namespace)
 
     def __enter__(self) -> Self:
         return self

@@ -1,0 +1,52 @@
+"""Reads what jobs have used.
+
+`make openapi` generates this module from its asynchronous counterpart.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from jobgate.client.calls import UsageCalls, UsageFilter
+from jobgate.client.types import JobUsage, UsagePage
+from jobgate.client.wire import query_of
+
+if TYPE_CHECKING:
+    from jobgate.client.synchronous.client import Client
+
+_ALL = UsageFilter()
+
+
+class Usage:
+    """What the jobs have used that the user may see."""
+
+    def __init__(self, client: "Client", namespace: str) -> None:
+        self._client = client
+        self._calls = UsageCalls(namespace=namespace)
+
+    def groups(self, by: Sequence[str] = (), where: UsageFilter = _ALL) -> UsagePage:
+        """Return the usage by dimensions, such as namespace, user, day or label:team, with the items of all pages."""
+        call = self._calls.groups(by, where)
+        page = self._client.send(call)
+        items, token = list(page.items), page.next_page_token
+        while token is not None:
+            following = self._client.send(replace(call, query=call.query + query_of(page_token=token)))
+            items += following.items
+            token = following.next_page_token
+        return UsagePage(
+            first_day=page.first_day,
+            last_day=page.last_day,
+            by=page.by,
+            observed_at=page.observed_at,
+            currency=page.currency,
+            items=items,
+            next_page_token=None,
+        )
+
+    def csv(self, by: Sequence[str] = (), where: UsageFilter = _ALL) -> str:
+        """Return what `groups` returns as CSV, with exact seconds."""
+        return (self._client.exchange(self._calls.csv(by, where))).text
+
+    def of_job(self, name: str, *, namespace: str | None = None) -> JobUsage:
+        """Return what one job has used until now."""
+        return self._client.send(self._calls.of_job(name, namespace))
