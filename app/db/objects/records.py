@@ -6,7 +6,7 @@ from typing import Final
 
 from sqlalchemy import Table
 
-from app.models import jobs, kept_logs, replicas, reservations, samples
+from app.models import jobs, kept_logs, replicas, reservations, samples, usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,8 @@ JOB_RECORDS: Final[Sequence[RecordTable]] = [
 """What is recorded of jobs beside their row."""
 
 JOB_RESERVATIONS: Final[Sequence[RecordTable]] = [
-    RecordTable(table=table, owner="job_uid") for table in (reservations.names, reservations.room_waits)
+    RecordTable(table=table, owner="job_uid")
+    for table in (reservations.names, reservations.room_waits, usage.usage_rates)
 ]
 """What jobs hold. An ended job without objects holds nothing."""
 
