@@ -1,7 +1,8 @@
 """A database and a cluster that do not belong together: the controller stops, reports it, and changes nothing."""
 
 import asyncio
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -51,7 +52,21 @@ async def refuses(client: Client, attempts: Iterator[int]) -> bool:
     return answer.status_code == 503 and answer.json()["code"] == "WrongCluster"
 
 
-async def test_another_cluster_at_the_same_address_stays_untouched(
+async def binds(client: Client, other: KubeClient, recover: Callable[[], "subprocess.CompletedProcess[str]"]) -> None:
+    """Bind the database to the other cluster. The live job runs there, and the former cluster stays as it was."""
+    former = await contents(client.api, client.namespace)
+    bound = await asyncio.to_thread(recover)
+    assert bound.returncode == 0, bound.stderr
+    await until_ready(client.http, 200, "Running")
+    pod = f"/api/v1/namespaces/{client.namespace}/pods/moves-worker-0"
+    await other.eventually(pod, lambda found: found["status"]["phase"] == "Running", within=240)
+    await client.until("moves", "Running")
+    history = (await client.http.get(client.path("moves", "history"))).json()["items"]
+    assert "ObjectsMissing" in [row["reason"] for row in history]
+    assert await contents(client.api, client.namespace) == former
+
+
+async def test_another_cluster_at_the_same_address_stays_untouched_until_it_is_bound(
     busy_cluster: Cluster,
     other_cluster: Cluster,
     crash_api: KubeClient,
@@ -63,11 +78,14 @@ async def test_another_cluster_at_the_same_address_stays_untouched(
         (await other.post("/api/v1/namespaces", {"metadata": {"name": crash_namespace}})).ok()
         await other.eventually("/api/v1/namespaces/kube-system", bool)
         kubeconfig = proxy.kubeconfig(tmp_path / "kubeconfig")
-        async with gateway_process(database_url, kubeconfig, tmp_path / "gateway", **STEADY) as gateway:
+        yielding = STEADY | {"JOBGATE_LEASE_WITHOUT_CONTACT": "1"}
+        async with gateway_process(database_url, kubeconfig, tmp_path / "gateway", **yielding) as gateway:
             await gateway.start()
             async with client_of(gateway, crash_api, crash_namespace) as client:
                 await client.submit(generic_job("stays", task("worker", FOREVER)))
+                await client.submit(generic_job("moves", task("worker", FOREVER)))
                 await client.until("stays", "Running")
+                await client.until("moves", "Running")
                 before = await contents(other)
                 proxy.swap(other_cluster)
                 await client.act("POST", "stays", "cancel")
@@ -79,7 +97,7 @@ async def test_another_cluster_at_the_same_address_stays_untouched(
                 assert (await client.status("stays"))["phase"] == "Running"
 
                 settings = {"JOBGATE_DATABASE_URL": database_url, "JOBGATE_KUBECONFIG": str(as_gateway(kubeconfig))}
-                recover = partial(jobgate, "recover", "--yes", "--live=fail", home=tmp_path, **settings)
+                recover = partial(jobgate, "recover", "--yes", "--live=requeue", home=tmp_path, **settings)
                 refused = await asyncio.to_thread(recover)
                 assert refused.returncode == 2
                 assert "correct JOBGATE_KUBECONFIG" in refused.stderr
@@ -90,3 +108,7 @@ async def test_another_cluster_at_the_same_address_stays_untouched(
                 await serves("later", tmp_path).run(client)
                 await client.until("stays", "Cancelled")
                 assert await contents(other) == before
+
+                proxy.swap(other_cluster)
+                await until_ready(client.http, 503, "WrongCluster")
+                await binds(client, other, partial(recover, "--cluster"))

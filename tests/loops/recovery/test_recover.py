@@ -216,6 +216,23 @@ async def test_the_database_continues_beyond_what_clients_and_the_cluster_have_s
     )
 
 
+async def test_servers_of_an_unknown_sample_set_are_named_and_stay(scene: Scene) -> None:
+    found = {labels.INSTALLATION: scene.owner, labels.SAMPLE_SET_UID: str(uuid4())}
+    pod = {"metadata": {"labels": found}, "spec": {"containers": [{"name": "main", "image": "busybox"}]}}
+    body = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "servers", "labels": found},
+        "spec": {"replicas": 0, "selector": {"matchLabels": found}, "serviceName": "servers", "template": pod},
+    }
+    sets = f"/apis/apps/v1/namespaces/{scene.namespace}/statefulsets"
+    (await scene.api.post(sets, body)).ok()
+    await scene.stop()
+    report, _ = await scene.recover(DELETE)
+    assert report.sets == [f"{scene.namespace}/servers"]
+    assert "deletionTimestamp" not in (await scene.api.get(f"{sets}/servers")).ok()["metadata"]
+
+
 async def test_a_controller_that_works_keeps_its_lease(scene: Scene, lease: Lease) -> None:
     await scene.stop()
     await scene.make_job("lost", uuid4())
