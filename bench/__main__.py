@@ -7,6 +7,7 @@ cache    the runtime server beside the bare `juicefs` command
 follow   the polls of a client beside thousands of streams and long polls
 large    jobs of a thousand replicas, or many jobs on a node, beside kube-controller-manager
 memory   the peak memory with many planned replicas
+migrations how long writes wait while the schema of a million jobs is migrated
 neighbours the requests of one tenant beside the reads of another
 poll     the CPU time of a poll, in two checkouts
 queues   jobs that Kueue admits, beside Kueue alone and beside jobs without a queue
@@ -32,7 +33,7 @@ from pathlib import Path
 from typing import Final
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench import cache, large, memory, recovery, scale, stages, start
+from bench import cache, large, memory, migrations, recovery, scale, stages, start
 from bench.changes import follow, neighbours, poll, stored, submit
 from bench.measuring.client import LoadClient, MeasurementFailed, NoCompiler
 from bench.measuring.gateway import durability
@@ -116,6 +117,7 @@ _COMMANDS: Final[Mapping[str, Callable[[list[str]], None]]] = {
     "follow": follow.main,
     "large": large.main,
     "memory": memory.main,
+    "migrations": migrations.main,
     "neighbours": neighbours.main,
     "poll": poll.main,
     "queues": queues.main,
