@@ -14,7 +14,7 @@ down_revision: str | None = "0024"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
-compatible_with = "0024"
+compatible_with = "0023"
 blocks_writes = "no"
 undoing_loses = "the uids of purged objects: requests by them are answered 404"
 

@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[3]
 KNOWN = schema_version.read_migrations()
 (HEAD,) = schema_version.revisions_of(KNOWN).heads
 PATH = schema_version.path_to(KNOWN, HEAD)
-# Up to this revision, an upgrade needs all processes to be stopped.
+# The last revision of the version before. Up to this revision, an upgrade needs all processes to be stopped.
 STOPPED = "0023"
 SINCE = PATH[[step.revision for step in PATH].index(STOPPED) + 1 :]
 WAITS = "SELECT wait_event_type FROM pg_stat_activity WHERE application_name = 'jobgate migrate' AND datname = $1"
@@ -87,8 +87,8 @@ def test_every_migration_has_its_line_in_the_documentation() -> None:
 def test_a_migration_suits_the_processes_of_the_version_before(step: Migration) -> None:
     """An older version can be compatible with an earlier migration and not with a later one, but not the reverse."""
     names = [known.revision for known in PATH]
-    before = KNOWN[str(step.follows)].compatible_with if step.follows != STOPPED else STOPPED
-    assert names.index(before) <= names.index(step.compatible_with) < names.index(step.revision)
+    before = KNOWN[str(step.follows)].compatible_with
+    assert names.index(before) <= names.index(step.compatible_with) <= names.index(STOPPED)
 
 
 @pytest.mark.parametrize("step", SINCE, ids=of_revision)
