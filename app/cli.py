@@ -18,6 +18,7 @@ import typer
 from app.commands.purge import purge
 from app.commands.recover import recover
 from app.commands.starting import database_url, read_settings, run, with_database
+from app.commands.verify import verify
 from app.domain.access.credentials import Role
 from app.running.settings_help import WithSettings
 from app.running.start_up import begin_start_up, end_start_up
@@ -36,6 +37,7 @@ tokens = typer.Typer(help="Manage bearer tokens. Postgres stores only their hash
 app.add_typer(tokens, name="token")
 app.command()(recover)
 app.command()(purge)
+app.command()(verify)
 
 # For commands that parse their arguments themselves, `--help` included.
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}

@@ -12,6 +12,7 @@ SERVER_COMMANDS: Final = {
     "demo": "Run every example and print what happens.",
     "migrate": "Migrate the database to the current schema.",
     "token": "Manage bearer tokens. Postgres stores only their hashes.",
+    "verify": "Check the invariants of the database and the cluster, reading only.",
     "uninstall": "Delete all objects of this installation from the cluster.",
     "recover": "Show what differs after an older database was restored.",
     "purge": "Delete the records of ended jobs from the database, except pinned ones.",

@@ -90,7 +90,7 @@ async def _require_connections(settings: Settings, stack: AsyncExitStack) -> tup
         missing.append(f"no database: set {ENV_PREFIX}DATABASE_URL to postgresql://user:password@host/database")
     api: KubeApi | None = None
     try:
-        api = await _cluster(settings)
+        api = await connect_cluster(settings)
     except NotConfigured as error:
         missing.append(str(error))
     if api is not None:
@@ -100,7 +100,7 @@ async def _require_connections(settings: Settings, stack: AsyncExitStack) -> tup
     return settings.database_url, api
 
 
-async def _cluster(settings: Settings) -> KubeApi | None:
+async def connect_cluster(settings: Settings) -> KubeApi | None:
     """Return the cluster. Without one an API process serves only stored logs; other roles do not start."""
     try:
         limits = settings.cluster_limits()

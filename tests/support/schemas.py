@@ -44,6 +44,8 @@ _VALUES = {
     "int4": "n",
     "int8": "n",
     "float8": "n",
+    "numeric": "n",
+    "date": "'2026-01-01'::date + n::int",
     "bool": "n % 2 = 0",
     "timestamptz": "'2026-01-01Z'::timestamptz + n * interval '1 second'",
     "json": """'{"a": 1}'""",
@@ -53,13 +55,13 @@ _VALUES = {
 }
 
 
-async def fill(connection: Any, *, first: int, rows: int) -> None:
-    """Write rows with the numbers from `first` on into every table that can have several."""
+async def fill(connection: Any, *, first: int, rows: int, only: str | None = None) -> None:
+    """Write rows with the numbers from `first` on into every table that can have several, or only into one."""
     tables: dict[str, dict[str, str]] = {}
     for row in await connection.fetch(_COLUMNS):
         tables.setdefault(row["table_name"], {})[row["column_name"]] = _VALUES[row["udt_name"]]
     for table, columns in tables.items():
-        if "singleton" not in columns:
+        if "singleton" not in columns and only in {None, table}:
             await connection.execute(
                 f"INSERT INTO {table} ({', '.join(columns)}) SELECT {', '.join(columns.values())} "
                 f"FROM generate_series({first}, {first + rows - 1}) AS n"

@@ -1,0 +1,70 @@
+"""What the checks of the cluster read of the database: which jobs have objects, and which pods their attempts have."""
+
+from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from app.db.postgres.engine import Database
+
+# Those whose objects are gone have none in the cluster.
+_WITH_OBJECTS: Final = "SELECT uid FROM jobs WHERE uid = ANY($1::uuid[]) AND gone_at IS NULL"
+_RECORDED: Final = """
+SELECT pod_uid FROM replicas WHERE job_uid = ANY($1::uuid[]) AND pod_uid = ANY($2::text[])
+UNION SELECT pod_uid FROM attempts WHERE job_uid = ANY($1::uuid[]) AND pod_uid = ANY($2::text[])
+"""
+_LIVE: Final = "SELECT uid FROM jobs WHERE NOT quiet AND uid > $1 ORDER BY uid LIMIT $2"
+_RUNNING: Final = """
+SELECT j.namespace, r.job_uid, r.task, r.rank, r.attempt, r.pod_name, r.pod_uid
+FROM jobs AS j JOIN replicas AS r ON r.job_uid = j.uid
+WHERE j.uid = ANY($1::uuid[]) AND r.pod_uid IS NOT NULL AND r.outcome IS NULL
+"""
+_INSTALLATION: Final = "SELECT id FROM installation"
+# A job can have ten thousand replicas.
+_JOBS_AT_ONCE: Final = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedPod:
+    """The pod of an attempt that has not ended. Its finalizer keeps it in the cluster."""
+
+    namespace: str
+    job_uid: UUID
+    task: str
+    rank: int
+    attempt: int
+    pod_name: str | None
+    pod_uid: str
+
+
+async def installation_id(db: Database) -> UUID | None:
+    """Return the id of the installation, or None if no process has started yet."""
+    async with db.snapshot() as connection:
+        found: UUID | None = await connection.fetchval(_INSTALLATION)
+    return found
+
+
+async def with_objects(db: Database, uids: Collection[UUID]) -> set[UUID]:
+    """Return those of the jobs that exist and may have objects in the cluster."""
+    async with db.snapshot() as connection:
+        return {row["uid"] for row in await connection.fetch(_WITH_OBJECTS, list(uids))}
+
+
+async def recorded(db: Database, jobs: Collection[UUID], pods: Sequence[str]) -> set[str]:
+    """Return those of the pod uids that an attempt of these jobs has."""
+    async with db.snapshot() as connection:
+        return {row["pod_uid"] for row in await connection.fetch(_RECORDED, list(jobs), pods)}
+
+
+async def running(db: Database) -> AsyncIterator[RecordedPod]:
+    """Yield the pods of all attempts that have not ended, of live jobs and of those that are cleaned up."""
+    after = UUID(int=0)
+    while True:
+        async with db.snapshot() as connection:
+            jobs = [row["uid"] for row in await connection.fetch(_LIVE, after, _JOBS_AT_ONCE)]
+            rows = await connection.fetch(_RUNNING, jobs)
+        for row in rows:
+            yield RecordedPod(**row)
+        if len(jobs) < _JOBS_AT_ONCE:
+            return
+        after = jobs[-1]
