@@ -34,9 +34,10 @@ CHECK_EVERY = 0.2
 
 @dataclass
 class Traffic:
-    """Requests of many clients. An answer that is an error and a missing answer are both `lost`."""
+    """Requests of many clients, `rate` a second. An answer that is an error and a missing answer are both `lost`."""
 
     balancer: Balancer
+    rate: int = RATE
     accepted: list[str] = field(default_factory=list)
     streamed: list[str] = field(default_factory=list)
     answers: Counter[str] = field(default_factory=Counter)
@@ -72,7 +73,7 @@ class Traffic:
         while self._is_offered:
             group.create_task(self._submit(f"job-{number}") if number % 5 == 0 else self._poll(number))
             number += 1
-            await asyncio.sleep(began + number / RATE - time.monotonic())
+            await asyncio.sleep(began + number / self.rate - time.monotonic())
 
     async def _submit(self, name: str) -> None:
         answer = await self._send("POST", jobs_path(), name, json=manifest(name), headers={"Idempotency-Key": name})
@@ -141,10 +142,10 @@ async def stored(database_url: str) -> Counter[str]:
 async def restart(process: GatewayProcess, other: GatewayProcess, traffic: Traffic) -> None:
     assert await process.stop() == 0
     await traffic.balancer.until_ready(other.url)
-    await traffic.more(RATE // 4)
+    await traffic.more(traffic.rate // 4)
     await process.start()
     await traffic.balancer.until_ready(process.url, other.url)
-    await traffic.more(RATE // 2)
+    await traffic.more(traffic.rate // 2)
 
 
 @pytest.mark.parametrize("workers", [1, 2])

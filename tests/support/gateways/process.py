@@ -6,6 +6,7 @@ The process is forked from one that has imported the program: see forked_command
 import os
 import resource
 import signal
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from multiprocessing.context import ForkServerProcess
@@ -52,13 +53,18 @@ QUICK = {
 STEADY = {"JOBGATE_LEASE_SECONDS": "15", "JOBGATE_REQUEST_TIMEOUT": "3"}
 
 
-def _serve(port: str, environment: Mapping[str, str], log: Path, descriptors: int | None) -> None:
+def _serve(
+    port: str, environment: Mapping[str, str], log: Path, descriptors: int | None, checkout: Path | None
+) -> None:
     """Run the command line in the forked child, with that environment and the output in a file."""
     from app.cli import app
 
     if descriptors is not None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
     become_command(environment, log, log)
+    if checkout is not None:
+        os.chdir(checkout)
+        os.execve(sys.executable, [sys.executable, "-m", "app.cli", "serve", "--port", port], dict(environment))
     if HOST_STEP in environment:
         install(Path(environment[HOST_STEP]), pytest.MonkeyPatch())
     app(["serve", "--port", port])
@@ -76,6 +82,7 @@ class GatewayProcess:
         self._starts = 0
         self.url = ""
         self.descriptors: int | None = None  # limit of open files of the next process; None for the limit of this one
+        self.checkout: Path | None = None  # directory with the code of the next process; None for that of this one
 
     @property
     def log(self) -> Path:
@@ -98,7 +105,8 @@ class GatewayProcess:
         self._starts += 1
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("JOBGATE_")}
         given = inherited | self._environment | dict(environment or {})
-        self._process = forks.Process(target=_serve, args=(self._port, given, self.log, self.descriptors), daemon=True)
+        arguments = (self._port, given, self.log, self.descriptors, self.checkout)
+        self._process = forks.Process(target=_serve, args=arguments, daemon=True)
         self._process.start()
 
     async def start(self, environment: Mapping[str, str] | None = None) -> str:
