@@ -50,7 +50,7 @@ class SoakGateway:
     def __init__(
         self, url: str, place: Path, postgres: EmbeddedPostgres, *, port: int, token: str, kubeconfig: Path
     ) -> None:
-        self._url = url
+        self.url = url
         self._place = place
         self._postgres = postgres
         self._port = port
@@ -65,7 +65,7 @@ class SoakGateway:
 
     async def start(self) -> None:
         serving = gateway(
-            self._url,
+            self.url,
             self._place,
             self._postgres,
             role="all",

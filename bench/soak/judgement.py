@@ -50,9 +50,8 @@ class Inventory:
     names: int
     remaining: int
     """Deleted jobs whose objects are not gone."""
-    history_gaps: int
-    """Jobs whose history has another length than they say."""
-    feed_gaps: int
+    faults: Sequence[str]
+    """What `jobgate verify` reports, in lines."""
     pods: int
     doubles: int
     """Attempts that had more than one pod."""
@@ -80,10 +79,8 @@ def losses(load: LoadFigures, found: Inventory) -> list[str]:
         f"{found.doubles} attempts had more than one pod": found.doubles,
         f"{found.remaining} deleted jobs are not gone": found.remaining,
         f"{found.objects} objects of deleted jobs are left in the cluster": found.objects,
-        f"{found.history_gaps} jobs have an incomplete history": found.history_gaps,
-        f"the feed has {found.feed_gaps} gaps": found.feed_gaps,
     }
-    return [*(sentence for sentence, count in counts.items() if count), *found.differences]
+    return [*(sentence for sentence, count in counts.items() if count), *found.differences, *found.faults]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

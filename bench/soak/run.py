@@ -27,6 +27,7 @@ from tests.crash.pods import PodWatcher, pod_watcher
 from tests.support.clusters.cluster import as_gateway
 from tests.support.clusters.kube import Cluster, KubeClient, connect
 from tests.support.machine.ports import kept_port
+from tests.support.verification import find_faults
 from tests.support.waiting import until
 
 _SAMPLE_SECONDS: Final = 2.0
@@ -35,14 +36,6 @@ _SETTLED_SECONDS: Final = 900.0  # a controller that was slower than the load wo
 _SWEPT_SECONDS: Final = 900.0
 _JOBS: Final = """
 SELECT count(*) AS jobs, count(DISTINCT name) AS names, count(*) FILTER (WHERE gone_at IS NULL) AS remaining FROM jobs
-"""
-_HISTORY_GAPS: Final = """
-SELECT count(*) FROM jobs LEFT JOIN (
-    SELECT job_uid, count(*) AS rows, max(seq) AS last FROM status_history GROUP BY job_uid
-) AS history ON job_uid = uid WHERE history_count <> COALESCE(rows, 0) OR history_count <> COALESCE(last, 0)
-"""
-_FEED_GAPS: Final = """
-SELECT max(seq) - min(seq) + 1 - count(DISTINCT seq) + count(*) FILTER (WHERE seq IS NULL) FROM job_events
 """
 # The retention is a day, and a run is shorter: this is what the sweeper finds a day later.
 _A_DAY_LATER: Final = """
@@ -177,8 +170,7 @@ class SoakRun:
         rows = await stored_rows(self._db)
         return Inventory(
             **dict(await self._db.fetchrow(_JOBS)),
-            history_gaps=await self._db.fetchval(_HISTORY_GAPS),
-            feed_gaps=await self._db.fetchval(_FEED_GAPS) or 0,
+            faults=await find_faults(self._gateway.url, self._around.cluster),
             pods=len(pods.uids),
             doubles=len(pods.doubles()),
             without_pod=without_pod(rows, pods.uids),

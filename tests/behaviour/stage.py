@@ -16,6 +16,7 @@ from tests.support.clusters.cluster import REAL_CLUSTER, running_embedded_cluste
 from tests.support.clusters.kube import Cluster, KubeClient, connect
 from tests.support.gateways.process import GatewayProcess, gateway_process
 from tests.support.postgres import fresh_database
+from tests.support.verification import assert_invariants
 
 QUICK_NODE = ("--backoff-base", "1", "--retry", "0.2", "--lease-interval", "1", "--configmap-refresh", "1")
 QUICK_CLUSTER = ("--nodes", "0", "--bookmark-period", "1", "--node-monitor-grace", "10")
@@ -91,13 +92,14 @@ def control_plane(directory: Path, *arguments: str) -> Iterator[Cluster]:
 async def running_gateway(
     cluster: Cluster, server_url: str, template: str, directory: Path, **environment: str
 ) -> AsyncIterator[GatewayProcess]:
-    """A gateway with a database, and so an installation, of its own."""
+    """A gateway with a database, and so an installation, of its own. Its invariants hold afterwards."""
     async with (
         fresh_database(server_url, template=template) as url,
         gateway_process(url, cluster.kubeconfig, directory, **(EAGER | environment)) as gateway,
     ):
         await gateway.start()
         yield gateway
+        await assert_invariants(url, cluster)
 
 
 @asynccontextmanager

@@ -36,8 +36,7 @@ FOUND = Inventory(
     jobs=10,
     names=10,
     remaining=0,
-    history_gaps=0,
-    feed_gaps=0,
+    faults=(),
     pods=1,
     doubles=0,
     without_pod=0,
@@ -58,7 +57,7 @@ FOUND = Inventory(
         ({}, {"differences": ["a sentence"]}, ["a sentence"]),
         ({}, {"remaining": 1}, ["1 deleted jobs are not gone"]),
         ({}, {"objects": 3}, ["3 objects of deleted jobs are left in the cluster"]),
-        ({}, {"history_gaps": 1, "feed_gaps": 2}, ["1 jobs have an incomplete history", "the feed has 2 gaps"]),
+        ({}, {"faults": ("feed-numbers: 1 fault",)}, ["feed-numbers: 1 fault"]),
         ({"unanswered": 1}, {}, ["1 requests were never answered: no answer"]),
         (
             {

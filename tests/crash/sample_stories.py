@@ -218,7 +218,6 @@ class SampleLedger:
     async def _check_events(self, story: SampleStory) -> None:
         rows = await self._db.fetch("SELECT * FROM sample_events WHERE uid = $1 ORDER BY seq", UUID(story.uid))
         events = [(row["seq"], row["reason"]) for row in rows]
-        assert [seq for seq, _ in events] == list(range(1, len(events) + 1)), events
         made = Counter(reason for _, reason in events if reason.startswith("Create"))
         assert set(made.values()) <= {1}, events
         done = Counter(reason for _, reason in events if "Do" in reason)
@@ -227,10 +226,8 @@ class SampleLedger:
     async def _check_history(self, uid: UUID) -> None:
         sample = await self._db.fetchrow("SELECT * FROM samples WHERE uid = $1", uid)
         rows = await self._db.fetch("SELECT * FROM sample_history WHERE uid = $1 ORDER BY seq", uid)
-        entries = [(row["seq"], row["phase"], row["reason"], row["message"], row["actor"]) for row in rows]
-        assert [row[0] for row in entries] == list(range(1, sample["history_count"] + 1)), entries
-        lines = [row[1:] for row in entries]
-        assert sample["gone_at"] is not None or all(one != next_ for one, next_ in pairwise(lines)), entries
+        lines = [(row["phase"], row["reason"], row["message"], row["actor"]) for row in rows]
+        assert sample["gone_at"] is not None or all(one != next_ for one, next_ in pairwise(lines)), lines
 
     async def _check_secrets(self) -> None:
         """Require that no table contains a key of the volume."""

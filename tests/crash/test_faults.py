@@ -106,7 +106,7 @@ async def test_no_job_is_lost_when_postgres_is_killed_under_load(
                         await load.has_accepted(20)
                         load.over = True
                     await serves("after", tmp_path).run(client)
-                async with ledger(postgres.url) as book:
+                async with ledger(postgres.url, busy_cluster) as book:
                     await book.settled(*(story.name for story in stories))
                     for story in stories:
                         await book.check_history(story.uid)
@@ -156,7 +156,7 @@ async def test_no_job_is_lost_when_the_api_server_goes_away(
                 proxy.heal()
                 await client.until("meanwhile", "Succeeded")
                 await until_stale(client, "before", "false")
-            async with ledger(database_url) as book:
+            async with ledger(database_url, busy_cluster) as book:
                 await book.settled()
                 await book.check_history(story.uid)
 
@@ -188,7 +188,7 @@ async def test_a_write_whose_answer_is_lost_is_executed_once(
             kubeconfig = proxy.kubeconfig(tmp_path / "kubeconfig")
             async with (
                 gateway_process(database_url, kubeconfig, tmp_path / "gateway", **STEADY) as gateway,
-                ledger(database_url) as book,
+                ledger(database_url, busy_cluster) as book,
             ):
                 await gateway.start()
                 async with client_of(gateway, crash_api, crash_namespace) as client:

@@ -81,6 +81,7 @@ class Stack:
     client: Client
     pods: PodWatcher
     direct_url: str
+    cluster: Cluster
     directory: Path
     stories: list[Story] = field(default_factory=list)
 
@@ -107,7 +108,7 @@ class Stack:
 
     async def check(self) -> None:
         """Require that each story ended once as expected, and that each gateway stops gracefully."""
-        async with ledger(self.direct_url) as book:
+        async with ledger(self.direct_url, self.cluster) as book:
             await book.settled()
             for story in self.stories:
                 await book.check_history(story.uid)
@@ -157,6 +158,7 @@ async def stack_of(
             client=client,
             pods=pods,
             direct_url=scene.direct_urls[place],
+            cluster=scene.cluster,
             directory=directory,
         )
         await api.delete(f"/api/v1/namespaces/{namespace}")

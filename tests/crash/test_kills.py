@@ -120,7 +120,7 @@ async def test_no_job_is_lost_and_no_pod_is_created_twice(
                 client = Client(http=http, api=crash_api, namespace=crash_namespace)
                 await _kill_at_each(gateway, kills, stories, lambda story: group.create_task(story.run(client)))
                 await gateway.start()
-            async with ledger(database_url) as book:
+            async with ledger(database_url, busy_cluster) as book:
                 await book.settled()
                 assert await gateway.stop() == 0
                 await book.check(everyone, pods, crash_api, crash_namespace)

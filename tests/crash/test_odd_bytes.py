@@ -60,7 +60,7 @@ async def test_nul_and_invalid_utf8_stop_no_job(
             await _patched_status(client)
             await client.act("POST", "waits", "cancel")
             await client.until("waits", "Cancelled")
-        async with ledger(database_url) as book:
+        async with ledger(database_url, busy_cluster) as book:
             await book.settled()
     assert await _unwritable(database_url) == 0
 

@@ -105,7 +105,7 @@ async def test_a_controller_thawed_after_its_lease_writes_nothing(
                 assert not await db.fetch("SELECT * FROM belated"), "a heartbeat of the old epoch came after takeover"
                 _, new_writers = await writers(db, before=epoch)
                 assert not old_writers & new_writers, "a connection of the old epoch wrote after takeover"
-            async with ledger(database_url) as book:
+            async with ledger(database_url, busy_cluster) as book:
                 await book.settled()
                 for story in (*before, *during):
                     await book.check_history(story.uid)
@@ -128,7 +128,7 @@ async def test_a_pod_created_by_a_delayed_request_is_deleted(
         async with (
             gateway_process(database_url, config, tmp_path / "old") as old,
             gateway_process(database_url, busy_cluster.kubeconfig, tmp_path / "new", **STEADY) as new,
-            ledger(database_url) as book,
+            ledger(database_url, busy_cluster) as book,
         ):
             await old.start()
             proxy.hold("^POST .*/pods[? ]")
@@ -169,7 +169,7 @@ async def test_an_attempt_whose_pod_was_never_created_says_so(
             await old.kill()
         async with (
             gateway_process(database_url, busy_cluster.kubeconfig, tmp_path / "new", **STEADY) as new,
-            ledger(database_url) as book,
+            ledger(database_url, busy_cluster) as book,
         ):
             await new.start()
             await book.settled()
