@@ -27,11 +27,12 @@ GROUPS = {
     "sdks.txt": ("sdks",),
     "schemathesis.txt": ("schemathesis",),
     "mutation.txt": ("mutation",),
+    "moto.txt": ("moto",),
 }
 # These also pin the build backend, because the project is installed without build isolation.
 WITH_BUILD_BACKEND = ("dev.txt", "image.txt")
-# Each is compiled under the constraints of another one, so that a package has the same version in both. sdks.txt and
-# schemathesis.txt have none, because their packages are installed apart from the others.
+# Each is compiled under the constraints of another one, so that a package has the same version in both. sdks.txt,
+# moto.txt and schemathesis.txt have none, because their packages are installed apart from the others.
 CONSTRAINTS = {
     "client.txt": "runtime.txt",
     "embedded.txt": "runtime.txt",

@@ -9,7 +9,7 @@ from app.db.kept_logs import LogWrite
 from app.db.postgres.engine import Database
 from app.domain.kept_logs.codec import encode_chunk
 from app.domain.kept_logs.cutting import LogChunk, LogCutter
-from app.domain.kept_logs.keys import LogKey
+from app.domain.kept_logs.keys import LogKey, chunk_name
 from app.domain.kept_logs.records import GapReason, KeptChunk, KeptLog, KeptLogState, kept_chunk
 from app.domain.kept_logs.repeats import ReadPosition
 from app.log_store import LogStore
@@ -29,6 +29,7 @@ async def keep(
     key: LogKey,
     *received: bytes,
     namespace: str = "team",
+    installation: str = "test",
     gap: GapReason | None = None,
 ) -> KeptLog:
     """Add what was received to a kept log: a chunk for each argument, or more if it is long, and then a gap."""
@@ -39,7 +40,7 @@ async def keep(
             cutter.begin()
         chunks = [*cutter.feed(piece), *filter(None, [cutter.cut()])]
         for chunk in chunks:
-            log = await _add(db, store, log, chunk)
+            log = await _add(db, store, log, chunk, installation)
     if gap is not None:
         row = KeptChunk(
             start=log.text_bytes, length=0, first_line=log.lines, lines=0, first_at=None, last_at=None, gap=gap
@@ -54,8 +55,8 @@ async def finish(
     return await _write(db, log, LogWrite(state=state, note=note))
 
 
-async def _add(db: Database, store: LogStore, log: KeptLog, chunk: LogChunk) -> KeptLog:
-    name, data = f"test/{log.key.job_uid}/{uuid4()}.zst", encode_chunk(chunk)
+async def _add(db: Database, store: LogStore, log: KeptLog, chunk: LogChunk, installation: str) -> KeptLog:
+    name, data = chunk_name(installation, log.key, chunk.start, uuid4().hex), encode_chunk(chunk)
     await store.put(name, data)
     row = kept_chunk(chunk, name, len(data))
     return await _write(db, log, LogWrite(chunks=[row], position=chunk.position.encode()))

@@ -51,13 +51,17 @@ class Upkeep:
         for _ in rounds():
             await asyncio.sleep(_EVERY)
             try:
-                await self._complete_orphans()
-                if self._membership.owns(_WORK):
-                    await self._remove_expired()
-                    await self._delete_objects()
-                    await self._sweep_if_due()
+                await self.once()
             except (DatabaseUnavailable, StoreUnavailable) as error:
                 log.warning("log_upkeep.failed", error=str(error))
+
+    async def once(self) -> None:
+        """Do what is due of it."""
+        await self._complete_orphans()
+        if self._membership.owns(_WORK):
+            await self._remove_expired()
+            await self._delete_objects()
+            await self._sweep_if_due()
 
     async def _complete_orphans(self) -> None:
         """Complete the logs of which nothing more can come, because the cluster has them no more.
