@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from app.domain.kept_logs.repeats import NANOSECONDS, ReadPosition, RepeatFilter
+from app.domain.kept_logs.repeats import NANOSECONDS, ReadPosition, RepeatFilter, second_of
 
 TARGET: Final = 1024 * 1024
 """Bytes of text after which a chunk ends with its line."""
@@ -91,7 +91,6 @@ class LogCutter:
         self._at_start = True
         self._skip: int | None = None  # bytes of it that are repeated; None for all
         self._resumes = False  # whether a part of it was read before
-        self._second = (b"", 0)  # the last text of a second, and that second
 
     @property
     def size(self) -> int:
@@ -165,12 +164,11 @@ class LogCutter:
         self._resumes = bool(self._skip)
         return match.end()
 
-    def _nanoseconds(self, match: re.Match[bytes]) -> int:
+    @staticmethod
+    def _nanoseconds(match: re.Match[bytes]) -> int:
         second, fraction, zone = match.groups()
-        if self._second[0] != second + zone:
-            offset = b"+00:00" if zone == b"Z" else zone
-            self._second = second + zone, int(datetime.fromisoformat((second + offset).decode()).timestamp())
-        return self._second[1] * NANOSECONDS + int((fraction or b"").ljust(9, b"0"))
+        offset = b"+00:00" if zone == b"Z" else zone
+        return second_of((second + offset).decode()) * NANOSECONDS + int((fraction or b"").ljust(9, b"0"))
 
     def _add(self, data: bytes, begin: int, end: int, chunks: list[LogChunk]) -> None:
         """Add a part of the current line, without the bytes that are repeated."""

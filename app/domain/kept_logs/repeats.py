@@ -2,6 +2,7 @@
 
 from collections import Counter
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -10,6 +11,12 @@ NANOSECONDS: Final = 1_000_000_000
 # Times that are remembered. The lines of standard output and of standard error are not exactly in the order of their
 # times: they differ by some microseconds, and so by a few lines.
 _TIMES: Final = 64
+
+
+@lru_cache(maxsize=1024)
+def second_of(text: str) -> int:
+    """Return the seconds since 1970 of a time in RFC 3339 without fractions, such as 2026-01-02T03:04:05+00:00."""
+    return int(datetime.fromisoformat(text).timestamp())
 
 
 class ReadPosition(msgspec.Struct, frozen=True, array_like=True, kw_only=True):

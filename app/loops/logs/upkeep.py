@@ -1,6 +1,6 @@
 """Completes logs whose pods are gone, removes those that have expired, and deletes objects that no chunk has.
 
-One process does each of this, as pods have one: by rendezvous. Two at once do no harm.
+One process does this, which rendezvous hashing chooses as for a pod. Two at once do no harm.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ import structlog
 
 from app.base.cancellation import rounds
 from app.db import kept_logs, log_removal
+from app.db.installation import heartbeats
 from app.db.kept_logs import LogWrite
 from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.kept_logs.keys import LogKey, place_of_chunk
@@ -57,28 +58,31 @@ class Upkeep:
 
     async def once(self) -> None:
         """Do what is due of it."""
+        if not self._membership.owns(_WORK):
+            return
         await self._complete_orphans()
-        if self._membership.owns(_WORK):
-            await self._remove_expired()
-            await self._delete_objects()
-            await self._sweep_if_due()
+        await self._remove_expired()
+        await self._delete_objects()
+        await self._sweep_if_due()
 
     async def _complete_orphans(self) -> None:
         """Complete the logs of which nothing more can come, because the cluster has them no more.
 
-        A log must be without its run twice in a row: its pod can be newer than the copy of the cluster here.
+        A log must be without its run twice in a row: its pod can be newer than the copy of the cluster here. Another
+        cluster has none of the pods.
         """
+        beat = await heartbeats.read(self._context.db)
+        if beat is not None and beat.state == "WrongCluster":
+            return
         present = {key for pod in self._pods() for key in log_keys(pod)}
         suspects: set[LogKey] = set()
         last: LogKey | None = None
         while found := await kept_logs.following(self._context.db, last, _BATCH):
             last = found[-1].key
             for kept in found:
-                if kept.key in present or not self._membership.owns(str(kept.job_uid)):
-                    continue
-                if kept.key in self._suspects:
+                if kept.key in self._suspects and kept.key not in present:
                     await self._complete(kept)
-                else:
+                elif kept.key not in present:
                     suspects.add(kept.key)
         self._suspects = suspects
 
