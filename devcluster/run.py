@@ -56,7 +56,9 @@ async def run(settings: DevClusterSettings, stop: asyncio.Event, *, ready: async
             token = settings.token or _kept_token(home)
             lister = Lister(store)
             api_settings = ApiSettings(token, settings.timings.bookmark)
-            api = ApiServer(registry, lister, api_settings, FaultInjection(store, lister))
+            kueue_runs = asyncio.Event()
+            kueue_runs.set()
+            api = ApiServer(registry, lister, api_settings, FaultInjection(store, lister, kueue_runs))
             timeout = settings.timings.shutdown
             # With handler_cancellation, a client that disconnects ends its watch at once.
             runner = web.AppRunner(
@@ -64,7 +66,7 @@ async def run(settings: DevClusterSettings, stop: asyncio.Event, *, ready: async
             )
             await runner.setup()
             try:
-                await _serve(settings, runner, _Cluster(home, registry, token), stop, ready)
+                await _serve(settings, runner, _Cluster(home, registry, token, kueue_runs), stop, ready)
             finally:
                 await runner.cleanup()
         finally:
@@ -89,6 +91,7 @@ class _Cluster:
     home: Path
     registry: Registry
     token: str
+    kueue_runs: asyncio.Event
 
 
 async def _serve(
@@ -113,7 +116,10 @@ async def _serve(
         publish()
 
     async with asyncio.TaskGroup() as group:
-        loops = [*_controllers(settings, cluster.registry), _CertificateRenewal(certificates, renewed)]
+        loops = [
+            *_controllers(settings, cluster.registry, cluster.kueue_runs),
+            _CertificateRenewal(certificates, renewed),
+        ]
         tasks = [group.create_task(_keep_running(loop)) for loop in loops]
         await site.start()
         # The port is known only once the server listens.
@@ -161,7 +167,7 @@ def _open_store(settings: DevClusterSettings) -> ObjectStore:
     return ObjectStore(Catalog(pod_groups=settings.pod_groups), path, settings.watch_window)
 
 
-def _controllers(settings: DevClusterSettings, registry: Registry) -> list[_Loop]:
+def _controllers(settings: DevClusterSettings, registry: Registry, kueue_runs: asyncio.Event) -> list[_Loop]:
     timings = settings.timings
     return [
         Scheduler(registry, settings.scheduler_names),
@@ -172,7 +178,7 @@ def _controllers(settings: DevClusterSettings, registry: Registry) -> list[_Loop
         QuotaController(registry),
         VolumeController(registry),
         StatefulSetController(registry),
-        KueueController(registry),
+        KueueController(registry, kueue_runs),
         GatedPodController(registry),
         EventExpiry(registry, timings.event_ttl),
     ]

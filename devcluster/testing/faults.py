@@ -21,13 +21,15 @@
 
 The answer is `{"id": n}`. `GET` lists the rules with their hits, `DELETE` removes all rules.
 `POST /devcluster/compact` empties the watch window, so that every older resourceVersion and page token gets a 410.
+`POST /devcluster/kueue` with `{"runs": false}` stops the controller of Kueue, and with `true` it goes on. What its
+webhooks do to requests meanwhile is a rule.
 Each request needs the token of the cluster.
 """
 
 import asyncio
 import random
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from typing_extensions import override
@@ -41,6 +43,7 @@ from devcluster.server.interception import ConnectionDroppedError, Interceptor
 from devcluster.server.lists import Lister
 from devcluster.server.watches import error_line
 
+_Body = TypeVar("_Body")
 _REASONS = {429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout"}
 
 
@@ -76,6 +79,12 @@ class Rule(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=T
     @property
     def is_used_up(self) -> bool:
         return self.count is not None and self.hits >= self.count
+
+
+class KueueState(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """Whether the controller of Kueue reconciles."""
+
+    runs: bool
 
 
 class FaultInterceptor(Interceptor):
@@ -126,9 +135,10 @@ class FaultInjection:
 
     prefix = "/devcluster/"
 
-    def __init__(self, store: ObjectStore, lister: Lister) -> None:
+    def __init__(self, store: ObjectStore, lister: Lister, kueue_runs: asyncio.Event) -> None:
         self._store = store
         self._lister = lister
+        self._kueue_runs = kueue_runs
         self._rules: list[Rule] = []
         self._next_id = 0
 
@@ -136,6 +146,8 @@ class FaultInjection:
         match method, path.removeprefix(self.prefix):
             case "POST", "compact":
                 return 200, {"resourceVersion": str(self._compact())}
+            case "POST", "kueue":
+                return 200, {"runs": self._run_kueue(body)}
             case "POST", "faults":
                 return 201, {"id": self._add(body).id}
             case "DELETE", "faults":
@@ -153,11 +165,16 @@ class FaultInjection:
                 return FaultInterceptor(rule, info)
         return Interceptor()
 
+    def _run_kueue(self, body: bytes) -> bool:
+        runs = _decode(body, KueueState, "the state of Kueue").runs
+        if runs:
+            self._kueue_runs.set()
+        else:
+            self._kueue_runs.clear()
+        return runs
+
     def _add(self, body: bytes) -> Rule:
-        try:
-            rule = msgspec.json.decode(body, type=Rule)
-        except msgspec.DecodeError as error:
-            raise bad_request(f"a fault rule: {error}") from error
+        rule = _decode(body, Rule, "a fault rule")
         self._next_id += 1
         rule.id, rule.hits = self._next_id, 0
         self._rules.append(rule)
@@ -168,3 +185,10 @@ class FaultInjection:
             log.compact_all()
         self._lister.forget()
         return self._store.version
+
+
+def _decode(body: bytes, kind: type[_Body], what: str) -> _Body:
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.DecodeError as error:
+        raise bad_request(f"{what}: {error}") from error

@@ -3,6 +3,7 @@
 import os
 import secrets
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -10,6 +11,7 @@ import pytest_asyncio
 from tests.support.clusters.cluster import REAL_CLUSTER, running_embedded_cluster
 from tests.support.clusters.kube import Cluster, KubeClient, connect
 from tests.support.clusters.nodes import some_node
+from tests.support.gateways.process import GatewayProcess, gateway_process
 
 
 @pytest.fixture(scope="session")
@@ -41,3 +43,11 @@ async def crash_namespace(crash_api: KubeClient) -> AsyncIterator[str]:
     await crash_api.eventually(f"/api/v1/namespaces/{name}/serviceaccounts/default", bool)
     yield name
     await crash_api.delete(f"/api/v1/namespaces/{name}")
+
+
+@pytest_asyncio.fixture
+async def gateway(busy_cluster: Cluster, database_url: str, tmp_path: Path) -> AsyncIterator[GatewayProcess]:
+    """A gateway that runs, with a database of its own."""
+    async with gateway_process(database_url, busy_cluster.kubeconfig, tmp_path / "gateway") as process:
+        await process.start()
+        yield process

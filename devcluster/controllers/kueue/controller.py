@@ -39,10 +39,14 @@ _RULES = (LOCAL_QUEUES, CLUSTER_QUEUES, RESOURCE_FLAVORS, NAMESPACES)
 
 
 class KueueController:
-    """Reconciles all queues at each change of one of them. Each write is a change that leads to another round."""
+    """Reconciles all queues at each change of one of them. Each write is a change that leads to another round.
 
-    def __init__(self, registry: Registry) -> None:
+    It reconciles only while `runs` is set.
+    """
+
+    def __init__(self, registry: Registry, runs: asyncio.Event) -> None:
         self._registry = registry
+        self._runs = runs
         self._store = registry.store
         self._feed = registry.store.feed()
         # By uid: the generation of a Workload that does not fit. It is tried again once quota is free.
@@ -56,6 +60,7 @@ class KueueController:
             while not self._feed.empty():
                 relevant |= self._handle_change(self._feed.get_nowait())
             if relevant:
+                await self._runs.wait()
                 began = time.monotonic()
                 self.reconcile()
                 # A round takes long with thousands of Workloads: the API server has as much time until the next one.

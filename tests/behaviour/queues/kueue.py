@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.behaviour.client import DEADLINE, Jobs
 from tests.behaviour.manifests import Body, job, task
+from tests.behaviour.scaling.elastic import di_job, di_task
 from tests.support.clusters.kube import KubeClient
 from tests.support.waiting import until
 
@@ -35,6 +36,14 @@ class Queues:
         path = f"{API}/namespaces/{self.jobs.namespace}/localqueues"
         (await self.jobs.kube.post(path, body_of("LocalQueue", name, spec=spec))).ok()
         await self.jobs.kube.eventually(f"{path}/{name}", is_active, within=DEADLINE)
+
+    async def cover_memory(self) -> None:
+        """Give the ClusterQueue, which is not in use, more memory than any job requests."""
+        path = f"{API}/clusterqueues/{self.name}"
+        (group,) = (await self.jobs.kube.get(path)).ok()["spec"]["resourceGroups"]
+        group["coveredResources"].append("memory")
+        group["flavors"][0]["resources"].append({"name": "memory", "nominalQuota": "64Gi"})
+        (await self.jobs.kube.patch(path, {"spec": {"resourceGroups": [group]}})).ok()
 
     async def submit(
         self, name: str, script: str = "exec sleep 600", *, queue: str | None = "team", high: bool = False, **more: Any
@@ -82,6 +91,14 @@ def requesting(script: str = "exec sleep 600", *, cpu: str = "1", **more: Any) -
     found = task(script, **more)
     found["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
     return found
+
+
+def elastic_job(name: str, collectors: int = 1) -> Body:
+    """A DIJob of a learner and collectors, of half a CPU each, in the queue `team`."""
+    tasks = [di_task("learner"), di_task("collector", collectors)]
+    for each in tasks:
+        each["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "500m"}}
+    return queued(di_job(name, tasks, minReplicas=2, maxReplicas=4), "team")
 
 
 def queued(manifest: Body, queue: str | None, priority_class: str | None = None) -> Body:
