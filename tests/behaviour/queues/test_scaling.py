@@ -5,24 +5,16 @@ from typing import Any
 import pytest
 
 from app.base.clock import SystemClock
-from tests.behaviour.client import Body, Jobs
-from tests.behaviour.queues.kueue import Queues, condition, queued, until_history
-from tests.behaviour.scaling.elastic import di_job, di_task
+from tests.behaviour.client import DEADLINE, Body, Jobs
+from tests.behaviour.queues.kueue import Queues, condition, elastic_job, queued, until_history
+from tests.behaviour.scaling.elastic import leaves, shell, training_job
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.timeout(600)
 
 
-def elastic(name: str, collectors: int = 1) -> Body:
-    """A learner and collectors, of half a CPU each."""
-    tasks = [di_task("learner"), di_task("collector", collectors)]
-    for task in tasks:
-        task["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "500m"}}
-    return queued(di_job(name, tasks, minReplicas=2, maxReplicas=4), "team")
-
-
 async def start(queues: Queues, name: str) -> str:
-    uid = str((await queues.jobs.submit(elastic(name)))["uid"])
+    uid = str((await queues.jobs.submit(elastic_job(name)))["uid"])
     await queues.jobs.until(name, "Running")
     return uid
 
@@ -137,3 +129,36 @@ async def test_a_job_that_is_evicted_is_queued_again_as_one_workload(queues: Que
     await jobs.delete("whole")
     await queues.until_no_workload()
     await queues.until_unused()
+
+
+async def test_a_training_job_grows_by_its_trainers_when_they_are_admitted(wide_queues: Queues) -> None:
+    queues, jobs = wide_queues, wide_queues.jobs
+    await queues.cover_memory()  # the master requests some, and about a CPU
+    await queues.submit("other", cpu="2")
+    manifest = training_job("trains", shell(leaves()))
+    manifest["spec"]["trainer"]["resources"] = {"requests": {"cpu": "500m"}}
+    uid = str((await jobs.submit(queued(manifest, "team")))["uid"])
+    for name in ("other", "trains"):
+        await jobs.until(name, "Running")
+    first = await pods_of(jobs, uid)
+
+    await jobs.scale("trains", 3)
+    status = await waiting(jobs, "trains", 2)
+    assert (status["phase"], await pods_of(jobs, uid)) == ("Scaling", first)
+    further = await queues.workload(f"{uid}-1")
+    assert [(one["name"], one["count"]) for one in further["spec"]["podSets"]] == [("trainer", 2)]
+    await jobs.delete("other")
+    assert (await jobs.until_settled("trains", 1))["outcome"] == "Reached"
+    await jobs.until("trains", "Running")
+    grown = await pods_of(jobs, uid)
+    assert first.items() < grown.items()
+    assert len(grown) == len(first) + 2
+    hosts = (await jobs.kube.get(jobs.objects("configmaps", "trains-hosts"))).ok()["data"]["trainer.hosts"]
+    assert len(hosts.splitlines()) == 1 + 3
+
+    await jobs.scale("trains", 1)
+    assert (await jobs.until_settled("trains", 2))["outcome"] == "Reached"
+    await jobs.kube.gone(queues.path(f"{uid}-1"), within=DEADLINE)
+    assert await pods_of(jobs, uid) == first
+    await jobs.delete("trains")
+    await queues.until_nothing_left()
