@@ -45,6 +45,8 @@ CONTROL_PLANE_SECONDS = 120.0
 # Short periods, because tests wait for lost nodes (a grace period of 40 s and checks every 5 s by default) and for
 # volumes that are bound (every 15 s).
 CONTROLLER_FLAGS = "--node-monitor-grace-period=15s --node-monitor-period=1s --pvclaimbinder-sync-period=1s"
+# kubectl waits for the conditions of a new CRD, and fails if it has no status yet.
+NO_CONDITIONS = "conditions accessor error"
 POD_NETWORK = "198.18.0.0/15"  # of node agents that can add a route
 # Tests of `jobgate dev` with its own cluster.
 EMBEDDED_ONLY = (
@@ -54,6 +56,7 @@ EMBEDDED_ONLY = (
 FREEZES = "tests/crash/test_freezes.py"
 WITH_KUEUE = tuple(f"tests/conformance/test_kueue{name}.py" for name in ("", "_objects", "_preemption"))
 QUEUES = ("tests/behaviour/queues", "tests/crash/test_queues.py")
+KUEUE_OUTAGES = "tests/crash/test_kueue_outages.py"
 STRICT_KUEUE = ROOT / "tests/behaviour/queues/strict_kueue.yaml"
 WITH_STRICT_KUEUE = tuple(f"tests/behaviour/queues/test_{name}.py" for name in ("strict_kueue", "lives"))
 # Their gateways have no cluster, or their tests only read files, so a real control plane changes nothing.
@@ -98,7 +101,7 @@ SUITES = (
         paths=("tests/crash", "tests/deploy"),
         workers=3,
         shared_node=True,
-        left_out=(FREEZES, *QUEUES, *WITHOUT_CLUSTER),
+        left_out=(FREEZES, KUEUE_OUTAGES, *QUEUES, *WITHOUT_CLUSTER),
     ),
     # The other parts that freeze are not the cluster's. A test that stops the API server runs alone.
     Suite(paths=(FREEZES,), workers=1, shared_node=True, only="api_server or network_to_cluster", is_quick=False),
@@ -107,6 +110,8 @@ SUITES = (
     # The last ones, because the API of Kueue remains when its manager has stopped.
     Suite(paths=WITH_KUEUE, workers=3, shared_node=False, kueue=True),
     Suite(paths=QUEUES, workers=2, shared_node=True, left_out=WITH_STRICT_KUEUE[:1], kueue=True),
+    # Without Kueue, other tests could not create pods.
+    Suite(paths=(KUEUE_OUTAGES,), workers=1, shared_node=True, kueue=True, is_quick=False),
     Suite(paths=WITH_STRICT_KUEUE, workers=3, shared_node=True, kueue=True, kueue_config=STRICT_KUEUE),
 )
 
@@ -118,6 +123,39 @@ class ControlPlane:
     admin: Path
     gateway: Path | None
     environment: dict[str, str] | None = None
+
+
+class Termination:
+    """Ends this process on SIGTERM and SIGINT while tests run. A signal at another time waits for that.
+
+    So none interrupts the start or the end of a control plane, which would leave its processes behind.
+    """
+
+    def __init__(self) -> None:
+        self._received = 0
+        self._tests_run = False
+
+    def handle(self, number: int, _: object) -> None:
+        self._received = self._received or number
+        if self._tests_run:
+            self._tests_run = False
+            self.exit_if_received()
+
+    def exit_if_received(self) -> None:
+        if self._received:
+            sys.exit(128 + self._received)
+
+    @contextmanager
+    def running_tests(self) -> Iterator[None]:
+        self.exit_if_received()
+        self._tests_run = True
+        try:
+            yield
+        finally:
+            self._tests_run = False
+
+
+TERMINATION = Termination()
 
 
 class NotRunnable(Exception):  # noqa: N818 - a message for the person who started it
@@ -146,20 +184,31 @@ def own_control_plane(directory: Path) -> Iterator[ControlPlane]:
             admin=state / "admin.kubeconfig", gateway=state / "gateway.kubeconfig", environment=environment
         )
     finally:
-        subprocess.run([str(CONTROL_PLANE), "reset"], env=environment, check=False, timeout=CONTROL_PLANE_SECONDS)
+        _run(CONTROL_PLANE, "reset", environment)
 
 
-def _start(program: Path, environment: dict[str, str]) -> None:
-    ran = subprocess.run(
-        [str(program), "start"],
+def _start(program: Path, environment: dict[str, str], *, again_if: str | None = None) -> None:
+    """Run the program's command `start`, up to three times while its error contains `again_if`."""
+    for tries_left in (2, 1, 0):
+        ran = _run(program, "start", environment)
+        if not ran.returncode:
+            return
+        error = (ran.stderr or ran.stdout).strip()
+        if not tries_left or again_if is None or again_if not in error:
+            raise NotRunnable(f"{program.name} does not start: {error}")
+
+
+def _run(program: Path, command: str, environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+    """Run a command of the program. Signals to the group of this process do not reach it."""
+    return subprocess.run(
+        [str(program), command],
         env=environment,
         check=False,
         capture_output=True,
         text=True,
         timeout=CONTROL_PLANE_SECONDS,
+        start_new_session=True,
     )
-    if ran.returncode:
-        raise NotRunnable(f"{program.name} does not start: {(ran.stderr or ran.stdout).strip()}")
 
 
 @contextmanager
@@ -170,11 +219,12 @@ def running_kueue(found: ControlPlane, config: Path | None) -> Iterator[None]:
         yield
         return
     try:
-        _start(KUEUE, found.environment | ({"KUEUE_CONFIG": str(config)} if config is not None else {}))
+        given = {} if config is None else {"KUEUE_CONFIG": str(config)}
+        _start(KUEUE, found.environment | given, again_if=NO_CONDITIONS)
         print(f"test-cluster: Kueue {os.environ.get('KUEUE') or KUEUE_DEFAULT}", flush=True)
         yield
     finally:
-        subprocess.run([str(KUEUE), "stop"], env=found.environment, check=False, timeout=CONTROL_PLANE_SECONDS)
+        _run(KUEUE, "stop", found.environment)
 
 
 def _free_ports(*lengths: int) -> list[int]:
@@ -297,13 +347,15 @@ def _passes(
         only = ("-k", suite.only) if suite.only else ()
         slow = ("-m", "slow") if suite.slow else ()
         command = [sys.executable, "-m", "pytest", *workers, *suite.paths, *left_out, *only, *slow, *arguments]
-        status = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+        with TERMINATION.running_tests():
+            status = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
     print(f"test-cluster: {name} took {time.monotonic() - started:.0f} s", flush=True)
     return status in (0, NOTHING_RAN)
 
 
 def main() -> int:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the control plane is deleted
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, TERMINATION.handle)
     directory = Path(tempfile.mkdtemp(prefix="jobgate-cluster-"))
     try:
         with control_plane(directory) as found:
