@@ -25,6 +25,7 @@ from app.loops.context import ControllerContext
 from app.loops.first_pass import FirstPass
 from app.loops.intents import Intents
 from app.loops.jobs.actions.actuator import Actuator
+from app.loops.jobs.actions.captures import Captures
 from app.loops.jobs.actions.creator import Creator
 from app.loops.jobs.actions.pods import PodActions
 from app.loops.jobs.actions.remover import Remover
@@ -143,13 +144,15 @@ class Term:
 
     def _wired_reconciler(self) -> Reconciler:
         context, clock = self._context, self._context.clock
+        timeout = context.settings.request_timeout
         creator = Creator(
             context.api,
             self._leadership,
             clock,
+            captures=Captures(context.api, self._queues, clock, timeout=timeout),
             adopt=self._mirror.adopt,
             verify=self._identity.verify,
-            timeout=context.settings.request_timeout,
+            timeout=timeout,
         )
         actuator = self._wired_actuator(creator)
         plans = PlanCache(context.planner, context.installation_key)

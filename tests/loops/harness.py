@@ -35,6 +35,7 @@ from app.loops.cache.runtime_servers import PodProxyAccess, RuntimeServers
 from app.loops.context import ControllerContext
 from app.loops.controller_settings import ControllerSettings, EvidenceSettings, QueueMode, SampleSettings
 from app.loops.jobs.actions.actuator import Actuator
+from app.loops.jobs.actions.captures import Captures
 from app.loops.jobs.actions.creator import Creator, Work
 from app.loops.jobs.actions.pods import PodActions
 from app.loops.jobs.actions.remover import Remover
@@ -285,7 +286,8 @@ async def _assembled(api: KubeApi, db: Database, database_url: str, kubelet: Kub
         queues=queues,
     )
     timeout = context.settings.request_timeout
-    creator = Creator(api, leadership, clock, adopt=mirror.adopt, verify=verify, timeout=timeout)
+    captures = Captures(api, queues, clock, timeout=timeout)
+    creator = Creator(api, leadership, clock, captures=captures, adopt=mirror.adopt, verify=verify, timeout=timeout)
     event_lists = EventLists(api, clock)
     evidence = EvidenceCapture(api, db, leadership, clock, context.evidence, event_lists, verify=verify)
     event_reader = EventReader(event_lists, clock, queue.add_after)

@@ -9,8 +9,8 @@ from app.domain.queueing.workload import SUSPENDING_PARENT
 def with_admission(pod: Manifest, admission: TaskAdmission, rank: int) -> Manifest:
     """Return the pod of a replica with the nodes and tolerations of its flavors, and with what admission checks add.
 
-    Its annotations keep Kueue from making a Workload for it, and from counting it beside the assignment of its
-    topology: the Workload of the job accounts for it.
+    An annotation keeps Kueue from counting it beside the assignment of its topology: the Workload of the job accounts
+    for it.
     """
     metadata, spec, added = pod["metadata"], pod["spec"], admission.pods
     nodes = {**added.node_labels, **admission.domain_of(rank)}
@@ -21,12 +21,7 @@ def with_admission(pod: Manifest, admission: TaskAdmission, rank: int) -> Manife
             **metadata,
             # What jobgate and the user set comes last: an admission check replaces none of it.
             "labels": {**added.labels, **metadata.get("labels", {})},
-            "annotations": {
-                **added.annotations,
-                **metadata.get("annotations", {}),
-                SUSPENDING_PARENT: _parent(pod),
-                **counted,
-            },
+            **_unless_empty("annotations", {**added.annotations, **metadata.get("annotations", {}), **counted}),
         },
         "spec": {
             **spec,
@@ -34,6 +29,13 @@ def with_admission(pod: Manifest, admission: TaskAdmission, rank: int) -> Manife
             **_unless_empty("tolerations", [*spec.get("tolerations", []), *map(dict, added.tolerations)]),
         },
     }
+
+
+def with_parent(pod: Manifest) -> Manifest:
+    """Return the pod with the annotation that keeps Kueue from making a Workload for it. It gets Kueue's gates."""
+    metadata = pod["metadata"]
+    annotations = {**metadata.get("annotations", {}), SUSPENDING_PARENT: _parent(pod)}
+    return {**pod, "metadata": {**metadata, "annotations": annotations}}
 
 
 def _parent(pod: Manifest) -> str:

@@ -28,11 +28,14 @@ def stop_unplaced(step: Step, pod: ObservedPod) -> None:
 
 
 def replace_misplaced(record: Queueing, steps: Mapping[Rank, Step], pods: Mapping[Rank, Sequence[ObservedPod]]) -> None:
-    """Stop pods that wait for other nodes than those that the present topology of their job assigns to them."""
+    """Stop pods that wait for other nodes than those that the present topology of their job assigns to them.
+
+    Those that Kueue has captured wait for an admission that they do not need.
+    """
     for key, step in steps.items():
         pod = live_pod(step, pods.get(key, ()))
         admission = record.admission_of(key)
-        if pod is None or not pod.wanted_nodes or admission is None:
+        if pod is None or admission is None:
             continue
-        if not admission.domain_of(key.rank).items() <= pod.wanted_nodes.items():
+        if pod.captured or (pod.wanted_nodes and not admission.domain_of(key.rank).items() <= pod.wanted_nodes.items()):
             stop_unplaced(step, pod)

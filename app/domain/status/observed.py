@@ -72,8 +72,8 @@ class ObservedPod:
     first. `disruption` is the reason of the cluster if it disrupted the pod. `deletion_deadline` is the
     deletionTimestamp: the end of the grace period, which began at `deleted_at`. `followed` says that the pod has the
     labels by which the watch of the mirror selects pods; any other pod is read again and again. `gated` says that it
-    has scheduling gates or the finalizer of Kueue. `wanted_nodes` are the labels of the nodes that it waits for, in a
-    job with a topology of Kueue.
+    has scheduling gates or the finalizer of Kueue, and `captured` that Kueue has made a Workload of its own for it.
+    `wanted_nodes` are the labels of the nodes that it waits for, in a job with a topology of Kueue.
     """
 
     name: str
@@ -103,6 +103,7 @@ class ObservedPod:
     group: str = ""  # the name of its PodGroup
     restarts_in_place: tuple[ContainerRestart, ...] = ()
     gated: bool = False
+    captured: bool = False
     wanted_nodes: Mapping[str, str] = field(default_factory=dict)
 
     @property

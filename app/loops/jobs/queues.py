@@ -172,6 +172,9 @@ class QueueMirror:
     def local_queues(self) -> Iterator[LocalQueue]:
         return chain.from_iterable(store.all() for store in self._local_queues.values())
 
+    def has_local_queue(self, namespace: str, name: str) -> bool:
+        return _named(self._local_queues, namespace, name) is not None
+
     def cluster_queue(self, name: str) -> ClusterQueue | None:
         return self._cluster_queues.named("", name)
 
@@ -200,7 +203,7 @@ class QueueMirror:
         return ObservedQueue(
             state=self._state,
             required=self._mode is QueueMode.ON,
-            local_queues=frozenset(name for name in usable if _named(self._local_queues, identity.namespace, name)),
+            local_queues=frozenset(name for name in usable if self.has_local_queue(identity.namespace, name)),
             workloads={
                 number: observe_workload(workload, self._flavor_specs)
                 for number, workload in self.find(identity).items()

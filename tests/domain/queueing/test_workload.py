@@ -10,7 +10,7 @@ from app.domain.kubernetes.topology import LevelValues, PodCounts, TopologyAssig
 from app.domain.manifests.workload import pod_manifest
 from app.domain.plan import JobPlan, Manifest, PriorityClassKind, PriorityClassRef, QueuePlan
 from app.domain.queueing.admission import PodSetAdmission, TaskAdmission
-from app.domain.queueing.pods import with_admission
+from app.domain.queueing.pods import with_admission, with_parent
 from app.domain.queueing.priorities import Priority
 from app.domain.queueing.requests import check_queue, queue_of
 from app.domain.queueing.workload import (
@@ -180,7 +180,10 @@ def test_a_pod_follows_its_admission_and_keeps_what_it_has() -> None:
     }
     found = with_admission(pod, TaskAdmission(pod_set="worker", size=1, pods=added), 0)
     assert found["metadata"]["labels"] == {"team": "mine", "topology": "rack"}
-    assert found["metadata"]["annotations"] == {"note": "check", "kueue.x-k8s.io/pod-suspending-parent": "jobgate-u"}
+    assert found["metadata"]["annotations"] == {"note": "check"}
+    annotated = with_parent(found)["metadata"]
+    assert annotated["annotations"] == {"note": "check", "kueue.x-k8s.io/pod-suspending-parent": "jobgate-u"}
+    assert annotated["labels"] == found["metadata"]["labels"]
     assert found["spec"] == {
         "nodeSelector": {"zone": "z", "pool": "a"},
         "tolerations": [{"key": "a"}, {"key": "b"}],
@@ -194,6 +197,8 @@ def test_a_pod_follows_its_admission_and_keeps_what_it_has() -> None:
     owned = {"metadata": {"ownerReferences": [{"name": "jobgate-u"}]}, "spec": {}}
     bare = with_admission(owned, TaskAdmission(pod_set="w", size=1, pods=PodSetAdmission()), 0)
     assert bare["spec"] == {}
+    assert "annotations" not in bare["metadata"]
+    assert with_parent(bare)["metadata"]["annotations"] == {"kueue.x-k8s.io/pod-suspending-parent": "jobgate-u"}
 
 
 def test_a_pod_without_an_assignment_claims_no_topology() -> None:

@@ -4,10 +4,8 @@ Either way, no Workload is admitted, and its webhooks fail: those of a killed Ku
 the API server has waited for them.
 """
 
-import asyncio
 import os
 import signal
-import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -54,7 +52,7 @@ async def kueue_outage(cluster: Cluster, api: KubeClient, namespace: str, outage
         yield
     finally:
         # `kueue stop` ends the process that this file names.
-        pid_file.write_text(f"{await asyncio.to_thread(_restart, start, cluster)}\n")
+        pid_file.write_text(f"{_restart(start, pid_file.with_name('log') / 'kueue.log')}\n")
 
 
 @asynccontextmanager
@@ -80,14 +78,12 @@ class _Start:
 
     command: list[str]
     environment: dict[str, str]
-    directory: Path
 
 
 def _start_of(pid: int) -> _Start:
     process = Path(f"/proc/{pid}")
     command, variables = (process.joinpath(name).read_text().split("\0")[:-1] for name in ("cmdline", "environ"))
-    environment = dict(variable.split("=", 1) for variable in variables)
-    return _Start(command=command, environment=environment, directory=process.joinpath("cwd").readlink())
+    return _Start(command=command, environment=dict(variable.split("=", 1) for variable in variables))
 
 
 def _runs(pid: int) -> bool:
@@ -98,15 +94,8 @@ def _runs(pid: int) -> bool:
         return False
 
 
-def _restart(start: _Start, cluster: Cluster) -> int:
-    with cluster.kubeconfig.with_name("log").joinpath("kueue.log").open("ab") as log:
-        process = subprocess.Popen(
-            start.command,
-            cwd=start.directory,
-            env=start.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    return process.pid
+def _restart(start: _Start, log: Path) -> int:
+    """Start the process again, so that it outlives this one. Its paths are absolute."""
+    output = (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    actions = [output, (os.POSIX_SPAWN_DUP2, 1, 2)]
+    return os.posix_spawn(start.command[0], start.command, start.environment, file_actions=actions, setsid=True)

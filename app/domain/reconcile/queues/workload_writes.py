@@ -48,7 +48,8 @@ def queue_actions(
         ungated = [
             UngatePod(name=pod.name, uid=pod.uid)
             for pod in inputs.observed.pods
-            if pod.gated and (pod.deleting or pod.ended or record.admission is not None)
+            # A captured pod must not start: another one replaces it.
+            if pod.gated and (pod.deleting or pod.ended or (record.admission is not None and not pod.captured))
         ]
     if queue.state is not KueueState.LISTED:
         return ungated

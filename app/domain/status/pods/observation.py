@@ -22,7 +22,7 @@ from app.domain.kubernetes.objects import Metadata, Pod
 from app.domain.kubernetes.topology import UNCONSTRAINED
 from app.domain.manifests.gangs import group_of
 from app.domain.plan import Rank
-from app.domain.queueing.workload import GATES, POD_FINALIZER
+from app.domain.queueing.workload import GATES, POD_FINALIZER, SUSPENDING_PARENT
 from app.domain.status.observed import ObservedContainer, ObservedPod, PendingReason
 from app.domain.status.pods.containers import (
     exit_code,
@@ -90,6 +90,7 @@ def observe_pod(pod: Pod, *, lost_nodes: Collection[str]) -> ObservedPod:
         restarts_in_place=restarts_in_place(pod),
         group=group_of(pod),
         gated=is_gated(pod),
+        captured=is_captured(pod),
         wanted_nodes=_wanted_nodes(pod),
     )
 
@@ -106,6 +107,11 @@ def is_gated(pod: Pod) -> bool:
     """Return whether the pod has a scheduling gate or the finalizer of Kueue."""
     gates = {gate.name for gate in pod.spec.scheduling_gates}
     return not gates.isdisjoint(GATES) or POD_FINALIZER in pod.metadata.finalizers
+
+
+def is_captured(pod: Pod) -> bool:
+    """Return whether Kueue queues the pod by itself: no other object accounts for it."""
+    return is_gated(pod) and SUSPENDING_PARENT not in pod.metadata.annotations
 
 
 def _wanted_nodes(pod: Pod) -> Mapping[str, str]:

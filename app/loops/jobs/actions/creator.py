@@ -27,11 +27,11 @@ from app.domain.manifests.gangs import group_manifest
 from app.domain.manifests.workload import pod_manifest, service_manifest
 from app.domain.plan import JobPlan, Manifest, Rank
 from app.domain.queueing.admission import Queueing
-from app.domain.queueing.pods import with_admission
+from app.domain.queueing.pods import with_admission, with_parent
 from app.domain.reconcile.actions import Action, CreatePod, EnsureWorkload, MarkAnchor
 from app.domain.status.observed import AlteredObject, ClusterRefusal, RefusalVerdict
 from app.domain.status.pods.created import UnusableObject, altered_message, require_own
-from app.domain.status.pods.observation import is_gated
+from app.domain.status.pods.observation import is_captured, is_gated
 from app.domain.status.refusal_messages import refusal_message
 from app.domain.status.refusals import judge
 from app.domain.vocabulary import PendingCode
@@ -43,6 +43,7 @@ from app.k8s.errors import KubeAlreadyExists, KubeError, KubeNotFound, KubeStatu
 from app.k8s.limiter import CreateLimiter
 from app.k8s.resources import CONFIG_MAP, POD, POD_GROUPS, Discovery, KubeResource, resource_for
 from app.loops import metrics
+from app.loops.jobs.actions.captures import Captures
 from app.loops.jobs.actions.gates import remove_gates
 from app.loops.jobs.expectations import EnsuredObjects, Expectations
 from app.loops.leadership.lease import Leadership
@@ -80,8 +81,8 @@ class Work:
 class Creator:
     """Creates anchors, Services, PodGroups, lists of hosts and pods; `timeout` is seconds for each request.
 
-    `adopt` gets each pod that was created or found, so that the mirror has it before the watch delivers it. `verify`
-    raises if another cluster answers.
+    `captures` says which pods Kueue would queue by themselves. `adopt` gets each pod that was created or found, so that
+    the mirror has it before the watch delivers it. `verify` raises if another cluster answers.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class Creator:
         leadership: Leadership,
         clock: Clock,
         *,
+        captures: Captures,
         adopt: Callable[[Pod], None],
         verify: Callable[[], Awaitable[None]],
         timeout: float,
@@ -98,6 +100,7 @@ class Creator:
         self._leadership = leadership
         self._limiter = CreateLimiter(clock)
         self._clock = clock
+        self._captures = captures
         self._adopt = adopt
         self._verify = verify
         self._timeout = timeout
@@ -221,7 +224,7 @@ class Creator:
                 await self._ensure(service_manifest(plan, replica.service, anchor), work, action.key)
                 reach(FaultPoint.SERVICE_CREATED)
             manifest = pod_manifest(plan, replica, action.attempt, anchor, in_gang=action.in_gang)
-            manifest = _admitted(manifest, work.queueing, action.key)
+            manifest = await self._admitted(manifest, work.queueing, action.key)
             reach(FaultPoint.POD_BEFORE_CREATE)
             pod = await self._create_or_find(manifest, POD_CODEC, work, action.key)
             reach(FaultPoint.POD_CREATED)
@@ -233,12 +236,28 @@ class Creator:
             self.refuse(work, action.key, unusable)
             return True
         expectations.accept(action.key)
-        self._adopt(await self._ungated(pod) if work.queueing is not None and is_gated(pod) else pod)
+        self._adopt(pod if work.queueing is None else await self._ungated(pod))
         return True
 
+    async def _admitted(self, pod: Manifest, queueing: Queueing | None, key: Rank) -> Manifest:
+        """Return the pod as the admission of its job requires it."""
+        if queueing is None:
+            return pod
+        admission = queueing.admission_of(key)
+        assert admission is not None, "no pod is created without admission"
+        admitted = with_admission(pod, admission, key.rank)
+        return with_parent(admitted) if await self._captures.would_capture(admitted) else admitted
+
     async def _ungated(self, pod: Pod) -> Pod:
-        """Return the pod without Kueue's gates; unchanged if that fails, so that its next reconcile removes them."""
+        """Return the pod without Kueue's gates; unchanged if that fails, so that its next reconcile removes them.
+
+        One that Kueue has captured stays as it is. Its next reconcile replaces it.
+        """
         metadata = pod.metadata
+        if is_captured(pod):
+            self._captures.note(metadata.namespace)
+        if is_captured(pod) or not is_gated(pod):
+            return pod
         self._leadership.guard(self._timeout)
         try:
             return await remove_gates(
@@ -358,15 +377,6 @@ class Creator:
         expectations.revision += before is not refusal
         backoff = OUTAGE_BACKOFF if refusal.code in OUTAGES else REFUSED_BACKOFF
         expectations.retry_at[key] = self._clock.monotonic() + backoff.delay(expectations.tries[key])
-
-
-def _admitted(pod: Manifest, queueing: Queueing | None, key: Rank) -> Manifest:
-    """Return the pod as the admission of its job requires it."""
-    if queueing is None:
-        return pod
-    admission = queueing.admission_of(key)
-    assert admission is not None, "no pod is created without admission"
-    return with_admission(pod, admission, key.rank)
 
 
 def _changed(altered: AlteredObject) -> UnusableObject:

@@ -265,6 +265,27 @@ def test_gates_of_kueue_are_removed_from_the_pods_of_an_admitted_job() -> None:
 
 
 @pytest.mark.parametrize(
+    ("pod", "is_replaced", "is_released"),
+    [
+        pytest.param(a_pod(phase=ReplicaPhase.CREATING, gated=True, captured=True), True, False, id="it waits"),
+        pytest.param(
+            a_pod(phase=ReplicaPhase.CREATING, gated=True, captured=True, deletion_deadline=T0),
+            False,
+            True,
+            id="leaves",
+        ),
+        pytest.param(a_pod(gated=True, captured=True, node="n1"), False, False, id="Kueue has admitted it"),
+    ],
+)
+def test_a_pod_that_kueue_has_captured_is_replaced(pod: ObservedPod, *, is_replaced: bool, is_released: bool) -> None:
+    admission = {"worker": TaskAdmission(pod_set="worker", size=1, pods=PodSetAdmission())}
+    recorded = a_record(running_status(queueing=Queueing(name="team", admission=admission)), a_replica(W0))
+    decision = decide(a_plan({"worker": 1}, queue=TEAM), recorded, pod, queue=ObservedQueue(state=KueueState.UNKNOWN))
+    assert bool(actions_of(decision, DeletePod)) is is_replaced
+    assert bool(actions_of(decision, UngatePod)) is is_released
+
+
+@pytest.mark.parametrize(
     ("pod", "is_released"),
     [
         pytest.param(a_pod(gated=True), False, id="it waits for the admission"),
