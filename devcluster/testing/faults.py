@@ -81,7 +81,7 @@ class Rule(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=T
         return self.count is not None and self.hits >= self.count
 
 
-class KueueState(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class KueueControl(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Whether the controller of Kueue reconciles."""
 
     runs: bool
@@ -166,7 +166,7 @@ class FaultInjection:
         return Interceptor()
 
     def _run_kueue(self, body: bytes) -> bool:
-        runs = _decode(body, KueueState, "the state of Kueue").runs
+        runs = _decode(body, KueueControl, "the state of Kueue").runs
         if runs:
             self._kueue_runs.set()
         else:
