@@ -100,8 +100,7 @@ class Recovery:
             WrongCluster: another cluster has answered, which has none of the objects.
         """
         found = await find_differences(self._place, self._db)
-        self._identity.doubt()
-        await self._identity.verify()
+        await self._identity.probe()
         return found
 
     async def run(self, choices: Choices) -> None:
@@ -124,6 +123,7 @@ class Recovery:
     async def _begin(self) -> Reached:
         """Record the stop on the cluster, and return what the cluster has recorded."""
         epoch, position = self._leadership.epoch, (await entries.bounds(self._db)).last
+        await self._identity.probe()
         reached = await self._record.read()
         if reached is None:
             await self._record.create(Reached(epoch=epoch, position=position, recovering=True))
@@ -145,7 +145,7 @@ class Recovery:
 
     async def _end(self, reached: Reached) -> None:
         now = self._clock.now()
-        await self._identity.verify()
+        await self._identity.probe()
         await recovery.continue_after(self._db, self._leadership.lease, reached.position, self._cluster_uid, now)
         reach(FaultPoint.RECOVERY_CONTINUED)
         position = (await entries.bounds(self._db)).last

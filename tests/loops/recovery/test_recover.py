@@ -1,7 +1,7 @@
 """What `jobgate recover` does with the objects of unknown jobs, and how it binds a database to another cluster."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,14 @@ from app.domain.recovery.differences import Choices, Difference, NoRemedy, Remed
 from app.domain.status.records import JobStatus
 from app.domain.vocabulary import JobPhase
 from app.k8s.errors import Unreachable
+from app.loops.leadership.identity import WrongCluster
 from app.loops.recovery.survey import count
 from app.running.connections import NotConfigured
 from app.running.recovering import Report, recover
 from app.settings import Settings
 from tests.db.factories import move, new_job, stored, submitted
-from tests.support.clusters.kube import Cluster, KubeClient
+from tests.support.clusters.cluster import running_embedded_cluster
+from tests.support.clusters.kube import Cluster, KubeClient, connect
 from tests.support.clusters.kube_proxy import kube_proxy
 from tests.support.clusters.kueue import pod_set
 from tests.support.page_commands import run_commands
@@ -59,17 +61,28 @@ class Scene:
         }
 
     async def recover(
-        self, choices: Choices | None = None, *, confirmed: bool = True, rebinds: bool = False, **settings: Any
+        self,
+        choices: Choices | None = None,
+        *,
+        confirmed: bool = True,
+        rebinds: bool = False,
+        meanwhile: Callable[[], object] = lambda: None,
+        **settings: Any,
     ) -> tuple[Report, bool]:
-        """Run the command. Return its report, and whether differences are left."""
+        """Run the command, with `meanwhile` after its report. Return the report, and whether differences are left."""
         known: dict[str, Any] = {
             "kubeconfig": str(self.kubeconfig),
             "request_timeout": 5.0,
             "lease_without_contact": 0.5,
         }
         shown: list[Report] = []
+
+        def show(report: Report) -> None:
+            shown.append(report)
+            meanwhile()
+
         given = Settings(database_url=self.db.url, system_namespace=self.system, namespaces=(), **(known | settings))
-        differs = await recover(given, choices or Choices(), rebinds=rebinds, confirmed=confirmed, show=shown.append)
+        differs = await recover(given, choices or Choices(), rebinds=rebinds, confirmed=confirmed, show=show)
         (report,) = shown
         return report, differs
 
@@ -242,6 +255,26 @@ async def test_a_controller_that_works_keeps_its_lease(scene: Scene, lease: Leas
     assert "deletionTimestamp" not in await scene.metadata("pods", "lost-0")
     await leases.release(scene.db, lease)
     await scene.recover(DELETE)
+
+
+async def test_nothing_changes_if_another_cluster_answers_after_the_report(
+    scene: Scene, cluster: Cluster, tmp_path: Path
+) -> None:
+    """All objects would seem to be gone. Neither the other cluster nor the record of a job changes."""
+    (uid,) = await submitted(scene.db, new_job("job", namespace=scene.namespace, names=()))
+    await scene.stop()
+    await scene.make_job("job", uid)
+    await scene.make_job("lost", uuid4())
+    before = await stored(scene.db, uid)
+    with running_embedded_cluster(tmp_path / "other", "--nodes", "0", f"--token={cluster.token}") as other:
+        async with kube_proxy(cluster) as proxy, connect(other) as api:
+            through = str(proxy.kubeconfig(tmp_path / "kubeconfig"))
+            choices = Choices(unknown=Remedy.DELETE, live=Remedy.FAIL)
+            with pytest.raises(WrongCluster, match="another cluster answers"):
+                await scene.recover(choices, kubeconfig=through, meanwhile=lambda: proxy.swap(other))
+            assert (await api.get(scene.record)).status == 404
+    assert await stored(scene.db, uid) == before
+    assert "deletionTimestamp" not in await scene.metadata("pods", "lost-0")
 
 
 async def test_a_cluster_that_does_not_answer_changes_nothing_until_it_does(
