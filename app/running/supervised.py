@@ -153,6 +153,7 @@ class _Processes:
         It serves only its metrics, to the workers.
         """
         self._listening.close()
+        http_server.with_descriptors_for(self._settings.server_limits())  # each log that is followed has a connection
         if self._for_metrics is not None:
             self._for_metrics.close()
 

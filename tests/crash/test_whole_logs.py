@@ -5,8 +5,10 @@ all:      API, controller and logs ─▶ SIGKILL ─▶ start ─▶ …
 logs:     shares the pods with it  ─▶ SIGKILL, also between the object of a chunk and its row ─▶ start ─▶ …
 """
 
+import os
 import pickle
 import random
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -27,6 +29,7 @@ from app.domain.kept_logs.records import KeptLog, KeptLogState
 from app.domain.plan import Rank
 from app.log_store import LogStore, open_store
 from tests.crash.stories import Client, generic_job, task
+from tests.log_store.conftest import moto_bucket
 from tests.support.clusters.kube import Cluster, KubeClient
 from tests.support.gateways.process import STEADY, GatewayProcess, gateway_process
 from tests.support.waiting import until
@@ -52,7 +55,7 @@ for pause, piece in pickle.load(open(sys.argv[1], "rb")):
     sys.stdout.buffer.flush()
     time.sleep(pause)
 """
-ALIVE: Final = 4.0  # seconds from the start of a process until it is killed, unless it has died at its point
+ALIVE: Final = 3.0  # seconds from the start of a process until it is killed, unless it has died at its point
 AGAIN: Final = 42  # the exit status after which a container is started again in place
 
 
@@ -207,3 +210,46 @@ def difference(found: bytes, expected: bytes) -> str:
     )
     around = slice(max(0, same - 40), same + 40)
     return f"{len(found)} bytes for {len(expected)}; after {same}: {found[around]!r} for {expected[around]!r}"
+
+
+async def test_jobs_go_on_while_the_store_is_frozen(
+    busy_cluster: Cluster,
+    crash_api: KubeClient,
+    crash_namespace: str,
+    database_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A replica is restarted and its job ends. What the node still has then is written when the store is thawed."""
+    mark = tmp_path / "mark"
+    script = f"echo the first; test -e {mark} && exit 0; touch {mark}; exit 1"
+    manifest = generic_job("frozen", task("worker", script, policy="OnFailure", limit=2))
+    async with (
+        moto_bucket(monkeypatch) as bucket,
+        gateway_process(
+            database_url,
+            busy_cluster.kubeconfig,
+            tmp_path / "all",
+            **QUICK,
+            JOBGATE_LOG_STORE=bucket.url,
+            JOBGATE_LOG_DEADLINE="3",
+        ) as gateway,
+    ):
+        await gateway.start()
+        async with httpx2.AsyncClient(base_url=gateway.url, timeout=60) as http:
+            client = Client(http=http, api=crash_api, namespace=crash_namespace)
+            os.kill(bucket.pid, signal.SIGSTOP)
+            job = UUID((await client.submit(manifest))["uid"])
+            await client.until("frozen", "Succeeded")
+        os.kill(bucket.pid, signal.SIGCONT)
+        db = await Database.open(database_url, pool_size=1)
+        try:
+            [kept] = await until(
+                lambda: kept_logs.of_attempt(db, job, Rank("worker", 0), 2),
+                lambda found: found and found[0].is_final,
+                what="the log of the second attempt is final",
+                within=PATIENCE,
+            )
+            assert await text_of(db, open_store(bucket.url), kept) == b"the first\n"
+        finally:
+            await db.close()

@@ -1,4 +1,4 @@
-"""`make test-s3`: the tests of the log store on an S3-compatible server, that of moto.
+"""`make test-s3`: the tests of the log store and of whole logs on an S3-compatible server, that of moto.
 
 It is installed into build/moto, from requirements/moto.txt. If its packages cannot be fetched, the program prints the
 error, and its exit status is 0. Arguments are those of pytest.
@@ -10,13 +10,14 @@ import sys
 
 from tools import apart
 
+TESTS = ("tests/log_store", "tests/crash/test_whole_logs.py")
 SERVER = "JOBGATE_TEST_MOTO"  # for tests/log_store
 
 
 def main() -> int:
     apart.install("moto")
     environment = os.environ | {SERVER: str(apart.directory("moto") / "bin" / "moto_server")}
-    command = [sys.executable, "-m", "pytest", "tests/log_store", *sys.argv[1:]]
+    command = [sys.executable, "-m", "pytest", *TESTS, *sys.argv[1:]]
     return subprocess.run(command, cwd=apart.ROOT, env=environment, check=False).returncode
 
 

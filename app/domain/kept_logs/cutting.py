@@ -103,9 +103,9 @@ class LogCutter:
         return self._filter.since
 
     @property
-    def last_time(self) -> int:
-        """The time of the last line, or 0 before the first one."""
-        return self._filter.last_time
+    def misses_end(self) -> bool:
+        """Whether the log, as far as it was read since it was opened, does not have the last line any more."""
+        return self._filter.misses_last_line
 
     def begin(self) -> None:
         """Note that the log is opened, maybe again."""

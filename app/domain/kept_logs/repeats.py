@@ -96,12 +96,17 @@ class RepeatFilter:
         self._repeated_before = 0 if knows_all else min(self._times, default=0)
         self._awaits_last = bool(self._times)
 
+    @property
+    def misses_last_line(self) -> bool:
+        """Whether the log was opened again and has not repeated the last line, so that it has lost it."""
+        return self._awaits_last
+
     def misses_lines_before(self, time: int) -> bool:
         """Return whether a line of this time, which comes next, follows lines that the log does not have any more.
 
         A log that is opened again repeats the last line that was read, if it still has it.
         """
-        return self._awaits_last and not self._is_repeated(time)
+        return self.misses_last_line and not self._is_repeated(time)
 
     def start_line(self, time: int) -> int | None:
         """Note the start of a line. Return how many of its first bytes were read before; None if all were."""

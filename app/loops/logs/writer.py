@@ -82,6 +82,8 @@ class ChunkWriter:
 
     async def finish(self, gap: GapReason | None = None) -> None:
         """Write the text that waits, and note that the log is complete, except for a gap at its end."""
+        if gap is None and self._cutter.misses_end:
+            gap = GapReason.ROTATED  # the node began another file, which is empty
         await self._write(self._rest(), KeptLogState.COMPLETE, gap=gap)
 
     async def write(self, chunks: Sequence[LogChunk]) -> None:

@@ -160,6 +160,18 @@ async def test_lines_that_the_node_has_rotated_away_are_a_gap(harness: Harness, 
     assert await text_of(harness, store, key) == [b"one\n", GapReason.ROTATED, b"nine\n"]
 
 
+async def test_a_log_that_the_node_has_emptied_has_a_gap_at_its_end(harness: Harness, tmp_path: Path) -> None:
+    store = open_store(f"file://{tmp_path}/store")
+    key = await running_pod(harness)
+    harness.kubelet.logs[NAME] = timed(b"one")
+    async with keeping(harness, store):
+        await log_when(harness, key, KeptLogState.FOLLOWING, 4)
+        harness.kubelet.logs[NAME] = b""
+        await finish(harness)
+        await log_when(harness, key, KeptLogState.COMPLETE)
+    assert await text_of(harness, store, key) == [b"one\n", GapReason.ROTATED]
+
+
 async def test_a_log_beyond_a_limit_is_cut(harness: Harness, tmp_path: Path) -> None:
     store = open_store(f"file://{tmp_path}/store")
     key = await running_pod(harness)
