@@ -5,6 +5,7 @@ Commands that measure one thing, `python -m bench <command> --help` lists their 
 
 cache    the runtime server beside the bare `juicefs` command
 follow   the polls of a client beside thousands of streams and long polls
+keeping  polls and submissions beside the deletion of expired jobs, and the sizes of tables
 large    jobs of a thousand replicas, or many jobs on a node, beside kube-controller-manager
 memory   the peak memory with many planned replicas
 migrations how long writes wait while the schema of a million jobs is migrated
@@ -33,7 +34,7 @@ from pathlib import Path
 from typing import Final
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench import cache, large, memory, migrations, recovery, scale, stages, start
+from bench import cache, keeping, large, memory, migrations, recovery, scale, stages, start
 from bench.changes import follow, neighbours, poll, stored, submit
 from bench.measuring.client import LoadClient, MeasurementFailed, NoCompiler
 from bench.measuring.gateway import durability
@@ -115,6 +116,7 @@ async def main() -> None:
 _COMMANDS: Final[Mapping[str, Callable[[list[str]], None]]] = {
     "cache": cache.main,
     "follow": follow.main,
+    "keeping": keeping.main,
     "large": large.main,
     "memory": memory.main,
     "migrations": migrations.main,

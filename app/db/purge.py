@@ -25,10 +25,10 @@ from app.domain.kinds.registry import SAMPLE_KINDS
 from app.models.jobs import JOBS_PURGEABLE, jobs
 from app.models.samples import SAMPLE_END, SAMPLES_PURGEABLE, samples
 
-OBJECTS: Final = 50
-"""Objects of one transaction."""
+OBJECTS: Final = 20
+"""Objects of one transaction. Those of a job of one pod take 0.8 ms each."""
 ROWS: Final = 1_000
-"""Rows about them that one transaction deletes: about 20 ms. An attempt can have 64 KiB of logs."""
+"""Rows about them that one transaction deletes at most. An attempt can have 64 KiB of logs."""
 
 
 @dataclass(frozen=True, kw_only=True)

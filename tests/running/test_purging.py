@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.db.postgres.engine import Database
+from app.db.purge import OBJECTS
 from app.running.purging import PurgeOrder
 from tests.support.gateways.forked_commands import jobgate
 from tests.support.postgres import count_rows
@@ -55,7 +56,7 @@ async def test_another_one_completes_what_a_killed_one_began(
         await connection.execute(REPLICAS)
     killed = {"JOBGATE_DATABASE_URL": database_url, "JOBGATE_FAULT_POINTS": f"batch-purged:{batches}"}
     assert jobgate("purge", "--before", "0d", home=tmp_path, **killed).returncode == -9
-    assert await count_rows(db, "jobs") == 180 - 50 * batches
+    assert await count_rows(db, "jobs") == 180 - OBJECTS * batches
     async with db.read() as connection:
         assert await connection.fetchval(LOST) == 0
     assert jobgate("purge", "--before", "0d", home=tmp_path, JOBGATE_DATABASE_URL=database_url).returncode == 0
