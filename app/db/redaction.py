@@ -278,7 +278,8 @@ async def _redact_rows(
     if not keys:
         return 0
     # The row of the object before those about it, as in every transaction.
-    await connection.fetchrow(redactable.lock, uid)
+    if await connection.fetchrow(redactable.lock, uid) is None:
+        return 0  # it was purged meanwhile
     changed = 0
     for key in keys:
         found = await connection.fetchrow(records.lock, uid, *key)

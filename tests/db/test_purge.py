@@ -20,6 +20,7 @@ from app.models.purged import purged
 from app.models.requests import idempotency_keys
 from app.models.samples import samples
 from tests.db.factories import NOW, new_job, submitted
+from tests.db.lists.rows import Explained
 
 BEFORE = {"team-a": NOW, "team-b": NOW - timedelta(days=5)}
 DAY = timedelta(days=1)
@@ -240,6 +241,30 @@ async def test_samples_are_purged_when_they_have_ended_or_are_gone(db: Database)
         assert await rows_about(db, uids[name]) == expected, name
         resource = f"{kind.lower()}s"
         assert await purge.namespace_of(db, uids[name], resource) == ("team-a" if is_purged else None)
+
+
+MANY = """
+INSERT INTO jobs (uid, namespace, name, kind, api_version, manifest, created_at, created_by, phase, reason, message,
+                  quiet, finished_at, gone_at)
+SELECT gen_random_uuid(), $1, 'many-' || n, 'X', 'v1', '{}', $2, 'me', 'Failed', '', '', true,
+       $2::timestamptz - n * interval '1 minute', CASE WHEN $3 THEN $2::timestamptz END
+FROM generate_series(1, $4::int) AS n
+"""
+
+
+async def test_the_search_reads_only_what_is_purged(db: Database) -> None:
+    """Neither what is younger, nor what another namespace keeps, nor what has objects in the cluster."""
+    for namespace, is_gone in (("team-a", True), ("team-a", False), ("kept", True)):
+        await fetch(db, MANY, namespace, NOW + 10 * DAY, is_gone, 2_000)
+    for number in range(5):
+        await a_job(db, number)
+    await fetch(db, "ANALYZE jobs")
+    a = a_purge(db)
+    async with db.read() as connection:
+        explained = Explained(connection)
+        chosen = await explained.fetch(purge.JOBS.choose, *a._arguments, 3)
+    assert len(chosen) == 3
+    assert explained.examined <= 6, explained.plans
 
 
 async def test_namespaces_are_those_of_objects_that_can_be_purged(db: Database) -> None:
