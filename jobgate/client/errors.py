@@ -90,6 +90,10 @@ class NotFoundError(ProblemError):
     """404: the object does not exist, or the token does not reach its namespace."""
 
 
+class PurgedError(NotFoundError):
+    """410: the record of the object was deleted, because the time for which it is kept is over."""
+
+
 class ConflictError(ProblemError):
     """409: the state of the object does not allow the request, or its name is taken."""
 
@@ -112,6 +116,7 @@ _CLASSES: Final[dict[int, type[ProblemError]]] = {
     403: ForbiddenError,
     404: NotFoundError,
     409: ConflictError,
+    410: PurgedError,
     412: PreconditionFailedError,
     413: InvalidRequestError,
     415: InvalidRequestError,

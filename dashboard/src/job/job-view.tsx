@@ -83,8 +83,8 @@ function NoJob({ uid }: { uid: string }) {
     <div className="empty">
       <h1>No such job</h1>
       <p>
-        No job has the uid <code>{uid}</code>, or the token of this page does not reach its namespace. Jobs that were
-        deleted keep their uid and their history.
+        No job has the uid <code>{uid}</code>, or its record was deleted when its time was over, or the token of this
+        page does not reach its namespace.
       </p>
       <a href={hashOf(["jobs"])}>Jobs</a>
     </div>
@@ -93,7 +93,7 @@ function NoJob({ uid }: { uid: string }) {
 
 /** Whether no job can have this uid. The gateway answers 400 to what is no uid. */
 function isAbsent(error: Error): boolean {
-  return error instanceof ApiError && (error.status === 404 || error.status === 400);
+  return error instanceof ApiError && [400, 404, 410].includes(error.status);
 }
 
 function useTitle(name: string | undefined): void {

@@ -16,6 +16,7 @@ from jobgate.client import (
     Goal,
     InvalidRequestError,
     ProblemError,
+    PurgedError,
     RetryPolicy,
     UnavailableError,
     UnreachableError,
@@ -150,6 +151,7 @@ async def test_a_problem_becomes_an_exception_that_carries_it(run: Run) -> None:
     ("answer", "expected", "text"),
     [
         (problem(409, "NameTaken"), ConflictError, "it is NameTaken"),
+        (problem(410, "Purged"), PurgedError, "it is Purged"),
         (httpx2.Response(502, content=b"<h1>Bad\n gateway</h1>"), UnavailableError, "<h1>Bad gateway</h1>"),
         (httpx2.Response(418), ProblemError, "the answer is empty"),
     ],
