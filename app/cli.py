@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from app.commands.exports import export, import_
 from app.commands.purge import purge
 from app.commands.recover import recover
 from app.commands.starting import database_url, read_settings, run, with_database
@@ -38,6 +39,8 @@ app.add_typer(tokens, name="token")
 app.command()(recover)
 app.command()(purge)
 app.command()(verify)
+app.command()(export)
+app.command("import")(import_)
 
 # For commands that parse their arguments themselves, `--help` included.
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}

@@ -16,6 +16,8 @@ SERVER_COMMANDS: Final = {
     "uninstall": "Delete all objects of this installation from the cluster.",
     "recover": "Show what differs after an older database was restored.",
     "purge": "Delete the records of ended jobs from the database, except pinned ones.",
+    "export": "Write ended jobs with all that is recorded about them to a folder, in segments.",
+    "import": "Store the jobs of an export for reading. They have ended, and nothing happens in the cluster.",
     "devcluster": "Run only the embedded cluster, or with `node` a node agent.",
     "cache-runtime": "Run the server in the pods of a SampleSet, or a hook.",
     "openapi": "Print the OpenAPI document.",

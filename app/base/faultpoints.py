@@ -48,6 +48,9 @@ class FaultPoint(StrEnum):
     SAMPLE_OBJECT_DELETED = "sample-object-deleted"
     NODE_LABELLED = "node-labelled"
     BATCH_PURGED = "batch-purged"  # records of expired objects; further ones may be left
+    SEGMENT_WRITTEN = "segment-written"  # of an export, before it is in its folder
+    SEGMENT_STORED = "segment-stored"
+    JOB_IMPORTED = "job-imported"  # before the commit
     LEASE_ACQUIRED = "lease-acquired"
     LEASE_RENEWED = "lease-renewed"
     RECOVERY_BEGUN = "recovery-begun"  # the stop is recorded in the cluster

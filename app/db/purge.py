@@ -9,7 +9,7 @@ number of processes can purge at the same time, because each skips what another 
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final
@@ -22,7 +22,7 @@ from app.db.jobs.rows import STORED_JOBS
 from app.db.objects.records import JOB_LOGS, JOB_RECORDS, JOB_RESERVATIONS, SAMPLE_RECORDS, RecordTable
 from app.db.postgres.engine import Connection, Database
 from app.domain.kinds.registry import SAMPLE_KINDS
-from app.models.jobs import JOBS_PURGEABLE, jobs
+from app.models.jobs import IMPORTED_JOBS_PURGEABLE, JOBS_PURGEABLE, jobs
 from app.models.samples import SAMPLE_END, SAMPLES_PURGEABLE, samples
 
 OBJECTS: Final = 20
@@ -93,12 +93,14 @@ _SAMPLE_KINDS: Final = tuple(SAMPLE_KINDS.values())
 _RESOURCE_OF_SAMPLE: Final = " ".join(f"WHEN '{kind.name}' THEN '{kind.resource}'" for kind in _SAMPLE_KINDS)
 JOBS: Final = Purgeable(
     table=jobs.name,
-    condition=JOBS_PURGEABLE,
+    condition=f"{JOBS_PURGEABLE} AND imported_at IS NULL",
     end="finished_at",
     resource=f"'{STORED_JOBS.resource}'",
     resources=[STORED_JOBS.resource],
     records=[*JOB_RECORDS, *JOB_LOGS, *JOB_RESERVATIONS],
 )
+IMPORTED_JOBS: Final = replace(JOBS, condition=IMPORTED_JOBS_PURGEABLE, end="imported_at")
+"""Jobs that come from an export are kept from the import on: most of them ended long ago."""
 SAMPLES: Final = Purgeable(
     table=samples.name,
     condition=SAMPLES_PURGEABLE,

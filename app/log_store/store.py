@@ -5,13 +5,14 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import obstore
 from obstore import store as stores
 from obstore.exceptions import BaseError
 
 SCHEMES: Final = ("s3", "gs", "az", "file")
+_CALLED: Final = "the log store"  # in messages
 _CONNECT: Final = 5.0  # seconds
 _TIMEOUT: Final = 20.0  # seconds of a call, with its retries
 _RETRIES: Final = 2
@@ -40,14 +41,30 @@ class LogStore:
         StoreUnavailable: the store did not answer within `timeout` seconds, or refused the call.
     """
 
-    def __init__(self, store: Any, *, timeout: float = _TIMEOUT) -> None:
+    def __init__(self, store: Any, *, timeout: float = _TIMEOUT, called: str = _CALLED) -> None:
         self._store = store
         self._timeout = timeout
+        self._called = called
 
     async def put(self, name: str, data: bytes) -> None:
         """Write a whole object."""
         async with self._call():
             await obstore.put_async(self._store, name, data, use_multipart=False)
+
+    async def put_file(self, name: str, file: BinaryIO) -> None:
+        """Write a whole object from a file, without all of it in memory."""
+        async with self._call():
+            await obstore.put_async(self._store, name, file)
+
+    async def pieces(self, name: str) -> AsyncIterator[bytes]:
+        """Yield an object in pieces.
+
+        Raises:
+            ObjectMissing: there is none of this name.
+        """
+        async with self._call():
+            async for piece in (await obstore.get_async(self._store, name)).stream():
+                yield bytes(piece)
 
     async def get(self, name: str) -> bytes:
         """Read a whole object.
@@ -87,12 +104,12 @@ class LogStore:
         except FileNotFoundError as error:
             raise ObjectMissing(_first_line(error)) from error
         except TimeoutError as error:
-            raise StoreUnavailable(f"the log store did not answer within {self._timeout:g} s") from error
+            raise StoreUnavailable(f"{self._called} did not answer within {self._timeout:g} s") from error
         except (BaseError, OSError, ValueError) as error:
-            raise StoreUnavailable(f"the log store refused a call: {_first_line(error)}") from error
+            raise StoreUnavailable(f"{self._called} refused a call: {_first_line(error)}") from error
 
 
-def open_store(url: str, *, timeout: float = _TIMEOUT) -> LogStore:
+def open_store(url: str, *, timeout: float = _TIMEOUT, called: str = _CALLED) -> LogStore:
     """Open the store at a URL. Credentials come from the environment, as the SDKs of the clouds read them.
 
     Nothing is sent to the store: a store that does not exist is an error of the first call.
@@ -105,7 +122,7 @@ def open_store(url: str, *, timeout: float = _TIMEOUT) -> LogStore:
         raise ValueError(f"{url}: expected {', '.join(f'{scheme}://…' for scheme in SCHEMES)}")
     try:
         if scheme == "file":
-            return LogStore(stores.LocalStore(Path(path), mkdir=True), timeout=timeout)
+            return LogStore(stores.LocalStore(Path(path), mkdir=True), timeout=timeout, called=called)
         store = stores.from_url(
             url,
             client_options={
@@ -117,7 +134,7 @@ def open_store(url: str, *, timeout: float = _TIMEOUT) -> LogStore:
         )
     except (BaseError, OSError) as error:
         raise ValueError(f"{url}: {_first_line(error)}") from error
-    return LogStore(store, timeout=timeout)
+    return LogStore(store, timeout=timeout, called=called)
 
 
 def _first_line(error: Exception) -> str:

@@ -70,6 +70,7 @@ jobs = Table(
     time_column("started_at", nullable=True),
     time_column("finished_at", nullable=True),
     time_column("gone_at", nullable=True),
+    time_column("imported_at", nullable=True),
     flag_column("quiet"),
     flag_column("pinned"),
     time_column("wake_at", nullable=True),
@@ -85,7 +86,8 @@ id of the actor whose name is in the column beside them; it is null where only t
 the manifest as it was posted, or null if that is not known. `posted` is null: processes of the version before name it.
 `claim_names` are the PersistentVolumeClaims that the manifest mounts; a trigger derives them, for programs of earlier
 versions too. Another trigger derives `pinned`: an annotation keeps the record for ever. `status` has the fields of the
-status without a column that differ from their defaults. `reported` is the last report of the job's own pods.
+status without a column that differ from their defaults. `reported` is the last report of the job's own pods. A job
+with `imported_at` comes from an export: it is for reading, and the controller never loads it.
 Indexed columns, except `wake_at`, change only a few times in the life of a job, so that most status updates do not
 touch the indexes.
 """
@@ -169,6 +171,9 @@ Index(
     jobs.c.finished_at,
     postgresql_where=text(JOBS_PURGEABLE),
 )
+IMPORTED_JOBS_PURGEABLE = "imported_at IS NOT NULL AND NOT pinned"
+"""The predicate of the index that finds the imported jobs whose records expire. Most databases have none."""
+Index("jobs_imported", jobs.c.namespace, jobs.c.imported_at, postgresql_where=text(IMPORTED_JOBS_PURGEABLE))
 # The backlog of the controller: empty when every intent has been observed.
 Index("jobs_pending_intent", jobs.c.intent_at, postgresql_where=text("intent_at IS NOT NULL"))
 Index("jobs_wake", jobs.c.wake_at, postgresql_where=text("wake_at IS NOT NULL"))

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 import uvloop
 
 from app.domain.errors import DomainError
+from app.domain.exports.segments import InvalidExport
 from app.embedded_postgres.binaries import EmbeddedPostgresError
 from app.k8s.errors import KubeError
 from app.loops.leadership.identity import WrongCluster
@@ -25,7 +26,15 @@ _NOT_POSSIBLE: Final = 2  # as of a command with wrong arguments
 _INTERRUPTED: Final = 130  # as a shell reports SIGINT
 
 # DomainError includes the errors of the database. OSError: a directory that cannot be written, an address in use.
-_FOR_OPERATORS: Final = (NotPossible, DomainError, EmbeddedPostgresError, KubeError, OSError, WrongCluster)
+_FOR_OPERATORS: Final = (
+    NotPossible,
+    DomainError,
+    InvalidExport,
+    EmbeddedPostgresError,
+    KubeError,
+    OSError,
+    WrongCluster,
+)
 
 # Seconds after which a thread that computes lets the event loop run. The loop waits so long after each poll of its
 # sockets: with Python's 5 ms, a request with ten steps would take 50 ms beside a computation.

@@ -37,6 +37,7 @@ function jobOf(facts: Facts = {}): Job {
     conditions: [],
     spec: facts.spec ?? {},
     nativeStatus: {},
+    importedAt: null,
     retryOf: null,
     purgeAt: null,
     scaling: facts.scaling ?? {},

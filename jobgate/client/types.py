@@ -214,6 +214,7 @@ class Job(Struct, frozen=True, kw_only=True, rename="camel"):
     spec: dict[str, Any]
     native_status: dict[str, Any]
     retry_of: str | None = None
+    imported_at: datetime | None = None
     scaling: dict[str, TaskScaling]
     purge_at: datetime | None = None
 
@@ -245,6 +246,7 @@ class JobSummary(Struct, frozen=True, kw_only=True, rename="camel"):
     deleted_at: datetime | None = None
     labels: dict[str, str]
     status: Status
+    imported_at: datetime | None = None
 
 
 class SampleNode(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -97,6 +97,7 @@ def job(phase: str = "Queued", name: str = "tour", **status: Any) -> dict[str, A
         "createdBy": "me",
         "spec": {},
         "nativeStatus": {},
+        "importedAt": None,
         "retryOf": None,
         "scaling": {},
     }

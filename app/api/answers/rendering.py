@@ -60,6 +60,7 @@ def job_bytes(
         **identity(job),
         **as_submitted(job),
         retry_of=job.retry_of,
+        imported_at=job.imported_at,
         scaling={task: _encode(view) for task, view in _scaling(kind.scaling(accepted)).items()},
         purge_at=purge_at,
         status=_status_struct(job.status),
@@ -113,7 +114,13 @@ def status_view(job: JobSummary) -> JobStatusView:
 
 def summary_bytes(job: JobSummary) -> bytes:
     return msgspec.json.encode(
-        _SUMMARY(**identity(job), **submission(job), labels=job.labels, status=_status_struct(job.status))
+        _SUMMARY(
+            **identity(job),
+            **submission(job),
+            imported_at=job.imported_at,
+            labels=job.labels,
+            status=_status_struct(job.status),
+        )
     )
 
 

@@ -51,6 +51,7 @@ _VALUES: Final[Mapping[str, Any]] = {
     "firstFailure": None,
     "generation": 1,
     "image": "busybox:1.36",
+    "importedAt": None,
     "isComplete": True,
     "jobName": None,
     "kind": MANIFEST["kind"],

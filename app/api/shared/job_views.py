@@ -99,7 +99,7 @@ class JobViewCache:
         """Return when the record of the job expires. None if it does not, or the job has not ended."""
         if row.status.finished_at is None or is_pinned(row.manifest):
             return None
-        return self._services.keep_jobs.expires_at(row.namespace, row.status.finished_at)
+        return self._services.keep_jobs.expires_at(row.namespace, row.imported_at or row.status.finished_at)
 
     async def _render(self, address: Address, representation: Representation) -> Rendered:
         if representation is Representation.STATUS:

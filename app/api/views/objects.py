@@ -204,6 +204,8 @@ class JobView(ResourceView):
     kind: JobKindName
     retry_of: UUID | None
     """The uid of the job that this job retries, else null."""
+    imported_at: datetime | None
+    """When the job was imported from an export, for reading; null for a job that ran here."""
     scaling: dict[str, TaskScalingView]
     """The tasks that can be scaled, by name; empty if none can. Their sum may have bounds, too."""
     purge_at: datetime | None

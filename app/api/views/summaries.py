@@ -35,6 +35,8 @@ class JobSummaryView(ResourceSummaryView):
     """What a table of jobs shows: a job without its manifest, conditions and native status."""
 
     kind: JobKindName
+    imported_at: datetime | None
+    """When the job was imported from an export, else null."""
     status: StatusView
 
 

@@ -141,7 +141,7 @@ _REQUESTS: Final = columns(
 _LOAD: Final = f"""
 SELECT {_STORED + STATUS + _REQUESTS}, status, scale_count,
        EXISTS (SELECT FROM room_waits WHERE job_uid = jobs.uid) AS waits_for_room
-FROM jobs WHERE uid = ANY({any_length("$1::uuid[]")}) AND {in_namespaces(2)}
+FROM jobs WHERE uid = ANY({any_length("$1::uuid[]")}) AND imported_at IS NULL AND {in_namespaces(2)}
 """  # noqa: S608  constants
 _LIVE = f"SELECT uid, namespace, intent_at FROM jobs WHERE NOT quiet AND {in_namespaces(1)}"  # noqa: S608  constants
 _DUE = f"""
@@ -155,7 +155,7 @@ _ANCHORED: Final = f"""
 SELECT uid, namespace, kind, name, status -> 'anchors' AS anchors FROM jobs
 WHERE uid = ANY({any_length("$1::uuid[]")})
 """  # noqa: S608  constants
-_EXISTING = "SELECT uid FROM jobs WHERE uid = ANY($1::uuid[])"
+_EXISTING = "SELECT uid FROM jobs WHERE uid = ANY($1::uuid[]) AND imported_at IS NULL"
 _PENDING_INTENTS = f"""
 SELECT uid, namespace, intent_at FROM jobs
 WHERE intent_at IS NOT NULL AND {in_namespaces(2)} ORDER BY intent_at LIMIT $1
@@ -194,7 +194,7 @@ async def pending_intents(db: Database, limit: int, served: NamespaceSet = EVERY
 
 
 async def existing(db: Database, uids: Sequence[UUID]) -> set[UUID]:
-    """Return those of the uids that belong to a stored job."""
+    """Return those of the uids that belong to a stored job, not counting imported ones, which have no objects."""
     async with db.read() as connection:
         return {row["uid"] for row in await connection.fetch(_EXISTING, uids)}
 
@@ -217,7 +217,9 @@ async def sizes(db: Database, uids: Sequence[UUID]) -> dict[UUID, JobSize]:
 async def load(
     db: Database, uids: Sequence[UUID], served: NamespaceSet = EVERY_NAMESPACE, limits: PodLimits = DEFAULT_LIMITS
 ) -> dict[UUID, StoredJob]:
-    """Read all that a reconcile needs of each job. Jobs that do not exist or are in no served namespace are left out.
+    """Read all that a reconcile needs of each job.
+
+    Jobs that do not exist, were imported, or are in no served namespace are left out.
 
     The job rows are read first. If another row changes after that, the version of the job row no longer matches and
     the write is rejected. A job that has got room meanwhile is queued again.

@@ -51,7 +51,7 @@ WHERE uid = $1 AND cancel_requested_at IS NULL AND remove_requested_at IS NULL
     AND (phase <> ALL($5::text[]) OR status ? 'still_running')
 RETURNING j.history_count, {COLUMNS}
 """  # noqa: S608  constants
-# A job that has ended must not appear as cancelled because it is deleted.
+# A job that has ended must not appear as cancelled because it is deleted. An imported one has no objects to remove.
 _DELETE = f"""
 UPDATE jobs AS j
 SET remove_requested_at = COALESCE(remove_requested_at, $2), deleted_at = $2,
@@ -62,7 +62,8 @@ SET remove_requested_at = COALESCE(remove_requested_at, $2), deleted_at = $2,
     cancel_requested_by_id = CASE WHEN phase = ANY($5::text[]) OR cancel_requested_by IS NOT NULL
                                   THEN cancel_requested_by_id ELSE $6 END,
     cancel_reason = CASE WHEN phase = ANY($5::text[]) THEN cancel_reason ELSE COALESCE(cancel_reason, $4) END,
-    version = version + 1, intent_version = intent_version + 1, intent_at = $2, history_count = history_count + 1
+    version = version + 1, intent_version = intent_version + 1, history_count = history_count + 1,
+    intent_at = CASE WHEN imported_at IS NULL THEN $2::timestamptz END
 WHERE uid = $1 AND deleted_at IS NULL
 RETURNING j.history_count, {COLUMNS}
 """  # noqa: S608  constants

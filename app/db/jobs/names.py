@@ -53,7 +53,7 @@ SELECT EXISTS (
     SELECT FROM {_SHARING}
     JOIN jobs AS this ON this.uid = $6 AND this.uid <> n.job_uid
     JOIN jobs AS other ON other.uid = n.job_uid AND other.created_at > this.created_at
-)
+) OR EXISTS (SELECT FROM jobs WHERE uid = $6 AND imported_at IS NOT NULL)
 """  # noqa: S608  constants
 _HOLDERS = f"""
 SELECT n.namespace, n.kind, n.name, n.count, n.job_uid, j.name AS job_name
@@ -113,7 +113,10 @@ class Holder:
 
 
 async def pod_is_taken_over(db: Database, namespace: str, name: str, uid: UUID) -> bool:
-    """Return whether a newer job uses the name of this pod. A pod with the name may then belong to that job."""
+    """Return whether a pod with this name may belong to another job.
+
+    That is so if a newer job uses the name, or if the job was imported and never had a pod here.
+    """
     async with db.read() as connection:
         wanted = range_columns([(namespace, NameRange(NameKind.POD, name))])
         return bool(await connection.fetchval(_TAKEN_OVER, *wanted, uid))

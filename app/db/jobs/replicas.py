@@ -98,12 +98,12 @@ async def load_replica_page(
 async def _decode_replicas(rows: Sequence[Mapping[str, Any]]) -> list[StoredReplica]:
     decoded = []
     for number, row in enumerate(rows, 1):
-        decoded.append(_replica_from(row))
+        decoded.append(replica_from(row))
         if number % _DECODED_AT_ONCE == 0:
             await next_slice()
     return decoded
 
 
-def _replica_from(row: Mapping[str, Any]) -> StoredReplica:
+def replica_from(row: Mapping[str, Any]) -> StoredReplica:
     replica = Replica(key=Rank(row["task"], row["rank"]), attempt=attempt_from(row), **REPLICA.read(row))
     return StoredReplica(replica=replica, pod_name=row["pod_name"])

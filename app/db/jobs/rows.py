@@ -22,9 +22,13 @@ from app.models.jobs import JOB_LISTS, conditions, job_list_condition, jobs, sta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSummary(ObjectRow):
-    """The input of a rendered status. It omits the manifest, which may be a megabyte."""
+    """The input of a rendered status. It omits the manifest, which may be a megabyte.
+
+    `imported_at` is None unless the job comes from an export.
+    """
 
     deleted_at: datetime | None = None
+    imported_at: datetime | None = None
     status: JobStatus
 
     @property

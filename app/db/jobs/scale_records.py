@@ -34,7 +34,7 @@ ORDER BY w.job_uid, seq
 async def page(db: Database, uid: UUID, *, after_seq: int = 0, limit: int) -> list[ScaleRecord]:
     """Return at most `limit` records with numbers above `after_seq`, the oldest first."""
     async with db.read() as connection:
-        return [_record(row) for row in await connection.fetch(_PAGE, uid, after_seq, limit)]
+        return [scale_record_from(row) for row in await connection.fetch(_PAGE, uid, after_seq, limit)]
 
 
 async def last_of(db: Database, uids: Sequence[UUID], limit: int) -> Mapping[UUID, Sequence[ScaleRecord]]:
@@ -56,9 +56,9 @@ async def load_open(connection: Connection, uids: Sequence[UUID]) -> Mapping[UUI
 def _by_job(rows: Sequence[Any]) -> Mapping[UUID, Sequence[ScaleRecord]]:
     found: dict[UUID, list[ScaleRecord]] = defaultdict(list)
     for row in rows:
-        found[row["job_uid"]].append(_record(row))
+        found[row["job_uid"]].append(scale_record_from(row))
     return found
 
 
-def _record(row: Mapping[str, Any]) -> ScaleRecord:
+def scale_record_from(row: Mapping[str, Any]) -> ScaleRecord:
     return codec.load(_COLUMNS.read(row), ScaleRecord)

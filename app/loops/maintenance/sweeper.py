@@ -73,6 +73,7 @@ class Sweeper:
             partial(self._forget, table, kept_for, forget) for table, kept_for, forget in kept if kept_for is not None
         ]
         steps.append((await self._purge(purge.JOBS, keeping.jobs)).step)
+        steps.append((await self._purge(purge.IMPORTED_JOBS, keeping.jobs)).step)
         steps.append((await self._purge(purge.SAMPLES, keeping.samples)).step)
         await take_turns(steps, self._clock)
 

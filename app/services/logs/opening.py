@@ -170,7 +170,7 @@ class Logs:
             raise Unavailable("this process has no connection to the cluster", code="NoCluster")
         if await names.pod_is_taken_over(self._db, request.namespace, request.pod, uid):
             raise NotFound(
-                "the pod of this name belongs to another job now, and no log of this job was stored", code="NoLog"
+                "a pod of this name would belong to another job, and no log of this job was stored", code="NoLog"
             )
         async with aclosing(self._reader.read(request)) as pieces:
             async for piece in pieces:

@@ -22,6 +22,7 @@ export function job(status: Partial<Job["status"]> = {}, changes: Partial<Job> =
     annotations: {},
     spec: {},
     nativeStatus: {},
+    importedAt: null,
     retryOf: null,
     purgeAt: null,
     scaling: {},

@@ -47,7 +47,7 @@ export function Overview({ job }: { job: Job }) {
 }
 
 function Times({ job }: { job: Job }) {
-  const { createdAt, retryOf, purgeAt, generation, status } = job;
+  const { createdAt, importedAt, retryOf, purgeAt, generation, status } = job;
   return (
     <section>
       <h2>Times</h2>
@@ -67,6 +67,7 @@ function Times({ job }: { job: Job }) {
         </Fact>
         {purgeAt !== null && <Fact name="Kept until">{localTime(purgeAt)}</Fact>}
         <Moment name="Observed" time={status.observedAt} />
+        {importedAt !== null && <Moment name="Imported" time={importedAt} />}
         <Fact name="Generation">
           {status.observedGeneration === generation
             ? generation

@@ -1,0 +1,80 @@
+"""The commands `jobgate export` and `jobgate import`."""
+
+import asyncio
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from app.commands.starting import read_settings, run
+
+
+def export(
+    to: Annotated[str, typer.Option(help="folder of the export: a path, or a URL s3://…, gs://… or az://…")],
+    after: Annotated[str | None, typer.Option(help="only jobs that ended at this time or later")] = None,
+    before: Annotated[
+        str | None, typer.Option(help="only jobs that ended before this time; by default a minute ago")
+    ] = None,
+    namespace: Annotated[list[str] | None, typer.Option(help="only of this namespace; repeatable")] = None,
+    phase: Annotated[list[str] | None, typer.Option(help="only jobs that ended in this phase; repeatable")] = None,
+    kind: Annotated[list[str] | None, typer.Option(help="only of this kind, such as TrainingJob; repeatable")] = None,
+) -> None:
+    """Write ended jobs with all that is recorded about them to a folder, in segments.
+
+    Nothing is deleted. The same command continues an export that was interrupted.
+    """
+    from app.domain.exports.lines import ExportSelection
+    from app.domain.kinds import registry
+    from app.domain.vocabulary import TERMINAL_PHASES
+    from app.running import exporting
+
+    selection = ExportSelection(
+        after=_time("--after", after),
+        before=_time("--before", before),
+        namespaces=tuple(sorted(set(namespace or ()))),
+        phases=_words("--phase", phase, sorted(TERMINAL_PHASES)),
+        kinds=_words("--kind", kind, sorted({name for _, name in registry.JOB_KINDS})),
+    )
+    settings = read_settings(log_format="text", log_level="error")
+
+    async def work(_: asyncio.Event) -> None:
+        done = await exporting.export_jobs(settings, to, selection, typer.echo)
+        left_out = f", {done.left_out} jobs left out because jobgate still works on them" if done.left_out else ""
+        typer.echo(f"the export is complete: {done.segments} segments, {done.added} jobs added{left_out}")
+
+    run(work)
+
+
+def import_(
+    source: Annotated[str, typer.Argument(metavar="FOLDER", help="path or URL of a folder with segments, or of one")],
+) -> None:
+    """Store the jobs of an export for reading. They have ended, and nothing happens in the cluster.
+
+    A job that is stored already is passed over, so the same command continues an import that was interrupted.
+    """
+    from app.running import exporting
+
+    settings = read_settings(log_format="text", log_level="error")
+
+    async def work(_: asyncio.Event) -> None:
+        done = await exporting.import_jobs(settings, source, typer.echo)
+        typer.echo(f"imported {done.imported} jobs; {done.present} were present")
+
+    run(work)
+
+
+def _time(option: str, text: str | None) -> datetime | None:
+    """Return the time of an option. A time without a zone is in UTC."""
+    if text is None:
+        return None
+    with suppress(ValueError):
+        time = datetime.fromisoformat(text)
+        return time if time.tzinfo else time.replace(tzinfo=UTC)
+    raise typer.BadParameter(f"{text}: accepted: a time such as 2026-08-31T12:00Z", param_hint=option)
+
+
+def _words(option: str, given: list[str] | None, accepted: list[str]) -> tuple[str, ...]:
+    if wrong := sorted(set(given or ()) - set(accepted)):
+        raise typer.BadParameter(f"{wrong[0]}: accepted: {', '.join(accepted)}", param_hint=option)
+    return tuple(sorted(set(given or ())))

@@ -1,0 +1,174 @@
+"""Exports the ended jobs of a selection, in segments.
+
+    page of jobs ─▶ lines in a file without a name ─▶ segment in the folder, whole ─▶ next page
+
+The footer of a segment says up to which job the export has come. An export that was interrupted continues behind its
+last segment: it has no job twice, and leaves none out.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from msgspec.structs import replace
+
+from app.base.faultpoints import FaultPoint, reach
+from app.db.exports.reading import JobRows, count_left_out, export_lock, page
+from app.db.postgres.engine import Connection, Database
+from app.domain.errors import Conflict
+from app.domain.exports.lines import (
+    PIECE_BYTES,
+    ExportSelection,
+    FooterLine,
+    HeaderLine,
+    job_line,
+    records_line,
+)
+from app.domain.exports.segments import InvalidExport, SegmentReader
+from app.exports.folders import SUFFIX, ExportFolder, new_file
+from app.exports.segment_files import SegmentFile, read_segments
+
+_JOBS_AT_ONCE: Final = 100  # jobs of one snapshot
+# A decision is stored within seconds of the time that it gives as the end of the job.
+_STORED_WITHIN: Final = timedelta(minutes=1)
+_SEGMENT_BYTES: Final = 64 * 1024 * 1024  # before compression: several thousand jobs with one pod
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportSummary:
+    """What an export has: its segments, and how many jobs of this run.
+
+    `left_out` are the ended jobs on which the controller still works.
+    """
+
+    segments: int
+    added: int
+    left_out: int
+    selection: ExportSelection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Progress:
+    """How far an export is: its last segment, and the place of its last job."""
+
+    header: HeaderLine
+    footer: FooterLine
+
+
+class Exporter:
+    """Writes exports of one database to a folder. `export` is the id of a new export."""
+
+    def __init__(
+        self, db: Database, folder: ExportFolder, installation: UUID, *, export: UUID, now: Callable[[], datetime]
+    ) -> None:
+        self._db = db
+        self._folder = folder
+        self._installation = installation
+        self._export = export
+        self._now = now
+
+    async def run(
+        self, selection: ExportSelection, report: Callable[[str], None], segment_bytes: int = _SEGMENT_BYTES
+    ) -> ExportSummary:
+        """Write all segments that are missing.
+
+        Raises:
+            Conflict: the folder has an export of another selection or database, or another process writes one.
+            FolderUnavailable, DatabaseUnavailable: the same call later continues the export.
+        """
+        async with export_lock(self._db, self._folder.place):
+            progress, added = await self._progress(selection), 0
+            if progress is not None:
+                selection = progress.header.selection
+            elif selection.before is None:
+                selection = replace(selection, before=self._now() - _STORED_WITHIN)
+            while progress is None or not progress.footer.last:
+                progress = await self._write_segment(selection, progress, segment_bytes)
+                added += progress.footer.jobs
+                report(f"segment {progress.header.segment}: {progress.footer.jobs} jobs")
+        left_out = await count_left_out(self._db, selection)
+        return ExportSummary(segments=progress.header.segment, added=added, left_out=left_out, selection=selection)
+
+    async def _progress(self, selection: ExportSelection) -> _Progress | None:
+        """Return how far the export in the folder is; None if it has no segment."""
+        names = await self._folder.names()
+        if not names:
+            return None
+        async with self._folder.get(names[-1]) as file:
+            reader = SegmentReader()
+            headers = [line for line in read_segments(file, reader) if isinstance(line, HeaderLine)]
+        if len(headers) != 1 or reader.footer is None or segment_name(headers[0].segment) != names[-1]:
+            raise InvalidExport(f"{names[-1]} is not the last segment of an export: choose an empty folder")
+        self._require_same(headers[0], selection)
+        return _Progress(header=headers[0], footer=reader.footer)
+
+    def _require_same(self, header: HeaderLine, selection: ExportSelection) -> None:
+        if header.installation != self._installation:
+            raise Conflict(f"the folder has an export of another installation, {header.installation}")
+        if header.selection != replace(selection, before=selection.before or header.selection.before):
+            raise Conflict(
+                "the folder has an export of another selection: repeat its options, or choose an empty folder"
+            )
+
+    async def _write_segment(self, selection: ExportSelection, before: _Progress | None, most_bytes: int) -> _Progress:
+        number = 1 if before is None else before.header.segment + 1
+        header = HeaderLine(
+            export=self._export if before is None else before.header.export,
+            installation=self._installation,
+            segment=number,
+            selection=selection,
+            written_at=self._now(),
+        )
+        with new_file() as file:
+            segment = SegmentFile(file, header)
+            segment.until = None if before is None else before.footer.until
+            # One page in any case: each segment brings the export forward.
+            while not (is_last := await self._write_page(segment, selection)) and segment.size < most_bytes:
+                pass
+            footer = segment.end(last=is_last)
+            reach(FaultPoint.SEGMENT_WRITTEN)
+            await self._folder.put(segment_name(number), file)
+        reach(FaultPoint.SEGMENT_STORED)
+        return _Progress(header=header, footer=footer)
+
+    async def _write_page(self, segment: SegmentFile, selection: ExportSelection) -> bool:
+        """Write the next jobs. Return whether they were the last ones."""
+        async with self._db.snapshot() as connection:
+            places = await page(connection, selection, segment.until, _JOBS_AT_ONCE)
+            await write_jobs(segment, connection, [place.uid for place in places])
+        segment.until = places[-1] if places else segment.until
+        return len(places) < _JOBS_AT_ONCE
+
+
+def segment_name(number: int) -> str:
+    return f"segment-{number:08}{SUFFIX}"
+
+
+async def write_jobs(segment: SegmentFile, connection: Connection, uids: Sequence[UUID]) -> None:
+    """Write jobs with all records of them, in a transaction whose statements see the same snapshot."""
+    rows = JobRows(connection, uids)
+    async for uid, job in rows.jobs():
+        is_first = True
+        async for records, complete in _pieces(rows.records(uid)):
+            if is_first:
+                segment.write(job_line(job, records, complete=complete), begins_job=True)
+            else:
+                segment.write(records_line(uid, records, complete=complete))
+            is_first = False
+
+
+async def _pieces(
+    rows: AsyncIterator[tuple[str, bytes]],
+) -> AsyncIterator[tuple[dict[str, list[bytes]], bool]]:
+    """Divide records among lines. Each comes with whether it is the last one; there is at least one."""
+    piece: dict[str, list[bytes]] = {}
+    size = 0
+    async for table, row in rows:
+        if size >= PIECE_BYTES:
+            yield piece, False
+            piece, size = {}, 0
+        piece.setdefault(table, []).append(row)
+        size += len(row)
+    yield piece, True

@@ -1,0 +1,111 @@
+"""Where segments are: a folder of this machine or of an object store.
+
+A segment is written to a file without a name, and put whole. So a folder never has a part of a segment.
+"""
+
+import os
+import re
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final, cast
+from urllib.parse import urlsplit
+
+from app.log_store import LogStore, ObjectMissing, StoreUnavailable, open_store
+
+SUFFIX: Final = ".jsonl.zst"
+_IN_MEMORY: Final = 16 * 1024 * 1024  # bytes of a segment; the part of a larger one is in a temporary file
+_SECONDS: Final = 120.0  # for one segment: that of a job with ten thousand replicas may have hundreds of megabytes
+_URL: Final = re.compile(r"[a-z0-9]+://")
+
+
+class FolderUnavailable(OSError):  # noqa: N818  named after what happened, as the errors of the domain
+    """The folder does not exist or does not answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportFolder:
+    """A folder with segments, or one segment of it if `only` names one.
+
+    `place` is its absolute path or URL, and `path` is None if it is no folder of this machine.
+    """
+
+    place: str
+    store: LogStore
+    path: Path | None = None
+    only: str | None = None
+
+    async def names(self) -> Sequence[str]:
+        """Return the names of the segments in order."""
+        if self.only is not None:
+            return [self.only]
+        with _translated():
+            found = [item.name async for page in self.store.list("") for item in page]
+        return sorted(name for name in found if name.endswith(SUFFIX))
+
+    async def put(self, name: str, file: BinaryIO) -> None:
+        """Write a segment, whole and durably, from its beginning."""
+        file.seek(0)
+        with _translated():
+            await self.store.put_file(name, file)
+            if self.path is not None:
+                _sync(self.path / name)
+
+    @asynccontextmanager
+    async def get(self, name: str) -> AsyncIterator[BinaryIO]:
+        """Yield a copy of a segment, which can be read more than once."""
+        with new_file() as file:
+            with _translated(name):
+                async for piece in self.store.pieces(name):
+                    file.write(piece)
+            yield file
+
+
+@contextmanager
+def new_file() -> Iterator[BinaryIO]:
+    """Yield a file without a name, for a segment. It is gone when the process ends, however that happens."""
+    with tempfile.SpooledTemporaryFile(_IN_MEMORY) as file:
+        yield cast(BinaryIO, file)  # it has all methods of one
+
+
+def open_folder(place: str, *, for_reading: bool = False) -> ExportFolder:
+    """Return the folder with this path or URL. For reading, it may also be a single segment.
+
+    Raises:
+        FolderUnavailable: it is no URL of a store; or for reading, the path does not exist.
+    """
+    only = None
+    if for_reading and place.endswith(SUFFIX):
+        place, _, only = place.rpartition("/") if "/" in place else (".", "", place)
+    path = None if _URL.match(place) and not place.startswith("file://") else Path(urlsplit(place).path or place)
+    if path is not None:
+        path = path.absolute()
+        if for_reading and not path.is_dir():
+            raise FolderUnavailable(f"there is no folder {path}")
+        place = f"file://{path}"
+    try:
+        return ExportFolder(place=place, store=open_store(place, timeout=_SECONDS, called=place), path=path, only=only)
+    except (ValueError, OSError) as error:
+        raise FolderUnavailable(str(error)) from error
+
+
+@contextmanager
+def _translated(name: str = "") -> Iterator[None]:
+    try:
+        yield
+    except ObjectMissing as error:
+        raise FolderUnavailable(f"there is no {name}") from error
+    except StoreUnavailable as error:
+        raise FolderUnavailable(str(error)) from error
+
+
+def _sync(path: Path) -> None:
+    """Bring a file and its name to the disk."""
+    for place in (path, path.parent):
+        descriptor = os.open(place, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
