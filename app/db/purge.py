@@ -8,11 +8,11 @@ number of processes can purge at the same time, because each skips what another 
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from app.base.faultpoints import FaultPoint, reach
@@ -20,6 +20,7 @@ from app.db.feed import changes
 from app.db.installation.timekeeping import NOW
 from app.db.jobs.rows import STORED_JOBS
 from app.db.objects.records import JOB_LOGS, JOB_RECORDS, JOB_RESERVATIONS, SAMPLE_RECORDS, RecordTable
+from app.db.objects.resources import RowVersion
 from app.db.postgres.engine import Connection, Database
 from app.domain.kinds.registry import SAMPLE_KINDS
 from app.models.jobs import IMPORTED_JOBS_PURGEABLE, JOBS_PURGEABLE, jobs
@@ -69,6 +70,19 @@ class Purgeable:
                 FROM {self.table} WHERE {self._expired}
                 ORDER BY {self.end} LIMIT $5 FOR UPDATE SKIP LOCKED
             ) AS o LIMIT $5"""  # noqa: S608  constants
+
+    @cached_property
+    def find(self) -> str:
+        """The statement that `choose` is, without the locks."""
+        return self.choose.replace(" FOR UPDATE SKIP LOCKED", "")
+
+    @cached_property
+    def lock(self) -> str:
+        """The statement that locks those of the objects $1 that still have the versions $2."""
+        return f"""
+            SELECT uid, {self.resource} AS resource, namespace, version, {self.end} AS ended_at
+            FROM {self.table} JOIN unnest($1::uuid[], $2::bigint[]) AS copied(uid, version) USING (uid, version)
+            WHERE {self.condition} AND intent_at IS NULL FOR UPDATE OF {self.table} SKIP LOCKED"""  # noqa: S608
 
     @cached_property
     def count(self) -> str:
@@ -127,6 +141,10 @@ DELETE FROM purged WHERE uid = ANY(ARRAY(
 """
 
 
+Copy: TypeAlias = Callable[[Sequence[RowVersion]], Awaitable[None]]
+"""Makes a durable copy of objects, or raises an error."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted:
     """The rows that a step has deleted, by table. `is_last`: nothing is left to delete."""
@@ -140,13 +158,15 @@ class Purge:
     """Deletes the objects that ended before the time of their namespace, with one step after the other.
 
     `ended_before` has the times by namespace. `phases` restricts the objects. A step begins where the last one ended:
-    an object that was locked meanwhile is left to the next purge.
+    an object that was locked meanwhile is left to the next purge. With `copy`, only objects are deleted that were
+    copied, and have not changed since.
     """
 
     db: Database
     of: Purgeable
     ended_before: Mapping[str, datetime]
     phases: Sequence[str] | None = None
+    copy: Copy | None = None
     objects: int = OBJECTS
     rows: int = ROWS
     _after: dict[str, datetime] = field(default_factory=dict, init=False)
@@ -165,9 +185,11 @@ class Purge:
     async def step(self) -> Deleted:
         """Delete the next objects, or rows about deleted ones."""
         deleted: Counter[str] = Counter()
+        # Before the transaction: it contains no call to another system than PostgreSQL.
+        copied = await self._copied(self.copy) if self._are_left and self.copy is not None else None
         async with self.db.begin() as connection:
             if self._are_left:
-                await self._delete_objects(connection, deleted)
+                await self._delete_objects(connection, deleted, copied)
                 is_last = False
             else:
                 is_last = await self._delete_records(connection, deleted)
@@ -180,13 +202,34 @@ class Purge:
         after = [self._after.get(name, _EARLIEST) for name in names]
         return (names, after, [self.ended_before[name] for name in names], self.phases)
 
-    async def _delete_objects(self, connection: Connection, deleted: Counter[str]) -> None:
-        chosen = await connection.fetch(self.of.choose, *self._arguments, self.objects)
-        self._are_left = len(chosen) == self.objects
+    async def _copied(self, copy: Copy) -> Sequence[Any]:
+        """Copy the next objects, and return them."""
+        async with self.db.read() as connection:
+            found: Sequence[Any] = await connection.fetch(self.of.find, *self._arguments, self.objects)
+        if found:
+            await copy([RowVersion(row["uid"], row["version"]) for row in found])
+        return found
+
+    async def _choose(self, connection: Connection, copied: Sequence[Any] | None) -> Sequence[Any]:
+        """Lock the next objects, or those of the copied ones that have not changed, and return them."""
+        chosen: Sequence[Any]
+        if copied is None:
+            chosen = await connection.fetch(self.of.choose, *self._arguments, self.objects)
+        else:
+            keys = [row["uid"] for row in copied], [row["version"] for row in copied]
+            chosen = await connection.fetch(self.of.lock, *keys)
+        passed = chosen if copied is None else copied
+        self._are_left = len(passed) == self.objects
+        for row in passed:
+            self._after[row["namespace"]] = row["ended_at"]
+        return chosen
+
+    async def _delete_objects(
+        self, connection: Connection, deleted: Counter[str], copied: Sequence[Any] | None
+    ) -> None:
+        chosen = await self._choose(connection, copied)
         if not chosen:
             return
-        for row in chosen:
-            self._after[row["namespace"]] = row["ended_at"]
         uids = [row["uid"] for row in chosen]
         resources, namespaces = ([row[name] for row in chosen] for name in ("resource", "namespace"))
         deleted[self.of.table] = count_of(await connection.execute(self.of.delete, uids))

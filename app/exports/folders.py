@@ -51,7 +51,7 @@ class ExportFolder:
         with _translated():
             await self.store.put_file(name, file)
             if self.path is not None:
-                _sync(self.path / name)
+                _sync(self.path, name)
 
     @asynccontextmanager
     async def get(self, name: str) -> AsyncIterator[BinaryIO]:
@@ -101,9 +101,10 @@ def _translated(name: str = "") -> Iterator[None]:
         raise FolderUnavailable(str(error)) from error
 
 
-def _sync(path: Path) -> None:
-    """Bring a file and its name to the disk."""
-    for place in (path, path.parent):
+def _sync(folder: Path, name: str) -> None:
+    """Bring a file of a folder, and its path within it, to the disk."""
+    path = folder / name
+    for place in (path, *(parent for parent in path.parents if parent.is_relative_to(folder))):
         descriptor = os.open(place, os.O_RDONLY)
         try:
             os.fsync(descriptor)

@@ -10,6 +10,7 @@ from app.db.postgres.engine import Database
 from app.db.postgres.notifications import Listener
 from app.domain.planning import Planner
 from app.domain.reconcile.timing import Timing
+from app.exports.archive import Archive
 from app.k8s.api import KubeApi
 from app.loops.cache.runtime_servers import RuntimeServers
 from app.loops.controller_settings import ControllerSettings, EvidenceSettings, SampleSettings
@@ -39,6 +40,7 @@ class ControllerContext:
     planner: Planner
     samples: SampleSettings
     runtimes: RuntimeServers
+    archive: Archive | None = None  # to which jobs are copied before their records are deleted
 
     def build_identity(self, leadership: Leadership) -> Identity:
         """Return what compares the installation with its cluster for a process that is, or becomes, the controller."""

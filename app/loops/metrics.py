@@ -198,6 +198,11 @@ OLDEST_ROW: Final = ComputedMetric(
 SWEPT_ROWS: Final = Counter(
     "jobgate_swept_rows_total", "Rows that were deleted when their time was over, by table.", ("table",)
 )
+EXPORT_FAILING: Final = ComputedMetric(
+    "gauge",
+    "jobgate_export_failing",
+    "Whether ended jobs cannot be exported before their records are deleted, so that all are kept: 1 or 0.",
+)
 SWEEP_LAG: Final = ComputedMetric(
     "gauge", "jobgate_sweep_lag_seconds", "Time since all rows whose time was over had been deleted."
 )

@@ -109,7 +109,7 @@ class Term:
         self._reconciler = self._wired_reconciler()
         self._intents = Intents(context, self._queue, self._enqueue)
         self._janitor = self._wired_janitor()
-        self._sweeper = Sweeper(context.db, clock, settings.keeping)
+        self._sweeper = Sweeper(context.db, clock, settings.keeping, archive=context.archive, note=self._note)
         self._statistics = Statistics(context.db, clock)
         self._queue_recorder = QueueRecorder(context, leadership, self._queues)
         self._autoscaler = Autoscaler(context, leadership, self._identity.verify)
@@ -122,6 +122,11 @@ class Term:
             verify=self._identity.verify,
             stale_after=settings.stale_after,
         )
+
+    def _note(self, message: str) -> None:
+        """Report something that an operator should know, and that does not keep the controller from its work."""
+        if self._state.state == "Running":
+            self._state.set("Running", message)
 
     def _guard(self, source: ObjectSource[Any]) -> ObjectSource[Any]:
         return GuardedSource(source, self._identity.verify, self._identity.doubt)

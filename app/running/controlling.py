@@ -6,6 +6,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from app.db.postgres.engine import Database
 from app.domain.planning import Planner
+from app.exports.archive import Archive
+from app.exports.folders import open_folder
 from app.k8s.api import KubeApi
 from app.loops.cache.runtime_servers import PodAccess, PodAddressAccess, PodProxyAccess, RuntimeServers
 from app.loops.context import ControllerContext
@@ -58,6 +60,7 @@ async def controller(settings: Settings, opened: Connections, planner: Planner) 
                 planner=planner,
                 samples=settings.samples(),
                 runtimes=RuntimeServers(access, timeout=settings.request_timeout),
+                archive=_archive(settings, opened, db),
             )
         )
 
@@ -66,6 +69,12 @@ async def lease_database(stack: AsyncExitStack, settings: Settings, opened: Conn
     """Open the pool on which the lease is acquired and renewed."""
     timeouts = lease_timeouts(settings.lease_seconds)
     return await open_database(stack, opened.db.url, pool_size=1, min_size=0, timeouts=timeouts, name="lease")
+
+
+def _archive(settings: Settings, opened: Connections, db: Database) -> Archive | None:
+    if not settings.export_to:
+        return None
+    return Archive(db, open_folder(settings.export_to), opened.installation.id, opened.clock.now)
 
 
 def _pod_access(settings: Settings, api: KubeApi) -> PodAccess:

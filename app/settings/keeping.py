@@ -34,6 +34,13 @@ class KeepingSettings(QueueSettings):
             "90d,team-a=365d,team-b=never"
         ),
     ] = "90d"
+    export_to: Annotated[
+        str,
+        Field(
+            description="folder, or URL of an object store, to which jobs are exported before their records are "
+            "deleted; empty: they are not exported"
+        ),
+    ] = ""
     keep_logs: Annotated[
         RetentionText,
         Field(

@@ -146,6 +146,7 @@ ROWS: Final[dict[str, Sequence[Panel]]] = {
         levels("Callers that wait for a connection", "jobgate_database_pool_waiting", "pool", aggregate="sum"),
         Panel(title="Size of the database", queries={"bytes": "max(jobgate_database_size_bytes)"}, unit="bytes"),
         rates("Rows whose time was over", "jobgate_swept_rows_total", "table"),
+        Panel(title="Exports before deletion fail", queries={"failing": "max(jobgate_export_failing)"}),
         levels("Oldest row", "jobgate_table_oldest_row_age_seconds", "table", "s"),
         Panel(title="Feed entries without a number", queries={"entries": "max(jobgate_feed_unnumbered_entries)"}),
         Panel(

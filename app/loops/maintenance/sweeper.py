@@ -10,7 +10,7 @@ import structlog
 
 from app.base.cancellation import rounds
 from app.base.clock import Clock
-from app.base.instruments import expose
+from app.base.instruments import ComputedMetric, ValueSource, expose
 from app.db import purge
 from app.db.feed import entries
 from app.db.jobs import autoscaler_runs
@@ -19,6 +19,8 @@ from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseUnavailable
 from app.db.purge import Deleted, Purge
 from app.domain.retention import Keeping, KeptFor, Retention
+from app.exports.archive import Archive
+from app.exports.folders import FolderUnavailable
 from app.loops import metrics
 
 log = structlog.get_logger(__name__)
@@ -39,22 +41,43 @@ class Sweeper:
 
     The sorts of rows take turns, and each round is followed by a pause of several times its length. The sweeper
     therefore uses a quarter of one connection's time at most, and still deletes much faster than requests can write.
+
+    With an `archive`, jobs are copied to it before they are deleted. While that fails, no job is deleted, and `note`
+    gets the reason.
     """
 
-    def __init__(self, db: Database, clock: Clock, keeping: Keeping, *, batch: int = BATCH) -> None:
+    def __init__(
+        self,
+        db: Database,
+        clock: Clock,
+        keeping: Keeping,
+        *,
+        archive: Archive | None = None,
+        note: Callable[[str], None] = lambda _: None,
+        batch: int = BATCH,
+    ) -> None:
         self._db = db
         self._clock = clock
         self._keeping = keeping
+        self._archive = archive
+        self._note = note
         self._batch = batch
+        self._fault = ""  # why jobs cannot be exported
         self._done_at = clock.monotonic()
 
     async def run(self, every: float) -> None:
         """Delete expired rows until cancelled, with `every` seconds between two runs."""
-        with expose({metrics.SWEEP_LAG: lambda: {(): self._clock.monotonic() - self._done_at}}):
+        gauges: dict[ComputedMetric, ValueSource] = {
+            metrics.SWEEP_LAG: lambda: {(): self._clock.monotonic() - self._done_at}
+        }
+        if self._archive is not None:
+            gauges[metrics.EXPORT_FAILING] = lambda: {(): int(bool(self._fault))}
+        with expose(gauges):
             for _ in rounds():
                 try:
                     await self.sweep()
-                    self._done_at = self._clock.monotonic()
+                    if not self._fault:
+                        self._done_at = self._clock.monotonic()
                 except DatabaseUnavailable as error:
                     log.warning("sweeper.database_unavailable", error=str(error))
                 await asyncio.sleep(every)
@@ -72,15 +95,31 @@ class Sweeper:
         steps: list[Step] = [
             partial(self._forget, table, kept_for, forget) for table, kept_for, forget in kept if kept_for is not None
         ]
-        steps.append((await self._purge(purge.JOBS, keeping.jobs)).step)
+        steps.append(partial(self._purge_jobs, await self._purge(purge.JOBS, keeping.jobs, self._archive)))
         steps.append((await self._purge(purge.IMPORTED_JOBS, keeping.jobs)).step)
         steps.append((await self._purge(purge.SAMPLES, keeping.samples)).step)
         await take_turns(steps, self._clock)
 
-    async def _purge(self, purgeable: purge.Purgeable, retention: Retention) -> Purge:
+    async def _purge(self, purgeable: purge.Purgeable, retention: Retention, archive: Archive | None = None) -> Purge:
         """Return the deletion of the objects that have expired."""
         ended_before = retention.ends(await purge.namespaces(self._db, purgeable), self._clock.now())
-        return Purge(db=self._db, of=purgeable, ended_before=ended_before)
+        copy = None if archive is None else archive.copy
+        return Purge(db=self._db, of=purgeable, ended_before=ended_before, copy=copy)
+
+    async def _purge_jobs(self, jobs: Purge) -> Deleted:
+        try:
+            deleted = await jobs.step()
+        except FolderUnavailable as error:
+            log.warning("sweeper.export_failed", error=str(error))
+            self._report(f"no record of a job is deleted, because jobs cannot be exported before: {error}")
+            return Deleted(rows={}, is_last=True)
+        self._report("")
+        return deleted
+
+    def _report(self, fault: str) -> None:
+        if fault != self._fault:
+            self._fault = fault
+            self._note(fault)
 
     async def _forget(self, table: str, kept_for: timedelta, forget: Callable[[datetime], Awaitable[int]]) -> Deleted:
         rows = await forget(self._clock.now() - kept_for)

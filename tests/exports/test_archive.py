@@ -1,0 +1,98 @@
+"""With an archive, the retention deletes no record of a job before a copy of it is durable."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from uuid import UUID
+
+from prometheus_client import REGISTRY
+
+from app.base.cancellation import TaskGroup
+from app.base.clock import SystemClock
+from app.db.objects.resources import RowVersion
+from app.db.postgres.engine import Database
+from app.db.purge import JOBS, Purge
+from app.domain.retention import Keeping, Retention
+from app.exports.archive import Archive
+from app.exports.folders import open_folder
+from app.loops.maintenance.sweeper import Sweeper
+from tests.exports.ended_jobs import INSTALLATION, ended_job, imported, remove, stored
+from tests.support.gateways.gateway import NAMESPACE, Gateway
+from tests.support.postgres import count_rows
+from tests.support.waiting import until
+
+NOTHING = Keeping(jobs=Retention(kept_for=timedelta()))
+GONE = "UPDATE jobs SET gone_at = finished_at WHERE uid = ANY($1::uuid[])"
+
+
+async def expired_jobs(gateway: Gateway, *names: str) -> list[str]:
+    uids = [await ended_job(gateway, name, minutes=number) for number, name in enumerate(names)]
+    async with gateway.db.begin() as connection:
+        await connection.execute(GONE, list(map(UUID, uids)))
+    return uids
+
+
+def archive(db: Database, folder: Path) -> Archive:
+    return Archive(db, open_folder(str(folder)), INSTALLATION, SystemClock().now)
+
+
+async def test_what_the_retention_deletes_can_be_imported(gateway: Gateway, tmp_path: Path) -> None:
+    uids = await expired_jobs(gateway, "one", "two", "three")
+    before = await stored(gateway.db, *uids)
+    await Sweeper(gateway.db, SystemClock(), NOTHING, archive=archive(gateway.db, tmp_path)).sweep()
+    assert await count_rows(gateway.db, "jobs") == 0
+    assert (await imported(gateway.db, tmp_path)).imported == 3
+    assert await stored(gateway.db, *uids) == before
+
+
+async def test_no_record_is_deleted_while_jobs_cannot_be_exported(gateway: Gateway, tmp_path: Path) -> None:
+    await expired_jobs(gateway, "one")
+    folder, notes = tmp_path / "folder", list[str]()
+    copies = archive(gateway.db, folder)
+    folder.rmdir()
+    folder.touch()  # a file in the place of the folder
+    async with TaskGroup() as group:
+        sweeper = Sweeper(gateway.db, SystemClock(), NOTHING, archive=copies, note=notes.append)
+        sweeping = group.create_task(sweeper.run(0.05))
+        await until(lambda: notes, what="the fault is reported")
+        assert notes[0].startswith("no record of a job is deleted, because jobs cannot be exported before: file://")
+        assert REGISTRY.get_sample_value("jobgate_export_failing") == 1
+        assert await count_rows(gateway.db, "jobs") == 1
+        assert await count_rows(gateway.db, "attempt_logs") == 1
+        folder.unlink()
+        await until(lambda: notes[1:], what="the fault is over")
+        assert notes[1:] == [""]
+        assert REGISTRY.get_sample_value("jobgate_export_failing") == 0
+        sweeping.cancel()
+    assert await count_rows(gateway.db, "jobs") == 0
+    assert len(list(folder.rglob("*.zst"))) == 1
+
+
+async def test_a_job_that_changes_after_its_copy_is_copied_again(gateway: Gateway) -> None:
+    changed, unchanged = await expired_jobs(gateway, "one", "two")
+    copied: list[list[str]] = []
+
+    async def copy(jobs: Sequence[RowVersion]) -> None:
+        copied.append([str(job.uid) for job in jobs])
+        if len(copied) == 1:
+            async with gateway.db.begin() as connection:
+                await connection.execute("UPDATE jobs SET version = version + 1 WHERE uid = $1", UUID(changed))
+
+    for expected in ([changed, unchanged], [changed]):
+        purge = Purge(db=gateway.db, of=JOBS, ended_before={NAMESPACE: SystemClock().now()}, copy=copy)
+        assert not (await purge.step()).is_last
+        assert copied[-1] == expected
+    assert await count_rows(gateway.db, "jobs") == 0
+
+
+async def test_a_batch_that_is_copied_again_replaces_its_copy(gateway: Gateway, tmp_path: Path) -> None:
+    uids = await expired_jobs(gateway, "one", "two")
+    copies = archive(gateway.db, tmp_path)
+    batch = [RowVersion(UUID(uid), 1) for uid in uids]
+    await copies.copy(batch)
+    await copies.copy(batch)
+    assert len(list(tmp_path.rglob("*.zst"))) == 1
+    await copies.copy(batch[1:])
+    assert len(list(tmp_path.rglob("*.zst"))) == 2
+    await remove(gateway.db, *uids)
+    assert (await imported(gateway.db, tmp_path)).imported == 2
