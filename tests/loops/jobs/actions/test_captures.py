@@ -1,9 +1,17 @@
-"""Whether Kueue captures new pods of a namespace: by its LocalQueues, and by dry runs that are seldom repeated."""
+"""Which new pods Kueue captures: by LocalQueues, and by dry runs that are seldom repeated."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from app.domain.plan import Manifest, Rank
+from app.domain.queueing.admission import PodSetAdmission, Queueing, TaskAdmission
+from app.domain.queueing.workload import GATES
+from app.domain.reconcile.actions import CreatePod
 from app.domain.status.observed import KueueState
+from app.domain.status.pods.observation import is_captured
 from app.k8s.watching.reflector import Reflector
 from app.loops.controller_settings import QueueMode
 from app.loops.jobs.actions.captures import PROBE_TTL, SEEN_TTL, Captures
@@ -64,3 +72,29 @@ async def test_kueue_captures_pods_where_a_dry_run_or_the_default_queue_says_so(
         assert await captures.would_capture(pod)
         assert probed() == before
         task.cancel()
+
+
+async def test_a_captured_pod_keeps_its_gates(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its next reconcile replaces it. Without its gates, it would run beside the Workload that Kueue made for it."""
+    action = CreatePod(key=Rank("worker", 0), attempt=1)
+    admission = {"worker": TaskAdmission(pod_set="worker", size=1, pods=PodSetAdmission())}
+    work = replace(
+        await harness.work(await harness.submit(replicas=1), action),
+        queueing=Queueing(name="team", admission=admission),
+    )
+    anchor = await harness.creator.ensure_objects(work)
+    assert anchor is not None
+
+    async def is_too_early(_self: Captures, _pod: Manifest) -> bool:
+        return False
+
+    async with queues_of(harness.kube, harness.namespace) as made:
+        await made.add_local_queue("default", "none")
+        monkeypatch.setattr(Captures, "would_capture", is_too_early)
+        noted: list[str] = []
+        monkeypatch.setattr(Captures, "note", lambda _self, namespace: noted.append(namespace))
+        assert await harness.creator.create_pod(work, action, anchor)
+    (pod,) = harness.mirror.pods()
+    assert is_captured(pod)
+    assert noted == [harness.namespace]
+    assert {gate.name for gate in pod.spec.scheduling_gates} == GATES
