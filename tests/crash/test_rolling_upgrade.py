@@ -31,6 +31,8 @@ from tests.support.schemas import revision
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).parents[2]
+# On a busy machine, the health checks of the balancer are late.
+PATIENT = API | {"JOBGATE_DRAIN_SECONDS": "15"}
 # The last commit whose programs start only on a schema of their own revision, 0023.
 BEFORE = "11f88ea571ef"
 
@@ -69,7 +71,7 @@ async def test_an_upgrade_behind_a_load_balancer_loses_no_request(
     migrate_before(version_before, url)
     async with AsyncExitStack() as stack:
         first, second = [
-            await stack.enter_async_context(gateway_process(url, kubeconfig, tmp_path / name, **API))
+            await stack.enter_async_context(gateway_process(url, kubeconfig, tmp_path / name, **PATIENT))
             for name in ("first", "second")
         ]
         first.checkout = second.checkout = version_before

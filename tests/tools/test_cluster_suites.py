@@ -16,6 +16,7 @@ from tools.suites.test_cluster import (
     NO_CONDITIONS,
     QUEUES,
     ROOT,
+    SLOW,
     SUITES,
     WITH_KUEUE,
     WITH_STRICT_KUEUE,
@@ -116,7 +117,7 @@ def test_every_suite_names_tests_that_exist() -> None:
         (["tests/conformance/test_kueue.py"], [("tests/conformance/test_kueue.py",)]),
         (
             ["tests/crash"],
-            [("tests/crash",), (FREEZES,), ("tests/crash/test_soak.py",), (QUEUES[1],), (KUEUE_OUTAGES,)],
+            [("tests/crash",), (FREEZES,), SLOW, (QUEUES[1],), (KUEUE_OUTAGES,)],
         ),
         ([FREEZES], [(FREEZES,)]),
         (["tests/crash/test_workers.py"], []),

@@ -54,6 +54,7 @@ EMBEDDED_ONLY = (
     "tests/e2e/test_dev.py::test_the_children_end_by_themselves_after_a_sigkill",
 )
 FREEZES = "tests/crash/test_freezes.py"
+SLOW = ("tests/crash/test_soak.py", "tests/crash/test_rolling_upgrade.py")
 WITH_KUEUE = tuple(f"tests/conformance/test_kueue{name}.py" for name in ("", "_objects", "_preemption"))
 QUEUES = ("tests/behaviour/queues", "tests/crash/test_queues.py")
 KUEUE_OUTAGES = "tests/crash/test_kueue_outages.py"
@@ -105,8 +106,8 @@ SUITES = (
     ),
     # The other parts that freeze are not the cluster's. A test that stops the API server runs alone.
     Suite(paths=(FREEZES,), workers=1, shared_node=True, only="api_server or network_to_cluster", is_quick=False),
-    # It compares memory and descriptors over a minute of load.
-    Suite(paths=("tests/crash/test_soak.py",), workers=1, shared_node=True, slow=True, is_quick=False),
+    # One compares memory and descriptors over a minute of load, the other runs two versions.
+    Suite(paths=SLOW, workers=1, shared_node=True, slow=True, is_quick=False),
     # The last ones, because the API of Kueue remains when its manager has stopped.
     Suite(paths=WITH_KUEUE, workers=3, shared_node=False, kueue=True),
     Suite(paths=QUEUES, workers=2, shared_node=True, left_out=WITH_STRICT_KUEUE[:1], kueue=True),
