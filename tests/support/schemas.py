@@ -40,7 +40,7 @@ ORDER BY table_name, ordinal_position
 _VALUES = {
     "uuid": "('00000000-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid",
     "text": "'text-' || n",
-    "int2": "n",
+    "int2": "n % 1000",
     "int4": "n",
     "int8": "n",
     "float8": "n",
