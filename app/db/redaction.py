@@ -15,6 +15,7 @@ from uuid import UUID
 import msgspec
 from sqlalchemy import JSON, Column, LargeBinary, Table, Text
 
+from app.db import log_removal
 from app.db.feed import changes
 from app.db.jobs.edits import record_change
 from app.db.jobs.rows import COLUMNS as JOB_COLUMNS
@@ -236,6 +237,23 @@ async def _redact_answers(connection: Connection, row: Row, redaction: Redaction
             await connection.execute(_ANSWER, found["scope"], found["key"], msgspec.json.encode(after))
             changed += 1
     return changed
+
+
+async def remove_logs(
+    db: Database, redactable: Redactable[Row], uid: UUID, entry: RedactionEntry, *, is_first: bool
+) -> int:
+    """Remove the whole logs of an object, any of which can have the text. Return how many had text.
+
+    With `is_first`, `entry` is written to the history of the object if there were any.
+    """
+    async with db.begin() as connection:
+        # The row of the object before those about it, as in every transaction.
+        await connection.fetchrow(redactable.lock, uid)
+        removed = await log_removal.redact(connection, uid, entry.at)
+        if removed and is_first:
+            after = await connection.fetchrow(redactable.touch, uid, 1)
+            await redactable.record(connection, after, changes.EDITED, (entry.at, REDACTED, entry.message, entry.actor))
+    return removed
 
 
 async def batch(

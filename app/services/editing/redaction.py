@@ -9,7 +9,6 @@ from typing_extensions import override
 
 from app.base.clock import Clock
 from app.base.offload import offload_if_large
-from app.db import log_removal
 from app.db import redaction as stored
 from app.db.jobs.rows import JobRow
 from app.db.objects.resources import Row
@@ -58,10 +57,6 @@ class Redactor(ABC, Generic[Row]):
             Conflict: the object has not ended, or its manifest names something that jobgate must find again.
         """
 
-    async def remove_logs(self, row: Row) -> int:  # noqa: ARG002 - most objects have no logs
-        """Remove the whole logs of the object, any of which can have the secret. Return how many had text."""
-        return 0
-
     async def redact(self, row: Row, selection: SecretSelection, actor: Actor, after: Place = START) -> Redacted:
         """Remove what is selected from the object, from stored answers and from records about it.
 
@@ -73,7 +68,7 @@ class Redactor(ABC, Generic[Row]):
         entry = RedactionEntry(actor=actor, at=self._clock.now(), message=_message(selection))
         row, redaction, changed = await self._redact_row(row, selection, entry)
         if redaction.reaches_records and after == START:
-            changed += await self.remove_logs(row)
+            changed += await stored.remove_logs(self._db, self._redactable, row.uid, entry, is_first=not changed)
         rest: Place | None = after if redaction.reaches_records else None
         deadline = self._clock.monotonic() + _SECONDS
         while rest is not None:
@@ -128,11 +123,6 @@ class JobRedactor(Redactor[JobRow]):
             is_same = False
         if not is_same:
             raise _not_redactable()
-
-    @override
-    async def remove_logs(self, row: JobRow) -> int:
-        async with self._db.begin() as connection:
-            return await log_removal.redact(connection, row.uid, self._clock.now())
 
     def _names(self, row: JobRow, manifest: Manifest) -> Any:
         plan = self._planner.plan(self._planner.read(manifest, row.uid, row.generation), str(row.uid))

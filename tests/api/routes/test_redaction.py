@@ -1,13 +1,17 @@
 """After a redaction, nothing that is stored of an object has a trace of the secret."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 from sqlalchemy import LargeBinary
 
+from app.db import kept_logs, log_removal
 from app.db.redaction import JOBS, SAMPLES, Redactable, redactable_columns
+from app.domain.kept_logs.keys import LogKey
+from app.domain.kept_logs.records import GapReason
 from app.domain.plan import JobWarning, Rank
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import (
@@ -21,10 +25,12 @@ from app.domain.status.records import (
     Transition,
 )
 from app.domain.vocabulary import ConditionType, JobPhase, Outcome, ReplicaPhase, WarningSource
+from app.log_store import open_store
 from app.models import metadata
 from app.services.editing import redaction as redacting
 from tests.db.factories import NOW
 from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, manifest
+from tests.support.kept_logs import finish, keep, timed
 from tests.support.kinds import samples
 from tests.support.kinds.every_kind import list_of
 
@@ -272,6 +278,20 @@ async def test_the_records_of_a_live_job_are_redacted_and_its_manifest_is_not(ga
     await gateway.conclude(uid, {"message": "printed-in-the-log"})
     assert (await redact(gateway, uid, {"texts": ["printed-in-the-log"]})).json()["changed"] == 1
     assert await places_of(gateway, "printed-in-the-log") == set()
+
+
+async def test_the_whole_logs_of_a_job_are_removed(gateway: Gateway, tmp_path: Path) -> None:
+    uid = await submitted(gateway)
+    await end(gateway, uid)
+    store, key = open_store(f"file://{tmp_path}/store"), LogKey(UUID(uid), "worker", 0, 1, "main")
+    await finish(gateway.db, await keep(gateway.db, store, key, timed(SECRET.encode())))
+    [chunk] = await kept_logs.chunks_in_bytes(gateway.db, key)
+    assert (await redact(gateway, uid, {"texts": ["only-in-the-log"]})).json()["changed"] == 1
+    assert [chunk.gap for chunk in await kept_logs.chunks_in_bytes(gateway.db, key)] == [GapReason.REDACTED]
+    assert await log_removal.due_deletions(gateway.db, 10) == [chunk.object_name]
+    (last,) = (await gateway.client.get(f"{HELLO}/history")).json()["items"][-1:]
+    assert last["message"] == "removed from what is stored: texts: 1"
+    assert (await redact(gateway, uid, {"texts": ["only-in-the-log"]})).json()["changed"] == 0
 
 
 async def test_a_text_in_what_jobgate_must_find_again_stays(gateway: Gateway) -> None:
