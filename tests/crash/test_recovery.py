@@ -21,6 +21,7 @@ from tests.support.gateways.forked_commands import jobgate
 from tests.support.gateways.process import QUICK, STEADY, gateway_process
 from tests.support.page_commands import run_commands
 from tests.support.postgres import fresh_database
+from tests.support.verification import assert_invariants
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
@@ -133,6 +134,7 @@ async def test_a_restored_dump_is_recovered_whatever_interrupts_it(
                     assert ran.returncode == -9, (point, ran.stdout, ran.stderr)
                     await until_ready(client.http, 503, "has begun and not completed")
                 await recovers(client, recovering, tmp_path)
+                await assert_invariants(restored, busy_cluster)
 
 
 async def is_stopped_and_shown(client: Client, recovering: Recovering) -> None:
