@@ -19,6 +19,7 @@ start    the time to start commands and the server, beside `python -c pass`
 stored   submissions, polls and lists beside few and beside a million stored jobs
 stages   the CPU time of a submission without HTTP and the database
 submit   the CPU time of a submission in all processes, in two checkouts
+usage    the time in which a year of usage is read
 """
 
 import argparse
@@ -34,7 +35,7 @@ from pathlib import Path
 from typing import Final
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench import cache, keeping, large, memory, migrations, recovery, scale, stages, start
+from bench import cache, keeping, large, memory, migrations, recovery, scale, stages, start, usage
 from bench.changes import follow, neighbours, poll, stored, submit
 from bench.measuring.client import LoadClient, MeasurementFailed, NoCompiler
 from bench.measuring.gateway import durability
@@ -130,6 +131,7 @@ _COMMANDS: Final[Mapping[str, Callable[[list[str]], None]]] = {
     "start": start.main,
     "stored": stored.main,
     "submit": submit.main,
+    "usage": usage.main,
 }
 
 if __name__ == "__main__":

@@ -89,6 +89,7 @@ class Player:
         replicas = await self._call("GET", f"/{name}/replicas")
         for task, rank, attempt in story.logs:
             await self._show_log(name, task, rank, attempt)
+        await self._show_usage(name)
         return StoryResult(
             story=story,
             name=name,
@@ -151,6 +152,12 @@ class Player:
             return
         for line in answer.text.splitlines():
             self._say(name, f"  {task}[{rank}] attempt {attempt} | {line}")
+
+    async def _show_usage(self, name: str) -> None:
+        usage = await self._call("GET", f"/{name}/usage")
+        uses = usage["resources"].get("pods", {})
+        parts = [f"{seconds:.1f} s {use}" for use, seconds in uses.items() if seconds and use != "total"]
+        self._say(name, f"  pods: {', '.join(parts) or 'none'}; in queue: {usage['queuedSeconds']:.1f} s")
 
     async def _call(self, method: str, path: str, **given: Any) -> dict[str, Any]:
         return checked(await self._client.request(method, self._jobs + path, **given))

@@ -135,6 +135,14 @@ ENDED: Final = Counter(
 JOBS: Final = ComputedMetric(
     "gauge", "jobgate_jobs", "Jobs that have not ended, by namespace, kind and phase.", ("namespace", "kind", "phase")
 )
+USAGE_HELD: Final = ComputedMetric(
+    "gauge",
+    "jobgate_usage_held",
+    "What jobs hold or wait for now, by namespace, resource and use: cores, bytes, devices, pods, and queued jobs.",
+    ("namespace", "resource", "use"),
+)
+RESOURCES: Final = BoundedNames(50)
+"""The resources that are labels. Clients request others, but only those of nodes are ever held."""
 JOBS_WITHOUT_ROOM: Final = ComputedMetric(
     "gauge",
     "jobgate_jobs_without_room",

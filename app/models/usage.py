@@ -26,7 +26,8 @@ usage_groups = Table(
 )
 """Jobs whose usage is added up together: those that differ in none of these columns.
 
-`labels` has only the labels by which the installation adds up. `user_id` is empty where only the name is known, and
+A group without a kind has all jobs of its namespace: most reads need no more, and it has fewer rows. `labels` has only
+the labels by which the installation adds up. `user_id` is empty where only the name is known, and
 `queue` where the job has none.
 """
 
@@ -36,8 +37,8 @@ Index("usage_groups_by_namespace", usage_groups.c.namespace, usage_groups.c.user
 usage_days = Table(
     "usage_days",
     metadata,
-    Column("day", Date, primary_key=True),
     Column("group_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("day", Date, primary_key=True),
     text_column("resource", primary_key=True),
     _sum_column("useful", "0"),
     _sum_column("repeated", "0"),

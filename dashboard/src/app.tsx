@@ -34,6 +34,10 @@ const QueueView = loadedLater(
   () => import("./queues/queue-view"),
   (module) => module.QueueView,
 );
+const UsageView = loadedLater(
+  () => import("./usage/usage-view"),
+  (module) => module.UsageView,
+);
 const AutoscalerView = loadedLater(
   () => import("./autoscaler/autoscaler-view"),
   (module) => module.AutoscalerView,
@@ -48,6 +52,7 @@ const VIEWS = [
   ["submit", "Submit"],
   ["data", "Data"],
   ["queues", "Queues"],
+  ["usage", "Usage"],
   ["autoscaler", "Autoscaler"],
   ["system", "System"],
 ] as const;
@@ -60,6 +65,7 @@ export function App() {
     "g s": () => navigate(["submit"]),
     "g d": () => navigate(["data"]),
     "g q": () => navigate(["queues"]),
+    "g u": () => navigate(["usage"]),
     "g a": () => navigate(["autoscaler"]),
     "g y": () => navigate(["system"]),
     "?": () => setHelpOpen(true),
@@ -130,6 +136,7 @@ function viewOf({ path }: Location): ReactNode {
   if (view === "submit") return <SubmitView />;
   if (view === "data") return <CachesView />;
   if (view === "queues") return <QueuesView />;
+  if (view === "usage") return <UsageView />;
   if (view === "autoscaler") return <AutoscalerView />;
   if (view === "system") return <SystemView />;
   return (

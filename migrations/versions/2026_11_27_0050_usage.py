@@ -35,15 +35,15 @@ UPGRADE = (
     "CREATE INDEX usage_groups_by_namespace ON usage_groups (namespace, user_id)",
     """
     CREATE TABLE usage_days (
-        day DATE NOT NULL,
         group_id BIGINT NOT NULL,
+        day DATE NOT NULL,
         resource TEXT NOT NULL,
         useful NUMERIC DEFAULT 0 NOT NULL,
         repeated NUMERIC DEFAULT 0 NOT NULL,
         disrupted NUMERIC DEFAULT 0 NOT NULL,
         idle NUMERIC DEFAULT 0 NOT NULL,
         queued NUMERIC DEFAULT 0 NOT NULL,
-        CONSTRAINT usage_days_pkey PRIMARY KEY (day, group_id, resource)
+        CONSTRAINT usage_days_pkey PRIMARY KEY (group_id, day, resource)
     ) WITH (fillfactor=80, autovacuum_vacuum_scale_factor=0.05)
     """,
     """

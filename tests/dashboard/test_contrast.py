@@ -22,6 +22,7 @@ VIEWS = {
     "#/data": None,
     "#/data/{set}": "Delete",
     "#/queues": None,
+    "#/usage": None,
     "#/autoscaler": None,
     "#/system": None,
 }

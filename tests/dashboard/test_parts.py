@@ -25,6 +25,7 @@ VIEWS = {
     "submit": "There is no manifest yet.",
     "data": "Sample",
     "queues": "There is no queue",
+    "usage": "Download CSV",
     "autoscaler": "Runs",
     "system": "Accepted kinds",
 }
@@ -216,7 +217,7 @@ async def test_a_part_that_an_upgrade_has_replaced_leaves_the_rest(
     """Each part that is loaded when it is shown, by its script and by its style sheet."""
     user = closed_gateway.user
     sample_set = await create_set(user, "replaced")
-    views = {each: (each, "the view") for each in ("submit", "queues", "autoscaler", "system")}
+    views = {each: (each, "the view") for each in ("submit", "queues", "usage", "autoscaler", "system")}
     parts = {f"{name}-view": shown for name, shown in views.items()} | {
         "first-job": ("jobs", "the example"),
         "caches-view": ("data", "the view"),

@@ -18,6 +18,7 @@ VIEWS = (
     "#/submit",
     "#/data",
     "#/queues",
+    "#/usage",
     "#/autoscaler",
     "#/system",
     "#/jobs/11111111-1111-4111-8111-111111111111",

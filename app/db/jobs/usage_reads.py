@@ -20,6 +20,10 @@ _COLUMNS: Final = {
     Dimension.QUEUE: "NULLIF(g.queue, '')",
     Dimension.KIND: "g.kind",
 }
+_HELD: Final = """
+SELECT g.namespace, r.resource, r.use, sum(r.amount) FROM usage_rates AS r JOIN usage_groups AS g ON g.id = r.group_id
+GROUP BY 1, 2, 3 HAVING sum(r.amount) <> 0
+"""
 _KEYS_FROM: Final = 9  # the first parameter that is the key of a label
 # Callers may see a namespace, and not the former one of its name, as in lists.
 _SELECTED: Final = """($1::text[] IS NULL OR g.namespace = ANY($1)) AND g.namespace <> ALL($2::text[])
@@ -27,7 +31,13 @@ _SELECTED: Final = """($1::text[] IS NULL OR g.namespace = ANY($1)) AND g.namesp
     AND (cardinality($3::text[]) = 0 OR g.user_name = ANY($3)) AND (cardinality($4::text[]) = 0 OR g.queue = ANY($4))
     AND (cardinality($5::text[]) = 0 OR g.kind = ANY($5))"""
 _WANTED: Final = "(cardinality($8::text[]) = 0 OR {at}.resource = ANY($8))"
+_IN_RANGE: Final = f"d.day BETWEEN $6 AND $7 AND {_WANTED.format(at='d')}"
 _TOTALS: Final = ", ".join(f"sum(d.{use})::numeric AS {use}" for use in Use)
+# Without days, the sums of each group come first: then few rows are joined with the texts of their groups.
+_SUMS_OF_GROUPS: Final = f"""(
+    SELECT group_id, NULL::date AS day, resource, {_TOTALS} FROM usage_days AS d
+    WHERE {_IN_RANGE} AND group_id = ANY(ARRAY(SELECT id FROM chosen)) GROUP BY group_id, resource
+)"""  # noqa: S608  fragments
 
 
 async def read(db: Database, query: UsageQuery, now: int) -> list[UsageRow] | None:
@@ -35,7 +45,7 @@ async def read(db: Database, query: UsageQuery, now: int) -> list[UsageRow] | No
     async with db.snapshot() as connection:
         ended = await _read_ended(connection, query)
         going = await _read_rates(connection, query)
-    if max(len(ended) // len(Use), sum(map(len, going.values()))) > MOST_SUMS:
+    if ended is None or sum(map(len, going.values())) > MOST_SUMS:
         return None
     days = day_number(query.first), day_number(query.last)
     found = list(ended)
@@ -44,20 +54,24 @@ async def read(db: Database, query: UsageQuery, now: int) -> list[UsageRow] | No
     return collect(query.by, found)
 
 
-async def _read_ended(connection: Connection, query: UsageQuery) -> list[tuple[tuple[str | None, ...], Cell, int]]:
+async def _read_ended(
+    connection: Connection, query: UsageQuery
+) -> list[tuple[tuple[str | None, ...], Cell, int]] | None:
     keys, arguments = _keys_of(query)
-    day = "d.day" if Dimension.DAY in query.by else "NULL::date"
+    by_day = Dimension.DAY in query.by
     groups = ", ".join(map(str, range(1, len(keys) + 3)))
-    # The groups of a day are few in the table, so sums by the number of the group come first.
+    days = "usage_days" if by_day else _SUMS_OF_GROUPS
     statement = f"""
-WITH d AS (
-    SELECT group_id, {day} AS day, resource, {_TOTALS} FROM usage_days AS d
-    WHERE day BETWEEN $6 AND $7 AND {_WANTED.format(at="d")} GROUP BY 1, 2, 3
+WITH chosen AS MATERIALIZED (
+    SELECT * FROM usage_groups AS g WHERE {_SELECTED} AND (g.kind = '') = {_is_whole(query)}
 )
 SELECT {"".join(f"{key}, " for key in keys)} d.day, d.resource, {_TOTALS}
-FROM d JOIN usage_groups AS g ON g.id = d.group_id WHERE {_SELECTED} GROUP BY {groups} LIMIT {MOST_SUMS + 1}
+FROM {days} AS d JOIN chosen AS g ON g.id = d.group_id WHERE {_IN_RANGE if by_day else "$6 <= $7"}
+GROUP BY {groups} LIMIT {MOST_SUMS + 1}
 """  # noqa: S608  fragments and parameters
     rows = await connection.fetch(statement, *arguments)
+    if len(rows) > MOST_SUMS:
+        return None
     first = day_number(query.first)
     return [
         (
@@ -67,7 +81,13 @@ FROM d JOIN usage_groups AS g ON g.id = d.group_id WHERE {_SELECTED} GROUP BY {g
         )
         for row in rows
         for use in Use
+        if row[use]
     ]
+
+
+def _is_whole(query: UsageQuery) -> bool:
+    """Return whether the sums of whole namespaces suffice."""
+    return {*query.by} <= {Dimension.NAMESPACE, Dimension.DAY} and not (query.users or query.queues or query.kinds)
 
 
 async def _read_rates(
@@ -86,6 +106,13 @@ GROUP BY {groups} LIMIT {MOST_SUMS + 1}
     for row in await connection.fetch(statement, *arguments):
         found.setdefault(tuple(row)[: len(keys)], []).append((_cell(row), _rate(row)))
     return found
+
+
+async def held(db: Database) -> dict[tuple[str, str, str], int]:
+    """Return how much grows now of each namespace, resource and use: what pods hold, and how many jobs wait."""
+    async with db.read() as connection:
+        rows = await connection.fetch(_HELD)
+    return {(namespace, resource, use): int(amount) for namespace, resource, use, amount in rows}
 
 
 async def rates_of(db: Database, uid: UUID) -> list[tuple[Cell, Rate]]:

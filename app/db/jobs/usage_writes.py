@@ -20,11 +20,11 @@ MOST_GROUPS: Final = 5_000
 """The groups of one namespace. Clients choose queues and labels, and a group has rows for each day of its jobs."""
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
-_DAY: Final = columns(usage_days, "day", "group_id", "resource", *Use)
+_DAY: Final = columns(usage_days, "group_id", "day", "resource", *Use)
 _ADDED: Final = ", ".join(f"{use} = d.{use} + excluded.{use}" for use in Use)
 _ADD: Final = f"""
 INSERT INTO usage_days AS d ({_DAY}) SELECT {_DAY} FROM {_DAY.rows("w")}
-ON CONFLICT (day, group_id, resource) DO UPDATE SET {_ADDED}
+ON CONFLICT (group_id, day, resource) DO UPDATE SET {_ADDED}
 """  # noqa: S608  constants
 _RATE: Final = columns(usage_rates, "job_uid", "day", "resource", "use", "group_id", "amount", "behind")
 _FORGET_RATES: Final = "DELETE FROM usage_rates WHERE job_uid = ANY($1::uuid[])"
@@ -32,7 +32,7 @@ _SET_RATES: Final = f"INSERT INTO usage_rates ({_RATE}) SELECT {_RATE} FROM {_RA
 _GROUP: Final = columns(usage_groups, "namespace", "user_id", "user_name", "queue", "kind", "labels")
 _SAME: Final = " AND ".join(f"{name} = ${index}" for index, name in enumerate(_GROUP.names, 1))
 _FIND: Final = f"SELECT min(id) FROM usage_groups WHERE {_SAME}"  # noqa: S608  constants
-_COUNT: Final = "SELECT count(*) FROM (SELECT FROM usage_groups WHERE namespace = $1 LIMIT $2) AS known"
+_COUNT: Final = "SELECT count(*) FROM (SELECT FROM usage_groups WHERE namespace = $1 AND kind <> '' LIMIT $2) AS known"
 _MAKE: Final = f"INSERT INTO usage_groups ({_GROUP}) VALUES ($1, $2, $3, $4, $5, $6) RETURNING id"  # noqa: S608
 _FORGET_ENDED: Final = "DELETE FROM usage_rates AS r USING jobs AS j WHERE j.uid = r.job_uid AND j.quiet"
 _MOVE: Final = "UPDATE usage_groups SET namespace = $2 WHERE namespace = $1"
@@ -41,14 +41,16 @@ _MOVE: Final = "UPDATE usage_groups SET namespace = $2 WHERE namespace = $1"
 async def store(connection: Connection, changes: Sequence[tuple[UUID, UsageGroup, UsageChange]]) -> None:
     """Store the changes of the usage of jobs."""
     # In one order, whatever the order of the jobs.
-    ids = {group: await _id_of(connection, group) for group in sorted({group for _, group, _ in changes}, key=str)}
+    groups = {part for _, group, _ in changes for part in (group, group.whole)}
+    ids = {group: await _id_of(connection, group) for group in sorted(groups, key=str)}
     sums: dict[tuple[int, int, str], dict[Use, int]] = {}
     for _, group, change in changes:
         for (day, resource, use), total in change.ended.items():
-            row = sums.setdefault((day, ids[group], resource), dict.fromkeys(Use, 0))
-            row[use] += total
+            for part in (group, group.whole):
+                row = sums.setdefault((ids[part], day, resource), dict.fromkeys(Use, 0))
+                row[use] += total
     if sums:
-        rows = [(_date(day), group, resource, *row.values()) for (day, group, resource), row in sorted(sums.items())]
+        rows = [(group, _date(day), resource, *row.values()) for (group, day, resource), row in sorted(sums.items())]
         await connection.execute(_ADD, *Columns.arguments(rows))
     await _replace_rates(connection, [(uid, ids[group], change) for uid, group, change in changes])
 

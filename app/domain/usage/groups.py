@@ -19,6 +19,11 @@ class UsageGroup:
     labels: tuple[tuple[str, str], ...] = ()
 
     @property
+    def whole(self) -> "UsageGroup":
+        """The group of all jobs of the namespace, whose sums are stored beside those of its groups."""
+        return UsageGroup(namespace=self.namespace, user_id="", user_name="", kind="")
+
+    @property
     def coarse(self) -> "UsageGroup":
         """The group without what a client chooses freely: it has as many members as users and kinds."""
         return replace(self, queue="", labels=())

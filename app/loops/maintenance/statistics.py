@@ -1,7 +1,7 @@
 """Counts jobs, feed entries and storage of the installation regularly, and exposes the last numbers as metrics."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
@@ -11,8 +11,10 @@ from app.base.cancellation import TaskGroup, rounds
 from app.base.clock import Clock
 from app.base.instruments import ComputedMetric, Values, ValueSource, expose
 from app.db.installation import statistics
+from app.db.jobs import usage_reads
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseUnavailable
+from app.domain.usage.holds import CPU
 from app.loops import metrics
 
 log = structlog.get_logger(__name__)
@@ -30,6 +32,7 @@ class Statistics:
         self._clock = clock
         self._counts: statistics.Counts | None = None
         self._storage: statistics.Storage | None = None
+        self._usage: Mapping[tuple[str, str, str], int] = {}
 
     async def run(self, every: float) -> None:
         """Count every `every` seconds until cancelled, less often if a count takes long."""
@@ -41,6 +44,7 @@ class Statistics:
     def _gauges(self) -> Mapping[ComputedMetric, ValueSource]:
         return {
             metrics.JOBS: self._jobs,
+            metrics.USAGE_HELD: self._held,
             metrics.JOBS_WITHOUT_ROOM: self._jobs_without_room,
             metrics.FEED_POSITION: lambda: {(): self._counts.feed_position} if self._counts else {},
             metrics.FEED_UNNUMBERED: lambda: {(): self._counts.unnumbered} if self._counts else {},
@@ -61,6 +65,14 @@ class Statistics:
             jobs[(metrics.NAMESPACES.label(namespace),)] += count
         return jobs
 
+    def _held(self) -> Values:
+        held: defaultdict[tuple[str, ...], float] = defaultdict(float)
+        # The namespaces that hold most first, so that these are among the labels.
+        for (namespace, resource, use), amount in Counter(self._usage).most_common():
+            labels = metrics.NAMESPACES.label(namespace), metrics.RESOURCES.label(resource), use
+            held[labels] += amount / 1000 if resource == CPU else amount
+        return held
+
     def _ages(self) -> Values:
         now, oldest = self._clock.now(), self._storage.oldest if self._storage else {}
         return {(table,): (now - time).total_seconds() for table, time in oldest.items()}
@@ -77,6 +89,7 @@ class Statistics:
 
     async def _count(self) -> None:
         self._counts = await statistics.counts(self._db)
+        self._usage = await usage_reads.held(self._db)
 
     async def _measure(self) -> None:
         self._storage = await statistics.storage(self._db)

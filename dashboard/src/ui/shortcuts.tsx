@@ -14,6 +14,7 @@ export const SHORTCUTS = [
   ["g s", "Submit"],
   ["g d", "Data"],
   ["g q", "Queues"],
+  ["g u", "Usage"],
   ["g a", "Autoscaler"],
   ["g y", "System"],
   ["?", "This help"],

@@ -1,0 +1,51 @@
+"""The page of usage: a chart over time, sums by namespace and user, and their download."""
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from tests.dashboard.browser import PHONE, WIDE, Tab, opened
+from tests.dashboard.conftest import NAMESPACE
+from tests.e2e.user import User, job
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_the_page_shows_what_jobs_have_used(
+    browser: Browser, tab: Tab, user: User, screenshots: Path | None
+) -> None:
+    manifest = job("used", "sleep 1; exit 1")
+    container = manifest["spec"]["replicaSpecs"][0]["template"]["spec"]["containers"][0]
+    container["resources"] = {"requests": {"cpu": "250m", "memory": "64Mi"}}
+    await user.submit(manifest)
+    await user.ended("used")
+
+    await tab.open("#/usage?resource=cpu&days=7")
+    chart = tab.page.get_by_role("img", name="Chart of core hours by day")
+    await expect(chart).to_be_visible()
+    await expect(chart.locator(".bucket-failed")).to_have_count(1)
+    table = tab.page.get_by_role("table", name="Usage by namespace")
+    await expect(table.get_by_role("row").filter(has_text=NAMESPACE)).to_contain_text("100 %")
+    await tab.page.get_by_role("combobox", name="Resource").select_option("memory")
+    await expect(tab.page.get_by_text("In GiB hours of memory")).to_be_visible()
+    await tab.page.get_by_role("combobox", name="By").select_option("user")
+    await expect(tab.page.get_by_role("table", name="Usage by user")).to_be_visible()
+    assert tab.page.url.endswith("#/usage?by=user&days=7&resource=memory")
+    async with tab.page.expect_download() as downloading:
+        await tab.page.get_by_role("button", name="Download CSV").click()
+    download = await downloading.value
+    assert download.suggested_filename.startswith("usage-user-")
+    lines = list(csv.DictReader(io.StringIO(Path(await download.path()).read_text(encoding="utf-8"))))
+    assert any(line["resource"] == "cpu" and float(line["repeated_seconds"]) > 0 for line in lines)
+
+    for size, dark in ((WIDE, False), (WIDE, True), (PHONE, False)):
+        async with opened(browser, tab.url, size=size, dark=dark) as other:
+            await other.open("#/usage?resource=cpu")
+            await expect(other.page.get_by_role("table", name="Usage by namespace")).to_be_visible()
+            assert await other.accessibility_problems() == []
+            assert await other.page.evaluate("document.documentElement.scrollWidth") <= size[0]
+            if screenshots is not None and (size, dark) == (WIDE, False):
+                await other.page.screenshot(path=screenshots / "usage.png")
