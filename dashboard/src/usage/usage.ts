@@ -6,7 +6,7 @@ export const USES = [
   ["useful", "Useful", "succeeded"],
   ["repeated", "Repeated", "failed"],
   ["disrupted", "Disrupted", "unknown"],
-  ["idle", "Idle", "pending"],
+  ["idle", "Idle", "deleted"],
 ] as const;
 
 export type UseName = (typeof USES)[number][0];
