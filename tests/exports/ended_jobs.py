@@ -138,14 +138,14 @@ async def remove(db: Database, *uids: str) -> None:
         await connection.execute("DELETE FROM names WHERE job_uid = ANY($1::uuid[])", list(map(UUID, uids)))
 
 
-async def exported(db: Database, folder: Path, selection: ExportSelection = ALL, **options: Any) -> ExportSummary:
-    """Export jobs to a folder of this machine."""
+async def exported(db: Database, folder: Path | str, selection: ExportSelection = ALL, **options: Any) -> ExportSummary:
+    """Export jobs to a folder, given by its path or URL."""
     exporter = Exporter(db, open_folder(str(folder)), INSTALLATION, export=uuid4(), now=lambda: later(90_000))
     return await exporter.run(selection, lambda _: None, **options)
 
 
-async def imported(db: Database, folder: Path) -> ImportSummary:
-    """Import the segments of a folder of this machine."""
+async def imported(db: Database, folder: Path | str) -> ImportSummary:
+    """Import the segments of a folder, given by its path or URL."""
     importer = Importer(
         db,
         open_folder(str(folder), for_reading=True),

@@ -32,7 +32,7 @@ async def expired_jobs(gateway: Gateway, *names: str) -> list[str]:
     return uids
 
 
-def archive(db: Database, folder: Path) -> Archive:
+def archive(db: Database, folder: Path | str) -> Archive:
     return Archive(db, open_folder(str(folder)), INSTALLATION, SystemClock().now)
 
 

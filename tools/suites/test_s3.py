@@ -1,4 +1,4 @@
-"""`make test-s3`: the tests of the log store and of whole logs on an S3-compatible server, that of moto.
+"""`make test-s3`: the tests of the log store, of whole logs and of exports on an S3-compatible server, that of moto.
 
 It is installed into build/moto, from requirements/moto.txt. If its packages cannot be fetched, the program prints the
 error, and its exit status is 0. Arguments are those of pytest.
@@ -10,7 +10,7 @@ import sys
 
 from tools import apart
 
-TESTS = ("tests/log_store", "tests/crash/test_whole_logs.py")
+TESTS = ("tests/log_store", "tests/crash/test_whole_logs.py", "tests/exports/test_s3.py")
 SERVER = "JOBGATE_TEST_MOTO"  # for tests/log_store
 
 
