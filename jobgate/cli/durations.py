@@ -1,6 +1,7 @@
-"""Durations of options, as kubectl accepts them."""
+"""Durations and times of options, as kubectl accepts them."""
 
 import re
+from datetime import datetime
 from typing import Final
 
 import typer
@@ -26,3 +27,15 @@ def seconds(text: str) -> float:
     if total > _MAX:
         raise typer.BadParameter(f"{text} is too long; accepted: up to {_MAX / _UNITS['d']:.0f}d")
     return total
+
+
+def moment(text: str) -> datetime:
+    """Return a time such as 2026-01-31T12:00:00Z. One without an offset is in the local time zone.
+
+    Raises:
+        BadParameter: it is none.
+    """
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(f"{text} is no time; accepted: 2026-01-31T12:00:00Z or 2026-01-31 12:00") from None

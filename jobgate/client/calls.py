@@ -90,7 +90,7 @@ class Filters(TypedDict, total=False):
 
 
 class LogOptions(TypedDict, total=False):
-    """Which log is read, and which part of it. `since` is an age in seconds."""
+    """Which log is read, and which part of it (docs/api.md#logs). `since` is an age in seconds."""
 
     task: str | None
     rank: int | None
@@ -99,8 +99,14 @@ class LogOptions(TypedDict, total=False):
     follow: bool
     tail: int | None
     since: float | None
+    since_time: datetime | None
+    until_time: datetime | None
+    offset: int | None
+    limit: int | None
+    search: str | None
     timestamps: bool
     previous: bool
+    run: int | None
 
 
 class Secrets(TypedDict, total=False):
@@ -276,8 +282,14 @@ class JobCalls(ResourceCalls[Job, JobStatus, JobSummary, DryRun]):
             follow=options.get("follow") or None,
             tail_lines=options.get("tail"),
             since_seconds=None if since is None else max(1, int(since)),
+            since_time=options.get("since_time"),
+            until_time=options.get("until_time"),
+            offset=options.get("offset"),
+            limit=options.get("limit"),
+            search=options.get("search"),
             timestamps=options.get("timestamps") or None,
             previous=options.get("previous") or None,
+            run=options.get("run"),
         )
         return Call(method="GET", path=f"{self.readable(ref, namespace)}/logs", answer=bytes, query=query)
 

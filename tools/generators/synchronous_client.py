@@ -14,7 +14,7 @@ from tools.generators.formatting import format_module
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "jobgate" / "client" / "asynchronous"
 TARGET = ROOT / "jobgate" / "client" / "synchronous"
-MODULES = ("client.py", "objects.py", "pages.py", "queues.py", "usage.py")
+MODULES = ("client.py", "logs.py", "objects.py", "pages.py", "queues.py", "usage.py")
 NOTE = "`make openapi` generates this module from its asynchronous counterpart."
 # In this order. The prefix Async of names of types goes last.
 REPLACEMENTS = (

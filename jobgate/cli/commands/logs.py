@@ -4,17 +4,19 @@ import asyncio
 import contextlib
 import heapq
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from http import HTTPStatus
 from itertools import chain
 from operator import itemgetter
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeVar
 
 import typer
 
 from jobgate.cli.arguments import LogName
-from jobgate.cli.durations import seconds
+from jobgate.cli.durations import moment, seconds
 from jobgate.cli.exits import Exit
 from jobgate.cli.logs.lines import Source, colour, parsed, prefix
 from jobgate.cli.logs.places import LogPlace, places
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 
 # Replicas that are followed at once. The gateway limits the open logs of all its clients together.
 _MOST: Final = 40
+_T = TypeVar("_T")
 _Previous = Annotated[
     bool, typer.Option("-p", "--previous", help="Of the run before a restart in place.", show_default=False)
 ]
@@ -62,11 +65,21 @@ def logs(  # noqa: PLR0913, PLR0917 - one argument for each option
         float | None, typer.Option(parser=seconds, metavar="DURATION", help="Largest age.", show_default=False)
     ] = None,
     timestamps: Annotated[bool, typer.Option("--timestamps", help="Show the time of each line.")] = False,
+    since_time: Annotated[
+        datetime | None, typer.Option(parser=moment, metavar="TIME", help="Lines since a time.", show_default=False)
+    ] = None,
+    until_time: Annotated[
+        datetime | None, typer.Option(parser=moment, metavar="TIME", help="Lines before a time.", show_default=False)
+    ] = None,
+    grep: Annotated[
+        str | None, typer.Option(metavar="REGEX", help="Only lines that match.", show_default=False)
+    ] = None,
     previous: _Previous = False,
+    save: Annotated[Path | None, typer.Option(metavar="FILE", help="Download it whole.", show_default=False)] = None,
     selector: Selector = None,
     phase: Phases = None,
     mine: Mine = False,
-    raw: Annotated[bool, typer.Option("--raw", help="Also control characters, if the output is no terminal.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Also control characters, into a file.")] = False,
     namespace: Namespace = None,
     output: Format = Output.TEXT,
     server: Server = None,
@@ -74,18 +87,19 @@ def logs(  # noqa: PLR0913, PLR0917 - one argument for each option
 ) -> None:
     """Print the log of a replica, or those of all.
 
-    JOB is a job or its uid, JOB/TASK, JOB/TASK/RANK, or the name of a pod. Of a
-    job with one task, the default is rank 0. Of JOB/TASK, of a job with several
-    tasks, and with --all, it is all replicas, with prefixes. Without --attempt, it is the newest
-    attempt that has a log. With -f, it continues with the next attempt after a
-    restart, and ends with the job. With -o json, each line is an object.
+    Of a job with one task, the default is rank 0; of JOB/TASK, of a job with
+    several tasks, and with --all, all replicas. Without --attempt, it is the
+    newest that has a log. -f goes on with the next attempt, until the job ends.
+    With -o json, each line is an object. Filters select several jobs.
 
-    Filters select several jobs, whose logs follow each other.
+    --save writes one whole log, also through lost connections. REGEX is one of
+    RE2: (?i) ignores case.
 
     Examples: jobgate logs tour/worker/1; jobgate logs tour --all -f --since 5m
     """
     options = LogOptions(attempt=attempt, container=container, follow=follow, tail=tail, since=since)
     options |= LogOptions(timestamps=timestamps, previous=previous)
+    options |= LogOptions(since_time=since_time, until_time=until_time, search=grep)
     refuse_name(output)
     printed = LogOutput(is_raw=raw)
     selection = Selection(selector=selector, phases=phase, mine=mine)
@@ -93,6 +107,9 @@ def logs(  # noqa: PLR0913, PLR0917 - one argument for each option
         names = select_jobs(client, [] if name is None else [name], selection, "logs")
         if selection.is_given:
             _print_jobs(client, names, options, output, printed)
+            return
+        if save is not None:
+            _save(client, names[0], task, rank, options, save)
             return
         reading = _read(client, names[0], task, rank, options, output, printed, every=every)
     if (follower := reading.follower) is not None:
@@ -111,20 +128,49 @@ def _read(
     every: bool,
 ) -> "_Reading":
     """Print the logs at the first place that the name can stand for, or find out what is to be followed."""
-    missing: NotFoundError | None = None
-    for place in places(client, name):
+
+    def read(place: LogPlace) -> _Reading:
         narrowed = place.narrow(task, rank)
         is_task = place.task is not None and narrowed.rank is None
         reading = _Reading(client, name, narrowed, options, output, printed, every=every, is_task=is_task)
+        reading.run()
+        return reading
+
+    return _at_place(client, name, read)
+
+
+def _at_place(client: "Client", name: str, visit: Callable[[LogPlace], _T]) -> _T:
+    """Return what `visit` does at the first place that the name can stand for."""
+    missing: NotFoundError | None = None
+    for place in places(client, name):
         try:
-            reading.run()
+            return visit(place)
         except NotFoundError as error:
             if error.code == "NoLog":
                 raise
             missing = missing or error
-            continue
-        return reading
     raise missing or TargetError(f"logs {name}: there is no such job")
+
+
+def _save(client: "Client", name: str, task: str | None, rank: int | None, options: LogOptions, file: Path) -> None:
+    """Write the bytes of one log to a file."""
+    of_part = ("follow", "tail", "since", "since_time", "until_time", "search", "timestamps")
+    if any(options.get(option) not in {None, False} for option in of_part):
+        raise TargetError("logs --save: accepted: options that select a log, such as --rank; it writes all of it")
+
+    def save(place: LogPlace) -> None:
+        narrowed = place.narrow(task, rank)
+        chosen = options | LogOptions(task=narrowed.task, rank=narrowed.rank)
+        # Before the file, which stays as it is if there is no log.
+        with client.jobs.open_log(narrowed.job, **chosen | LogOptions(tail=0)) as log:
+            missing, is_truncated = log.missing, log.is_truncated
+        with file.open("wb") as opened:
+            written = client.jobs.save_log(narrowed.job, opened, **chosen)
+        report(f"{file}: {written} bytes")
+        if missing or is_truncated:
+            report(f"{file} is not the whole log: {missing or 'only its end is stored'}")
+
+    _at_place(client, name, save)
 
 
 def _print_jobs(
@@ -271,6 +317,8 @@ class _Reading:
                 place = max(place, parsed(line).time) if options["timestamps"] else place
                 yield _Placed(place, shown, line)
                 count += 1
+            if log.missing:
+                report(f"{about}the log is not whole: {log.missing}")
             if log.is_truncated and (tail is None or count < tail):
                 report(f"{about}earlier lines are missing: only the last {count} lines of the log are stored")
 
@@ -287,6 +335,8 @@ def _wanted_logs(options: LogOptions) -> Wanted:
         container=options["container"],
         tail=options["tail"],
         since=options["since"],
+        since_time=options["since_time"],
+        search=options["search"],
         timestamps=options["timestamps"],
     )
 

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from jobgate.cli.logs.lines import LogPosition, Source, is_cut_off, parsed
@@ -16,7 +17,7 @@ from jobgate.client import (
     UnavailableError,
     UnreachableError,
 )
-from jobgate.client.asynchronous.objects import AsyncLog
+from jobgate.client.asynchronous.logs import AsyncLog
 from jobgate.client.calls import LogOptions, Ref
 from jobgate.client.phases import ending_of
 from jobgate.client.types import JobStatus, Replica
@@ -44,6 +45,8 @@ class Wanted:
     container: str | None = None
     tail: int | None = None
     since: float | None = None
+    since_time: datetime | None = None
+    search: str | None = None
     timestamps: bool = False
 
     def selects(self, replica: Replica) -> bool:
@@ -57,6 +60,8 @@ class Wanted:
             container=self.container,
             tail=self.tail,
             since=self.since,
+            since_time=self.since_time,
+            search=self.search,
             follow=True,
             timestamps=True,
         )
@@ -92,7 +97,7 @@ class LogFollower:
             async for state in self.client.jobs.follow(ref):
                 replicas = await self.client.jobs.replicas(state, task=self.wanted.task)
                 for source in self._new(state, replicas, is_first=is_first):
-                    wanted = self.wanted if is_first else replace(self.wanted, tail=None, since=None)
+                    wanted = self.wanted if is_first else replace(self.wanted, tail=None, since=None, since_time=None)
                     group.create_task(self._in_order(state, source, wanted))
                 if not self._last and (line := status_line(state)) != waiting:
                     waiting = line
@@ -144,7 +149,8 @@ class _Stream:
         self._follower = follower
         self._source = source
         self._wanted = wanted
-        self._position = LogPosition(from_start=wanted.tail is None and wanted.since is None)
+        is_part = (wanted.tail, wanted.since, wanted.since_time) != (None, None, None)
+        self._position = LogPosition(from_start=not is_part)
         self._last_at: float | None = None
 
     async def run(self, state: JobStatus) -> None:
@@ -175,13 +181,13 @@ class _Stream:
         options = self._wanted.options(self._source)
         if self._last_at is not None:
             # A little more than what is missing; lines that were printed already are recognized by their times.
-            options |= {"tail": None, "since": time.monotonic() - self._last_at + 2 * _AGAIN}
+            options |= {"tail": None, "since_time": None, "since": time.monotonic() - self._last_at + 2 * _AGAIN}
         return options
 
     async def _print(self, log: AsyncLog) -> None:
         if log.is_truncated and self._wanted.tail is None:
             self._follower.report(f"{self._source.label}: the beginning of the log is missing")
-        if not log.is_live:
+        if not log.is_live and not log.is_kept:
             stored = [line async for line in log.lines]
             for line in self._position.unseen(stored, is_whole=not log.is_truncated):
                 self._follower.emit(self._source, line)

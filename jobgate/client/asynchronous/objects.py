@@ -5,11 +5,12 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Generic, Unpack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Generic, Unpack
 
 import msgspec
 
+from jobgate.client.asynchronous.logs import AsyncJobLogs, AsyncLog
 from jobgate.client.asynchronous.pages import rows_of
 from jobgate.client.calls import (
     Draft,
@@ -25,7 +26,6 @@ from jobgate.client.calls import (
     Whole,
 )
 from jobgate.client.errors import OverloadedError, UnavailableError, UnreachableError, WaitTimeoutError, problem_error
-from jobgate.client.log_bytes import readable
 from jobgate.client.phases import Goal, is_settled
 from jobgate.client.types import (
     Dependents,
@@ -60,27 +60,6 @@ _RECONNECT: Final = 1.0
 # Seconds without an answer after which following an object fails. A restart of the gateway takes less.
 _PATIENCE: Final = 300.0
 _TRANSIENT: Final = (UnreachableError, UnavailableError, OverloadedError)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AsyncLog:
-    """An open log.
-
-    Args:
-        is_live: whether it comes from the cluster, not from what was stored at the end of the attempt.
-        is_truncated: whether earlier lines of a stored log are missing.
-        lines: its lines, without line ends. Bytes that are not UTF-8 are surrogates (`surrogateescape`).
-        attempt: the number of the attempt. Unless one is requested, it is the newest that has a log.
-        newest_attempt: the number of the newest attempt of the replica.
-        container: the name of the container.
-    """
-
-    is_live: bool
-    is_truncated: bool
-    lines: AsyncIterator[str]
-    attempt: int | None = None
-    newest_attempt: int | None = None
-    container: str | None = None
 
 
 class AsyncResource(Generic[Whole, State, Summary, Draft]):
@@ -266,6 +245,7 @@ class AsyncJobs(AsyncResource[Job, JobStatus, JobSummary, DryRun]):
             resource="jobs", whole=Job, state=JobStatus, summary=JobSummary, draft=DryRun, namespace=namespace
         )
         super().__init__(client, self._jobs)
+        self._logs = AsyncJobLogs(client, self._jobs)
 
     async def replicas(
         self, ref: Ref, *, task: str | None = None, phase: str | None = None, namespace: str | None = None
@@ -317,25 +297,28 @@ class AsyncJobs(AsyncResource[Job, JobStatus, JobSummary, DryRun]):
         Raises:
             UnreachableError: the log was cut off; its last line says why.
         """
-        async with self.open_log(ref, namespace=namespace, **options) as log:
-            async for line in log.lines:
-                yield readable(line)
+        async for line in self._logs.lines(ref, namespace, options):
+            yield line
 
     @asynccontextmanager
     async def open_log(
         self, ref: Ref, *, namespace: str | None = None, **options: Unpack[LogOptions]
     ) -> AsyncIterator[AsyncLog]:
-        """Open a log as `logs` does, and yield it with its source. Only a live log has `timestamps`."""
-        read_timeout = None if options.get("follow") else _SILENCE
-        async with self._client.stream(self._jobs.log(ref, namespace, options), read_timeout=read_timeout) as answer:
-            yield AsyncLog(
-                is_live=answer.headers.get("Jobgate-Log-Source") == "live",
-                is_truncated=answer.headers.get("Jobgate-Log-Truncated") == "true",
-                lines=self._client.lines_of(answer),
-                attempt=_number(answer.headers.get("Jobgate-Log-Attempt")),
-                newest_attempt=_number(answer.headers.get("Jobgate-Newest-Attempt")),
-                container=answer.headers.get("Jobgate-Log-Container"),
-            )
+        """Open a log as `logs` does, and yield it with its source. A stored log has no `timestamps`."""
+        async with self._logs.open(ref, namespace, options) as log:
+            yield log
+
+    async def save_log(
+        self, ref: Ref, file: BinaryIO, *, namespace: str | None = None, **options: Unpack[LogOptions]
+    ) -> int:
+        """Write the bytes of a log to a file, and return their number.
+
+        After a lost connection, it continues with the first byte that is missing.
+
+        Raises:
+            UnreachableError: no byte has come for a minute. The file has what came before.
+        """
+        return await self._logs.save(ref, file, namespace, options)
 
 
 class AsyncSampleSets(AsyncResource[SampleSet, SampleSetStatus, SampleSetSummary, ResourceDryRun]):
@@ -370,11 +353,6 @@ class AsyncSampleJobs(AsyncResource[SampleJob, SampleJobStatus, SampleJobSummary
             namespace=namespace,
         )
         super().__init__(client, calls)
-
-
-def _number(text: str | None) -> int | None:
-    """Return the number in a header. Gateways of earlier versions do not send it."""
-    return int(text) if text is not None and text.isdecimal() else None
 
 
 def _is_gone(state: JobStatus | SampleSetStatus | SampleJobStatus) -> bool:

@@ -7,8 +7,8 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Generic, Unpack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Generic, Unpack
 
 import msgspec
 
@@ -26,8 +26,8 @@ from jobgate.client.calls import (
     Whole,
 )
 from jobgate.client.errors import OverloadedError, UnavailableError, UnreachableError, WaitTimeoutError, problem_error
-from jobgate.client.log_bytes import readable
 from jobgate.client.phases import Goal, is_settled
+from jobgate.client.synchronous.logs import JobLogs, Log
 from jobgate.client.synchronous.pages import rows_of
 from jobgate.client.types import (
     Dependents,
@@ -62,27 +62,6 @@ _RECONNECT: Final = 1.0
 # Seconds without an answer after which following an object fails. A restart of the gateway takes less.
 _PATIENCE: Final = 300.0
 _TRANSIENT: Final = (UnreachableError, UnavailableError, OverloadedError)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Log:
-    """An open log.
-
-    Args:
-        is_live: whether it comes from the cluster, not from what was stored at the end of the attempt.
-        is_truncated: whether earlier lines of a stored log are missing.
-        lines: its lines, without line ends. Bytes that are not UTF-8 are surrogates (`surrogateescape`).
-        attempt: the number of the attempt. Unless one is requested, it is the newest that has a log.
-        newest_attempt: the number of the newest attempt of the replica.
-        container: the name of the container.
-    """
-
-    is_live: bool
-    is_truncated: bool
-    lines: Iterator[str]
-    attempt: int | None = None
-    newest_attempt: int | None = None
-    container: str | None = None
 
 
 class Resource(Generic[Whole, State, Summary, Draft]):
@@ -268,6 +247,7 @@ class Jobs(Resource[Job, JobStatus, JobSummary, DryRun]):
             resource="jobs", whole=Job, state=JobStatus, summary=JobSummary, draft=DryRun, namespace=namespace
         )
         super().__init__(client, self._jobs)
+        self._logs = JobLogs(client, self._jobs)
 
     def replicas(
         self, ref: Ref, *, task: str | None = None, phase: str | None = None, namespace: str | None = None
@@ -317,23 +297,24 @@ class Jobs(Resource[Job, JobStatus, JobSummary, DryRun]):
         Raises:
             UnreachableError: the log was cut off; its last line says why.
         """
-        with self.open_log(ref, namespace=namespace, **options) as log:
-            for line in log.lines:
-                yield readable(line)
+        for line in self._logs.lines(ref, namespace, options):
+            yield line
 
     @contextmanager
     def open_log(self, ref: Ref, *, namespace: str | None = None, **options: Unpack[LogOptions]) -> Iterator[Log]:
-        """Open a log as `logs` does, and yield it with its source. Only a live log has `timestamps`."""
-        read_timeout = None if options.get("follow") else _SILENCE
-        with self._client.stream(self._jobs.log(ref, namespace, options), read_timeout=read_timeout) as answer:
-            yield Log(
-                is_live=answer.headers.get("Jobgate-Log-Source") == "live",
-                is_truncated=answer.headers.get("Jobgate-Log-Truncated") == "true",
-                lines=self._client.lines_of(answer),
-                attempt=_number(answer.headers.get("Jobgate-Log-Attempt")),
-                newest_attempt=_number(answer.headers.get("Jobgate-Newest-Attempt")),
-                container=answer.headers.get("Jobgate-Log-Container"),
-            )
+        """Open a log as `logs` does, and yield it with its source. A stored log has no `timestamps`."""
+        with self._logs.open(ref, namespace, options) as log:
+            yield log
+
+    def save_log(self, ref: Ref, file: BinaryIO, *, namespace: str | None = None, **options: Unpack[LogOptions]) -> int:
+        """Write the bytes of a log to a file, and return their number.
+
+        After a lost connection, it continues with the first byte that is missing.
+
+        Raises:
+            UnreachableError: no byte has come for a minute. The file has what came before.
+        """
+        return self._logs.save(ref, file, namespace, options)
 
 
 class SampleSets(Resource[SampleSet, SampleSetStatus, SampleSetSummary, ResourceDryRun]):
@@ -368,11 +349,6 @@ class SampleJobs(Resource[SampleJob, SampleJobStatus, SampleJobSummary, Resource
             namespace=namespace,
         )
         super().__init__(client, calls)
-
-
-def _number(text: str | None) -> int | None:
-    """Return the number in a header. Gateways of earlier versions do not send it."""
-    return int(text) if text is not None and text.isdecimal() else None
 
 
 def _is_gone(state: JobStatus | SampleSetStatus | SampleJobStatus) -> bool:

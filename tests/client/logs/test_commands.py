@@ -1,10 +1,12 @@
 """The command `logs`. A script stands in for the gateway."""
 
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx2
 import pytest
+from typing_extensions import override
 
 from jobgate.client import AsyncClient, config
 from tests.client.scripted import RunCommand, job, ok, page, problem, replica, state
@@ -209,3 +211,67 @@ def test_a_submission_can_be_followed_by_its_logs(
     assert end.endswith("the cause")
     result, script = run(["submit", str(file), "--log", "-o", "json"])
     assert (result.exit_code, script.requests) == (2, [])
+
+
+def test_the_gateway_selects_the_lines(run: RunCommand) -> None:
+    part = ["--grep", "(?i)err|x", "--since-time", "2026-01-31T12:00:00Z", "--until-time", "2026-01-31T13:00:00+01:00"]
+    result, script = run(["logs", "tour", *part], httpx2.Response(200, content=b"error\n"))
+    assert result.stdout == "error\n"
+    asked = script.requests[0].url.params
+    assert asked["search"] == "(?i)err|x"
+    assert {asked["sinceTime"], asked["untilTime"]} == {"2026-01-31T12:00:00+00:00"}
+    result, _ = run(["logs", "tour", "--since-time", "noon"])
+    assert (result.exit_code, "noon is no time" in result.stderr) == (2, True)
+
+
+class Torn(httpx2.SyncByteStream):
+    """The body of an answer whose connection is lost."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    @override
+    def __iter__(self) -> Iterator[bytes]:
+        yield self._data
+        raise httpx2.ReadError("reset")
+
+
+def torn(data: bytes, **headers: str) -> Callable[[httpx2.Request], httpx2.Response]:
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    return lambda _: httpx2.Response(200, headers=sent, stream=Torn(data))
+
+
+def test_a_download_continues_with_the_first_byte_that_is_missing(
+    run: RunCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    file = tmp_path / "tour.log"
+    kept = {"Jobgate-Log-Source": "kept", "Jobgate-Log-Missing": "1 gap"}
+    result, script = run(
+        ["logs", "tour/worker/1", "-p", "--save", str(file)],
+        httpx2.Response(200, headers=kept),
+        torn(b"\xffab", Jobgate_Log_Attempt="2", Jobgate_Log_Run="4"),
+        problem(503, "ShuttingDown"),
+        torn(b"c\r"),
+        httpx2.Response(200, content=b"\nd"),
+    )
+    assert file.read_bytes() == b"\xffabc\r\nd"
+    assert result.stderr.splitlines() == [
+        f"jobgate: {file}: 7 bytes",
+        f"jobgate: {file} is not the whole log: 1 gap",
+    ]
+    asked = [dict(request.url.params) for request in script.requests[1:]]
+    assert [each["offset"] for each in asked] == ["0", "3", "3", "5"]
+    assert [(each.get("previous"), each.get("run"), each.get("attempt")) for each in asked] == [
+        ("true", None, None),
+        *[(None, "4", "2")] * 3,
+    ]
+
+
+def test_a_download_without_a_log_leaves_the_file_as_it_is(run: RunCommand, tmp_path: Path) -> None:
+    file = tmp_path / "tour.log"
+    file.write_bytes(b"before")
+    result, _ = run(["logs", "tour", "--save", str(file)], problem(404, "NoLog"))
+    assert (result.exit_code, file.read_bytes()) == (2, b"before")
+    result, _ = run(["logs", "tour", "--save", str(file), "--grep", "x"])
+    assert (result.exit_code, "accepted" in result.stderr, file.read_bytes()) == (2, True, b"before")
