@@ -28,6 +28,8 @@ const ONE = [replicaOf("main", 0)];
 const RESTARTING = [replicaOf("main", 0, [attempt(1), attempt(2), attempt(3)], { logAttempt: 2 })];
 const WORKERS = [replicaOf("worker", 0), replicaOf("worker", 7)];
 
+const LIVE = { isLive: true, isKept: false, missing: "", isTruncated: false };
+
 const one = (task: string, rank: number, attempt = 1, name: string | null = null): Target => ({
   kind: "one",
   task,
@@ -62,7 +64,22 @@ describe("the log of an address", () => {
     const query = new URLSearchParams("replica=worker%2F1&task=ps&rank=0&q=loss");
     const changed = withSelection(query, { ...selectionOf(query), task: "worker", rank: 1, attempt: 2, search: "" });
     expect(changed.toString()).toBe("replica=worker%2F1&task=worker&rank=1&attempt=2");
-    expect(selectionOf(changed)).toEqual({ task: "worker", rank: 1, attempt: 2, container: null, search: "" });
+    expect(selectionOf(changed)).toEqual({
+      ...{ task: "worker", rank: 1, attempt: 2, container: null },
+      ...{ search: "", at: null, time: null },
+    });
+  });
+
+  test.each([
+    ["at=1048576", 1048576, null],
+    ["at=0", 0, null],
+    ["at=-1", null, null],
+    ["at=9999999999999999", null, null],
+    ["time=2026-01-31T12:00:00Z", null, "2026-01-31T12:00:00Z"],
+  ])("the place in the whole log of %s", (query, at, time) => {
+    const selection = selectionOf(new URLSearchParams(query));
+    expect([selection.at, selection.time]).toEqual([at, time]);
+    expect(withSelection(new URLSearchParams(), selection).get("at")).toBe(at === null ? null : String(at));
   });
 
   test("different logs have different keys", () => {
@@ -134,8 +151,18 @@ describe("requests", () => {
   test.each([
     [{}, null, ""],
     [{ "Jobgate-Log-Left-Out": "worker[64-99]" }, null, "worker[64-99]"],
-    [{ "Jobgate-Log-Source": "live", "Jobgate-Log-Truncated": "false" }, { isLive: true, isTruncated: false }, ""],
-    [{ "Jobgate-Log-Source": "stored", "Jobgate-Log-Truncated": "true" }, { isLive: false, isTruncated: true }, ""],
+    [{ "Jobgate-Log-Source": "live", "Jobgate-Log-Truncated": "false" }, LIVE, ""],
+    [
+      { "Jobgate-Log-Source": "stored", "Jobgate-Log-Truncated": "true" },
+      { ...LIVE, isLive: false, isTruncated: true },
+      "",
+    ],
+    [{ "Jobgate-Log-Source": "kept, live" }, { ...LIVE, isKept: true }, ""],
+    [
+      { "Jobgate-Log-Source": "kept", "Jobgate-Log-Missing": "1 gap, cut" },
+      { ...LIVE, isKept: true, missing: "1 gap, cut" },
+      "",
+    ],
   ])("the headers %j", (headers, source, leftOut) => {
     const given = new Headers(headers as Record<string, string>);
     expect(logSourceOf(given)).toEqual(source);
@@ -155,13 +182,13 @@ describe("requests", () => {
 describe("the state of a log", () => {
   const facts = {
     phase: "open",
-    source: { isLive: true, isTruncated: false },
+    source: LIVE,
     interruption: null,
     leftOut: "",
     hasGap: false,
     dropped: 0,
   } as const;
-  const stored = { isLive: false, isTruncated: false };
+  const stored = { ...LIVE, isLive: false };
 
   test.each([
     ["live", facts, "Live", []],
@@ -184,6 +211,13 @@ describe("the state of a log", () => {
     ["with a gap", { ...facts, hasGap: true }, "Live", [/missing or repeated/]],
     ["merged in part", { ...facts, leftOut: "worker[64-99]" }, "Live", [/left out: worker\[64-99\]\./]],
     ["with one dropped line", { ...facts, dropped: 1 }, "Live", [/dropped at least 1 earlier line\./]],
+    ["with gaps", { ...facts, source: { ...LIVE, missing: "2 gaps" } }, "Live", [/not whole: 2 gaps\./]],
+    [
+      "kept with dropped lines",
+      { ...facts, source: { ...LIVE, isKept: true }, dropped: 2 },
+      "Live",
+      [/lines\. The whole log and the download have them\.$/],
+    ],
     ["with dropped lines", { ...facts, dropped: 1234 }, "Live", [/dropped at least 1\u202f234 earlier lines\./]],
   ])("%s", (_, given, state, notes) => {
     const summary = summaryOf(given);

@@ -3,7 +3,7 @@ import { useEffect, useRef } from "react";
 /** The keys of the page and what they do, as the help lists them. */
 export const SHORTCUTS = [
   ["/", "Search"],
-  ["j, k", "Next or previous row"],
+  ["j, k", "Next or previous row, or line of a whole log"],
   ["Enter", "Open the row"],
   ["l", "Logs of the row, or of the open job"],
   ["x", "Select the row"],

@@ -12,8 +12,12 @@ export interface LogPart {
 
 /** What the headers of an answer say about the log of one replica. */
 export interface LogSource {
-  /** Whether the log comes from the cluster. Otherwise it is the part that was stored when the attempt ended. */
+  /** Whether its lines come from the cluster or from the log store. Otherwise it is the part that was stored. */
   isLive: boolean;
+  /** Whether all of it is in the log store. */
+  isKept: boolean;
+  /** What is missing of a log that is kept, in words; empty if nothing is. */
+  missing: string;
   /** Whether the log had earlier lines that were not stored. */
   isTruncated: boolean;
 }
@@ -45,7 +49,12 @@ export function acceptOf(target: Target): string {
 export function logSourceOf(headers: Headers): LogSource | null {
   const source = headers.get("Jobgate-Log-Source");
   if (source === null) return null;
-  return { isLive: source === "live", isTruncated: headers.get("Jobgate-Log-Truncated") === "true" };
+  return {
+    isLive: source !== "stored",
+    isKept: source.startsWith("kept"),
+    missing: headers.get("Jobgate-Log-Missing") ?? "",
+    isTruncated: headers.get("Jobgate-Log-Truncated") === "true",
+  };
 }
 
 /** Return the replicas that a merged log leaves out, as `worker[64-99]`; empty if it has all of them. */

@@ -1,4 +1,4 @@
-import { ArrowDownToLine, Clock, Download, WrapText } from "lucide-react";
+import { ArrowDownToLine, Clock, ScrollText, WrapText } from "lucide-react";
 import { useMemo, useRef, useState } from "react";
 import { Button, ToggleButton } from "react-aria-components";
 import type { Job } from "../../api/types";
@@ -6,13 +6,13 @@ import { ErrorNote } from "../../ui/errors";
 import { thousands } from "../../ui/numbers";
 import { useShortcuts } from "../../ui/shortcuts";
 import { replicaName } from "../names";
+import { DownloadButton } from "./download-button";
 import type { LogFollower, LogState } from "./follower";
 import { LogLines, type LogLinesHandle } from "./log-lines";
 import { nextMatch, positionOf, searchFor } from "./search";
 import { SearchBar } from "./search-bar";
 import type { Target } from "./selection";
 import { summaryOf } from "./summary";
-import { useDownload } from "./use-download";
 import { useLineCounts, useLog, useMatches } from "./use-log";
 
 /** How a log is shown. It stays when the reader chooses another log. */
@@ -33,10 +33,12 @@ interface LogViewProps {
   onText: (text: string) => void;
   options: LogOptions;
   onOptions: (change: Partial<LogOptions>) => void;
+  /** Shows the whole log from its beginning, if it is kept. */
+  onWhole: () => void;
 }
 
 /** A log with its search, its options and its state. */
-export function LogView({ job, target, replicas, text, onText, options, onOptions }: LogViewProps) {
+export function LogView({ job, target, replicas, text, onText, options, onOptions, onWhole }: LogViewProps) {
   const { isWrapped, hasTimes, isRegex } = options;
   const { follower, state } = useLog(job.uid, target, replicas);
   const { ring } = follower;
@@ -93,6 +95,11 @@ export function LogView({ job, target, replicas, text, onText, options, onOption
           <ToggleButton className="button" isSelected={hasTimes} onChange={(wanted) => onOptions({ hasTimes: wanted })}>
             <Clock aria-hidden size={14} /> Times
           </ToggleButton>
+          {target.kind === "one" && state.source?.isKept && (
+            <Button className="button" onPress={onWhole}>
+              <ScrollText aria-hidden size={14} /> Whole log
+            </Button>
+          )}
           <DownloadButton job={job} target={target} hasTimes={hasTimes} />
         </div>
       </div>
@@ -135,18 +142,5 @@ function LogSummary({ follower, state }: { follower: LogFollower; state: LogStat
         <ErrorNote error={state.error} onRetry={() => follower.retry()} />
       )}
     </div>
-  );
-}
-
-function DownloadButton({ job, target, hasTimes }: { job: Job; target: Target; hasTimes: boolean }) {
-  const { isBusy, error, start, cancel } = useDownload();
-  const request = { uid: job.uid, job: job.name, target, hasTimes };
-  return (
-    <>
-      <Button className="button" onPress={() => (isBusy ? cancel() : start(request))}>
-        <Download aria-hidden size={14} /> {isBusy ? "Cancel the download" : "Download"}
-      </Button>
-      {error !== null && <ErrorNote error={error} />}
-    </>
   );
 }

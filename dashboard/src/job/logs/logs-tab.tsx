@@ -7,6 +7,7 @@ import { type LogOptions, LogView } from "./log-view";
 import "./logs.css";
 import { ReplicaChoice } from "./replica-choice";
 import { keyOf, type Selection, selectionOf, type Target, targetOf, withSelection } from "./selection";
+import { WholeLogView } from "./whole/whole-log-view";
 
 /** The logs of a job: of all replicas together, or of one of them. The address holds the selection. */
 export function LogsTab({ job }: { job: Job }) {
@@ -32,7 +33,7 @@ export function LogsTab({ job }: { job: Job }) {
   return (
     <div className="logs">
       <ReplicaChoice replicas={replicas} target={target} onChange={select} />
-      <SearchedLog job={job} target={target} replicas={replicas} search={selection.search} onChange={select} />
+      <SearchedLog job={job} target={target} replicas={replicas} selection={selection} onChange={select} />
     </div>
   );
 }
@@ -41,12 +42,13 @@ interface SearchedLogProps {
   job: Job;
   target: Target;
   replicas: readonly Replica[];
-  search: string;
+  selection: Selection;
   onChange: (change: Partial<Selection>) => void;
 }
 
 /** A log and the text that is searched for, which the address gets a moment after the last key. */
-function SearchedLog({ job, target, replicas, search, onChange }: SearchedLogProps) {
+function SearchedLog({ job, target, replicas, selection, onChange }: SearchedLogProps) {
+  const { search } = selection;
   const [text, setText] = useState(search);
   const [options, setOptions] = useState<LogOptions>({ isWrapped: false, hasTimes: false, isRegex: false });
   useEffect(() => setText(search), [search]);
@@ -55,16 +57,23 @@ function SearchedLog({ job, target, replicas, search, onChange }: SearchedLogPro
     const timer = setTimeout(() => onChange({ search: text }), 300);
     return () => clearTimeout(timer);
   }, [text, search, onChange]);
+  const shown = {
+    job,
+    text,
+    onText: setText,
+    options,
+    onOptions: (change: Partial<LogOptions>) => setOptions({ ...options, ...change }),
+  };
+  if (target.kind === "one" && (selection.at !== null || selection.time !== null)) {
+    return <WholeLogView key={keyOf(target)} target={target} selection={selection} onSelect={onChange} {...shown} />;
+  }
   return (
     <LogView
       key={keyOf(target)}
-      job={job}
       target={target}
       replicas={replicas.length}
-      text={text}
-      onText={setText}
-      options={options}
-      onOptions={(change) => setOptions({ ...options, ...change })}
+      onWhole={() => onChange({ at: 0 })}
+      {...shown}
     />
   );
 }

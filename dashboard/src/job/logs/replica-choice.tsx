@@ -3,6 +3,9 @@ import { OptionPicker } from "./option-picker";
 import { ReplicaPicker } from "./replica-picker";
 import { attemptText, containersOf, defaultAttempt, type Selection, type Target } from "./selection";
 
+/** Another log is shown from its end: a place in one log is none in another. */
+const AT_END = { at: null, time: null };
+
 interface ReplicaChoiceProps {
   replicas: readonly Replica[];
   target: Target;
@@ -19,7 +22,7 @@ export function ReplicaChoice({ replicas, target, onChange }: ReplicaChoiceProps
         <ReplicaPicker
           replicas={replicas}
           target={target}
-          onChange={(task, rank) => onChange({ task, rank, attempt: null, container: null })}
+          onChange={(task, rank) => onChange({ task, rank, attempt: null, container: null, ...AT_END })}
         />
       )}
       {target.kind === "one" && replica !== undefined && (
@@ -50,7 +53,7 @@ function AttemptPicker({ replica, attempt, onChange }: AttemptPickerProps) {
       options={options.reverse()}
       selected={String(attempt)}
       // Without a number, the page goes on to the next attempt when it begins.
-      onChange={(id) => onChange({ attempt: Number(id) === defaultAttempt(replica) ? null : Number(id) })}
+      onChange={(id) => onChange({ attempt: Number(id) === defaultAttempt(replica) ? null : Number(id), ...AT_END })}
     />
   );
 }
@@ -69,7 +72,7 @@ function ContainerPicker({ replica, target, onChange }: ContainerPickerProps) {
       label="Container"
       options={names.map((name) => ({ id: name, name }))}
       selected={target.container ?? names[0] ?? ""}
-      onChange={(id) => onChange({ container: id === names[0] ? null : id })}
+      onChange={(id) => onChange({ container: id === names[0] ? null : id, ...AT_END })}
     />
   );
 }

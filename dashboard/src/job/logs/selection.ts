@@ -9,6 +9,10 @@ export interface Selection {
   container: string | null;
   /** The text that is searched for. */
   search: string;
+  /** The first byte of the line of the whole log that is shown; null for the end of the log. */
+  at: number | null;
+  /** The time from which the whole log is shown; null for the byte `at`, or the end. */
+  time: string | null;
 }
 
 /** The log that is read: of all replicas together, of those of a task, or of one container of a replica. */
@@ -23,14 +27,16 @@ export function selectionOf(query: URLSearchParams): Selection {
     attempt: numberOf(query.get("attempt")),
     container: query.get("container"),
     search: query.get("q") ?? "",
+    at: byteOf(query.get("at")),
+    time: query.get("time"),
   };
 }
 
 /** Return the query of the address with this selection. Its other parameters stay. */
 export function withSelection(query: URLSearchParams, selection: Selection): URLSearchParams {
   const changed = new URLSearchParams(query);
-  const { task, rank, attempt, container, search } = selection;
-  const values = { task, rank, attempt, container, q: search === "" ? null : search };
+  const { task, rank, attempt, container, search, at, time } = selection;
+  const values = { task, rank, attempt, container, q: search === "" ? null : search, at, time };
   for (const [name, value] of Object.entries(values)) {
     if (value === null) changed.delete(name);
     else changed.set(name, String(value));
@@ -40,6 +46,10 @@ export function withSelection(query: URLSearchParams, selection: Selection): URL
 
 function numberOf(text: string | null): number | null {
   return text !== null && /^\d{1,9}$/.test(text) ? Number(text) : null;
+}
+
+function byteOf(text: string | null): number | null {
+  return text !== null && /^\d{1,15}$/.test(text) ? Number(text) : null;
 }
 
 /** Return the tasks of a job in the order of its replicas. */

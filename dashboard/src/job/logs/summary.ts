@@ -47,6 +47,7 @@ function notesOf({ phase, source, interruption, leftOut, hasGap, dropped }: Fact
         : "This is the whole log, stored when the attempt ended.",
     );
   }
+  if (source?.missing) notes.push(`The kept log is not whole: ${source.missing}.`);
   if (interruption !== null && phase !== "failed") {
     notes.push(`The log was interrupted: ${interruption}. The page continues it as soon as it can.`);
   }
@@ -55,7 +56,8 @@ function notesOf({ phase, source, interruption, leftOut, hasGap, dropped }: Fact
   if (dropped > 0) {
     notes.push(
       `The page keeps the last ${thousands(MOST_LINES)} lines, or fewer long ones: it has dropped at least ` +
-        `${thousands(dropped)} earlier ${dropped === 1 ? "line" : "lines"}. The download has them.`,
+        `${thousands(dropped)} earlier ${dropped === 1 ? "line" : "lines"}. ` +
+        (source?.isKept ? "The whole log and the download have them." : "The download has them."),
     );
   }
   return notes;
