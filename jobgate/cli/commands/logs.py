@@ -51,6 +51,13 @@ _Previous = Annotated[
     bool, typer.Option("-p", "--previous", help="Of the run before a restart in place.", show_default=False)
 ]
 
+_SinceTime = Annotated[
+    datetime | None, typer.Option(parser=moment, metavar="TIME", help="Lines since a time.", show_default=False)
+]
+_UntilTime = Annotated[
+    datetime | None, typer.Option(parser=moment, metavar="TIME", help="Lines before a time.", show_default=False)
+]
+
 
 def logs(  # noqa: PLR0913, PLR0917 - one argument for each option
     name: LogName = None,
@@ -65,15 +72,9 @@ def logs(  # noqa: PLR0913, PLR0917 - one argument for each option
         float | None, typer.Option(parser=seconds, metavar="DURATION", help="Largest age.", show_default=False)
     ] = None,
     timestamps: Annotated[bool, typer.Option("--timestamps", help="Show the time of each line.")] = False,
-    since_time: Annotated[
-        datetime | None, typer.Option(parser=moment, metavar="TIME", help="Lines since a time.", show_default=False)
-    ] = None,
-    until_time: Annotated[
-        datetime | None, typer.Option(parser=moment, metavar="TIME", help="Lines before a time.", show_default=False)
-    ] = None,
-    grep: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="Only lines that match.", show_default=False)
-    ] = None,
+    since_time: _SinceTime = None,
+    until_time: _UntilTime = None,
+    grep: Annotated[str | None, typer.Option(metavar="REGEX", help="Matching lines.", show_default=False)] = None,
     previous: _Previous = False,
     save: Annotated[Path | None, typer.Option(metavar="FILE", help="Download it whole.", show_default=False)] = None,
     selector: Selector = None,
