@@ -7,6 +7,7 @@ cache    the runtime server beside the bare `juicefs` command
 follow   the polls of a client beside thousands of streams and long polls
 keeping  polls and submissions beside the deletion of expired jobs, and the sizes of tables
 large    jobs of a thousand replicas, or many jobs on a node, beside kube-controller-manager
+logs     ranges, times and searches of a log of a gigabyte that is kept whole
 memory   the peak memory with many planned replicas
 migrations how long writes wait while the schema of a million jobs is migrated
 neighbours the requests of one tenant beside the reads of another
@@ -35,7 +36,7 @@ from pathlib import Path
 from typing import Final
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench import cache, keeping, large, memory, migrations, recovery, scale, stages, start, usage
+from bench import cache, keeping, large, logs, memory, migrations, recovery, scale, stages, start, usage
 from bench.changes import follow, neighbours, poll, stored, submit
 from bench.measuring.client import LoadClient, MeasurementFailed, NoCompiler
 from bench.measuring.gateway import durability
@@ -119,6 +120,7 @@ _COMMANDS: Final[Mapping[str, Callable[[list[str]], None]]] = {
     "follow": follow.main,
     "keeping": keeping.main,
     "large": large.main,
+    "logs": logs.main,
     "memory": memory.main,
     "migrations": migrations.main,
     "neighbours": neighbours.main,

@@ -152,6 +152,11 @@ class Player:
             return
         for line in answer.text.splitlines():
             self._say(name, f"  {task}[{rank}] attempt {attempt} | {line}")
+        if answer.headers.get("Jobgate-Log-Source") == "kept" and attempt < int(
+            answer.headers["Jobgate-Newest-Attempt"]
+        ):
+            size = answer.headers["Jobgate-Log-Size"]
+            self._say(name, f"  {task}[{rank}] attempt {attempt}: its pod is gone, and its log is kept: {size} bytes")
 
     async def _show_usage(self, name: str) -> None:
         usage = await self._call("GET", f"/{name}/usage")

@@ -46,7 +46,7 @@ STORIES = (
     ),
     Story(
         file="generic-job/flaky.yaml",
-        shows="fails, is restarted, and succeeds; the log of the first attempt stays readable",
+        shows="fails, is restarted, and succeeds; the whole log of the first attempt outlives its pod",
         ends="Succeeded",
         logs=(("main", 0, 1), ("main", 0, 2)),
     ),

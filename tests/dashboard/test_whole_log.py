@@ -4,23 +4,17 @@ import os
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
-from uuid import UUID
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from app.domain.kept_logs.keys import LogKey
 from app.domain.kept_logs.records import GapReason
-from app.domain.plan import Rank
-from app.domain.status.observed import ObservedContainer
-from app.domain.status.records import Attempt, Replica
-from app.domain.vocabulary import JobPhase, Outcome, ReplicaPhase
 from app.log_store import open_store
 from tests.dashboard.browser import Tab, opened
 from tests.dashboard.test_logs_view import VISIBLE
 from tests.support.gateways.gateway import running_gateway
-from tests.support.kept_logs import finish, keep, timed
+from tests.support.kept_logs import finish, keep, store_ended_job, timed
 from tests.support.postgres import fresh_database
 from tests.support.waiting import until
 
@@ -43,16 +37,11 @@ async def whole(
 ) -> AsyncIterator[tuple[Tab, str]]:
     """A tab, and the uid of an ended job whose replica has a long log with a gap."""
     store = open_store(f"file://{tmp_path}")
-    ran = (ObservedContainer(name="main", state="terminated", exit_code=0),)
-    ended = Attempt(number=1, pod_uid="1", outcome=Outcome.SUCCEEDED, phase=ReplicaPhase.SUCCEEDED, containers=ran)
     async with (
         fresh_database(postgres_server_url, template=database_template) as url,
         running_gateway(url, log_store=store) as gateway,
     ):
-        uid = (await gateway.submit("whole", replicas=1))["uid"]
-        replicas = [Replica(key=Rank("worker", 0), attempt=ended)]
-        await gateway.conclude(uid, {"phase": JobPhase.SUCCEEDED}, replicas=replicas)
-        key = LogKey(UUID(uid), "worker", 0, 1, "main", 0)
+        key = await store_ended_job(gateway, "whole")
         log = await keep(gateway.db, store, key)
         for first in range(0, LINES, 10_000):
             last = min(first + 10_000, LINES)
@@ -60,7 +49,7 @@ async def whole(
             log = await keep(gateway.db, store, key, timed(*map(line, range(first, last)), first=first), gap=gap)
         await finish(gateway.db, log)
         async with opened(browser, gateway.url) as tab:
-            yield tab, uid
+            yield tab, str(key.job_uid)
 
 
 async def in_view(page: Page) -> list[str]:

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Final
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from app.db import kept_logs
 from app.db.kept_logs import LogWrite
@@ -12,7 +12,12 @@ from app.domain.kept_logs.cutting import LogChunk, LogCutter
 from app.domain.kept_logs.keys import LogKey, chunk_name
 from app.domain.kept_logs.records import GapReason, KeptChunk, KeptLog, KeptLogState, kept_chunk
 from app.domain.kept_logs.repeats import ReadPosition
+from app.domain.plan import Rank
+from app.domain.status.observed import ObservedContainer
+from app.domain.status.records import Attempt, Replica
+from app.domain.vocabulary import JobPhase, Outcome, ReplicaPhase
 from app.log_store import LogStore
+from tests.support.gateways.gateway import NAMESPACE, Gateway
 
 BEGIN: Final = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -28,7 +33,7 @@ async def keep(
     store: LogStore,
     key: LogKey,
     *received: bytes,
-    namespace: str = "team",
+    namespace: str = NAMESPACE,
     installation: str = "test",
     gap: GapReason | None = None,
 ) -> KeptLog:
@@ -47,6 +52,18 @@ async def keep(
         )
         log = await _write(db, log, LogWrite(chunks=[row]))
     return log
+
+
+async def store_ended_job(gateway: Gateway, name: str) -> LogKey:
+    """Store a job of one replica that has ended, as a controller does. Return the key of its log."""
+    container = ObservedContainer(name="main", state="terminated", exit_code=0, started_at=BEGIN)
+    ended = Attempt(
+        number=1, pod_uid="1", outcome=Outcome.SUCCEEDED, phase=ReplicaPhase.SUCCEEDED, containers=(container,)
+    )
+    key = Rank("worker", 0)
+    uid = (await gateway.submit(name, replicas=1))["uid"]
+    await gateway.conclude(uid, {"phase": JobPhase.SUCCEEDED}, replicas=[Replica(key=key, attempt=ended)])
+    return LogKey(UUID(uid), *key, 1, "main", 0)
 
 
 async def finish(

@@ -27,7 +27,7 @@ from app.services.logs.selecting import ChunkLines, LineSelection, LogLines
 from app.services.logs.times import nanoseconds
 
 # Bytes of the text of chunks in memory.
-_CACHED_BYTES: Final = 8 * 1024 * 1024
+_CACHED_BYTES: Final = 4 * 1024 * 1024
 # Chunks that are read at once. Each takes up to three times its text for a moment.
 _READ_AT_ONCE: Final = 4
 _MOST_WAITING: Final = 10_000  # above the limit of open logs
