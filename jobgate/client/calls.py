@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Generic, TypedDict, TypeVar
 from uuid import UUID
 
+from jobgate.client.log_options import LogOptions, log_query
 from jobgate.client.types import (
     Dependents,
     DryRun,
@@ -87,26 +88,6 @@ class Filters(TypedDict, total=False):
     deleted: bool | None
     set: str | None
     page_size: int | None
-
-
-class LogOptions(TypedDict, total=False):
-    """Which log is read, and which part of it (docs/api.md#logs). `since` is an age in seconds."""
-
-    task: str | None
-    rank: int | None
-    container: str | None
-    attempt: int | None
-    follow: bool
-    tail: int | None
-    since: float | None
-    since_time: datetime | None
-    until_time: datetime | None
-    offset: int | None
-    limit: int | None
-    search: str | None
-    timestamps: bool
-    previous: bool
-    run: int | None
 
 
 class Secrets(TypedDict, total=False):
@@ -273,25 +254,7 @@ class JobCalls(ResourceCalls[Job, JobStatus, JobSummary, DryRun]):
         return self.part(ref, "scale-records", Page[ScaleRecord], namespace, page_token=page_token)
 
     def log(self, ref: Ref, namespace: str | None, options: LogOptions) -> Call[bytes]:
-        since = options.get("since")
-        query = query_of(
-            task=options.get("task"),
-            rank=options.get("rank"),
-            container=options.get("container"),
-            attempt=options.get("attempt"),
-            follow=options.get("follow") or None,
-            tail_lines=options.get("tail"),
-            since_seconds=None if since is None else max(1, int(since)),
-            since_time=options.get("since_time"),
-            until_time=options.get("until_time"),
-            offset=options.get("offset"),
-            limit=options.get("limit"),
-            search=options.get("search"),
-            timestamps=options.get("timestamps") or None,
-            previous=options.get("previous") or None,
-            run=options.get("run"),
-        )
-        return Call(method="GET", path=f"{self.readable(ref, namespace)}/logs", answer=bytes, query=query)
+        return Call(method="GET", path=f"{self.readable(ref, namespace)}/logs", answer=bytes, query=log_query(options))
 
     def scale(
         self,

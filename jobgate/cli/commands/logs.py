@@ -37,8 +37,9 @@ from jobgate.cli.printing import LogOutput, report, say
 from jobgate.cli.selection import Mine, Phases, Selection, Selector, select_jobs
 from jobgate.cli.targets import TargetError
 from jobgate.client import NotFoundError, ProblemError
-from jobgate.client.calls import LogOptions, Ref
+from jobgate.client.calls import Ref
 from jobgate.client.log_bytes import readable
+from jobgate.client.log_options import LogOptions
 from jobgate.client.types import Job, Replica
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from jobgate.client import (
     UnreachableError,
 )
 from jobgate.client.asynchronous.logs import AsyncLog
-from jobgate.client.calls import LogOptions, Ref
+from jobgate.client.calls import Ref
+from jobgate.client.log_options import LogOptions
 from jobgate.client.phases import ending_of
 from jobgate.client.types import JobStatus, Replica
 

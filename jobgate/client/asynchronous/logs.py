@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from jobgate.client.calls import JobCalls, LogOptions, Ref
+from jobgate.client.calls import JobCalls, Ref
 from jobgate.client.errors import OverloadedError, UnavailableError, UnreachableError
 from jobgate.client.log_bytes import readable
+from jobgate.client.log_options import LogOptions
 
 if TYPE_CHECKING:
     from jobgate.client.asynchronous.client import AsyncClient

@@ -16,7 +16,6 @@ from jobgate.client.calls import (
     Draft,
     Filters,
     JobCalls,
-    LogOptions,
     Ref,
     ResourceCalls,
     SampleSetCalls,
@@ -26,6 +25,7 @@ from jobgate.client.calls import (
     Whole,
 )
 from jobgate.client.errors import OverloadedError, UnavailableError, UnreachableError, WaitTimeoutError, problem_error
+from jobgate.client.log_options import LogOptions
 from jobgate.client.phases import Goal, is_settled
 from jobgate.client.synchronous.logs import JobLogs, Log
 from jobgate.client.synchronous.pages import rows_of
