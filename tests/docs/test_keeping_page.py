@@ -68,6 +68,6 @@ async def test_a_job_is_pinned_and_others_are_purged(database_url: str, tmp_path
 
 
 def test_the_setting_is_valid() -> None:
-    value = command("export").strip().partition("=")[2]
+    value = command("export JOBGATE_KEEP_JOBS").strip().partition("=")[2]
     kept = {name: str(duration) for name, duration in Retention.parse(value).exceptions.items()}
     assert kept == {"team-a": "365 days, 0:00:00", "scratch": "7 days, 0:00:00", "audited": "None"}
