@@ -96,3 +96,15 @@ async def test_a_batch_that_is_copied_again_replaces_its_copy(gateway: Gateway, 
     assert len(list(tmp_path.rglob("*.zst"))) == 2
     await remove(gateway.db, *uids)
     assert (await imported(gateway.db, tmp_path)).imported == 2
+
+
+async def test_a_batch_that_another_process_has_deleted_meanwhile_keeps_its_copy(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    uids = await expired_jobs(gateway, "one", "two")
+    batch = [RowVersion(UUID(uid), 1) for uid in uids]
+    for number_left in (1, 0):
+        await archive(gateway.db, tmp_path).copy(batch)
+        await remove(gateway.db, uids[number_left])
+    await archive(gateway.db, tmp_path).copy(batch)
+    assert (await imported(gateway.db, tmp_path)).imported == 2

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from app.db.exports.tables import JOB_TABLE, RECORD_TABLES, ExportedTable
+from app.db.objects.resources import RowVersion
 from app.db.postgres.engine import Connection, Database
 from app.domain.errors import Conflict
 from app.domain.exports.lines import ExportSelection, JobPlace
@@ -26,6 +27,7 @@ WHERE quiet AND {_MATCHING} AND finished_at >= $6 AND (finished_at, uid) > ($6, 
 ORDER BY finished_at, uid LIMIT $8
 """  # noqa: S608  constants
 _LEFT_OUT: Final = f"SELECT count(*) FROM jobs WHERE NOT quiet AND {_MATCHING}"  # noqa: S608  constants
+_VERSIONS: Final = "SELECT uid, version FROM jobs WHERE uid = ANY($1::uuid[]) ORDER BY finished_at, uid"
 # A lock of the session: a transaction as long as an export would keep PostgreSQL from removing dead rows.
 _LOCK: Final = "SELECT pg_try_advisory_lock(hashtextextended('export to ' || $1, 0))"
 _UNLOCK: Final = "SELECT pg_advisory_unlock(hashtextextended('export to ' || $1, 0))"
@@ -81,6 +83,11 @@ async def page(
     """Return the places of at most `limit` jobs of a selection that follow a place."""
     rows = await connection.fetch(_PAGE, *_arguments(selection), *(after or _FIRST), limit)
     return [JobPlace(*row) for row in rows]
+
+
+async def versions(connection: Connection, uids: Sequence[UUID]) -> Sequence[RowVersion]:
+    """Return those of the jobs that exist, in the order of an export."""
+    return [RowVersion(*row) for row in await connection.fetch(_VERSIONS, uids)]
 
 
 def _arguments(selection: ExportSelection) -> tuple[Any, ...]:

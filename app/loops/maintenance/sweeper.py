@@ -84,7 +84,8 @@ class Sweeper:
 
     async def sweep(self) -> None:
         """Delete all expired rows."""
-        # Not fenced by the lease: rows are deleted by their age alone, so two sweepers do no harm.
+        # Not fenced by the lease: rows are deleted by their age alone, and neither of two sweepers replaces what the
+        # other one has exported, so they do no harm.
         keeping = self._keeping
         kept: list[tuple[str, KeptFor, Callable[[datetime], Awaitable[int]]]] = [
             ("idempotency_keys", keeping.idempotency_keys, self._forget_keys),
