@@ -147,11 +147,12 @@ class Jobs:
         what = f"replicas of {name}"
         return await until(lambda: self.replicas(name), wanted, what=what, within=DEADLINE, every=EVERY)
 
-    async def pending(self, name: str, code: str, *, within: float = DEADLINE) -> Body:
-        """The pending reason with this code, once there is one."""
+    async def pending(self, name: str, code: str, *, count: int = 0, within: float = DEADLINE) -> Body:
+        """The pending reason with this code, once it is that of at least `count` replicas."""
 
         def found(status: Body) -> Body | None:
-            return next((reason for reason in status["pendingReasons"] if reason["code"] == code), None)
+            reasons = status["pendingReasons"]
+            return next((reason for reason in reasons if reason["code"] == code and reason["count"] >= count), None)
 
         reason = found(await self.until_status(name, found, within=within))
         assert reason is not None

@@ -162,7 +162,7 @@ async def test_the_pods_of_a_job_name_the_pod_group_that_their_scheduler_reads(
     for pod in pods:
         path = f"{jobs.objects('pods', pod['metadata']['name'])}/status"
         (await jobs.kube.patch(path, {"status": {"conditions": [unplaced]}})).ok()
-    reason = await jobs.pending("gang", "GangUnschedulable")
+    reason = await jobs.pending("gang", "GangUnschedulable", count=2)
     assert (reason["message"], reason["count"]) == (message, 2)
     name, (field, key) = f"jobgate-{uid}-2", place
     assert [pod["metadata"][field][key] for pod in pods] == [name, name]
