@@ -151,12 +151,10 @@ def test_pods_run_as_in_deploy(component: str) -> None:
 
 def test_the_migration_runs_before_everything_else_and_as_in_deploy() -> None:
     job = of_kind("Job", rendered({}))["jobgate-migrate"]
-    (init,) = of_kind("Deployment", documents(DEPLOY / "api.yaml"))["jobgate-api"]["spec"]["template"]["spec"][
-        "initContainers"
-    ]
+    (theirs,) = (container(found["spec"]["jobTemplate"]) for found in documents(DEPLOY / "migrate.yaml"))
     assert job["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade"
     same = ("name", "command", "env", "resources", "securityContext")
-    assert {key: container(job)[key] for key in same} == {key: init[key] for key in same}
+    assert {key: container(job)[key] for key in same} == {key: theirs[key] for key in same}
     pod = job["spec"]["template"]["spec"]
     assert pod["automountServiceAccountToken"] is False
     assert "serviceAccountName" not in pod, "the service accounts of the chart do not exist yet"
