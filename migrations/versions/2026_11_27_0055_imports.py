@@ -9,8 +9,8 @@ from alembic import op
 
 from app.db.postgres.concurrent_indexes import create_index, drop_index
 
-revision: str = "0026"
-down_revision: str | None = "0027"
+revision: str = "0027"
+down_revision: str | None = "0026"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
