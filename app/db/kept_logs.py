@@ -6,7 +6,7 @@ two processes that follow a log one writes each chunk, and the other one reads t
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -37,14 +37,22 @@ _READ_ATTEMPT: Final = f"""
 SELECT {_LOG.without("position")} FROM kept_logs WHERE {_OF_ATTEMPT} ORDER BY container, run
 """  # noqa: S608  constants
 # Without the position, which only its follower needs.
+_WRITTEN: Final = _KEY + columns(
+    kept_logs,
+    *("version", "text_bytes", "lines", "stored_bytes", "first_at", "last_at"),
+    *("position", "state", "note", "updated_at"),
+)
 _WRITE: Final = f"""
-UPDATE kept_logs
-SET version = version + 1, text_bytes = text_bytes + $8, lines = lines + $9, stored_bytes = stored_bytes + $10,
-    first_at = LEAST(first_at, $11::timestamptz), last_at = GREATEST(last_at, $12::timestamptz),
-    position = COALESCE($13, position), state = $14, note = COALESCE($15, note), updated_at = $16::timestamptz,
-    finished_at = CASE WHEN $14 = '{KeptLogState.FOLLOWING}' THEN NULL ELSE $16::timestamptz END
-WHERE {_IS_LOG} AND version = $7 AND state = '{KeptLogState.FOLLOWING}'
-RETURNING {_LOG}
+UPDATE kept_logs AS k
+SET version = k.version + 1, text_bytes = k.text_bytes + w.text_bytes, lines = k.lines + w.lines,
+    stored_bytes = k.stored_bytes + w.stored_bytes,
+    first_at = LEAST(k.first_at, w.first_at), last_at = GREATEST(k.last_at, w.last_at),
+    position = COALESCE(w.position, k.position), state = w.state, note = COALESCE(w.note, k.note),
+    updated_at = w.updated_at,
+    finished_at = CASE WHEN w.state = '{KeptLogState.FOLLOWING}' THEN NULL ELSE w.updated_at END
+FROM {_WRITTEN.rows("w")}
+WHERE ({_KEY.of("k")}) = ({_KEY.of("w")}) AND k.version = w.version AND k.state = '{KeptLogState.FOLLOWING}'
+RETURNING {_LOG.of("k")}
 """  # noqa: S608  constants
 _WRITE_CHUNKS: Final = f"""
 INSERT INTO log_chunks ({_ROW}) SELECT {_ROW} FROM {_ROW.rows("w")}
@@ -70,14 +78,11 @@ ORDER BY start, length LIMIT $9
 _LAST: Final = f"""
 SELECT {_CHUNK} FROM log_chunks WHERE {_IS_LOG} AND start < $7 ORDER BY start DESC, length DESC LIMIT $8
 """  # noqa: S608  constants
-_IN_TIME: Final = f"""
-SELECT {_CHUNK} FROM log_chunks
-WHERE {_IS_LOG} AND start >= $7 AND (last_at IS NULL OR last_at >= $8) AND (first_at IS NULL OR first_at < $9)
-ORDER BY start, length LIMIT $10
+_SINCE: Final = f"""
+SELECT {_CHUNK} FROM log_chunks WHERE {_IS_LOG} AND (last_at IS NULL OR last_at >= $7) ORDER BY start, length LIMIT 1
 """  # noqa: S608  constants
-_IN_LINES: Final = f"""
-SELECT {_CHUNK} FROM log_chunks WHERE {_IS_LOG} AND first_line + lines > $7 AND first_line < $8
-ORDER BY start, length LIMIT $9
+_WITH_LINE: Final = f"""
+SELECT {_CHUNK} FROM log_chunks WHERE {_IS_LOG} AND first_line + lines > $7 ORDER BY start, length LIMIT 1
 """  # noqa: S608  constants
 _READ_JOB: Final = f"""
 SELECT {_LOG.without("position").of("k")}, (
@@ -102,8 +107,6 @@ ORDER BY {_KEY} LIMIT $7
 _FIRST_KEY: Final = LogKey(ALL_JOBS, "", 0, 0, "", 0)
 
 _LONGEST: Final = 2**62  # more bytes and lines than a log has
-_EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 class Totals(NamedTuple):
@@ -188,14 +191,13 @@ async def write(db: Database, log: KeptLog, step: LogWrite, now: datetime) -> tu
     """
     added = _sums(step.chunks)
     async with db.begin() as connection:
-        row = await connection.fetchrow(
-            _WRITE, *log.key, log.version, *added, step.position, step.state, step.note, now
-        )
+        values = (*log.key, log.version, *added, step.position, step.state, step.note, now)
+        row = await connection.fetchrow(_WRITE, *_WRITTEN.arguments([values]))
         if row is None:
             return None
         if step.chunks:
-            values = [(*log.key, *_CHUNK.values(chunk)) for chunk in step.chunks]
-            await connection.execute(_WRITE_CHUNKS, *_ROW.arguments(values))
+            chunks = [(*log.key, *_CHUNK.values(chunk)) for chunk in step.chunks]
+            await connection.execute(_WRITE_CHUNKS, *_ROW.arguments(chunks))
         found = await add_to_totals(
             connection, [LogSize(log.namespace, log.job_uid, added.text_bytes, added.stored_bytes)]
         )
@@ -232,27 +234,20 @@ async def chunks_before(db: Database, key: LogKey, end: int = _LONGEST, *, limit
         return [_chunk(row) for row in await connection.fetch(_LAST, *key, end, limit)]
 
 
-async def chunks_in_time(
-    db: Database,
-    key: LogKey,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    *,
-    start: int = 0,
-    limit: int = 1000,
-) -> list[KeptChunk]:
-    """Return the chunks with lines from `since` on and before `until`, and the gaps there, from the byte `start` on."""
-    async with db.read() as connection:
-        rows = await connection.fetch(_IN_TIME, *key, start, since or _EARLIEST, until or _LATEST, limit)
-    return [_chunk(row) for row in rows]
+async def first_since(db: Database, key: LogKey, since: datetime) -> KeptChunk | None:
+    """Return the first chunk, or gap, with a line of this time or later; None if there is none."""
+    return await _first(db, _SINCE, key, since)
 
 
-async def chunks_in_lines(
-    db: Database, key: LogKey, first: int = 0, end: int = _LONGEST, *, limit: int = 1000
-) -> list[KeptChunk]:
-    """Return the chunks in which lines from `first` on and before `end` start. Lines count from 0."""
+async def first_with_line(db: Database, key: LogKey, line: int) -> KeptChunk | None:
+    """Return the first chunk in which this line, or a later one, starts. Lines count from 0."""
+    return await _first(db, _WITH_LINE, key, line)
+
+
+async def _first(db: Database, statement: str, key: LogKey, bound: datetime | int) -> KeptChunk | None:
     async with db.read() as connection:
-        return [_chunk(row) for row in await connection.fetch(_IN_LINES, *key, first, end, limit)]
+        row = await connection.fetchrow(statement, *key, bound)
+    return None if row is None else _chunk(row)
 
 
 async def count_gaps(db: Database, key: LogKey) -> int:

@@ -100,7 +100,9 @@ async def test_a_reader_finds_the_chunks_that_it_needs(db: Database) -> None:
     assert is_found(await kept_logs.chunks_in_bytes(db, key, limit=2), first, second)
     assert is_found(await kept_logs.chunks_before(db, key, limit=2), third, GAP)
     assert is_found(await kept_logs.chunks_before(db, key, 30), second, first)
-    assert is_found(await kept_logs.chunks_in_time(db, key), first, second, GAP, third)
-    assert is_found(await kept_logs.chunks_in_time(db, key, later(11), later(20)), second, GAP)
-    assert is_found(await kept_logs.chunks_in_time(db, key, later(1), later(11), start=10), second)
-    assert is_found(await kept_logs.chunks_in_lines(db, key, 29, 31), second, GAP, third)
+    assert await kept_logs.first_since(db, key, later(0)) == first
+    assert await kept_logs.first_since(db, key, later(11)) == second
+    assert await kept_logs.first_since(db, key, later(10_000)) is None
+    assert await kept_logs.first_with_line(db, key, 0) == first
+    assert await kept_logs.first_with_line(db, key, 29) == second
+    assert await kept_logs.first_with_line(db, key, 10_000) is None

@@ -59,11 +59,11 @@ class KeptReader:
         """Return where the first chunk begins that the selection can include; without one, the end of the log."""
         place = min(selection.begin, kept.text_bytes)
         if selection.first_line:
-            found = await kept_logs.chunks_in_lines(self._db, kept.key, selection.first_line, limit=1)
-            place = max(place, found[0].start if found else kept.text_bytes)
+            chunk = await kept_logs.first_with_line(self._db, kept.key, selection.first_line)
+            place = max(place, kept.text_bytes if chunk is None else chunk.start)
         if selection.since is not None:
-            found = await kept_logs.chunks_in_time(self._db, kept.key, time_of(selection.since), limit=1)
-            place = max(place, found[0].start if found else kept.text_bytes)
+            chunk = await kept_logs.first_since(self._db, kept.key, time_of(selection.since))
+            place = max(place, kept.text_bytes if chunk is None else chunk.start)
         return place
 
     async def rows(self, key: LogKey, place: int, end: int | None) -> list[KeptChunk]:
