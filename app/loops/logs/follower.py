@@ -67,7 +67,7 @@ class LogFollower:
         self.changed = asyncio.Event()
         """Set when the pod has changed."""
         self._refusals = 0  # consecutive answers that there is no such log
-        self._is_read = False  # whether the last read of the log reached its end
+        self._is_read = False  # whether the writer has got the log to its end
         # The read that is in progress.
         self._opened_at = 0.0
         self._is_checked = False
@@ -108,7 +108,7 @@ class LogFollower:
         if kept.is_final:
             return True
         totals = await kept_logs.totals(db, self._pod.namespace, key.job_uid)
-        writer = ChunkWriter(self._context, kept, totals)
+        writer, self._is_read = ChunkWriter(self._context, kept, totals), False
         try:
             await self._follow(writer)
         finally:

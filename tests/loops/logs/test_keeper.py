@@ -219,6 +219,30 @@ async def test_what_the_node_still_has_is_written_when_the_store_works_again(har
     assert await text_of(harness, store, key) == [b"one\ntwo\n"]
 
 
+async def test_what_was_read_and_not_written_before_the_pod_was_gone_is_a_gap(harness: Harness, tmp_path: Path) -> None:
+    """The last read reached the end of the log, but the store refused the chunk."""
+    folder = tmp_path / "store"
+    store = open_store(f"file://{folder}")
+    folder.rmdir()
+    folder.write_text("in the way")  # every write fails
+    key = await running_pod(harness)
+    harness.kubelet.logs[NAME] = timed(b"one")
+    await finish(harness)
+    async with keeping(harness, store):
+        await until(
+            lambda: log_keepers.live(harness.db),
+            lambda keepers: [keeper for keeper in keepers if keeper.store_error],
+            what="the store fails",
+            within=WITHIN,
+        )
+        (await harness.kube.patch(f"{harness.path}/pods/{NAME}", {"metadata": {"finalizers": None}})).ok()
+        await harness.kube.delete(f"{harness.path}/pods/{NAME}", {"gracePeriodSeconds": 0})
+        folder.unlink()
+        folder.mkdir()
+        await log_when(harness, key, KeptLogState.COMPLETE)
+    assert await text_of(harness, store, key) == [GapReason.POD_GONE]
+
+
 async def test_a_pod_is_released_when_its_logs_take_too_long(harness: Harness) -> None:
     gate = WholeLogs(harness.db, harness.clock, 60.0)
     await running_pod(harness)
