@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 from typing import Final
 
+from typing_extensions import override
+
 # Kubernetes reserves this prefix for its own namespaces.
 _RESERVED_PREFIX: Final = "kube-"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class NamespaceSet:
     """The namespaces of `only` (None means all) except those of `never`.
 
@@ -20,6 +22,11 @@ class NamespaceSet:
     @classmethod
     def of(cls, *names: str) -> "NamespaceSet":
         return cls(only=frozenset(names))
+
+    @override
+    def __repr__(self) -> str:
+        # The same in every process, because page tokens are bound to it. The order of a set is not.
+        return f"NamespaceSet(only={self.names}, never={self.excluded})"
 
     def __contains__(self, namespace: object) -> bool:
         # The prefix is excluded here and not by the callers, so that no configuration can include a system namespace.

@@ -1,5 +1,9 @@
 """Which namespaces are members of a set, and of what two sets have in common."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,3 +49,18 @@ def test_the_listed_names_are_the_members(namespaces: NamespaceSet, name: str) -
         assert (name in namespaces) == (name not in namespaces.excluded and not name.startswith("kube-"))
     else:
         assert (name in namespaces) == (name in namespaces.names)
+
+
+def test_all_processes_write_a_set_alike() -> None:
+    """A page token of one process is valid in the others."""
+    program = "from app.domain.access.namespaces import NamespaceSet; print(NamespaceSet.of(*'abcdefgh'))"
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            stdout=subprocess.PIPE,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(texts) == 1
