@@ -19,13 +19,11 @@ from app.api.views.usage import UsagePage, page_view
 from app.base.offload import offload
 from app.domain.errors import shorten
 from app.domain.usage.prices import Prices
-from app.domain.usage.query import LABEL, Dimension, UsageQuery, is_dimension
+from app.domain.usage.query import LABEL, MOST_DAYS, MOST_DIMENSIONS, Dimension, UsageQuery, is_dimension
 from app.domain.usage.report import HELD, ShownUsage
 
 router = new_router("usage")
 
-MOST_DIMENSIONS: Final = 5
-MOST_DAYS: Final = 3 * 366
 DEFAULT_DAYS: Final = 30
 _CSV: Final = "text/csv"
 _NAMES: Final = {"max_length": 100}

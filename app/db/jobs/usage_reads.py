@@ -47,11 +47,14 @@ async def read(db: Database, query: UsageQuery, now: int) -> list[UsageRow] | No
         going = await _read_rates(connection, query)
     if ended is None or sum(map(len, going.values())) > MOST_SUMS:
         return None
-    days = day_number(query.first), day_number(query.last)
-    found = list(ended)
+    days, by_day = (day_number(query.first), day_number(query.last)), Dimension.DAY in query.by
+    grown: list[tuple[tuple[str | None, ...], Cell, int]] = []
     for key, rates in going.items():
-        found += [(key, cell, total) for cell, total in sum_rates(rates, *days, now).items()]
-    return collect(query.by, found)
+        grown += [(key, cell, total) for cell, total in sum_rates(rates, *days, now, by_day=by_day).items()]
+        # A rate has a sum for each day.
+        if len(grown) > MOST_SUMS:
+            return None
+    return collect(query.by, ended + grown)
 
 
 async def _read_ended(

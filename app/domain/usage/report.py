@@ -56,6 +56,6 @@ def usage_of_job(job: JobUse, rates: Iterable[tuple[Cell, Rate]], now: int) -> U
         for use, total in uses.items():
             row.add(resource, use, int(total))
     row.add(JOBS, Use.QUEUED, job.queued)
-    for cell, grown in sum_rates(rates, 0, now // DAY, now).items():
+    for cell, grown in sum_rates(rates, 0, now // DAY, now, by_day=False).items():
         row.add(cell.resource, cell.use, grown)
     return row

@@ -75,13 +75,21 @@ def add_rate(rates: dict[Cell, Rate], piece: UsePart, requests: Mapping[str, int
             rates[cell] = Rate(before.amount + sign * amount, before.behind + sign * amount * offset)
 
 
-def sum_rates(rates: Iterable[tuple[Cell, Rate]], first: int, last: int, now: int) -> dict[Cell, int]:
-    """Return what the rates have come to by `now`, for each of the days from `first` to `last`."""
+def sum_rates(
+    rates: Iterable[tuple[Cell, Rate]], first: int, last: int, now: int, *, by_day: bool = True
+) -> dict[Cell, int]:
+    """Return what the rates have come to by `now`, for each of the days from `first` to `last`.
+
+    Unless `by_day`, all days are one sum, whose cell has the day `first`.
+    """
     sums: dict[Cell, int] = {}
+    last = min(last, now // DAY)
     for (begin, resource, use), (amount, behind) in rates:
-        for day in range(max(begin, first), min(last, now // DAY) + 1):
-            grown = amount * min(DAY, now - day * DAY) - (behind if day == begin else 0)
-            cell = Cell(day, resource, use)
+        days = range(max(begin, first), last + 1)
+        for day in days if by_day else days[:1]:
+            until = min((day if by_day else last) * DAY + DAY, now)
+            grown = amount * (until - day * DAY) - (behind if day == begin else 0)
+            cell = Cell(day if by_day else first, resource, use)
             sums[cell] = sums.get(cell, 0) + grown
     # A process whose count of the time is behind that of the controller finds what has not begun yet.
     return {cell: total for cell, total in sums.items() if total > 0}

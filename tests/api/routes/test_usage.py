@@ -9,11 +9,11 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from app.api.routes.usage import MOST_DAYS
 from app.db.jobs import usage_reads, usage_writes
 from app.domain.usage.groups import UsageGroup
 from app.domain.usage.holds import JobUse, milliseconds
 from app.domain.usage.prices import Prices
+from app.domain.usage.query import MOST_DAYS
 from app.domain.usage.sums import DAY, Cell, Rate, UsageChange
 from app.domain.vocabulary import Use
 from tests.support.gateways.gateway import Gateway, jobs_path

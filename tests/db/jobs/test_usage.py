@@ -267,3 +267,6 @@ async def test_a_query_with_too_many_groups_has_no_answer(db: Database, monkeypa
     monkeypatch.setattr(usage_reads, "MOST_SUMS", 2)
     assert await usage_reads.read(db, replace(ALL, by=("queue",)), NOON) is None
     assert await usage_reads.read(db, ALL, NOON) is not None
+    later = NOON + 2 * 86_400_000
+    assert await usage_reads.read(db, replace(ALL, by=("day",)), later) is None, "a rate has a sum for each day"
+    assert await usage_reads.read(db, ALL, later) is not None

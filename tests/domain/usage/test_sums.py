@@ -29,6 +29,12 @@ def test_what_goes_on_comes_to_what_it_adds_when_it_ends(found: list[tuple[int, 
     assert sum_rates(rates.items(), first, last, now) == {
         cell: total for cell, total in sums.items() if first <= cell.day <= last
     }
+    whole: dict[Cell, int] = {}
+    for cell, total in sums.items():
+        if first <= cell.day <= last:
+            together = cell._replace(day=first)
+            whole[together] = whole.get(together, 0) + total
+    assert sum_rates(rates.items(), first, last, now, by_day=False) == whole
 
 
 def test_days_begin_at_midnight_in_utc() -> None:
