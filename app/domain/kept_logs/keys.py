@@ -40,6 +40,11 @@ def job_prefix(installation: str, job_uid: UUID) -> str:
     return f"{installation}/{job_uid}/"
 
 
+def probe_prefix(installation: str) -> str:
+    """Return the beginning of the names of the objects that only prove that the store can be written."""
+    return f"{installation}/probes/"
+
+
 def chunk_name(installation: str, key: LogKey, offset: int, nonce: str) -> str:
     """Return the name of the object of a chunk.
 

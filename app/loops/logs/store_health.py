@@ -8,6 +8,7 @@ import structlog
 
 from app.base.backoff import ExponentialBackoff
 from app.base.cancellation import rounds
+from app.domain.kept_logs.keys import probe_prefix
 from app.log_store import LogStore, StoreUnavailable
 from app.loops.logs import metrics
 
@@ -21,7 +22,7 @@ class StoreHealth:
 
     def __init__(self, store: LogStore, installation: str) -> None:
         self._store = store
-        self._probe = f"{installation}/probes/{uuid4()}"
+        self._probe = f"{probe_prefix(installation)}{uuid4()}"
         self._works = asyncio.Event()
         self._works.set()
         self._has_failed = asyncio.Event()

@@ -15,7 +15,7 @@ from app.db import kept_logs, log_removal
 from app.db.installation import heartbeats
 from app.db.kept_logs import LogWrite
 from app.db.postgres.errors import DatabaseUnavailable
-from app.domain.kept_logs.keys import LogKey, place_of_chunk
+from app.domain.kept_logs.keys import LogKey, place_of_chunk, probe_prefix
 from app.domain.kept_logs.records import GapReason, KeptLog, KeptLogState, gap_at_end
 from app.domain.kubernetes.objects import Pod
 from app.domain.status.pods.log_keys import log_keys
@@ -112,15 +112,18 @@ class Upkeep:
             self._swept_at = now
 
     async def sweep(self) -> None:
-        """Delete the objects that no chunk has: those of writes that were overtaken, or cut off by a crash."""
+        """Delete the objects that no chunk has: those of writes that were overtaken, or cut off by a crash.
+
+        Objects with other names stay: the store can also have the exports of the installation.
+        """
         before = self._context.clock.now() - _IN_FLIGHT
         async for page in self._store.list(f"{self._context.installation}/"):
             await self._delete_unknown([item for item in page if item.modified_at < before])
 
     async def _delete_unknown(self, objects: Sequence[StoredObject]) -> None:
-        places = {item.name: place_of_chunk(item.name) for item in objects}
-        chunks = [(*place, name) for name, place in places.items() if place is not None]
-        known = await log_removal.known_objects(self._context.db, chunks)
-        if unknown := [name for name in places if name not in known]:
+        probes = [item.name for item in objects if item.name.startswith(probe_prefix(self._context.installation))]
+        places = {item.name: place for item in objects if (place := place_of_chunk(item.name)) is not None}
+        known = await log_removal.known_objects(self._context.db, [(*place, name) for name, place in places.items()])
+        if unknown := [*probes, *(name for name in places if name not in known)]:
             await self._store.delete(unknown)
             log.info("log_store.swept", objects=len(unknown))

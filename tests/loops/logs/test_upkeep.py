@@ -92,16 +92,18 @@ async def test_expired_logs_lose_their_objects(db: Database, tmp_path: Path) -> 
     assert (await names(store), await log_removal.due_deletions(db, 10)) == ([], [])
 
 
-async def test_objects_that_no_chunk_has_are_deleted_once_they_are_old(db: Database, tmp_path: Path) -> None:
+async def test_objects_of_writes_that_no_chunk_has_are_deleted_once_they_are_old(db: Database, tmp_path: Path) -> None:
     store, clock = open_store(f"file://{tmp_path}/store"), SkippingClock()
     upkeep, key = upkeep_of(db, store, clock), a_key()
     await finish(db, await keep(db, store, key, timed(b"one"), installation=HERE))
     [known] = await names(store)
-    unknown = [chunk_name(HERE, key, 0, "overtaken"), f"{HERE}/probes/1", chunk_name("elsewhere", key, 0, "n")]
-    for name in unknown:
+    unknown = [chunk_name(HERE, key, 0, "overtaken"), f"{HERE}/probes/1"]
+    # Of another installation, and an export in the same folder.
+    foreign = [chunk_name("elsewhere", key, 0, "n"), f"{HERE}/2026-01-02/0123456789ab.jsonl.zst"]
+    for name in unknown + foreign:
         await store.put(name, b"")
     await upkeep.sweep()
-    assert await names(store) == sorted([known, *unknown]), "their rows can be on the way"
+    assert await names(store) == sorted([known, *unknown, *foreign]), "their rows can be on the way"
     clock.skip(3601)
     await upkeep.sweep()
-    assert await names(store) == sorted([known, unknown[2]]), "another installation has objects of its own"
+    assert await names(store) == sorted([known, *foreign])
