@@ -28,6 +28,7 @@ log = structlog.get_logger(__name__)
 
 _EVERY: Final = 60.0  # seconds
 _SWEEP_EVERY: Final = timedelta(days=1)
+_FIRST_SWEEP: Final = timedelta(hours=1)  # after the start, because many processes live less than a day
 _BATCH: Final = 500
 # A follower can have written the object of a chunk, and its row not yet. Every call of it is much shorter.
 _IN_FLIGHT: Final = timedelta(hours=1)
@@ -45,7 +46,7 @@ class Upkeep:
         self._membership = membership
         self._pods = pods
         self._suspects: set[LogKey] = set()  # logs that had no pod the last time
-        self._swept_at = context.clock.now()
+        self._sweep_at = context.clock.now() + _FIRST_SWEEP
 
     async def run(self) -> None:
         """Do all of it again and again until cancelled."""
@@ -106,10 +107,10 @@ class Upkeep:
 
     async def _sweep_if_due(self) -> None:
         now = self._context.clock.now()
-        if now - self._swept_at >= _SWEEP_EVERY:
+        if now >= self._sweep_at:
             await self.sweep()
             await log_removal.recount(self._context.db)
-            self._swept_at = now
+            self._sweep_at = now + _SWEEP_EVERY
 
     async def sweep(self) -> None:
         """Delete the objects that no chunk has: those of writes that were overtaken, or cut off by a crash.

@@ -107,3 +107,13 @@ async def test_objects_of_writes_that_no_chunk_has_are_deleted_once_they_are_old
     clock.skip(3601)
     await upkeep.sweep()
     assert await names(store) == sorted([known, *foreign])
+
+
+async def test_a_process_sweeps_in_its_first_day(db: Database, tmp_path: Path) -> None:
+    """The objects of jobs whose records are deleted go only this way."""
+    store, clock = open_store(f"file://{tmp_path}/store"), SkippingClock()
+    upkeep = upkeep_of(db, store, clock)
+    await store.put(chunk_name(HERE, a_key(), 0, "n"), b"")
+    clock.skip(3601)
+    await upkeep.once()
+    assert await names(store) == []
