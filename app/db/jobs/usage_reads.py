@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
+from app.base.offload import offload
 from app.db.postgres.engine import Connection, Database
 from app.db.postgres.queries import namespace_arguments
 from app.domain.usage.holds import JOBS
@@ -54,7 +55,8 @@ async def read(db: Database, query: UsageQuery, now: int) -> list[UsageRow] | No
         # A rate has a sum for each day.
         if len(grown) > MOST_SUMS:
             return None
-    return collect(query.by, ended + grown)
+    # With 20 000 sums it takes some 300 ms.
+    return await offload(collect, query.by, ended + grown)
 
 
 async def _read_ended(

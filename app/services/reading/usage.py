@@ -1,15 +1,16 @@
 """Reads what jobs have used, with its cost."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 from app.base.clock import Clock
+from app.base.offload import offload
 from app.db.jobs import usage_reads
 from app.db.jobs.rows import JobRow
 from app.db.postgres.engine import Database
 from app.domain.usage.holds import milliseconds
 from app.domain.usage.prices import Prices
-from app.domain.usage.query import UsageQuery
+from app.domain.usage.query import UsageQuery, UsageRow
 from app.domain.usage.report import ShownUsage, show, usage_of_job
 from app.services.limits.turns import Turns, room_for
 
@@ -31,10 +32,14 @@ class UsageReader:
         async with self._lists.turn(caller):
             await room_for(_BYTES)
             found = await usage_reads.read(self._db, query, milliseconds(self._clock.now()))
-        return None if found is None else [show(row, self.prices) for row in found]
+        return None if found is None else await offload(_show_all, found, self.prices)
 
     async def of_job(self, row: JobRow) -> ShownUsage:
         """Return the usage of a job until now."""
         # A hold that ends between the two reads is counted in neither or in both, for the time of one request.
         rates = await usage_reads.rates_of(self._db, row.uid)
         return show(usage_of_job(row.status.usage, rates, milliseconds(self._clock.now())), self.prices)
+
+
+def _show_all(rows: Sequence[UsageRow], prices: Prices | None) -> list[ShownUsage]:
+    return [show(row, prices) for row in rows]
