@@ -36,7 +36,7 @@ class Archive:
         """Copy those of the jobs that exist, durably.
 
         Raises:
-            FolderUnavailable: there may be no copy.
+            FolderUnavailable, OSError: there may be no copy.
         """
         now = self._now()
         with new_file() as file:

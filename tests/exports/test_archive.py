@@ -1,11 +1,13 @@
 """With an archive, the retention deletes no record of a job before a copy of it is durable."""
 
+import errno
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
 from prometheus_client import REGISTRY
+from typing_extensions import override
 
 from app.base.cancellation import TaskGroup
 from app.base.clock import SystemClock
@@ -66,6 +68,23 @@ async def test_no_record_is_deleted_while_jobs_cannot_be_exported(gateway: Gatew
         sweeping.cancel()
     assert await count_rows(gateway.db, "jobs") == 0
     assert len(list(folder.rglob("*.zst"))) == 1
+
+
+class FullDisk(Archive):
+    """An archive in a process that cannot write its temporary files."""
+
+    @override
+    async def copy(self, jobs: Sequence[RowVersion]) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+async def test_a_full_disk_does_not_end_the_sweeper(gateway: Gateway, tmp_path: Path) -> None:
+    await expired_jobs(gateway, "one")
+    notes = list[str]()
+    full = FullDisk(gateway.db, open_folder(str(tmp_path)), INSTALLATION, SystemClock().now)
+    await Sweeper(gateway.db, SystemClock(), NOTHING, archive=full, note=notes.append).sweep()
+    assert [note.rpartition("] ")[2] for note in notes] == ["No space left on device"]
+    assert await count_rows(gateway.db, "jobs") == 1
 
 
 async def test_a_job_that_changes_after_its_copy_is_copied_again(gateway: Gateway) -> None:

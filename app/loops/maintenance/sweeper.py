@@ -20,7 +20,6 @@ from app.db.postgres.errors import DatabaseUnavailable
 from app.db.purge import Deleted, Purge
 from app.domain.retention import Keeping, KeptFor, Retention
 from app.exports.archive import Archive
-from app.exports.folders import FolderUnavailable
 from app.loops import metrics
 
 log = structlog.get_logger(__name__)
@@ -110,7 +109,7 @@ class Sweeper:
     async def _purge_jobs(self, jobs: Purge) -> Deleted:
         try:
             deleted = await jobs.step()
-        except FolderUnavailable as error:
+        except OSError as error:  # of the folder, or of the disk below it
             log.warning("sweeper.export_failed", error=str(error))
             self._report(f"no record of a job is deleted, because jobs cannot be exported before: {error}")
             return Deleted(rows={}, is_last=True)
