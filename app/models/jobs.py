@@ -163,8 +163,8 @@ Index("jobs_with_claims", jobs.c.namespace, postgresql_where=text(JOBS_WITH_CLAI
 JOBS_WITH_KEPT_OBJECTS = "quiet AND gone_at IS NULL AND wake_at IS NULL"
 """The predicate of the index that finds the ended jobs whose objects stay until the time of the installation."""
 Index("jobs_with_kept_objects", jobs.c.finished_at, postgresql_where=text(JOBS_WITH_KEPT_OBJECTS))
-JOBS_PURGEABLE = "gone_at IS NOT NULL AND NOT pinned"
-"""The predicate of the index that finds the jobs whose records expire."""
+JOBS_PURGEABLE = "gone_at IS NOT NULL AND NOT pinned AND imported_at IS NULL"
+"""The predicate of the index that finds the jobs whose records expire. Imported ones ended long ago, and are kept."""
 Index(
     "jobs_purgeable",
     jobs.c.namespace,

@@ -245,17 +245,23 @@ async def test_samples_are_purged_when_they_have_ended_or_are_gone(db: Database)
 
 MANY = """
 INSERT INTO jobs (uid, namespace, name, kind, api_version, manifest, created_at, created_by, phase, reason, message,
-                  quiet, finished_at, gone_at)
+                  quiet, finished_at, gone_at, imported_at)
 SELECT gen_random_uuid(), $1, 'many-' || n, 'X', 'v1', '{}', $2, 'me', 'Failed', '', '', true,
-       $2::timestamptz - n * interval '1 minute', CASE WHEN $3 THEN $2::timestamptz END
+       $2::timestamptz - n * interval '1 minute', CASE WHEN $3 THEN $2::timestamptz END, $5
 FROM generate_series(1, $4::int) AS n
 """
 
 
 async def test_the_search_reads_only_what_is_purged(db: Database) -> None:
-    """Neither what is younger, nor what another namespace keeps, nor what has objects in the cluster."""
-    for namespace, is_gone in (("team-a", True), ("team-a", False), ("kept", True)):
-        await fetch(db, MANY, namespace, NOW + 10 * DAY, is_gone, 2_000)
+    """Neither what is younger, nor what another namespace keeps, has objects in the cluster, or was imported."""
+    young, old = NOW + 10 * DAY, NOW - 10 * DAY
+    for namespace, at, is_gone, imported_at in (
+        ("team-a", young, True, None),
+        ("team-a", young, False, None),
+        ("kept", young, True, None),
+        ("team-a", old, True, NOW),
+    ):
+        await fetch(db, MANY, namespace, at, is_gone, 2_000, imported_at)
     for number in range(5):
         await a_job(db, number)
     await fetch(db, "ANALYZE jobs")
