@@ -4,7 +4,7 @@ The controller, which waits meanwhile, reconciles each live job when it continue
 attempts, replaces pods that are missing, and cleans up jobs that have ended.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -51,12 +51,13 @@ def _decision(
         if key in recorded.replicas and number > recorded.replicas[key].attempt.number
     }
     adopted = {key: _adopted(recorded.replicas[key], number) for key, number in later.items()}
-    replaced = [(key, recorded.replicas[key].attempt) for key in adopted]
     return Decision(
         status=status,
         replicas={**recorded.replicas, **adopted},
         changed=tuple(adopted.values()),
-        ended=tuple((key, _unrecorded_end(attempt)) for key, attempt in replaced if attempt.outcome is None),
+        ended=tuple(
+            (key, attempt) for key in adopted for attempt in _replaced(recorded.replicas[key].attempt, later[key])
+        ),
         history=(*(_adoption(status, key, number, now) for key, number in later.items()), *entries),
         actions=(),
         wake_at=None,
@@ -66,20 +67,33 @@ def _decision(
 
 
 def _adopted(replica: Replica, number: int) -> Replica:
-    # The restarts and disruptions between the two attempts are not known, so they do not count.
-    return replace(replica, attempt=Attempt(number=number), retry_at=None, settled=False, unreported=False)
+    # The restarts and disruptions between the two attempts are not known, so they do not count. What the pods of both
+    # hold is one hold, which the usage of the job counts when it ends.
+    hold = replica.attempt.hold if replica.attempt.outcome is None else None
+    attempt = Attempt(number=number, hold=hold)
+    return replace(replica, attempt=attempt, retry_at=None, settled=False, unreported=False)
 
 
-def _unrecorded_end(attempt: Attempt) -> Attempt:
-    return replace(
-        attempt,
-        phase=ReplicaPhase.DELETED,
-        outcome=Outcome.DISRUPTED,
-        reason=Reason.ADOPTED,
-        message=NOT_RECORDED,
-        evidence=Evidence.UNAVAILABLE,
-        evidence_reason=NOT_RECORDED,
-    )
+def _replaced(recorded: Attempt, adopted: int) -> Iterator[Attempt]:
+    """Yield what changes of the attempts before an adopted one. Those between the two have no record yet."""
+    for attempt in (recorded, *(Attempt(number=number) for number in range(recorded.number + 1, adopted))):
+        if attempt.outcome is None:
+            yield _without_evidence(
+                replace(
+                    attempt,
+                    phase=ReplicaPhase.DELETED,
+                    outcome=Outcome.DISRUPTED,
+                    reason=Reason.ADOPTED,
+                    message=NOT_RECORDED,
+                    hold=None,
+                )
+            )
+        elif attempt.evidence is Evidence.NONE:
+            yield _without_evidence(attempt)
+
+
+def _without_evidence(attempt: Attempt) -> Attempt:
+    return replace(attempt, evidence=Evidence.UNAVAILABLE, evidence_reason=NOT_RECORDED)
 
 
 def _adoption(status: JobStatus, key: Rank, number: int, now: datetime) -> HistoryEntry:

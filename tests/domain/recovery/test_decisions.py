@@ -3,7 +3,8 @@
 from app.domain.reconcile.actions import CreatePod, DeletePod, MarkAnchor
 from app.domain.recovery import decisions
 from app.domain.status.records import Recorded
-from app.domain.vocabulary import CleanUpPolicy, Evidence, JobPhase, Outcome, Reason, ReplicaPhase
+from app.domain.usage.holds import Hold, milliseconds
+from app.domain.vocabulary import CleanUpPolicy, Evidence, JobPhase, Outcome, Reason, ReplicaPhase, Use
 from tests.support.plans import (
     W0,
     W1,
@@ -25,8 +26,12 @@ RECORDED = a_record(running_status(), a_replica(W0), ended(W1, Outcome.FAILED))
 
 def test_an_adopted_attempt_follows_its_pod_which_is_not_deleted() -> None:
     decision = decisions.adopt(RECORDED, {W0: 3, W1: 2}, at(5))
-    assert [(key, attempt.number, attempt.outcome) for key, attempt in decision.ended] == [(W0, 1, Outcome.DISRUPTED)]
-    assert decision.ended[0][1].evidence is Evidence.UNAVAILABLE
+    # The attempts of a replica are recorded without a gap.
+    assert [(key, attempt.number, attempt.outcome) for key, attempt in decision.ended] == [
+        (W0, 1, Outcome.DISRUPTED),
+        (W0, 2, Outcome.DISRUPTED),
+    ]
+    assert {attempt.evidence for _, attempt in decision.ended} == {Evidence.UNAVAILABLE}
     assert [(entry.reason, entry.key, entry.attempt) for entry in decision.history] == [
         (Reason.ADOPTED, W0, 3),
         (Reason.ADOPTED, W1, 2),
@@ -39,6 +44,24 @@ def test_an_adopted_attempt_follows_its_pod_which_is_not_deleted() -> None:
         W1: "worker1-2",
     }
     assert follows.status.phase is JobPhase.RUNNING
+
+
+def test_the_outcome_of_a_replaced_attempt_stays_and_its_evidence_is_unavailable() -> None:
+    recorded = a_record(running_status(), ended(W0, Outcome.FAILED, how={"evidence": Evidence.NONE}))
+    ((key, attempt),) = decisions.adopt(recorded, {W0: 2}, at(5)).ended
+    assert (key, attempt.number, attempt.outcome, attempt.phase) == (W0, 1, Outcome.FAILED, ReplicaPhase.FAILED)
+    assert (attempt.evidence, attempt.evidence_reason) == (Evidence.UNAVAILABLE, decisions.NOT_RECORDED)
+
+
+def test_what_a_replaced_attempt_held_is_counted_once_with_the_adopted_one() -> None:
+    hold = Hold(since=milliseconds(at(1)), requests={"pods": 1})
+    recorded = a_record(running_status(), a_replica(W0, an_attempt(hold=hold)), ended(W1, Outcome.SUCCEEDED))
+    decision = decisions.adopt(recorded, {W0: 2}, at(5))
+    assert [attempt.hold for _, attempt in decision.ended] == [None]
+    after = next_record(recorded, decision)
+    follows = decide(a_plan(), after, a_pod(W0, ReplicaPhase.SUCCEEDED, attempt=2), now=9)
+    assert sum(follows.usage.ended.values()) == 8_000
+    assert follows.status.usage.ended == {"pods": {Use.USEFUL: 8_000}}
 
 
 def test_without_adoption_the_pod_would_be_deleted() -> None:
