@@ -3,6 +3,7 @@
 from typing import Final
 
 from app.db.verification.check import JOBS, Invariant, job_check, numbered
+from app.domain.kept_logs.records import GapReason
 
 _TERMINAL: Final = "('Succeeded', 'Failed', 'TimedOut', 'Cancelled')"
 _RANK: Final = "format('%s-%s', r.task, r.rank)"
@@ -150,19 +151,26 @@ JOB_CHECKS: Final[tuple[Invariant, ...]] = (
     ),
     job_check(
         "kept-logs",
-        "the chunks of a whole log follow each other, and its row counts their bytes and lines",
+        "the chunks of a whole log follow each other since its begin or a redaction, and its row counts what they have",
         "format('%s-%s, attempt %s, %s, run %s: %s bytes and %s lines, and its chunks have %s and %s, and end at %s',"
         " k.task, k.rank, k.attempt, k.container, k.run, k.text_bytes, k.lines, c.bytes, c.lines, c.until)",
-        """
+        f"""
         FROM jobs AS j JOIN kept_logs AS k ON k.job_uid = j.uid
         CROSS JOIN LATERAL (
             SELECT COALESCE(sum(length), 0) AS bytes, COALESCE(sum(lines), 0) AS lines,
-                COALESCE(max(start + length), 0) AS until
+                COALESCE(max(start + length), 0) AS until,
+                min(start) FILTER (WHERE gap IS NULL) AS start, min(first_line) FILTER (WHERE gap IS NULL) AS line,
+                COALESCE(bool_or(gap = '{GapReason.REDACTED}'), false) AS is_redacted
             FROM log_chunks AS p WHERE (p.job_uid, p.task, p.rank, p.attempt, p.container, p.run)
                 = (k.job_uid, k.task, k.rank, k.attempt, k.container, k.run)
         ) AS c
-        WHERE j.uid = ANY($1) AND ((k.text_bytes, k.lines) <> (c.bytes, c.lines) OR c.until <> c.bytes)
-        """,
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN c.is_redacted THEN COALESCE(c.start, k.text_bytes) ELSE 0 END AS bytes,
+                CASE WHEN c.is_redacted THEN COALESCE(c.line, k.lines) ELSE 0 END AS lines
+        ) AS r
+        WHERE j.uid = ANY($1) AND ((k.text_bytes, k.lines) <> (r.bytes + c.bytes, r.lines + c.lines)
+            OR k.text_bytes <> GREATEST(r.bytes, c.until))
+        """,  # noqa: S608  a constant
     ),
     job_check(
         "names-of-jobs",

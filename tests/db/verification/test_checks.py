@@ -5,10 +5,12 @@ from typing import Any
 import asyncpg
 import pytest
 
+from app.db import log_removal
 from app.db.postgres.engine import Database
 from app.db.verification import runner
 from app.db.verification.check import CheckResult
 from app.db.verification.runner import CHECKS, verify_database
+from tests.db.factories import NOW
 from tests.support.schemas import fill
 from tests.support.verified_world import ENDED, RUNNING, SAMPLE, WAITING, create_world
 
@@ -192,6 +194,30 @@ async def test_an_object_that_is_being_purged_is_no_fault(world: Any, db: Databa
     names = {result.name for result in await verify_database(db, pause=0) if result.faults}
     assert "owners-of-status-history" in names
     assert names <= set(OF_OWNERS)
+
+
+async def test_what_is_left_of_a_purged_object_is_no_fault_when_its_uid_is_forgotten(world: Any, db: Database) -> None:
+    """The last entries of the feed stay, and idempotency keys can be kept for longer than uids."""
+    await world.execute(
+        """UPDATE job_events SET job_uid = gen_random_uuid(), at = at - interval '90 days' WHERE seq = 9;
+        UPDATE idempotency_keys SET job_uid = gen_random_uuid(), created_at = now() - interval '90 days'"""
+    )
+    assert [result.name for result in await verify_database(db, pause=0) if result.faults] == []
+
+
+async def test_a_redaction_of_a_log_is_no_fault_and_what_follows_is_counted(world: Any, db: Database) -> None:
+    async with db.begin() as connection:
+        await log_removal.redact(connection, RUNNING, NOW)
+    assert found(await verify_database(db, pause=0), "kept-logs") == []
+    await world.execute(
+        f"""UPDATE kept_logs SET text_bytes = 35, lines = 4;
+        INSERT INTO log_chunks
+            (job_uid, task, rank, attempt, container, run, start, length, first_line, lines, stored_bytes)
+        VALUES ('{RUNNING}', 'worker', 0, 1, 'main', 0, 30, 5, 3, 1, 9)"""
+    )
+    assert found(await verify_database(db, pause=0), "kept-logs") == []
+    await world.execute("UPDATE kept_logs SET text_bytes = 36")
+    assert len(found(await verify_database(db, pause=0), "kept-logs")) == 1
 
 
 async def test_small_batches_find_the_same(world: Any, db: Database) -> None:
