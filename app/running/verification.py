@@ -38,15 +38,15 @@ async def verify(settings: Settings, *, database_only: bool, pause: float) -> li
                 raise NotConfigured("; ".join(unusable))
         # Before the long checks, so that a missing cluster is reported at once.
         api = None if database_only else await connect_cluster(settings)
-        results = await verify_database(db, pause=pause)
-        installation = await cluster_rows.installation_id(db)
         if api is not None:
             stack.push_async_callback(api.close)
-            if installation is not None:
-                verifier = ClusterVerifier(
-                    api, db, installation, namespaces=settings.namespaces, timeout=settings.request_timeout
-                )
-                results += await verifier.verify(pause=pause)
+        results = await verify_database(db, pause=pause)
+        installation = await cluster_rows.installation_id(db)
+        if api is not None and installation is not None:
+            verifier = ClusterVerifier(
+                api, db, installation, namespaces=settings.namespaces, timeout=settings.request_timeout
+            )
+            results += await verifier.verify(pause=pause)
         return results
 
 

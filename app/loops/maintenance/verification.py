@@ -93,7 +93,8 @@ class ClusterVerifier:
         async for pods in self._batches(POD, POD_CODEC):
             await self._check_pods(look, pods)
         async for workloads in self._batches(WORKLOAD, OBJECT):
-            await self._check_owners(look, "owners-of-workloads", workloads)
+            ours = [item for item in workloads if names_anchor(item, _job_of(item))]
+            await self._check_owners(look, "owners-of-workloads", ours)
         async for recorded in cluster_rows.running(self._db):
             fault = None if recorded.pod_uid in look.pods else await self._missing(recorded)
             look.examine("attempts-with-pod", _name_of(recorded), fault)

@@ -14,6 +14,7 @@ from app.loops.maintenance import verification
 from app.running.verification import as_text, verify
 from app.settings import Settings
 from tests.support.clusters.kube import Cluster, KubeClient
+from tests.support.clusters.kueue import pod_set
 from tests.support.gateways.forked_commands import jobgate
 from tests.support.verified_world import ENDED, RUNNING, create_world
 
@@ -38,17 +39,27 @@ class World:
 
     async def pod(self, name: str, job: object, anchor: str, rank: int, attempt: int) -> str:
         key = {labels.TASK: "worker", labels.TASK_RANK: str(rank), labels.ATTEMPT: str(attempt)}
-        owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": labels.anchor_name(str(job)), "uid": anchor}
         metadata = {
             "name": name,
             "labels": self._labels(job) | key,
             "finalizers": [labels.EVIDENCE_FINALIZER],
-            "ownerReferences": [owner | {"controller": True}],
+            "ownerReferences": [self._owner(job, anchor)],
         }
         spec = {"containers": [{"name": "main", "image": "busybox"}]}
         self.created.append(f"{self.base}/pods/{name}")
         made = (await self.api.post(f"{self.base}/pods", {"metadata": metadata, "spec": spec})).ok()
         return str(made["metadata"]["uid"])
+
+    async def workload(self, name: str, job: object, anchor: str | None) -> None:
+        owners = [] if anchor is None else [self._owner(job, anchor)]
+        body = {
+            "apiVersion": "kueue.x-k8s.io/v1beta2",
+            "kind": "Workload",
+            "metadata": {"name": name, "labels": self._labels(job), "ownerReferences": owners},
+            "spec": {"podSets": [pod_set()]},
+        }
+        base = self.base.replace("/api/v1/", "/apis/kueue.x-k8s.io/v1beta2/")
+        (await self.api.post(f"{base}/workloads", body)).ok()
 
     async def remove(self, path: str) -> None:
         await self.api.patch(path, {"metadata": {"finalizers": None}})
@@ -58,6 +69,10 @@ class World:
     async def faults(self) -> Mapping[str, list[str]]:
         results = await verify(self.settings, database_only=False, pause=0)
         return {one.name: [fault.subject + ": " + fault.found for fault in one.faults] for one in results if one.faults}
+
+    def _owner(self, job: object, anchor: str) -> dict[str, Any]:
+        name = labels.anchor_name(str(job))
+        return {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": anchor, "controller": True}
 
     def _labels(self, job: object) -> dict[str, str]:
         return {labels.INSTALLATION: self._installation, labels.JOB_UID: str(job)}
@@ -95,8 +110,11 @@ async def test_a_healthy_cluster_has_no_fault(world: World, tmp_path: Path) -> N
 async def test_objects_without_a_job_are_found(world: World) -> None:
     anchor = await world.anchor(GONE)
     await world.pod("nobody-0", GONE, anchor, 0, 1)
+    await world.workload("nobody", GONE, anchor)
+    await world.workload("labelled", GONE, None)  # by another client
     found = await world.faults()
-    assert set(found) == {"owners-of-pods", "owners-of-anchors", "pods-with-attempt"}
+    assert set(found) == {"owners-of-pods", "owners-of-anchors", "owners-of-workloads", "pods-with-attempt"}
+    assert ["/nobody " in line for line in found["owners-of-workloads"]] == [True]
     assert ["/nobody-0 " in line for line in found["owners-of-pods"]] == [True]
     assert [f"no job {GONE} that has objects" in line for line in found["owners-of-anchors"]] == [True]
 
