@@ -77,11 +77,14 @@ SCALE_FACTOR = "autovacuum_vacuum_scale_factor"
 
 
 def upgrade() -> None:
-    op.execute("ALTER TABLE jobs ADD COLUMN IF NOT EXISTS pinned BOOLEAN DEFAULT false NOT NULL")
-    for statement in (FUNCTION, TRIGGER, PURGED, *INDEXES_OF_PURGED):
+    for statement in (PURGED, *INDEXES_OF_PURGED):
         op.execute(statement)
+    # They wait for a vacuum of their table, so the lock that stops everybody comes after them.
     for table in (*TABLES, "purged"):
         op.execute(f"ALTER TABLE {table} SET ({SCALE_FACTOR} = 0.02, toast.{SCALE_FACTOR} = 0.02)")
+    op.execute("ALTER TABLE jobs ADD COLUMN IF NOT EXISTS pinned BOOLEAN DEFAULT false NOT NULL")
+    for statement in (FUNCTION, TRIGGER):
+        op.execute(statement)
     for name, definition in INDEXES.items():
         create_index(name, definition)
 
