@@ -1,5 +1,6 @@
 """The document of a chunk in the object store: msgpack, compressed by zstd."""
 
+from array import array
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Final
@@ -67,12 +68,13 @@ def decode_chunk(stored: bytes) -> ChunkText:
         raise DamagedChunk(f"the object is not a chunk of a log: {error}") from error
     if document.version != _VERSION:
         raise DamagedChunk(f"the object has the format {document.version}; this process reads {_VERSION}")
-    if sum(document.lengths) != len(document.text) or len(document.lengths) != len(document.times):
+    try:
+        # A Python integer takes four to eight times as much memory.
+        lengths, times = array("I", document.lengths), array("q", accumulate(document.times))
+    except OverflowError as error:
+        raise DamagedChunk("the lines of the object have impossible lengths or times") from error
+    if sum(lengths) != len(document.text) or len(lengths) != len(times):
         raise DamagedChunk("the lines of the object are not those of its text")
     return ChunkText(
-        start=document.start,
-        text=document.text,
-        lengths=document.lengths,
-        times=list(accumulate(document.times)),
-        continues=document.continues,
+        start=document.start, text=document.text, lengths=lengths, times=times, continues=document.continues
     )

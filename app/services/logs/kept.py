@@ -12,6 +12,7 @@ from typing import Final
 from uuid import UUID
 
 from app.base.caches import ENTRY_BYTES, BoundedCache
+from app.base.offload import offload
 from app.db import kept_logs
 from app.db.postgres.engine import Database
 from app.domain.errors import Unavailable
@@ -26,7 +27,7 @@ from app.services.limits.turns import Turns
 from app.services.logs.selecting import ChunkLines, LineSelection, LogLines
 from app.services.logs.times import nanoseconds
 
-# Bytes of the text of chunks in memory.
+# Bytes of chunks in memory.
 _CACHED_BYTES: Final = 4 * 1024 * 1024
 # Chunks that are read at once. Each takes up to three times its text for a moment.
 _READ_AT_ONCE: Final = 4
@@ -105,7 +106,7 @@ class KeptReader:
             if (cached := self._chunks.get(name)) is not None:
                 return cached
             try:
-                text = decode_chunk(await self._store.get(name))
+                text = await offload(decode_chunk, await self._store.get(name))
             except StoreUnavailable as error:
                 raise Unavailable(str(error), code="LogStoreUnreachable") from error
             except (ObjectMissing, DamagedChunk) as error:
@@ -121,7 +122,7 @@ class KeptReader:
                     continues=text.continues,
                 )
             )
-            self._chunks.put(name, lines, len(text.text) + ENTRY_BYTES)
+            self._chunks.put(name, lines, lines.size + ENTRY_BYTES)
             return lines
 
 

@@ -1,5 +1,6 @@
 """Which lines of a chunk of a log a request selects: by bytes, number, time and a pattern. Without I/O."""
 
+import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -86,6 +87,11 @@ class ChunkLines:
     def end(self) -> int:
         """The byte after it, from the beginning of the log."""
         return self.chunk.start + len(self.chunk.text)
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory that it takes, which for short lines is much more than its text."""
+        return sum(map(sys.getsizeof, (self.chunk.text, self.chunk.lengths, self.chunk.times, self._ends)))
 
     def spans(self, selection: LineSelection) -> list[tuple[int, int]]:
         """Return what a selection includes, apart from its pattern: the places of parts of at most SLICE bytes of text.

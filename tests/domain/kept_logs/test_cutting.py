@@ -1,10 +1,13 @@
 """Logs are cut into chunks, whatever pieces they come in and however often they are opened again."""
 
+from array import array
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+import msgspec
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -163,13 +166,26 @@ def test_what_is_stored_is_what_was_cut(lines: list[Line]) -> None:
         assert decode_chunk(encode_chunk(chunk)) == ChunkText(
             start=chunk.start,
             text=chunk.text,
-            lengths=list(chunk.lengths),
-            times=list(chunk.times),
+            lengths=array("I", chunk.lengths),
+            times=array("q", chunk.times),
             continues=chunk.continues,
         )
 
 
-@pytest.mark.parametrize("damage", [b"", b"no zstd", b"\x28\xb5\x2f\xfd"])
+def document_of(**fields: object) -> bytes:
+    document = {"version": 1, "start": 0, "text": b"a\n", "lengths": [2], "times": [0], "continues": False} | fields
+    return zstandard.ZstdCompressor().compress(msgspec.msgpack.encode(document))
+
+
+DAMAGES = (
+    *(b"", b"no zstd", b"\x28\xb5\x2f\xfd"),
+    *(document_of(lengths=lengths) for lengths in ([], [1], [3, -1], [2**40], [2, 0])),
+    document_of(times=[2**63 - 1, 1], lengths=[1, 1]),
+    document_of(version=2),
+)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_another_object_is_no_chunk(damage: bytes) -> None:
     with pytest.raises(DamagedChunk):
         decode_chunk(damage)

@@ -1,6 +1,7 @@
 """Which parts of a log a request selects: nothing twice, nothing lost, whatever the chunks are."""
 
 import re
+from array import array
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -115,3 +116,11 @@ def test_a_pattern_selects_the_lines_that_python_would(lines: list[bytes], patte
 def test_lines_without_a_time_are_always_selected() -> None:
     untimed = LogLines(start=0, first_line=0, text=b"a\nb\n", lengths=[2, 2], times=[0, 5])
     assert text_of(selected([untimed], LineSelection(since=6))) == b"a\n"
+
+
+def test_short_lines_take_more_memory_than_their_text() -> None:
+    numbers = array("q", range(1000))
+    chunk = ChunkLines(
+        LogLines(start=0, first_line=0, text=b"\n" * 1000, lengths=array("I", [1] * 1000), times=numbers)
+    )
+    assert chunk.size > len(numbers) * (1 + 4 + 8)
