@@ -3,6 +3,7 @@
 A segment is written to a file without a name, and put whole. So a folder never has a part of a segment.
 """
 
+import asyncio
 import os
 import re
 import tempfile
@@ -51,7 +52,9 @@ class ExportFolder:
         with _translated():
             await self.store.put_file(name, file)
             if self.path is not None:
-                _sync(self.path, name)
+                # In a thread: a disk or a network file system that hangs holds up neither the controller nor its lease.
+                async with asyncio.timeout(_SECONDS):
+                    await asyncio.to_thread(_sync, self.path, name)
 
     @asynccontextmanager
     async def get(self, name: str) -> AsyncIterator[BinaryIO]:
@@ -99,6 +102,8 @@ def _translated(name: str = "") -> Iterator[None]:
         raise FolderUnavailable(f"there is no {name}") from error
     except StoreUnavailable as error:
         raise FolderUnavailable(str(error)) from error
+    except TimeoutError as error:
+        raise FolderUnavailable(f"the disk of the folder did not answer within {_SECONDS:g} s") from error
 
 
 def _sync(folder: Path, name: str) -> None:

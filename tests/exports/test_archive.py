@@ -3,9 +3,12 @@
 import errno
 from collections.abc import Sequence
 from datetime import timedelta
+from io import BytesIO
 from pathlib import Path
+from threading import Event
 from uuid import UUID
 
+import pytest
 from prometheus_client import REGISTRY
 from typing_extensions import override
 
@@ -15,6 +18,7 @@ from app.db.objects.resources import RowVersion
 from app.db.postgres.engine import Database
 from app.db.purge import JOBS, Purge
 from app.domain.retention import Keeping, Retention
+from app.exports import folders
 from app.exports.archive import Archive
 from app.exports.folders import open_folder
 from app.loops.maintenance.sweeper import Sweeper
@@ -85,6 +89,22 @@ async def test_a_full_disk_does_not_end_the_sweeper(gateway: Gateway, tmp_path: 
     await Sweeper(gateway.db, SystemClock(), NOTHING, archive=full, note=notes.append).sweep()
     assert [note.rpartition("] ")[2] for note in notes] == ["No space left on device"]
     assert await count_rows(gateway.db, "jobs") == 1
+
+
+async def test_a_disk_that_hangs_holds_up_no_other_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, goes_on = Event(), Event()
+    ended = list[bool]()
+
+    def sync(*_: object) -> None:
+        begun.set()
+        ended.append(goes_on.wait(10))
+
+    monkeypatch.setattr(folders, "_sync", sync)
+    async with TaskGroup() as group:
+        group.create_task(open_folder(str(tmp_path)).put("one.jsonl.zst", BytesIO()))
+        await until(begun.is_set, what="the segment is brought to the disk")
+        goes_on.set()
+    assert ended == [True]
 
 
 async def test_a_job_that_changes_after_its_copy_is_copied_again(gateway: Gateway) -> None:
