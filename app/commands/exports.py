@@ -1,8 +1,7 @@
 """The commands `jobgate export` and `jobgate import`."""
 
 import asyncio
-from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -65,13 +64,13 @@ def import_(
 
 
 def _time(option: str, text: str | None) -> datetime | None:
-    """Return the time of an option. A time without a zone is in UTC."""
-    if text is None:
-        return None
-    with suppress(ValueError):
-        time = datetime.fromisoformat(text)
-        return time if time.tzinfo else time.replace(tzinfo=UTC)
-    raise typer.BadParameter(f"{text}: accepted: a time such as 2026-08-31T12:00Z", param_hint=option)
+    from app.domain.retention import parse_time
+
+    try:
+        return None if text is None else parse_time(text)
+    except ValueError:
+        message = f"{text}: accepted: a time such as 2026-08-31T12:00Z"
+        raise typer.BadParameter(message, param_hint=option) from None
 
 
 def _words(option: str, given: list[str] | None, accepted: list[str]) -> tuple[str, ...]:

@@ -1,9 +1,9 @@
-"""How long records are kept after their end."""
+"""How long records are kept after their end, and the durations and times in which operators say so."""
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Final, Self, TypeAlias
 
@@ -34,6 +34,16 @@ def parse_duration(text: str) -> KeptFor:
     if duration > _LONGEST:
         raise ValueError(f'"{text}" is no duration; expected {DURATION}')
     return duration
+
+
+def parse_time(text: str) -> datetime:
+    """Return the time of a text in ISO 8601. One without a zone is in UTC.
+
+    Raises:
+        ValueError: the text is no such time.
+    """
+    time = datetime.fromisoformat(text)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from app.db.installation import timekeeping
 from app.db.postgres import schema_version
 from app.db.postgres.engine import Database
 from app.db.purge import Deleted, Purge
-from app.domain.retention import parse_duration
+from app.domain.retention import parse_duration, parse_time
 from app.domain.vocabulary import TERMINAL_PHASES
 from app.loops.maintenance.sweeper import take_turns
 from app.running.connections import NotConfigured, open_database
@@ -105,10 +105,8 @@ async def _purge(db: Database, order: PurgeOrder, say: Callable[[str], None], st
 
 
 def _time(text: str) -> datetime | timedelta:
-    """Return a time or a duration. A time without a zone is in UTC."""
     with suppress(ValueError):
-        time = datetime.fromisoformat(text)
-        return time if time.tzinfo else time.replace(tzinfo=UTC)
+        return parse_time(text)
     with suppress(ValueError):
         if (duration := parse_duration(text)) is not None:
             return duration
