@@ -126,7 +126,7 @@ async def continue_after(db: Database, lease: Lease, position: int, cluster_uid:
         LeaseLost: another process holds the lease.
     """
     # In batches, so that the transaction below deletes only what was numbered since.
-    while await entries.forget(db, before=now + timedelta(days=1), keep=0, limit=_ENTRIES_AT_ONCE):
+    while await _forget_entries(db, lease, now):
         pass
     async with db.begin() as connection:
         await leases.fence(connection, lease)
@@ -134,3 +134,10 @@ async def continue_after(db: Database, lease: Lease, position: int, cluster_uid:
         await connection.execute(_FORGET_ENTRIES)
         if await connection.fetchval(_BIND, cluster_uid):
             await connection.execute(_FORGET_NAMESPACES)
+
+
+async def _forget_entries(db: Database, lease: Lease, now: datetime) -> int:
+    async with db.begin() as connection:
+        await leases.fence(connection, lease)
+        before = now + timedelta(days=1)
+        return await entries.forget_oldest(connection, before=before, keep=0, limit=_ENTRIES_AT_ONCE)

@@ -14,7 +14,7 @@ from typing import Final
 from uuid import UUID
 
 from app.db.postgres.columns import record_columns
-from app.db.postgres.engine import Database
+from app.db.postgres.engine import Connection, Database
 from app.domain.kinds.base import JOBS
 from app.models.feed import job_events
 
@@ -157,7 +157,12 @@ async def has_further(db: Database, job_uid: UUID, after_seq: int) -> bool:
 async def forget(db: Database, *, before: datetime, keep: int, limit: int) -> int:
     """Delete at most `limit` entries older than `before` that are not among the last `keep`; return how many."""
     async with db.read() as connection:
-        status: str = await connection.execute(_FORGET, before, keep, limit)
+        return await forget_oldest(connection, before=before, keep=keep, limit=limit)
+
+
+async def forget_oldest(connection: Connection, *, before: datetime, keep: int, limit: int) -> int:
+    """Do what `forget` does, in the transaction of the caller."""
+    status: str = await connection.execute(_FORGET, before, keep, limit)
     return _rows(status)
 
 
