@@ -24,6 +24,7 @@ _TIME: Final = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|
 _LONGEST_TIME: Final = len("2026-01-02T03:04:05.123456789+00:00 ")
 # A log that ends within the time of a line.
 _CUT_TIME: Final = re.compile(rb"[\d:.TZ+-]*")
+_LINE_BYTES: Final = 4 + 8  # of the length and the time of a line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +95,8 @@ class LogCutter:
 
     @property
     def size(self) -> int:
-        """The bytes of text that wait for the end of their chunk."""
-        return len(self._text)
+        """The bytes in memory of what waits for the end of its chunk; 0 without text."""
+        return len(self._text) + _LINE_BYTES * len(self._lengths)
 
     @property
     def since(self) -> datetime | None:

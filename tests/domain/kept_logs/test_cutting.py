@@ -172,6 +172,14 @@ def test_what_is_stored_is_what_was_cut(lines: list[Line]) -> None:
         )
 
 
+def test_short_lines_that_wait_count_with_their_numbers() -> None:
+    cutter = LogCutter()
+    assert read(cutter, served([Line(START + index, b"\n") for index in range(4)])) == []
+    assert cutter.size >= 4 * (1 + array("I").itemsize + array("q").itemsize)
+    rest_of(cutter)
+    assert cutter.size == 0
+
+
 def document_of(**fields: object) -> bytes:
     document = {"version": 1, "start": 0, "text": b"a\n", "lengths": [2], "times": [0], "continues": False} | fields
     return zstandard.ZstdCompressor().compress(msgspec.msgpack.encode(document))
