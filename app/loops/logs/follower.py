@@ -55,10 +55,13 @@ class FollowedPod:
 
 
 class LogFollower:
-    """Keeps one log. `observe` returns the present state of the run; None if the cluster does not have its log."""
+    """Keeps one log.
+
+    `observe` returns the present state of the run, or why the cluster does not have its log any more.
+    """
 
     def __init__(
-        self, context: LogContext, pod: FollowedPod, key: LogKey, observe: Callable[[], ContainerRun | None]
+        self, context: LogContext, pod: FollowedPod, key: LogKey, observe: Callable[[], ContainerRun | GapReason]
     ) -> None:
         self._context = context
         self._pod = pod
@@ -121,8 +124,10 @@ class LogFollower:
         while not writer.is_final:
             self.changed.clear()
             run = self._observe()
-            if run is None or (self._refusals >= _REFUSALS and not run.is_running):
-                await writer.finish(None if self._is_read else GapReason.POD_GONE)
+            if isinstance(run, ContainerRun) and self._refusals >= _REFUSALS and not run.is_running:
+                run = GapReason.POD_GONE
+            if isinstance(run, GapReason):
+                await writer.finish(None if self._is_read else run)
                 return
             received = await self._read(run, writer)
             if writer.is_final or not self._is_read:

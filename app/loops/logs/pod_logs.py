@@ -9,6 +9,7 @@ from app.base.cancellation import TaskGroup, rounds
 from app.db import kept_logs
 from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.kept_logs.keys import LogKey
+from app.domain.kept_logs.records import GapReason
 from app.domain.kept_logs.runs import ContainerRun, is_finished, runs_of
 from app.domain.kubernetes.objects import Pod
 from app.loops.logs.context import LogContext
@@ -78,7 +79,10 @@ class PodLogs:
         self._followers[run.container_id] = follower
         return follower
 
-    def _run_of(self, container_id: str) -> ContainerRun | None:
+    def _run_of(self, container_id: str) -> ContainerRun | GapReason:
+        """Return a run of a container, or why the cluster does not have its log."""
         pod = self._observe()
-        runs = runs_of(pod) if pod is not None else ()
-        return next((run for run in runs if run.container_id == container_id), None)
+        if pod is None:
+            return GapReason.POD_GONE
+        # The cluster has the last two runs.
+        return next((run for run in runs_of(pod) if run.container_id == container_id), GapReason.RESTARTED)

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
+import pytest
+
 from app.db import kept_logs, log_keepers
 from app.db.jobs import controller
 from app.domain.kept_logs.codec import decode_chunk
@@ -219,7 +221,10 @@ async def test_what_the_node_still_has_is_written_when_the_store_works_again(har
     assert await text_of(harness, store, key) == [b"one\ntwo\n"]
 
 
-async def test_what_was_read_and_not_written_before_the_pod_was_gone_is_a_gap(harness: Harness, tmp_path: Path) -> None:
+@pytest.mark.parametrize("reason", [GapReason.POD_GONE, GapReason.RESTARTED])
+async def test_what_was_read_and_not_written_before_the_cluster_lost_it_is_a_gap(
+    harness: Harness, tmp_path: Path, reason: GapReason
+) -> None:
     """The last read reached the end of the log, but the store refused the chunk."""
     folder = tmp_path / "store"
     store = open_store(f"file://{folder}")
@@ -235,12 +240,15 @@ async def test_what_was_read_and_not_written_before_the_pod_was_gone_is_a_gap(ha
             what="the store fails",
             within=WITHIN,
         )
-        (await harness.kube.patch(f"{harness.path}/pods/{NAME}", {"metadata": {"finalizers": None}})).ok()
-        await harness.kube.delete(f"{harness.path}/pods/{NAME}", {"gracePeriodSeconds": 0})
+        if reason is GapReason.RESTARTED:
+            await report(harness, {"running": {}}, run=2)
+        else:
+            (await harness.kube.patch(f"{harness.path}/pods/{NAME}", {"metadata": {"finalizers": None}})).ok()
+            await harness.kube.delete(f"{harness.path}/pods/{NAME}", {"gracePeriodSeconds": 0})
         folder.unlink()
         folder.mkdir()
         await log_when(harness, key, KeptLogState.COMPLETE)
-    assert await text_of(harness, store, key) == [GapReason.POD_GONE]
+    assert await text_of(harness, store, key) == [reason]
 
 
 async def test_a_pod_is_released_when_its_logs_take_too_long(harness: Harness) -> None:
