@@ -26,7 +26,7 @@ from tests.support.waiting import until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 
-FAULTS = (
+OF_RECOVERY = (
     FaultPoint.RECOVERY_BEGUN,
     FaultPoint.RECOVERY_STORED,
     FaultPoint.RECOVERY_RELEASED,
@@ -129,7 +129,7 @@ async def test_a_restored_dump_is_recovered_whatever_interrupts_it(
             async with client_of(gateway, crash_api, crash_namespace) as client:
                 await until_ready(client.http, 503, "WrongCluster")
                 await is_stopped_and_shown(client, recovering)
-                for point in FAULTS:
+                for point in OF_RECOVERY:
                     ran = await recovering.run("--yes", *CHOSEN, JOBGATE_FAULT_POINTS=str(point))
                     assert ran.returncode == -9, (point, ran.stdout, ran.stderr)
                     await until_ready(client.http, 503, "has begun and not completed")

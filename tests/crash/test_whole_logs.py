@@ -38,6 +38,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 
 PATIENCE: Final = 240.0
 QUICK: Final = {**STEADY, "JOBGATE_LOG_FLUSH_AFTER": "0.5"}
+OF_LOGS: Final = frozenset({At.LOG_CHUNK_PUT, At.LOG_CHUNK_INDEXED})
 # Each process dies at a point or by a SIGKILL from outside after a while, and is started again.
 KILLS: Final = (
     ("logs", At.LOG_CHUNK_PUT, 2),

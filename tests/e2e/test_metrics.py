@@ -1,12 +1,16 @@
 """The metrics of a gateway that has run a job: all that the code defines, named by Prometheus' conventions."""
 
 import re
+from collections.abc import AsyncIterator
+from pathlib import Path
 
+import httpx2
 import pytest_asyncio
 from prometheus_client.parser import text_string_to_metric_families
 
 from app.domain.kinds.registry import all_kinds
 from tests.e2e.user import User, job
+from tests.support.gateways.process import GatewayProcess
 from tests.support.telemetry.metrics import defined_metrics, exposed_metrics
 from tests.support.telemetry.promtool import promtool
 from tests.support.waiting import until
@@ -17,6 +21,14 @@ OTHER_UNITS = re.compile(
     r"_(?:ms|us|ns|milliseconds|microseconds|minutes|hours|days|kilobytes|mb|mib|kib|percent)(?:_|$)"
 )
 OF_TIME = re.compile(r"_(?:duration|age|lag|wait|remaining)(?:_|$)")
+
+
+@pytest_asyncio.fixture
+async def user(own_gateway: GatewayProcess, namespace: str, tmp_path: Path) -> AsyncIterator[User]:
+    """A user of a gateway with all roles, also the one that keeps logs."""
+    url = await own_gateway.start({"JOBGATE_LOG_STORE": f"file://{tmp_path}/logs"})
+    async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
+        yield User(client, namespace)
 
 
 @pytest_asyncio.fixture

@@ -49,15 +49,18 @@ def quantiles(title: str, metric: str, by: str = "", *, text: str = "", matching
     return Panel(title=title, queries=queries, unit="s", text=text)
 
 
+def _legend(by: str) -> str:
+    return " ".join(f"{{{{{label.strip()}}}}}" for label in by.split(","))
+
+
 def rates(title: str, metric: str, by: str, *, text: str = "", matching: str = "") -> Panel:
     """Return a panel with the rate of a counter by labels."""
-    legend = " ".join(f"{{{{{label.strip()}}}}}" for label in by.split(","))
-    return Panel(title=title, queries={legend: rate(metric, by, matching)}, unit="ops", text=text)
+    return Panel(title=title, queries={_legend(by): rate(metric, by, matching)}, unit="ops", text=text)
 
 
 def levels(title: str, metric: str, by: str, unit: str = "short", *, aggregate: str = "max") -> Panel:
-    """Return a panel with the maximum or the sum of a gauge by a label."""
-    return Panel(title=title, queries={f"{{{{{by}}}}}": f"{aggregate} by ({by}) ({metric})"}, unit=unit)
+    """Return a panel with the maximum or the sum of a gauge by labels."""
+    return Panel(title=title, queries={_legend(by): f"{aggregate} by ({by}) ({metric})"}, unit=unit)
 
 
 def stat(title: str, query: str, unit: str = "short", legend: str = "") -> Panel:
@@ -109,6 +112,7 @@ ROWS: Final[dict[str, Sequence[Panel]]] = {
         quantiles("Queued until admitted", "jobgate_queue_duration_seconds", "queue"),
         rates("Evictions", "jobgate_evictions_total", "reason"),
         levels("Jobs that wait for the limit of live pods", "jobgate_jobs_without_room", "namespace"),
+        levels("Resources that jobs hold", "jobgate_usage_held", "namespace, resource, use"),
     ),
     "Requests": (
         rates("Requests by status", "jobgate_http_request_duration_seconds_count", "status"),

@@ -40,7 +40,7 @@ class UsageFormat(StrEnum):
     CSV = "csv"
 
 
-def _query(
+async def _query(
     by: Annotated[
         str | None,
         Query(

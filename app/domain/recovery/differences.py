@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import Final
 
 from app.domain.access.namespaces import is_former
-from app.domain.errors import DomainError
+from app.domain.errors import Conflict
 from app.domain.plan import Rank
 from app.domain.vocabulary import TERMINAL_PHASES, JobPhase
 
@@ -129,10 +129,8 @@ class JobFinding:
     attempts: Mapping[Rank, int] = field(default_factory=dict)
 
 
-class NoRemedy(DomainError):  # noqa: N818 - a message for the operator
+class NoRemedy(Conflict):
     """The operator must choose a remedy first."""
-
-    default_code = "NoRemedy"
 
 
 def with_remedies(findings: Iterable[JobFinding], choices: Choices) -> list[tuple[JobFinding, Remedy]]:
