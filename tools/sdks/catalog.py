@@ -109,6 +109,7 @@ OPENAPI_GENERATOR_TOLERATED: Final = (
     "OpenAPI 3.1 support is still in beta",
     "Failed to get the schema name: null",  # an object with any properties, such as the spec of a Job
     "Codegen property is null",  # the same
+    "From (reserved word) cannot be used as model name",  # the parameter `from` is a date, and no model is generated
     "Ignoring complex example on request body",  # an example affects only generated documentation
 )
 
