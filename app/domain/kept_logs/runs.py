@@ -44,7 +44,9 @@ def _runs(status: ContainerStatus, *, is_last: bool) -> Iterator[ContainerRun]:
     id_before = before.container_id if before is not None else ""
     # A container that waits for its restart has the number, and mostly the id, of its last run.
     current = status.container_id or id_before
-    if current and not (status.state.waiting is not None and current != id_before):
+    ended = status.state.terminated
+    is_other = ended is not None and ended.container_id not in {"", current}  # the state is that of the run before
+    if current and not is_other and not (status.state.waiting is not None and current != id_before):
         running = status.state.running is not None
         yield ContainerRun(
             container=status.name, number=number, container_id=current, is_running=running, is_last=is_last

@@ -101,7 +101,7 @@ class ContainerRunner:
         command = await self._configure()
         if command is None:
             return False
-        self.record.container_id = f"jobgate-dev://{command.identity.rstrip('/').rpartition('/pods/')[2]}"
+        container_id = f"jobgate-dev://{command.identity.rstrip('/').rpartition('/pods/')[2]}"
         log = LogWriter(
             self._context.log_file(self.record.name, self.record.restart_count),
             self._context.node.settings.log_limit_bytes,
@@ -110,10 +110,13 @@ class ContainerRunner:
             self._process = await start(command, log.write)
         except StartError as error:
             log.close()
+            self.record.container_id = container_id
             self._failed_to_start(str(error))
             return True
         if self._stopping.is_set():
             self._process.kill()  # `stop` was called during the start, when there was no process to kill
+        # Not before the start: meanwhile the state is that of the run before, and others can report it.
+        self.record.container_id = container_id
         try:
             await self._run_instance(self._process, command)
         finally:

@@ -42,6 +42,11 @@ def pod(*containers: ContainerStatus, init: Sequence[ContainerStatus] = (), phas
             id="ended",
         ),
         pytest.param(
+            ContainerStatus(name="main", state=ended("a"), last_state=ended("a"), container_id="b", restart_count=1),
+            [ContainerRun(container="main", number=0, container_id="a", is_previous=True)],
+            id="starts again: the state is that of the run before",
+        ),
+        pytest.param(
             ContainerStatus(name="main", state=WAITING, last_state=ended("b"), container_id="b", restart_count=1),
             [ContainerRun(container="main", number=1, container_id="b")],
             id="waits for its restart: the run before is lost",
