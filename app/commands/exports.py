@@ -26,7 +26,7 @@ def export(
     from app.domain.exports.lines import ExportSelection
     from app.domain.kinds import registry
     from app.domain.vocabulary import TERMINAL_PHASES
-    from app.running import exporting
+    from app.running.operations import exporting
 
     selection = ExportSelection(
         after=_time("--after", after),
@@ -52,7 +52,7 @@ def import_(
 
     A job that is stored already is passed over, so the same command continues an import that was interrupted.
     """
-    from app.running import exporting
+    from app.running.operations import exporting
 
     settings = read_settings(log_format="text", log_level="error")
 

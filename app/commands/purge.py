@@ -18,7 +18,7 @@ def purge(
 
     Jobs with objects in the cluster stay. Exit with status 1 if a signal has ended it: run it again.
     """
-    from app.running import purging
+    from app.running.operations import purging
 
     try:
         order = purging.PurgeOrder.of(

@@ -50,7 +50,7 @@ def recover(
     With --yes, recover. Exit with status 1 if differences are left.
     """
     from app.domain.recovery.differences import Choices, Remedy
-    from app.running import recovering, recovery_report
+    from app.running.operations import recovering, recovery_report
 
     # A process of the role api may have no cluster.
     settings = read_settings(role="all", log_format="text", log_level="error")

@@ -19,7 +19,7 @@ def verify(
 
     Exit with status 0 if all hold, 1 if a fault was found, 2 if the checks could not run.
     """
-    from app.running import verification
+    from app.running.operations import verification
 
     settings = read_settings(log_format="text", log_level="error")
 

@@ -86,7 +86,7 @@ KILLS: Sequence[Kill] = (
     (At.RESIZE_STORED, 1, (is_grown,)),
     (At.RESIZE_STORED, 1, (is_grown,)),
 )
-# Only commands reach them: tests/running/test_purging.py, tests/exports/test_interruptions.py.
+# Only commands reach them: tests/running/operations/test_purging.py, tests/exports/test_interruptions.py.
 OF_COMMANDS = frozenset({At.BATCH_PURGED, At.SEGMENT_WRITTEN, At.SEGMENT_STORED, At.JOB_IMPORTED})
 # Each half takes minutes, so two processes share them.
 HALVES = (KILLS[: len(KILLS) // 2], KILLS[len(KILLS) // 2 :])

@@ -1,6 +1,6 @@
 """The invariants of ARCHITECTURE.md, as `jobgate verify` proves them at the end of a test."""
 
-from app.running.verification import as_text, verify
+from app.running.operations.verification import as_text, verify
 from app.settings import Settings
 from tests.support.clusters.kube import Cluster
 

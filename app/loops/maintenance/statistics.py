@@ -11,9 +11,9 @@ from app.base.cancellation import TaskGroup, rounds
 from app.base.clock import Clock
 from app.base.instruments import ComputedMetric, Values, ValueSource, expose
 from app.db.installation import statistics
-from app.db.jobs import usage_reads
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseUnavailable
+from app.db.usage import reads as usage_reads
 from app.domain.usage.holds import CPU
 from app.loops import metrics
 

@@ -5,9 +5,9 @@ from typing import Final
 
 from app.base.clock import Clock
 from app.base.offload import offload
-from app.db.jobs import usage_reads
 from app.db.jobs.rows import JobRow
 from app.db.postgres.engine import Database
+from app.db.usage import reads as usage_reads
 from app.domain.usage.holds import milliseconds
 from app.domain.usage.prices import Prices
 from app.domain.usage.query import UsageQuery, UsageRow

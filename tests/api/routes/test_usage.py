@@ -9,7 +9,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from app.db.jobs import usage_reads, usage_writes
+from app.db.usage import reads as usage_reads
+from app.db.usage import writes as usage_writes
 from app.domain.usage.groups import UsageGroup
 from app.domain.usage.holds import JobUse, milliseconds
 from app.domain.usage.prices import Prices

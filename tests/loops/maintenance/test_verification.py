@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from app.domain.kubernetes import labels
 from app.loops.maintenance import verification
-from app.running.verification import as_text, verify
+from app.running.operations.verification import as_text, verify
 from app.settings import Settings
 from tests.support.clusters.kube import Cluster, KubeClient
 from tests.support.clusters.kueue import pod_set

@@ -26,7 +26,7 @@ from app.k8s.errors import Unreachable
 from app.loops.leadership.identity import WrongCluster
 from app.loops.recovery.survey import count
 from app.running.connections import NotConfigured
-from app.running.recovering import Report, recover
+from app.running.operations.recovering import Report, recover
 from app.settings import Settings
 from tests.db.factories import move, new_job, stored, submitted
 from tests.support.clusters.cluster import running_embedded_cluster

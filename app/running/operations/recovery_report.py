@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from app.base.visible import visible_line
 from app.domain.recovery.differences import Choices, JobFinding, remedy
 from app.loops.recovery.survey import count
-from app.running.recovering import Report
+from app.running.operations.recovering import Report
 
 _HEADER = ("NAMESPACE", "NAME", "KIND", "UID", "DIFFERENCE", "RECORDED", "CLUSTER", "PODS", "REMEDY")
 _CHOOSE = "(choose)"

@@ -6,7 +6,7 @@ import pytest
 
 from app.db.postgres.engine import Database
 from app.db.purge import OBJECTS
-from app.running.purging import PurgeOrder
+from app.running.operations.purging import PurgeOrder
 from tests.support.gateways.forked_commands import jobgate
 from tests.support.postgres import count_rows
 

@@ -13,9 +13,10 @@ import pytest_asyncio
 from app.db import former_namespaces
 from app.db.installation import leases
 from app.db.installation.leases import Lease
-from app.db.jobs import usage_reads, usage_writes
 from app.db.jobs.controller import persist, persist_in
 from app.db.postgres.engine import Database
+from app.db.usage import reads as usage_reads
+from app.db.usage import writes as usage_writes
 from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet, former_name
 from app.domain.plan import JobPlan
 from app.domain.reconcile.values import Decision
