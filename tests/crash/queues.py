@@ -24,7 +24,7 @@ async def watched_queues(
     async with httpx2.AsyncClient(base_url=gateway.url, timeout=60) as http:
         jobs = Jobs(http=http, kube=api, namespace=namespace)
         if not await has_kueue(jobs):
-            pytest.skip("the cluster has no Kueue")
+            pytest.skip("the cluster has no Kueue: run `make test-cluster`")
         with pod_watcher(cluster, namespace) as pods:
             async with queues_of(jobs, cpu=cpu) as queues:
                 await queues.add_local("default")

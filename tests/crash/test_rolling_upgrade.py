@@ -5,6 +5,7 @@ old, old ─▶ jobgate migrate ─▶ an old process restarts on the new schema
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -40,6 +41,8 @@ BEFORE = "11f88ea571ef"
 @pytest.fixture(scope="session")
 def version_before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The code of the version before. It runs with the packages of this one, which has only added some."""
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed: apt-get install git")
     archive = subprocess.run(["git", "archive", BEFORE], cwd=ROOT, capture_output=True, check=False)
     if archive.returncode:
         pytest.skip(f"the history does not have the commit {BEFORE}: {archive.stderr.decode().strip()}")

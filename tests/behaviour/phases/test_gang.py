@@ -190,7 +190,7 @@ async def test_what_is_lacking_is_said_and_is_true(
 ) -> None:
     jobs = await setting.jobs(api=api, mapped=mapped)
     if not api and await has_api(jobs.kube):
-        pytest.skip("this cluster has the PodGroup API")
+        pytest.skip("this cluster has the PodGroup API: `make test` runs the test on one without it")
     uid = (await jobs.submit(job("lone", scheduler=QUEUED)))["uid"]
     [pod] = await jobs.until_objects("pods", uid, bool)
     assert pod["spec"]["schedulerName"] == scheduler
