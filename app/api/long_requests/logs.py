@@ -16,7 +16,7 @@ from app.services.limits.long_requests import EndReason, LongRequestKind
 from app.services.logs.containers import LogRequest
 from app.services.logs.opening import LogStream
 from app.services.logs.selecting import LogLines
-from app.services.logs.text import TextLog, rendered
+from app.services.logs.text import LogBytes, TextLog, rendered
 from app.services.logs.times import time_text
 from app.services.logs.whole import LogPart, MissingPart
 from app.services.reading.jobs import ReplicaHistory
@@ -110,15 +110,17 @@ class LogResponse(LongResponse):
         return self._pieces(log)
 
     async def _pieces(self, log: LogStream) -> AsyncGenerator[bytes, None]:
-        has_places = log.kept is not None or self._request.tail_lines is None
-        form = JsonLog(has_places=has_places) if self._is_json else TextLog(has_times=self._request.timestamps)
+        form = self._form(log)
         async with aclosing(log.parts) as parts:
             async for part in parts:
-                if self._request.is_raw and isinstance(part, MissingPart):
-                    continue
                 for piece in form.render(part):
                     await next_slice()
                     yield piece
+
+    def _form(self, log: LogStream) -> JsonLog | LogBytes | TextLog:
+        if self._is_json:
+            return JsonLog(has_places=log.kept is not None or self._request.tail_lines is None)
+        return LogBytes() if self._request.is_raw else TextLog(has_times=self._request.timestamps)
 
     @override
     def final_piece(self, ending: EndReason | None, error: DomainError) -> bytes:

@@ -42,6 +42,14 @@ class TextLog:
         return f"{time_text(time)} ".encode() + text if time and is_start else text
 
 
+class LogBytes:
+    """Renders exactly the bytes of a log, without a word on what is missing."""
+
+    def render(self, part: LogPart | bytes) -> Iterator[bytes]:
+        if not isinstance(part, MissingPart):
+            yield part if isinstance(part, bytes) else part.text
+
+
 def rendered(part: LogLines, line: Callable[[LogLines, int, int, int], bytes]) -> Iterator[bytes]:
     """Yield the lines of a part in pieces that take about a millisecond each."""
     ends = list(accumulate(part.lengths))

@@ -15,9 +15,9 @@ from app.domain.plan import Rank
 from app.domain.status.observed import ObservedContainer
 from app.domain.status.records import Attempt, Replica
 from app.domain.vocabulary import JobPhase, Outcome, ReplicaPhase
-from app.log_store import open_store
+from app.log_store import LogStore, open_store
 from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, running_gateway
-from tests.support.kept_logs import finish, keep, timed
+from tests.support.kept_logs import finish, keep, store_ended_job, timed
 from tests.support.postgres import fresh_database
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -25,6 +25,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 LOGS = jobs_path(NAMESPACE, "hello", "logs")
 RAN = (ObservedContainer(name="main", state="terminated", exit_code=0, restart_count=1),)
 JSON = {"Accept": "application/jsonl"}
+ROTATED = "[jobgate] the node had deleted a part of the log before it was read"
 
 
 def ended(number: int, outcome: Outcome = Outcome.SUCCEEDED) -> Attempt:
@@ -37,10 +38,14 @@ async def url(postgres_server_url: str, database_template: str) -> AsyncIterator
         yield created
 
 
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> LogStore:
+    return open_store(f"file://{tmp_path_factory.mktemp('store')}")
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def gateway(url: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gateway]:
+async def gateway(url: str, store: LogStore) -> AsyncIterator[Gateway]:
     """A gateway without a cluster, which has an ended job with two replicas, of which the first ran twice."""
-    store = open_store(f"file://{tmp_path_factory.mktemp('store')}")
     async with running_gateway(url, log_store=store) as running:
         uid = UUID((await running.submit())["uid"])
         replicas = [Replica(key=Rank("worker", 0), attempt=ended(2)), Replica(key=Rank("worker", 1), attempt=ended(1))]
@@ -89,6 +94,17 @@ async def test_the_bytes_of_a_range_have_no_lines_of_jobgate_between_them(gatewa
     assert b"[jobgate]" in (await gateway.client.get(LOGS)).content
 
 
+async def test_the_bytes_of_a_line_that_was_cut_off_by_a_gap_have_no_line_break_of_jobgate(
+    gateway: Gateway, store: LogStore
+) -> None:
+    key = await store_ended_job(gateway, "torn")
+    await keep(gateway.db, store, key, timed(b"a", b"bb")[:-1], gap=GapReason.ROTATED)
+    await finish(gateway.db, await keep(gateway.db, store, key, timed(b"ccc", first=10)))
+    path = jobs_path(NAMESPACE, "torn", "logs")
+    assert (await gateway.client.get(path, params={"offset": 0})).content == b"a\nbbccc\n"
+    assert (await gateway.client.get(path)).text.splitlines()[1:] == ["bb", ROTATED, "ccc"]
+
+
 async def test_each_json_line_has_its_place_and_what_is_missing_has_a_word(gateway: Gateway) -> None:
     assert await lines_of(gateway) == [
         {"offset": 0, "number": 0, "at": "2026-01-02T00:00:02.000000000Z", "line": "a"},
@@ -97,7 +113,7 @@ async def test_each_json_line_has_its_place_and_what_is_missing_has_a_word(gatew
             "offset": 5,
             "number": 2,
             "at": None,
-            "line": "[jobgate] the node had deleted a part of the log before it was read",
+            "line": ROTATED,
             "missing": "rotated",
         },
         {"offset": 5, "number": 2, "at": "2026-01-02T00:00:10.000000000Z", "line": "ccc \ufffd"},
