@@ -9,6 +9,7 @@ import msgspec
 import zstandard
 
 from app.domain.kept_logs.cutting import MOST_BYTES, LogChunk
+from app.domain.kept_logs.records import KeptChunk
 
 _LEVEL: Final = 3  # zstd's own default: 100 MB/s and more, so that PostgreSQL and the store are the limit
 _VERSION: Final = 1
@@ -17,7 +18,7 @@ _MOST_DOCUMENT_BYTES: Final = 2 * MOST_BYTES
 
 
 class DamagedChunk(Exception):  # noqa: N818 - a state of the object
-    """An object is not a chunk, or another one than its name says."""
+    """An object is not a chunk, or not that of its row."""
 
 
 class _Document(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,3 +79,13 @@ def decode_chunk(stored: bytes) -> ChunkText:
     return ChunkText(
         start=document.start, text=document.text, lengths=lengths, times=times, continues=document.continues
     )
+
+
+def require_chunk(found: ChunkText, row: KeptChunk) -> None:
+    """Check that an object is the chunk of its row.
+
+    Raises:
+        DamagedChunk: it is another one.
+    """
+    if (found.start, len(found.text), len(found.lengths) - found.continues) != (row.start, row.length, row.lines):
+        raise DamagedChunk(f"the object has {len(found.text)} bytes from byte {found.start}: it is another chunk")

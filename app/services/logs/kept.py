@@ -16,7 +16,7 @@ from app.base.offload import offload
 from app.db import kept_logs
 from app.db.postgres.engine import Database
 from app.domain.errors import Unavailable
-from app.domain.kept_logs.codec import DamagedChunk, decode_chunk
+from app.domain.kept_logs.codec import DamagedChunk, decode_chunk, require_chunk
 from app.domain.kept_logs.cutting import time_of
 from app.domain.kept_logs.keys import LogKey
 from app.domain.kept_logs.records import KeptChunk, KeptLog, KeptLogState
@@ -107,6 +107,7 @@ class KeptReader:
                 return cached
             try:
                 text = await offload(decode_chunk, await self._store.get(name))
+                require_chunk(text, row)
             except StoreUnavailable as error:
                 raise Unavailable(str(error), code="LogStoreUnreachable") from error
             except (ObjectMissing, DamagedChunk) as error:
