@@ -75,6 +75,11 @@ class LogLines:
     times: Sequence[int]
     continues: bool = False
 
+    @property
+    def lines(self) -> int:
+        """How many lines start in it."""
+        return len(self.lengths) - self.continues
+
 
 class ChunkLines:
     """The lines of a chunk, and where they are in its text."""

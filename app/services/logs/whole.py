@@ -67,6 +67,11 @@ class RestSources:
     stored: Callable[[], Awaitable[Log | None]]
 
 
+class _StoredRest(NamedTuple):
+    part: LogLines
+    follows_gap: bool
+
+
 class WholeLog:
     """A kept log and its rest."""
 
@@ -138,9 +143,8 @@ class WholeLog:
         kept = self._kept
         if kept.state is KeptLogState.CUT:
             yield MissingPart(kept.text_bytes, kept.lines, _CUT, f"from here on the log is not kept: {kept.note}")
-        if self._sources.follow is None:
-            raise NotFound("the pod is gone", code="NoLog")
-        async with aclosing(live_chunks(self._cutter(), self._sources.follow, is_exact=selection.is_exact)) as chunks:
+        opened = _require_pod(self._sources.follow)
+        async with aclosing(live_chunks(self._cutter(), opened, is_exact=selection.is_exact)) as chunks:
             async for chunk in chunks:
                 if chunk.follows_gap:
                     yield MissingPart(chunk.start, chunk.first_line, GapReason.ROTATED, _GAPS[GapReason.ROTATED])
@@ -152,40 +156,59 @@ class WholeLog:
     async def _read_stored(self, selection: LineSelection) -> AsyncGenerator[LogPart, None]:
         """Yield what the stored end of the log has after the kept part, if nothing of that is final yet."""
         kept = self._kept
-        stored = None if kept.state is KeptLogState.COMPLETE else await self._sources.stored()
-        if stored is None:
+        rest = await self._stored_rest()
+        if rest is None:
             if kept.state is KeptLogState.FOLLOWING:
                 yield MissingPart(kept.text_bytes, kept.lines, "pending", "the rest of the log is not kept yet")
             return
+        if rest.follows_gap:
+            yield MissingPart(kept.text_bytes, kept.lines, GapReason.POD_GONE, _GAPS[GapReason.POD_GONE])
+        for part in ChunkLines(rest.part).selected(selection):
+            yield part
+
+    async def _stored_rest(self) -> "_StoredRest | None":
+        """Return what the stored end of the log has after the kept part; None if nothing of that is final yet."""
+        kept = self._kept
+        stored = None if kept.state is KeptLogState.COMPLETE else await self._sources.stored()
+        if stored is None:
+            return None
         known = await self._reader.last_text(kept.key)
         is_all = len(known) == kept.text_bytes
         place = length_of_overlap(known, stored.tail, from_start=is_all, is_whole=not stored.truncated)
-        if not place and stored.truncated:
-            yield MissingPart(kept.text_bytes, kept.lines, GapReason.POD_GONE, _GAPS[GapReason.POD_GONE])
-        continues = bool(known) and not known.endswith(b"\n")
+        follows_gap = stored.truncated and not place
+        continues = bool(known) and not known.endswith(b"\n") and not follows_gap
         rest = untimed(stored.tail[place:], kept.text_bytes, kept.lines, continues=continues)
-        for part in ChunkLines(rest).selected(selection):
-            yield part
+        return _StoredRest(rest, follows_gap=follows_gap)
 
     async def _last_lines(self, selection: LineSelection, count: int) -> LineSelection:
         lines = self._kept.lines + await self._count_rest()
         return replace(selection, first_line=max(0, lines - count), is_exact=False)
 
     async def _count_rest(self) -> int:
-        """Return how many lines of the cluster follow the kept part; 0 if it cannot be read."""
-        if self._kept.state is KeptLogState.COMPLETE or self._sources.read is None:
+        """Return how many lines follow the kept part in the cluster or, without the pod, in the stored end."""
+        if self._kept.state is KeptLogState.COMPLETE:
             return 0
         lines = 0
         try:
-            async for chunk in live_chunks(self._cutter(), self._sources.read, is_exact=False):
+            async for chunk in live_chunks(self._cutter(), _require_pod(self._sources.read), is_exact=False):
                 lines += chunk.lines
-        except (NotFound, Unavailable):
+        except NotFound:
+            rest = await self._stored_rest()
+            return 0 if rest is None else rest.part.lines
+        except Unavailable:
             return lines
         return lines
 
     def _cutter(self) -> LogCutter:
         kept = self._kept
         return LogCutter(kept.text_bytes, kept.lines, ReadPosition.decode(kept.position))
+
+
+def _require_pod(opened: OpenLive | None) -> OpenLive:
+    """Return what opens the log in the cluster. Raises NotFound without it."""
+    if opened is None:
+        raise NotFound("the pod is gone", code="NoLog")
+    return opened
 
 
 async def live_chunks(cutter: LogCutter, opened: OpenLive, *, is_exact: bool) -> AsyncGenerator[LogChunk, None]:

@@ -157,7 +157,13 @@ async def test_without_the_pod_the_stored_end_follows(
 ) -> None:
     await keep_lines(db, store, 3, 3)
     await store_end(db, tail, is_truncated=is_truncated)
-    assert await opened(Logs(db, Node(error=NotFound("gone")), kept)) == expected
+    logs = Logs(db, Node(error=NotFound("gone")), kept)
+    assert await opened(logs) == expected
+    lines = [line for line in expected.splitlines(keepends=True) if not line.startswith(b"[jobgate]")]
+    for count in range(len(lines) + 2):
+        last = b"".join(lines[-count:] if count else [])
+        found = (await opened(logs, tail_lines=count)).splitlines(keepends=True)
+        assert b"".join(line for line in found if not line.startswith(b"[jobgate]")) == last
 
 
 async def test_what_is_missing_has_a_line_of_its_own(kept: KeptReader, store: LogStore, db: Database) -> None:
