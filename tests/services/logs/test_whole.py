@@ -185,6 +185,21 @@ async def test_what_is_missing_has_a_line_of_its_own(kept: KeptReader, store: Lo
     assert stream.missing == "1 gap, cut"
 
 
+async def test_a_gap_at_the_end_of_a_log_is_shown_once(kept: KeptReader, store: LogStore, db: Database) -> None:
+    await finish(db, await keep(db, store, KEY, timed(*LINES[:2]), gap=GapReason.POD_GONE))
+    gap = b"[jobgate] the pod was gone before a part of the log was read\n"
+    assert await opened(Logs(db, Node(), kept)) == TEXT[:14] + gap
+
+
+async def test_times_of_lines_have_nanoseconds_although_the_index_has_none(
+    kept: KeptReader, store: LogStore, db: Database
+) -> None:
+    await finish(db, await keep(db, store, KEY, b"2026-01-02T00:00:00.000000900Z a\n"))
+    logs, at = Logs(db, Node(), kept), nanoseconds(BEGIN) + 900
+    found = {time: await opened(logs, selection=LineSelection(since=time)) for time in (at - 1, at, at + 1)}
+    assert found == {at - 1: b"a\n", at: b"a\n", at + 1: b""}
+
+
 async def test_runs_are_logs_of_their_own(kept: KeptReader, store: LogStore, db: Database) -> None:
     for run in range(3):
         log = await keep(db, store, KEY._replace(run=run), timed(b"run %d" % run))
