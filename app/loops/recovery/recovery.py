@@ -30,7 +30,7 @@ _OFFER_EVERY = 0.5  # seconds between two tries to get the lease
 
 
 class Recovery:
-    """Compares and recovers one installation. `timeout` is seconds for each request to the cluster."""
+    """Compares and recovers one installation."""
 
     def __init__(
         self,
@@ -41,16 +41,16 @@ class Recovery:
         clock: Clock,
         *,
         system_namespace: str,
-        timeout: float,
     ) -> None:
         self._place = place
         self._db = db
         self._lease_db = lease_db
         self._leadership = leadership
         self._clock = clock
-        self._timeout = timeout
         self._cluster_uid = ""
-        self._record = InstallationRecord(place.api, leadership, place.installation, system_namespace, timeout=timeout)
+        self._record = InstallationRecord(
+            place.api, leadership, place.installation, system_namespace, timeout=place.timeout
+        )
         self._identity = Identity(
             place.api,
             db,
@@ -58,7 +58,7 @@ class Recovery:
             clock,
             installation_id=UUID(place.installation),
             system_namespace=system_namespace,
-            timeout=timeout,
+            timeout=place.timeout,
         )
 
     async def mismatch(self) -> str:
@@ -140,7 +140,7 @@ class Recovery:
             self._leadership,
             self._clock,
             verify=self._identity.verify,
-            timeout=self._timeout,
+            timeout=self._place.timeout,
         )
 
     async def _end(self, reached: Reached) -> None:

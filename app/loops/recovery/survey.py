@@ -26,6 +26,7 @@ from app.domain.status.pods.ownership import is_owned, names_anchor
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
 from app.k8s.codec import POD as POD_CODEC
+from app.k8s.errors import KubeNotFound
 from app.k8s.resources import CONFIG_MAP, POD, STATEFUL_SET, WORKLOAD
 from app.loops.maintenance.labelled import labelled, places
 
@@ -35,12 +36,16 @@ _JobKey: TypeAlias = tuple[str, str]  # uid and namespace: another client can co
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where the objects of an installation are: in `namespaces`, or everywhere if there are none."""
+    """Where the objects of an installation are: in `namespaces`, or everywhere if there are none.
+
+    `timeout` is seconds for each request to the cluster.
+    """
 
     api: KubeApi
     installation: str
     namespaces: Sequence[str]
     served: NamespaceSet
+    timeout: float
 
 
 async def find_differences(place: Place, db: Database) -> list[JobFinding]:
@@ -50,13 +55,15 @@ async def find_differences(place: Place, db: Database) -> list[JobFinding]:
         KubeError, DatabaseUnavailable: one of the two did not answer.
     """
     # The cluster is read first: a job is stored before it has objects, so those of new jobs are not lost ones.
-    cluster = await _cluster_jobs(place)
-    found: list[JobFinding | None] = []
+    listed = await places(place.api, place.namespaces)
+    cluster = await _cluster_jobs(place, listed)
+    pairs: list[tuple[ClusterJob | None, KnownJob | None]] = []
     async for jobs, known in _known_of_cluster(db, cluster.values()):
         # Objects with the uid of a job in another namespace are of a client that has copied its labels.
-        found += [compare(job, known.get(job.uid)) for job in jobs if _is_at_home(job, known.get(job.uid))]
+        pairs += [(job, known.get(job.uid)) for job in jobs if _is_at_home(job, known.get(job.uid))]
     async for known in _live_jobs(db, place.served):
-        found += [compare(None, job) for job in known.values() if (job.uid, job.namespace) not in cluster]
+        pairs += [(None, job) for job in known.values() if (job.uid, job.namespace) not in cluster]
+    found = [await _compare(place, listed, *pair) for pair in pairs]
     return sorted(filter(None, found), key=lambda finding: (finding.namespace, finding.name, finding.uid))
 
 
@@ -83,10 +90,29 @@ def _is_at_home(job: ClusterJob, known: KnownJob | None) -> bool:
     return known is None or known.namespace == job.namespace
 
 
-async def _cluster_jobs(place: Place) -> dict[_JobKey, ClusterJob]:
+async def _compare(
+    place: Place, listed: Sequence[str | None], found: ClusterJob | None, known: KnownJob | None
+) -> JobFinding | None:
+    """Compare one job. Another client may have removed the labels of an anchor that was not listed, so it is read."""
+    finding = compare(found, known)
+    if finding is None or finding.difference is not Difference.MISSING:
+        return finding
+    if None not in listed and finding.namespace not in listed:
+        return finding  # without the namespace, its objects are gone, and so is the right to read them
+    try:
+        name = labels.anchor_name(finding.uid)
+        anchor = await place.api.get(CONFIG_MAP, name, finding.namespace, codec=OBJECT, timeout=place.timeout)
+    except KubeNotFound:
+        return finding
+    job = _of_anchor(anchor.metadata, finding.uid)
+    job.pods = found.pods if found is not None else []
+    return compare(job, known)
+
+
+async def _cluster_jobs(place: Place, listed: Sequence[str | None]) -> dict[_JobKey, ClusterJob]:
     jobs: dict[_JobKey, ClusterJob] = {}
     selector = f"{labels.INSTALLATION}={place.installation},{labels.JOB_UID}"
-    for namespace in await places(place.api, place.namespaces):
+    for namespace in listed:
         async for item in labelled(place.api, CONFIG_MAP, namespace, selector, OBJECT):
             metadata = item.metadata
             uid = metadata.labels[labels.JOB_UID]

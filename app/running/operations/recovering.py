@@ -59,7 +59,6 @@ async def recover(
             leadership,
             opened.clock,
             system_namespace=settings.system_namespace,
-            timeout=settings.request_timeout,
         )
         if await recovery.identify() and not rebinds:
             raise NotConfigured(
@@ -87,6 +86,7 @@ def _place(settings: Settings, opened: Connections, installation: Installation) 
         installation=str(installation.id),
         namespaces=settings.namespaces,
         served=settings.served_namespaces(),
+        timeout=settings.request_timeout,
     )
 
 

@@ -208,6 +208,28 @@ async def test_an_anchor_in_another_namespace_says_nothing_about_a_job(scene: Sc
     await scene.api.delete(f"/api/v1/namespaces/{elsewhere}")
 
 
+@pytest.mark.parametrize(
+    ("mark", "phase"), [(None, JobPhase.RUNNING), ("Succeeded", JobPhase.SUCCEEDED)], ids=["live", "ended"]
+)
+async def test_an_anchor_that_lost_its_labels_is_not_missing(
+    scene: Scene, lease: Lease, mark: str | None, phase: JobPhase
+) -> None:
+    """A job whose pods run must not fail as one without objects."""
+    (uid,) = await submitted(scene.db, new_job("job", namespace=scene.namespace, names=()))
+    await scene.make_job("job", uid)
+    anchor = labels.anchor_name(str(uid))
+    made = await scene.metadata("configmaps", anchor)
+    await move(scene.db, lease, uid, JobPhase.RUNNING, anchors=(made["uid"],))
+    await leases.release(scene.db, lease)
+    await scene.stop()
+    change = {"metadata": {"labels": None, "annotations": {labels.TERMINAL_PHASE: mark}}}
+    (await scene.api.patch(f"{scene.base}/configmaps/{anchor}", change)).ok()
+    report, _ = await scene.recover(Choices(live=Remedy.FAIL))
+    assert [(item.difference, item.pods) for item in report.findings] == [(Difference.ENDED, ("job-0",))] * bool(mark)
+    assert (await stored(scene.db, uid)).recorded.status.phase is phase
+    await scene.api.patch(f"{scene.base}/pods/job-0", {"metadata": {"finalizers": None}})
+
+
 async def test_the_database_continues_beyond_what_clients_and_the_cluster_have_seen(scene: Scene) -> None:
     (uid,) = await submitted(scene.db, new_job("job", namespace=scene.namespace, names=()))
     await entries.publish(scene.db)
