@@ -175,8 +175,10 @@ async def test_only_objects_of_unknown_jobs_of_this_installation_are_deleted(sce
     await scene.make_job("others", others, owner=str(uuid4()))
     copied = {labels.INSTALLATION: scene.owner, labels.JOB_UID: str(lost)}
     await scene.make_pod("copied", copied, scene.base)
+    former = {"apiVersion": "v1", "kind": "ConfigMap", "name": labels.anchor_name(str(lost)), "controller": True}
+    await scene.make_pod("former", copied, scene.base, ownerReferences=[former | {"uid": str(uuid4())}])
     report, _ = await scene.recover(DELETE)
-    assert [item.name for item in report.findings] == ["lost"]
+    assert [(item.name, item.pods) for item in report.findings] == [("lost", ("lost-0",))]
     await scene.api.gone(f"{scene.base}/pods/lost-0")
     await scene.api.gone(f"{scene.base}/configmaps/{labels.anchor_name(str(lost))}")
     # The janitor of the controller deletes it when no pod uses its quota.
@@ -187,6 +189,9 @@ async def test_only_objects_of_unknown_jobs_of_this_installation_are_deleted(sce
         assert "deletionTimestamp" not in pod, name
         assert pod["finalizers"] == [labels.EVIDENCE_FINALIZER], name
         await scene.api.patch(f"{scene.base}/pods/{name}", {"metadata": {"finalizers": None}})
+    # The garbage collector may delete it, and its finalizer is none of the recovery's.
+    assert (await scene.metadata("pods", "former"))["finalizers"] == [labels.EVIDENCE_FINALIZER]
+    await scene.api.patch(f"{scene.base}/pods/former", {"metadata": {"finalizers": None}})
 
 
 async def test_an_anchor_in_another_namespace_says_nothing_about_a_job(scene: Scene, lease: Lease) -> None:
