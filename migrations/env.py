@@ -11,7 +11,7 @@ from typing import Any, cast
 from alembic import context
 from sqlalchemy import Connection, text
 
-from app.db.postgres.schema_version import COMPATIBILITY_TABLE, REVISION_TABLE, read_migrations
+from app.db.postgres.schema_version import COMPATIBILITY_TABLE, REVISION_TABLE, read_migrations, revision_of
 from app.models import metadata
 
 # Arbitrary, but the same in every version: migrations of all versions wait for each other.
@@ -55,25 +55,26 @@ def _wait_for_others(connection: Connection) -> None:
 
 def _adopt_revision(connection: Connection) -> None:
     """Store the revision where this version looks for it, if a program up to revision 0023 has migrated."""
-    for table in (COMPATIBILITY_TABLE, REVISION_TABLE):
-        connection.execute(text(VERSION_TABLE.format(table=table)))
-    connection.execute(
-        text(
-            f"INSERT INTO {REVISION_TABLE} SELECT version_num FROM {COMPATIBILITY_TABLE} "  # noqa: S608  constants
-            f"WHERE NOT EXISTS (SELECT FROM {REVISION_TABLE})"
-        )
-    )
+    stored, compatible = (_read(connection, table) for table in (REVISION_TABLE, COMPATIBILITY_TABLE))
+    _replace(connection, REVISION_TABLE, revision_of(stored, compatible, read_migrations()))
+
+
+def _read(connection: Connection, table: str) -> frozenset[str]:
+    """Return what a table of revisions holds. It is created if it does not exist."""
+    connection.execute(text(VERSION_TABLE.format(table=table)))
+    return frozenset(connection.scalars(text(f"SELECT version_num FROM {table}")))  # noqa: S608  a constant
 
 
 def _record_compatibility(*, heads: Collection[str], **_: object) -> None:
     """Store, in the transaction of each migration, the oldest revision whose programs can use the schema after it."""
     migrations, connection = read_migrations(), context.get_bind()
-    connection.execute(text(f"DELETE FROM {COMPATIBILITY_TABLE}"))  # noqa: S608  a constant
-    for revision in heads:
-        connection.execute(
-            text(f"INSERT INTO {COMPATIBILITY_TABLE} VALUES (:revision)"),  # noqa: S608  a constant
-            {"revision": migrations[revision].compatible_with},
-        )
+    _replace(connection, COMPATIBILITY_TABLE, {migrations[revision].compatible_with for revision in heads})
+
+
+def _replace(connection: Connection, table: str, revisions: Collection[str]) -> None:
+    connection.execute(text(f"DELETE FROM {table}"))  # noqa: S608  a constant
+    for revision in revisions:
+        connection.execute(text(f"INSERT INTO {table} VALUES (:revision)"), {"revision": revision})  # noqa: S608
 
 
 if context.is_offline_mode():

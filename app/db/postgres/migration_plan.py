@@ -49,7 +49,7 @@ async def read(url: str, target: str | None = None) -> MigrationPlan:
     db = await Database.open(url, pool_size=1)
     try:
         async with db.read() as connection:
-            present = await schema_version.present_revisions(connection)
+            present = await schema_version.present_revisions(connection, known)
             faults = await schema_version.check(connection)
     finally:
         await db.close()

@@ -115,8 +115,9 @@ async def check_database(url: str) -> list[str]:
 
 async def check(connection: Connection) -> list[str]:
     """Return why this version cannot use the database; nothing if it can."""
-    expected = revisions()
-    present = await present_revisions(connection)
+    migrations = read_migrations()
+    expected = revisions_of(migrations)
+    present = await present_revisions(connection, migrations)
     if present == expected.heads:
         return []
     if unknown := present - expected.known:
@@ -131,9 +132,22 @@ def is_compatible(compatible: Collection[str], known: Collection[str]) -> bool:
     return bool(compatible) and set(compatible) <= set(known)
 
 
-async def present_revisions(connection: Connection) -> frozenset[str]:
-    """Return the revision of the schema, or nothing if there is none. The programs up to 0023 know one table only."""
-    return await _stored(connection, REVISION_TABLE) or await _stored(connection, COMPATIBILITY_TABLE)
+async def present_revisions(connection: Connection, migrations: Mapping[str, Migration]) -> frozenset[str]:
+    """Return the revision of the schema, or nothing if there is none."""
+    stored = await _stored(connection, REVISION_TABLE)
+    return revision_of(stored, await _stored(connection, COMPATIBILITY_TABLE), migrations)
+
+
+def revision_of(
+    stored: frozenset[str], compatible: frozenset[str], migrations: Mapping[str, Migration]
+) -> frozenset[str]:
+    """Return the revision of a schema from the contents of both tables.
+
+    No schema needs newer programs than its own. So if the second table has the later revision, a program up to 0023 has
+    migrated, which knows only that table.
+    """
+    before = {step.revision for revision in compatible for step in path_to(migrations, revision)}
+    return compatible if before.issuperset(stored) else stored
 
 
 async def _stored(connection: Connection, table: str) -> frozenset[str]:

@@ -16,6 +16,7 @@ from app.db.postgres.errors import DatabaseUnavailable
 from app.db.postgres.schema_version import check_database
 from app.domain.errors import Conflict
 from app.domain.status.records import Condition
+from tests.support.postgres import execute
 from tests.support.schemas import revision, set_revision
 
 INSERT_JOB = """
@@ -327,6 +328,15 @@ async def test_a_newer_schema_that_is_compatible_is_used_and_left_alone(database
     assert await check_database(database_url) == []
     migrations.migrate(database_url)
     assert await revision(database_url) == ("9999", head)
+
+
+async def test_an_upgrade_by_a_program_that_knows_one_table_is_noticed(empty_database_url: str) -> None:
+    """Programs up to 0023 leave the table with the revision of the schema as an earlier downgrade has left it."""
+    migrations.migrate(empty_database_url, "0023")
+    await execute(empty_database_url, f"UPDATE {schema_version.REVISION_TABLE} SET version_num = '0021'")
+    assert "the database has 0023 and this version needs" in (await check_database(empty_database_url))[0]
+    migrations.migrate(empty_database_url)
+    assert await check_database(empty_database_url) == []
 
 
 def test_a_connection_lost_during_a_migration_is_reported_as_unavailable(empty_database_url: str) -> None:
