@@ -52,9 +52,9 @@ RETURNING uid, version, CASE WHEN finished_at IS NULL THEN planned_pods ELSE 0 E
 _SAMPLES: Final = f"""
 UPDATE samples AS s SET namespace = $2, version = version + 1 WHERE uid = ANY($1::uuid[]) RETURNING {COLUMNS}
 """  # noqa: S608  constants
-# Streams of the former namespace continue at no position, and what processes keep in memory of it is not used. So the
-# entries of the feed, which are found by no uid, keep their namespace: who reads one that was numbered later finds its
-# object in another namespace, and leaves it out.
+# With another epoch, no stream continues at an earlier position, and no process uses what it keeps of the feed in
+# memory. Entries of the feed keep their namespace, because no index finds them by uid. A reader of an entry that is
+# numbered later finds the object in another namespace, and leaves the entry out.
 _NEW_EPOCH: Final = "UPDATE feed SET epoch = epoch + 1"
 
 

@@ -49,7 +49,7 @@ class ReplicaPhase(LegacySpelling):
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
     UNKNOWN = "Unknown"  # the pod's state cannot be obtained: its node does not answer
-    DELETED = "Deleted"  # stopped by pause, cancel or clean-up, or vanished for good
+    DELETED = "Deleted"  # stopped by pause, cancel or clean-up, or vanished permanently
 
     @property
     def is_live(self) -> bool:

@@ -52,7 +52,7 @@ class ExportFolder:
         with _translated():
             await self.store.put_file(name, file)
             if self.path is not None:
-                # In a thread: a disk or a network file system that hangs holds up neither the controller nor its lease.
+                # In a thread: a disk or a network file system that hangs delays neither the controller nor its lease.
                 async with asyncio.timeout(_SECONDS):
                     await asyncio.to_thread(_sync, self.path, name)
 

@@ -1,6 +1,6 @@
 """Stores what users see of queues, so that API processes read it from PostgreSQL.
 
-QueueMirror ─▶ status of each LocalQueue ─▶ what has changed since the last round ─▶ PostgreSQL
+QueueMirror ─▶ status of each LocalQueue ─▶ what differs from the stored queues ─▶ PostgreSQL
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from app.loops.leadership.lease import Leadership
 from app.loops.queue_owners import QueueOwners
 from app.loops.queue_positions import QueuePositions
 
-RECORD_EVERY: Final = 3.0  # seconds from the end of a round to the next one
+RECORD_EVERY: Final = 3.0  # seconds from the end of an iteration to the next one
 _QUEUES_AT_ONCE: Final = 20  # after which the other tasks run: about ten milliseconds
 _MOST_ROWS: Final = 2000  # in one transaction
 
@@ -35,7 +35,7 @@ _MOST_ROWS: Final = 2000  # in one transaction
 class QueueRecorder:
     """Records the queues of the served namespaces while Kueue is listed, and otherwise why it is not.
 
-    Queues stay stored while they cannot be read. They are deleted when they are gone, or Kueue is.
+    Queues stay stored while they cannot be read. They are deleted when they or Kueue are gone.
     """
 
     def __init__(self, context: ControllerContext, leadership: Leadership, mirror: QueueMirror) -> None:
@@ -57,7 +57,7 @@ class QueueRecorder:
         """
         with expose({metrics.QUEUE_JOBS: self._job_counts}):
             for _ in rounds():
-                with suppress(DatabaseUnavailable):  # the next round tries again
+                with suppress(DatabaseUnavailable):  # the next iteration tries again
                     await self.record()
                 await asyncio.sleep(RECORD_EVERY)
 
@@ -69,9 +69,9 @@ class QueueRecorder:
         return found
 
     async def record(self) -> None:
-        """Store what has changed since the last round."""
+        """Store the state of Kueue, and each queue that differs from its stored status; delete queues that are gone."""
         mirror = self._mirror
-        # Before the objects are read: they are at least as new.
+        # Read before the objects, which are therefore at least as new as this time.
         state, message, contact = mirror.state, one_line(mirror.message), mirror.last_contact
         if state is not KueueState.LISTED:
             self._jobs.clear()

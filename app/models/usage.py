@@ -64,4 +64,4 @@ usage_rates = Table(
     _sum_column("behind"),
     postgresql_with=HOT_ROWS,
 )
-"""The usage of jobs that goes on: `t` milliseconds after the day began, a row has come to amount * t - behind."""
+"""The usage of jobs that goes on: `t` milliseconds after the day began, the sum of a row is amount * t - behind."""

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 # Submissions that are validated and stored at once: enough for large commits, and few enough that a submission is
 # answered within a fraction of a second when its turn has come.
 _SUBMISSIONS_AT_ONCE: Final = 128
-# Seconds after which a client hears that the process is overloaded, or that the database stores nothing.
+# Seconds after which a client gets the answer that the process is overloaded, or that the database stores nothing.
 _SUBMISSION_WAIT: Final = 10.0
 
 
@@ -85,7 +85,7 @@ class Services:
         log_reader: reads the logs of running pods; None in a process without a cluster.
         log_store: has the kept logs; None if there is no log store.
         cluster: has the cluster check the objects of a dry run.
-        gang_apis: tells which APIs of PodGroups the cluster serves, for the objects that are shown of a job.
+        gang_apis: returns which APIs of PodGroups the cluster serves, for the objects that are shown of a job.
         namespaces: the namespaces that this installation serves, for every caller.
         refuses_missing_namespaces: refuse new objects in namespaces that the cluster does not have.
         stale_after: age of the controller's last contact with the cluster from which status is stale. It is longer than

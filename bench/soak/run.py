@@ -1,4 +1,4 @@
-"""One run: start, load, kill, drain, and look at what is left."""
+"""One run: start, load, kill, drain, and examine what is left."""
 
 import asyncio
 import secrets

@@ -820,7 +820,7 @@ class TaskPlan(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Plan(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The tasks, pods, Services and deadlines of the job that a manifest describes."""
+    """What jobgate would make of the manifest: tasks, names of pods and Services, and deadlines in seconds."""
 
     tasks: list[TaskPlan]
     pods: list[str]
@@ -842,9 +842,9 @@ class RoomOutcome(StrEnum):
 
 
 class QueueCheck(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Whether the job would find room now: within the limits of live pods, and in its queue, by what the controller
-    has recorded of it. Kueue decides later and may decide otherwise: priorities, preemption and the nodes of
-    flavors are not considered.
+    """Whether the job has room now: within the limits of live pods, and in its queue, by what the controller has
+    recorded of it. Kueue decides later and may decide otherwise: priorities, preemption and the nodes of flavors
+    are not considered.
     """
 
     name: str | None = None

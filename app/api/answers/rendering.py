@@ -1,4 +1,4 @@
-"""Converts records into views."""
+"""Renders the answers about objects: stored rows and planned jobs become views (`app/api/views`) or their JSON."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -260,7 +260,7 @@ def _status_struct(status: JobStatus) -> Any:
 
 
 def _plain_status(status: JobStatus) -> dict[str, Any]:
-    """Return the fields of a status that are no objects."""
+    """Return the fields of a status whose values are not objects."""
     return {
         "phase": status.phase,
         "reason": status.reason,

@@ -1,4 +1,4 @@
-"""The query parameters of a log."""
+"""The query parameters of the requests for logs."""
 
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -34,7 +34,10 @@ _CONFLICTS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenLog:
-    """Which log is requested, or which logs in one response."""
+    """The query parameters that name one log: the replica, its attempt, and the container with its run.
+
+    With `merged`, the response has the logs of all replicas, or of those of `task`.
+    """
 
     task: str | None
     rank: int
@@ -48,7 +51,7 @@ class ChosenLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenPart:
-    """Which part of a log is requested."""
+    """The query parameters that select lines or bytes of a log, and whether each line has its time."""
 
     follow: bool
     tail_lines: int | None

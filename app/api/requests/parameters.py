@@ -97,14 +97,14 @@ Timestamp = Annotated[
 ]
 
 
-def _refuse_no_date(value: object) -> object:
-    """Refuse what is not written as a date, such as a number or a time, of which pydantic would accept some."""
+def _require_date(value: object) -> object:
+    """Refuse what is not written as a date. pydantic would accept some numbers and times too."""
     if isinstance(value, str) and not _IS_DATE.fullmatch(value):
         raise PydanticKnownError("date_parsing", {"error": "it is not written as a date"})
     return value
 
 
-Day = Annotated[date | None, BeforeValidator(_refuse_no_date)]
+Day = Annotated[date | None, BeforeValidator(_require_date)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,7 +148,7 @@ def filters(resource: Resource) -> Any:
 
 
 def _creator(text: str | None, caller: Actor) -> tuple[str | None, str | None]:
-    """Return the name or the identity for which a filter asks."""
+    """Return the name or the identity that a filter names."""
     if text == _ME:
         return None, caller.id
     return (None, text) if text is not None and is_identity(text) else (text, None)

@@ -78,7 +78,7 @@ class JobViewCache:
         return self._rendered.get((Representation.WHOLE, row.uid, row.version))
 
     async def whole(self, row: JobRow, related: RelatedRows) -> Rendered:
-        """Return the whole view of a row and its related. Large jobs are rendered in another thread."""
+        """Return the whole view of a job from its row and related rows. Large jobs are rendered in another thread."""
         cached = self.find(row)
         if cached is not None:
             return cached
@@ -89,7 +89,7 @@ class JobViewCache:
         return self._keep(Representation.WHOLE, row, whole_tag(row.uid, row.version), body)
 
     async def whole_of(self, row: JobRow) -> Rendered:
-        """Return the whole view of a row that was just read or written; reads its related if it is not cached."""
+        """Return the whole view of a row that was just read or written. Related rows are read unless it is cached."""
         cached = self.find(row)
         if cached is not None:
             return cached

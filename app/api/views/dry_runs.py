@@ -1,4 +1,6 @@
-"""The views of dry runs: what a submission would store and create."""
+"""The answers to dry runs: what a submission would store, which Kubernetes objects it would create, and whether the
+cluster and the queue would accept them.
+"""
 
 from datetime import datetime
 from typing import Any
@@ -21,7 +23,7 @@ class TaskPlanView(View):
 
 
 class PlanView(View):
-    """The tasks, pods, Services and deadlines of the job that a manifest describes."""
+    """What jobgate would make of the manifest: tasks, names of pods and Services, and deadlines in seconds."""
 
     tasks: list[TaskPlanView]
     pods: list[str]
@@ -64,13 +66,13 @@ class ClusterCheckView(View):
     is_complete: bool
     """Whether the cluster has checked all of these objects."""
     detail: str
-    """Why it has not; empty if it has."""
+    """Why the check is not complete; empty if it is."""
     findings: list[ClusterFindingView]
-    """Its refusals and warnings."""
+    """The refusals and warnings of the cluster."""
 
 
 class QueueCheckView(View):
-    """Whether the job would find room now: within the limits of live pods, and in its queue, by what the controller has
+    """Whether the job has room now: within the limits of live pods, and in its queue, by what the controller has
     recorded of it.
 
     Kueue decides later and may decide otherwise: priorities, preemption and the nodes of flavors are not considered.
@@ -88,7 +90,7 @@ class QueueCheckView(View):
     observed_at: datetime | None
     """The time up to which the record was true; null if there is none."""
     stale: bool
-    """Whether that is too long ago, as in the header Jobgate-Stale of polls."""
+    """Whether `observedAt` is too long ago to rely on the record, as in the header Jobgate-Stale of polls."""
 
 
 def queue_check_view(check: QueueCheck) -> QueueCheckView:

@@ -86,7 +86,7 @@ async def page(
 
 
 async def versions(connection: Connection, uids: Sequence[UUID]) -> Sequence[RowVersion]:
-    """Return those of the jobs that exist, in the order of an export."""
+    """Return the versions of those jobs that exist, in the order of an export."""
     return [RowVersion(*row) for row in await connection.fetch(_VERSIONS, uids)]
 
 
@@ -101,7 +101,7 @@ class JobRows:
     def __init__(self, connection: Connection, uids: Sequence[UUID]) -> None:
         self._jobs = _rows(connection, _JOBS, uids, _JOBS_AT_ONCE)
         self._records = {
-            name: _Peeking(_rows(connection, text, uids, _RECORDS_AT_ONCE)) for name, text in _RECORDS.items()
+            name: _RowsByJob(_rows(connection, text, uids, _RECORDS_AT_ONCE)) for name, text in _RECORDS.items()
         }
 
     async def jobs(self) -> AsyncIterator[ExportedRow]:
@@ -123,15 +123,15 @@ async def _rows(
         yield ExportedRow(uid, text.encode())
 
 
-class _Peeking:
-    """Rows of which the next one can be looked at, to find out to which job it belongs."""
+class _RowsByJob:
+    """Rows in the order of their jobs. The first row of the next job is read to find the end of the present one."""
 
     def __init__(self, rows: AsyncIterator[ExportedRow]) -> None:
         self._rows = rows
         self._next: ExportedRow | None = None
 
     async def of(self, uid: UUID) -> AsyncIterator[bytes]:
-        """Yield the next rows, as long as they belong to this job."""
+        """Yield the rows of this job, which come next."""
         while (row := self._next or await anext(self._rows, None)) is not None:
             self._next = row
             if row.uid != uid:

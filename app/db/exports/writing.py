@@ -59,7 +59,7 @@ async def insert_records(connection: Connection, table: str, uid: UUID, rows: Se
             raise ValueError(f"the job has a row of {table} twice")
 
 
-# The version is a new one, because processes may have the job rendered with the exported version, before a removal.
+# With a higher version than the exported one: processes may have cached the job of that version before it was purged.
 @cache
 def _insert_job(names: tuple[str, ...]) -> str:
     found = _ordered(insert_columns(JOB_TABLE, dict.fromkeys(names)), names)

@@ -45,7 +45,7 @@ WITH RECURSIVE spaces AS (
 )
 SELECT namespace FROM spaces WHERE namespace IS NOT NULL
 """
-# Jobs that can never have room are left out: they would hold up all others.
+# Jobs that can never have room are left out: all others would wait for them.
 _FIRST: Final = """
 SELECT spaces.namespace, first.job_uid, first.pods
 FROM unnest($1::text[]) AS spaces (namespace)

@@ -38,7 +38,7 @@ class ObjectRow(Traced):
 
 
 class StoredRow(Protocol):
-    """What the rows of all resources have: the fields of ObjectRow, a manifest, and what tells of the deletion."""
+    """What the rows of all resources have: the fields of ObjectRow, a manifest, and the state of the deletion."""
 
     @property
     def uid(self) -> UUID: ...
@@ -111,11 +111,11 @@ class Stored(Generic[Row]):
     """Describes how a resource is stored, in constant SQL fragments.
 
     `columns` of `table AS alias` are the input of `row`. `summary_columns` are those of `summary`, which returns what a
-    list of summaries shows. `only` selects the rows of the table that belong to the
-    resource. `holder` selects the uid of the row that holds the name $2 in the namespace $1. `deleted` is the column
-    with the time of the deletion. `sorted_indexes` and `indexed` describe the indexes that lists use, see
-    `app/db/lists/pages.py`: those in the order of lists, and the attributes that have another index. `kinds` is a
-    statement for the kinds of the present rows; without it, all rows are of one kind.
+    list of summaries shows. `only` selects the rows of the table that belong to the resource. `holder` selects the uid
+    of the row that holds the name $2 in the namespace $1. `deleted` is the column with the time of the deletion.
+    `sorted_indexes` and `indexed` describe the indexes that lists use, see `app/db/lists/pages.py`: those in the order
+    of lists, and the attributes that have another index. `kinds` is a statement for the kinds of the present rows;
+    without it, all rows are of one kind.
     """
 
     resource: str

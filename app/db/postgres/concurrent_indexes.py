@@ -30,7 +30,7 @@ def drop_index(name: str) -> None:
 
 @contextmanager
 def _outside_of_transactions() -> Iterator[None]:
-    """Commit, and run the block without timeouts: it waits for the end of earlier transactions, and holds up nobody."""
+    """Commit, and run the block without timeouts: it waits for earlier transactions, and no client waits for it."""
     with op.get_context().autocommit_block():
         before = {name: _setting(name) for name in ("lock_timeout", "statement_timeout")}
         for name in before:

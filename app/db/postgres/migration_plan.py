@@ -13,7 +13,7 @@ from app.domain.errors import NotFound
 class MigrationPlan:
     """Steps in their order: either `added`, or `undone`, or none.
 
-    `fault` says why this version cannot use the database before them. `result` is what is so after them.
+    `fault` says why this version cannot use the database before them. `result` describes the schema after them.
     """
 
     target: str

@@ -1,4 +1,4 @@
-"""Bring a database to the schema of this version, or undo that. `schema_version` says whether it is due.
+"""Bring a database to the schema of this version, or undo that. `schema_version` determines whether it is needed.
 
 Alembic is synchronous and its configuration global, and callers may have an event loop running: each command runs on a
 thread of its own with a loop and a connection of its own, one at a time in a process. Other processes wait for the
@@ -61,11 +61,11 @@ def downgrade(url: str, revision: str) -> None:
     Raises:
         DatabaseUnavailable: no server answers there, or others hold its tables.
     """
-    _run(url, lambda configuration, _: _patiently(lambda: command.downgrade(configuration, revision)))
+    _run(url, lambda configuration, _: _retry_while_locked(lambda: command.downgrade(configuration, revision)))
 
 
 def drift(url: str) -> list[str]:
-    """Where the tables of a migrated database differ from `app.models`; empty when they do not."""
+    """Return where the tables of a migrated database differ from `app.models`, a line for each difference."""
     return _run(url, lambda _, connection: _differences(connection))
 
 
@@ -73,9 +73,9 @@ def _upgrade(configuration: Config, connection: Connection, revision: str) -> No
     known = schema_version.revisions().known
     compatible = _stored(connection, COMPATIBILITY_TABLE)
     unknown = (_stored(connection, REVISION_TABLE) or compatible) - known
-    connection.rollback()  # looking has begun a transaction, and Alembic would leave it to us to commit
+    connection.rollback()  # the reads have begun a transaction, and Alembic does not commit one that it has not begun
     if not unknown:
-        _patiently(lambda: command.upgrade(configuration, revision))
+        _retry_while_locked(lambda: command.upgrade(configuration, revision))
     elif not schema_version.is_compatible(compatible, known):
         raise Conflict(schema_version.newer(unknown, compatible), code="DatabaseNewer")
 
@@ -84,7 +84,7 @@ def _stored(connection: Connection, table: str) -> set[str]:
     return set(MigrationContext.configure(connection, opts={"version_table": table}).get_current_heads())
 
 
-def _patiently(work: Callable[[], None]) -> None:
+def _retry_while_locked(work: Callable[[], None]) -> None:
     """Repeat the work while other clients hold the locks that it needs. It gives up soon, so that others need not wait.
 
     Every migration is a transaction, so a repetition begins with the one that failed.

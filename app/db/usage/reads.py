@@ -145,7 +145,7 @@ def _keys_of(query: UsageQuery) -> tuple[list[str], tuple[Any, ...]]:
             labels.append(name.removeprefix(LABEL))
         elif name != Dimension.DAY:
             keys.append(_COLUMNS[Dimension(name)])
-    # Who wants some resources still learns how long jobs have waited.
+    # A query of some resources still returns how long jobs have waited.
     resources = [*query.resources, JOBS] if query.resources else []
     filters = (list(query.users), list(query.queues), list(query.kinds))
     return keys, (*namespace_arguments(query.namespaces), *filters, query.first, query.last, resources, *labels)

@@ -26,7 +26,7 @@ async def verify_database(
         check.name: CheckResult(name=check.name, why=check.why, subjects=check.subjects.name) for check in checks
     }
     for subjects, group in _by_subjects(checks):
-        suspects = await _first_look(db, subjects, group, results, batch or subjects.batch)
+        suspects = await _find_suspects(db, subjects, group, results, batch or subjects.batch)
         if not any(suspects.values()):
             continue
         await sleep(pause)
@@ -49,7 +49,7 @@ def _by_subjects(checks: Sequence[Invariant]) -> Iterator[tuple[Subjects, list[I
         yield found[0].subjects, found
 
 
-async def _first_look(
+async def _find_suspects(
     db: Database, subjects: Subjects, checks: Sequence[Invariant], results: dict[str, CheckResult], batch: int
 ) -> dict[str, list[tuple[Any, Fault]]]:
     """Return what looks like a fault, by check, and count what was examined."""

@@ -1,4 +1,4 @@
-"""The lines of an export: JSON objects, told apart by their field `type`.
+"""The lines of an export: JSON objects, distinguished by their field `type`.
 
 A job is one line. If its records have more than PIECE_BYTES, it continues on lines of the type `records`, so that
 neither side ever holds all records of a large job.

@@ -68,7 +68,7 @@ class TopologySlice(msgspec.Struct, frozen=True, gc=False, rename="camel"):
         return sum(counts.individual) if counts.universal is None else counts.universal * self.domain_count
 
     def ends(self) -> list[int]:
-        """Return how many pods each domain and those before it get together."""
+        """Return for each domain how many pods it and the domains before it get together."""
         counts = self.pod_counts
         if counts.universal is None:
             return list(accumulate(counts.individual))
@@ -90,7 +90,7 @@ class TopologyAssignment(msgspec.Struct, frozen=True, gc=False):
         return sum(part.size for part in self.slices)
 
     def is_for(self, count: int) -> bool:
-        """Return whether no part of it contradicts another one, and it has domains for so many pods at most.
+        """Return whether its slices are consistent, and together have domains for at most `count` pods.
 
         Any client with rights on the status of Workloads can write an assignment.
         """
@@ -99,7 +99,7 @@ class TopologyAssignment(msgspec.Struct, frozen=True, gc=False):
         return fits and self.size <= count
 
     def domains(self) -> list[tuple[str, ...]]:
-        """Return the values of the labels of the nodes of each pod."""
+        """Return the domain of each pod, in the order of the pods: the values of `levels` on its nodes."""
         found: list[tuple[str, ...]] = []
         for part in self.slices:
             start = 0
@@ -109,7 +109,7 @@ class TopologyAssignment(msgspec.Struct, frozen=True, gc=False):
         return found
 
     def domain_of(self, index: int) -> Mapping[str, str]:
-        """Return the labels of the nodes of a pod, by its place among those of the pod set.
+        """Return the domain of the pod with this index in the pod set, as labels of nodes.
 
         A pod beyond the size shares a domain with the first ones, so that no pod runs on other nodes.
         """
@@ -124,7 +124,7 @@ class TopologyAssignment(msgspec.Struct, frozen=True, gc=False):
 
 
 def keep_places(before: TopologyAssignment | None, after: TopologyAssignment | None) -> TopologyAssignment | None:
-    """Return `after` in an order in which pods keep the domains of `before` that it still has.
+    """Return `after`, sorted so that each pod keeps its domain of `before` if `after` still has it.
 
     Kueue replaces a domain whose node is lost, and may return the others in another order while their pods run.
     """
@@ -145,7 +145,7 @@ def keep_places(before: TopologyAssignment | None, after: TopologyAssignment | N
 
 
 def _assignment(levels: tuple[str, ...], domains: Sequence[tuple[str, ...]]) -> TopologyAssignment:
-    """Return an assignment that has the domain of each pod."""
+    """Return the assignment that gives each pod its domain: a value for each level, in the order of the pods."""
     runs = [(domain, len(list(pods))) for domain, pods in groupby(domains)]
     values = zip(*(domain for domain, _ in runs), strict=True)
     part = TopologySlice(

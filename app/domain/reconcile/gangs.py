@@ -4,7 +4,7 @@ The members of a gang are the replicas that the job needs to work. Their pods na
 replicas of an elastic job are created once all members have nodes: before, they would take the room that this gang or
 another one needs, and could not work.
 
-A scheduler counts the live pods of a PodGroup only. Once a member has succeeded or failed for good, or runs outside the
+A scheduler counts the live pods of a PodGroup only. Once a member has succeeded or failed finally, or runs outside the
 PodGroup, no gang can be placed any more: a pod that names it and has no node waits for ever. So new pods are placed one
 by one, and those without a node are replaced.
 """

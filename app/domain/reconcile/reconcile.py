@@ -107,7 +107,7 @@ def reconcile(inputs: Inputs) -> Decision:
     ending = waiting_for is not None
     changes = Changes(scaled=scaled, restarted=limits.charged, former=former, held_back=held_back, is_ending=ending)
     status = next_status(inputs, status, directive, permit, after, pods, changes)
-    status = usage.conclude(status, directive, after, paused=permit.paused)
+    status = usage.follow_job(status, directive, after, paused=permit.paused)
     cause = waiting_for.key if waiting_for is not None else None
     decision = _decision(inputs, status, permit, steps, after, scaled, cause)
     return replace(decision, usage=usage.change(decision))

@@ -108,7 +108,7 @@ class Stepper:
         return step
 
     def _unseen(self, step: Step, uid: str) -> None:
-        """Ask for a quorum read of a recorded pod that the mirror lacks: it may be gone, or the mirror may lag."""
+        """Request a quorum read of a recorded pod that the mirror lacks: it may be gone, or the mirror may lag."""
         self._mark_stopping(step)
         step.actions.append(ConfirmGone(name=step.pod_name, uid=uid))
 
@@ -259,7 +259,7 @@ class Stepper:
                 attempt=attempt.number,
                 pod_name=pod.name,
                 pod_uid=pod.uid,
-                # A container that never started has no log, and asking the kubelet for it is an error.
+                # A container that never started has no log, and the kubelet answers a request for it with an error.
                 containers=tuple(c.name for c in pod.containers if c.started_at is not None or c.restart_count),
                 node=pod.node,
                 failed_container=pod.failed_container if is_loss(attempt) else None,

@@ -1,6 +1,6 @@
 """Follows in each reconcile what the pods of a job hold, and what the job needs for its usage.
 
-A hold is part of the record of its attempt, and `Decision.usage` has what a hold has come to when it ends. Both are
+A hold is part of the record of its attempt, and `Decision.usage` has the sums of a hold that ends. Both are
 stored in one transaction, so each hold is counted once, whatever crashes.
 """
 
@@ -34,9 +34,9 @@ from app.domain.vocabulary import ReplicaPhase, Use
 
 @dataclass(slots=True, kw_only=True)
 class UsageFollower:
-    """Follows what one job uses in one reconcile: `track`, then `conclude`, then `change`.
+    """Follows what one job uses in one reconcile: `track`, then `follow_job`, then `change`.
 
-    `ended` are the attempts whose hold this reconcile ends, and `sums` what they have come to.
+    `ended` are the attempts whose hold this reconcile ends, and `sums` the sums of these holds.
     """
 
     inputs: Inputs
@@ -56,7 +56,7 @@ class UsageFollower:
             self.ended.append(attempt)
         return replace(replica, attempt=attempt)
 
-    def conclude(self, status: JobStatus, directive: Directive, members: Members, *, paused: bool) -> JobStatus:
+    def follow_job(self, status: JobStatus, directive: Directive, members: Members, *, paused: bool) -> JobStatus:
         """Return the status with what the job needs for its usage. `paused` says that its queue has paused the job."""
         use = _follow_job(self.inputs, status, directive, members, paused=paused)
         self.sums = _ended_sums(status.usage, use, self.ended)

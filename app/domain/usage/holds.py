@@ -110,7 +110,7 @@ def parts_of(hold: Hold, job: JobUse, outcome: Outcome | None, stopping: StopRea
     """Yield the parts of a hold, which follow each other without gaps. A hold that has ended needs no `job`."""
     work = hold.work if hold.until is not None else job.work
     own = use_of(outcome, stopping)
-    # A replica that has succeeded waited for nobody.
+    # A replica that has succeeded did not wait for others.
     waits = hold.started if outcome is not Outcome.SUCCEEDED else None
     marks = [
         (own, hold.since),

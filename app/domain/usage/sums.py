@@ -78,7 +78,7 @@ def add_rate(rates: dict[Cell, Rate], piece: UsePart, requests: Mapping[str, int
 def sum_rates(
     rates: Iterable[tuple[Cell, Rate]], first: int, last: int, now: int, *, by_day: bool = True
 ) -> dict[Cell, int]:
-    """Return what the rates have come to by `now`, for each of the days from `first` to `last`.
+    """Return what the rates add up to at `now`, for each of the days from `first` to `last`.
 
     Unless `by_day`, all days are one sum, whose cell has the day `first`.
     """

@@ -71,7 +71,7 @@ class ReflectorStore(Generic[T]):
         changed = {self._index(obj)}
         holder = self.named(obj.metadata.namespace, obj.metadata.name)
         if holder is not None and holder.metadata.uid != obj.metadata.uid:
-            # The event is that of an older object, and the newer one has its name by now.
+            # The event is that of an older object, and a newer one has its name now.
             if holder.metadata.version > obj.metadata.version:
                 return
             # Two objects cannot have one name: the older one was deleted, and the event of its deletion is missing.

@@ -185,7 +185,7 @@ class Reconciler:
             if decision is not None:
                 decided.append(decision)
             else:
-                # The next batch can have the job by now. If Postgres fails, it must not be given back once more.
+                # The next batch can have the job already. If Postgres fails, it must not be given back once more.
                 del batch.jobs[uid]
         return decided
 

@@ -38,8 +38,8 @@ CLUSTER_CHECKS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 @dataclass(slots=True, kw_only=True)
-class _Look:
-    """One look at the cluster: the results, and what later steps need of earlier ones."""
+class _Examination:
+    """One examination of the cluster: the results, and what later steps need of earlier ones."""
 
     results: dict[str, CheckResult] = field(
         default_factory=lambda: {
@@ -50,7 +50,7 @@ class _Look:
     pods: set[str] = field(default_factory=set)
     attempts: dict[tuple[str, ...], str] = field(default_factory=dict)
 
-    def examine(self, check: str, subject: str, fault: str | None) -> None:
+    def count(self, check: str, subject: str, fault: str | None) -> None:
         """Count a subject, and report what is wrong with it."""
         self.results[check].examined += 1
         if fault is not None:
@@ -75,30 +75,30 @@ class ClusterVerifier:
         Raises:
             KubeError: the cluster did not answer, or refuses the account to list pods or ConfigMaps.
         """
-        found = await self._look()
+        found = await self._examine()
         if any(result.faults for result in found.values()):
             await asyncio.sleep(pause)
-            again = await self._look()
+            again = await self._examine()
             for name, result in again.items():
                 before = {fault.subject for fault in found[name].faults}
                 result.faults = [fault for fault in result.faults if fault.subject in before]
             found = again
         return list(found.values())
 
-    async def _look(self) -> dict[str, CheckResult]:
-        look = _Look()
+    async def _examine(self) -> dict[str, CheckResult]:
+        examination = _Examination()
         # A job is stored before it has objects. So objects are read before jobs.
         async for anchors in self._batches(CONFIG_MAP, OBJECT):
-            await self._check_anchors(look, anchors)
+            await self._check_anchors(examination, anchors)
         async for pods in self._batches(POD, POD_CODEC):
-            await self._check_pods(look, pods)
+            await self._check_pods(examination, pods)
         async for workloads in self._batches(WORKLOAD, OBJECT):
             ours = [item for item in workloads if names_anchor(item, _job_of(item))]
-            await self._check_owners(look, "owners-of-workloads", ours)
+            await self._check_owners(examination, "owners-of-workloads", ours)
         async for recorded in cluster_rows.running(self._db):
-            fault = None if recorded.pod_uid in look.pods else await self._missing(recorded)
-            look.examine("attempts-with-pod", _name_of(recorded), fault)
-        return look.results
+            fault = None if recorded.pod_uid in examination.pods else await self._missing(recorded)
+            examination.count("attempts-with-pod", _name_of(recorded), fault)
+        return examination.results
 
     async def _batches(self, resource: KubeResource, codec: Codec[T]) -> AsyncIterator[list[Metadata]]:
         """Yield what identifies the objects with the label of the installation, some at a time."""
@@ -111,38 +111,40 @@ class ClusterVerifier:
                     batch = []
             yield batch
 
-    async def _check_anchors(self, look: _Look, found: Sequence[Metadata]) -> None:
+    async def _check_anchors(self, examination: _Examination, found: Sequence[Metadata]) -> None:
         anchors = [item for item in found if item.name == labels.anchor_name(_job_of(item))]
-        look.anchors |= {_job_of(anchor) for anchor in anchors}
-        await self._check_owners(look, "owners-of-anchors", anchors)
+        examination.anchors |= {_job_of(anchor) for anchor in anchors}
+        await self._check_owners(examination, "owners-of-anchors", anchors)
 
-    async def _check_pods(self, look: _Look, found: Sequence[Metadata]) -> None:
+    async def _check_pods(self, examination: _Examination, found: Sequence[Metadata]) -> None:
         # Any client can set the label.
         pods = [pod for pod in found if names_anchor(pod, _job_of(pod))]
-        look.pods |= {pod.uid for pod in found}
-        await self._check_owners(look, "owners-of-pods", pods)
+        examination.pods |= {pod.uid for pod in found}
+        await self._check_owners(examination, "owners-of-pods", pods)
         jobs = [UUID(_job_of(pod)) for pod in pods if labels.is_job_uid(_job_of(pod))]
         recorded = await cluster_rows.recorded(self._db, jobs, [pod.uid for pod in pods])
         for pod in pods:
             place, deleting = f"{pod.namespace}/{pod.name} {pod.uid}", pod.deletion_timestamp is not None
-            fine = deleting or _job_of(pod) in look.anchors
-            look.examine("pods-with-anchor", place, None if fine else f"the job {_job_of(pod)} has no anchor")
+            fine = deleting or _job_of(pod) in examination.anchors
+            examination.count("pods-with-anchor", place, None if fine else f"the job {_job_of(pod)} has no anchor")
             fine = deleting or pod.uid in recorded
-            look.examine("pods-with-attempt", place, None if fine else f"no attempt of the job {_job_of(pod)} has it")
+            examination.count(
+                "pods-with-attempt", place, None if fine else f"no attempt of the job {_job_of(pod)} has it"
+            )
             keys = (labels.JOB_UID, labels.TASK, labels.TASK_RANK, labels.ATTEMPT)
             attempt = tuple(pod.labels.get(key, "") for key in keys)
-            other = None if deleting else look.attempts.get(attempt)
-            look.examine("one-pod-in-cluster", place, other and f"{other} is of the same attempt")
+            other = None if deleting else examination.attempts.get(attempt)
+            examination.count("one-pod-in-cluster", place, other and f"{other} is of the same attempt")
             if not deleting:
-                look.attempts[attempt] = place
+                examination.attempts[attempt] = place
 
-    async def _check_owners(self, look: _Look, check: str, found: Sequence[Metadata]) -> None:
+    async def _check_owners(self, examination: _Examination, check: str, found: Sequence[Metadata]) -> None:
         jobs = {UUID(_job_of(item)) for item in found if labels.is_job_uid(_job_of(item))}
         known = {str(uid) for uid in await cluster_rows.with_objects(self._db, jobs)}
         for item in found:
             job = _job_of(item)
             fault = None if job in known else f"the database has no job {job} that has objects"
-            look.examine(check, f"{item.namespace}/{item.name} {item.uid}", fault)
+            examination.count(check, f"{item.namespace}/{item.name} {item.uid}", fault)
 
     async def _missing(self, recorded: RecordedPod) -> str | None:
         """Return what is wrong with a pod that was not listed: a policy may have removed its labels, or it is gone."""

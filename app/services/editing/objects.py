@@ -27,13 +27,16 @@ PostedChange: TypeAlias = Callable[[Manifest | None], Manifest | None]
 _Edit = TypeVar("_Edit")
 
 # An edit starts again at most this often. Each time, another edit of the same object was stored, so this many in a row
-# are a fight between two clients rather than bad luck.
+# come from clients that fight over the object, and not from chance.
 MAX_TRIES: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed(Generic[Row]):
-    """The row after an edit. `pending` is True if the controller has not carried the edit out yet."""
+    """The object after an edit, a cancel or a deletion.
+
+    `pending` says that the controller has still to carry the request out.
+    """
 
     row: Row
     pending: bool

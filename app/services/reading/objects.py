@@ -31,7 +31,7 @@ DECODED: Final = 12
 _SMALL_BYTES: Final = 64 * 1024
 _LISTS_AT_ONCE: Final = 3
 _MAX_WAITING: Final = 10_000
-# Seconds after which a client hears that the process is overloaded.
+# Seconds after which a client gets the answer that the process is overloaded.
 _LIST_WAIT: Final = 10.0
 # Bytes of a page of whole objects and of the replicas of one large job on it, as records and as text.
 _PAGE_BYTES: Final = 24 * 1024 * 1024

@@ -235,7 +235,7 @@ class Watcher:
         turn_began = clock()
         for follower in followers:
             changed = {uid for key in follower.interest.index_keys() for uid in uids.get(key, ())}
-            # Of a purged object, nothing is known that tells whether a list had it.
+            # Nothing is known of a purged object from which it follows whether a list had it.
             is_known = follower.criteria is not None and changed <= objects.keys()
             follower.follow([objects[uid] for uid in changed] if is_known else None)
             if clock() - turn_began > _TURN_SECONDS:
