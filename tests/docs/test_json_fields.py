@@ -74,7 +74,7 @@ EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
     },
     ("docs/queues.md", "priorityClassName"): _OF_KUBERNETES,
     **{(page, "queues.enabled"): "a value of the chart" for page in ("docs/migration.md", "docs/queues.md")},
-    ("docs/keeping.md", "writtenAt"): "a field of an export, which has no schema",
+    ("docs/exports.md", "writtenAt"): "a field of an export, which has no schema",
     ("docs/settings.md", "realm_access.roles"): "a claim of Keycloak",
     ("docs/api.md", "event"): "a field of the lines of a stream, which have no schema",
     ("docs/api.md", "line"): "a field of the lines of a merged log, which have no schema",
