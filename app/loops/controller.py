@@ -41,7 +41,7 @@ class Controller:
         self._db = context.db
         self._settings = context.settings
         self._leadership = self._candidate()
-        self._succession = self._wired_succession()
+        self._succession = self._wire_succession()
         self.state = ControllerState()
 
     def _candidate(self) -> Leadership:
@@ -50,7 +50,7 @@ class Controller:
             self._context.lease_db, self._context.clock, ttl=settings.lease_ttl, renew_every=settings.lease_renew_every
         )
 
-    def _wired_succession(self) -> Succession:
+    def _wire_succession(self) -> Succession:
         context, settings = self._context, self._settings
         check = context.build_identity(self._leadership).check
         return Succession(

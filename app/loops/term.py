@@ -45,6 +45,7 @@ from app.loops.jobs.room_turns import RoomTurns
 from app.loops.leadership.cluster_contact import ClusterContact
 from app.loops.leadership.controller_state import ControllerState
 from app.loops.leadership.lease import Leadership
+from app.loops.leadership.own_cluster import OwnCluster
 from app.loops.maintenance.janitor import Janitor
 from app.loops.maintenance.statistics import Statistics
 from app.loops.maintenance.sweeper import Sweeper
@@ -107,9 +108,9 @@ class Term:
         self._event_lists = EventLists(context.api, clock)
         self._event_reader = EventReader(self._event_lists, clock, self._queue.add_after)
         self._room_turns = RoomTurns(context, leadership, self._queue.add)
-        self._reconciler = self._wired_reconciler()
+        self._reconciler = self._wire_reconciler()
         self._intents = Intents(context, self._queue, self._enqueue)
-        self._janitor = self._wired_janitor()
+        self._janitor = self._wire_janitor()
         self._sweeper = Sweeper(context.db, clock, settings.keeping, archive=context.archive, note=self._note)
         self._statistics = Statistics(context.db, clock)
         self._queue_recorder = QueueRecorder(context, leadership, self._queues)
@@ -136,7 +137,7 @@ class Term:
         pace = Pace.within(self._settings.stale_after)
         return Reflector(self._guard(source), sink, self._context.clock, pace=pace)
 
-    def _wired_janitor(self) -> Janitor:
+    def _wire_janitor(self) -> Janitor:
         settings = self._settings
         return Janitor(
             self._context.api,
@@ -148,19 +149,15 @@ class Term:
             served=settings.served,
         )
 
-    def _wired_reconciler(self) -> Reconciler:
+    def _wire_reconciler(self) -> Reconciler:
         context, clock = self._context, self._context.clock
         timeout = context.settings.request_timeout
-        creator = Creator(
-            context.api,
-            self._leadership,
-            clock,
-            captures=Captures(context.api, self._queues, clock, timeout=timeout),
-            adopt=self._mirror.adopt,
-            verify=self._identity.verify,
-            timeout=timeout,
+        cluster = OwnCluster(
+            api=context.api, leadership=self._leadership, verify=self._identity.verify, timeout=timeout
         )
-        actuator = self._wired_actuator(creator)
+        captures = Captures(context.api, self._queues, clock, timeout=timeout)
+        creator = Creator(cluster, clock, captures=captures, adopt=self._mirror.adopt)
+        actuator = self._wire_actuator(cluster, creator)
         plans = PlanCache(context.planner, context.installation_key)
         return Reconciler(
             context,
@@ -180,19 +177,19 @@ class Term:
             ),
         )
 
-    def _wired_actuator(self, creator: Creator) -> Actuator:
-        context, clock, leadership = self._context, self._context.clock, self._leadership
-        api, db, mirror = context.api, context.db, self._mirror
-        verify, timeout = self._identity.verify, context.settings.request_timeout
-        evidence = EvidenceCapture(api, db, leadership, clock, context.evidence, self._event_lists, verify=verify)
+    def _wire_actuator(self, cluster: OwnCluster, creator: Creator) -> Actuator:
+        context, clock, db, mirror = self._context, self._context.clock, self._context.db, self._mirror
+        evidence = EvidenceCapture(
+            cluster.api, db, cluster.leadership, clock, context.evidence, self._event_lists, verify=cluster.verify
+        )
         whole_logs = WholeLogs(db, clock, context.evidence.whole_logs_deadline)
         return Actuator(
             creator,
-            Remover(api, db, leadership, verify=verify, timeout=timeout),
-            PodActions(api, leadership, mirror, whole_logs, verify=verify, timeout=timeout),
+            Remover(cluster, db),
+            PodActions(cluster, mirror, whole_logs),
             evidence,
             self._event_reader,
-            WorkloadActions(api, leadership, clock, creator, mirror, self._queues, verify=verify, timeout=timeout),
+            WorkloadActions(cluster, clock, creator, mirror, self._queues),
         )
 
     async def run(self) -> None:

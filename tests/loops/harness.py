@@ -50,6 +50,7 @@ from app.loops.jobs.plan_cache import PlanCache
 from app.loops.jobs.queues import QueueMirror
 from app.loops.jobs.reconciler import Hooks, Reconciler
 from app.loops.leadership.lease import Leadership
+from app.loops.leadership.own_cluster import OwnCluster
 from app.loops.workqueue import WorkQueue
 from tests.db.factories import new_job, stored, submitted
 from tests.loops.kubelet import Kubelet, a_kubelet
@@ -287,17 +288,18 @@ async def _assembled(api: KubeApi, db: Database, database_url: str, kubelet: Kub
     )
     timeout = context.settings.request_timeout
     captures = Captures(api, queues, clock, timeout=timeout)
-    creator = Creator(api, leadership, clock, captures=captures, adopt=mirror.adopt, verify=verify, timeout=timeout)
+    cluster = OwnCluster(api=api, leadership=leadership, verify=verify, timeout=timeout)
+    creator = Creator(cluster, clock, captures=captures, adopt=mirror.adopt)
     event_lists = EventLists(api, clock)
     evidence = EvidenceCapture(api, db, leadership, clock, context.evidence, event_lists, verify=verify)
     event_reader = EventReader(event_lists, clock, queue.add_after)
     actuator = Actuator(
         creator,
-        Remover(api, db, leadership, verify=verify, timeout=timeout),
-        PodActions(api, leadership, mirror, WholeLogs(db, clock, None), verify=verify, timeout=timeout),
+        Remover(cluster, db),
+        PodActions(cluster, mirror, WholeLogs(db, clock, None)),
         evidence,
         event_reader,
-        WorkloadActions(api, leadership, clock, creator, mirror, queues, verify=verify, timeout=timeout),
+        WorkloadActions(cluster, clock, creator, mirror, queues),
     )
     plans = PlanCache(context.planner, KEY)
     quiet: list[str] = []

@@ -23,6 +23,7 @@ from app.domain.recovery.differences import Choices, JobFinding, with_remedies
 from app.loops.leadership.identity import Identity, WrongCluster
 from app.loops.leadership.installation_record import InstallationRecord, Reached
 from app.loops.leadership.lease import Leadership
+from app.loops.leadership.own_cluster import OwnCluster
 from app.loops.recovery.remedies import Remedies
 from app.loops.recovery.survey import Place, find_differences
 
@@ -134,14 +135,13 @@ class Recovery:
         return reached
 
     def _remedies(self) -> Remedies:
-        return Remedies(
-            self._place.api,
-            self._db,
-            self._leadership,
-            self._clock,
+        cluster = OwnCluster(
+            api=self._place.api,
+            leadership=self._leadership,
             verify=self._identity.verify,
             timeout=self._place.timeout,
         )
+        return Remedies(cluster, self._db, self._clock)
 
     async def _end(self, reached: Reached) -> None:
         now = self._clock.now()

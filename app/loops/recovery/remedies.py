@@ -4,7 +4,7 @@ Each step may be repeated, and the end of an interrupted run is found by a new c
 the controller, so nothing else acts on these jobs.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Final
@@ -23,13 +23,12 @@ from app.domain.recovery import decisions
 from app.domain.recovery.differences import Difference, JobFinding, Remedy
 from app.domain.status.pods.ownership import is_owned
 from app.domain.vocabulary import Reason
-from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
 from app.k8s.errors import KubeConflict, KubeNotFound
 from app.k8s.finalizers import delete_and_release, release
 from app.k8s.resources import CONFIG_MAP, POD, WORKLOAD, KubeResource
 from app.loops.jobs.unknown import unknown
-from app.loops.leadership.lease import Leadership
+from app.loops.leadership.own_cluster import OwnCluster
 
 _JOBS_AT_ONCE: Final = 20  # their manifests are in memory together
 _FINALIZERS: Final = {
@@ -41,24 +40,18 @@ _OF_RECORDS: Final = frozenset({Difference.ENDED, Difference.AHEAD, Difference.M
 
 
 class Remedies:
-    """Carries out remedies. `verify` raises if another cluster answers; `timeout` is seconds for each request."""
+    """Carries out remedies on the records and the objects of jobs."""
 
     def __init__(
         self,
-        api: KubeApi,
+        cluster: OwnCluster,
         db: Database,
-        leadership: Leadership,
         clock: Clock,
-        *,
-        verify: Callable[[], Awaitable[None]],
-        timeout: float,
     ) -> None:
-        self._api = api
+        self._cluster = cluster
+        self._api, self._timeout = cluster.api, cluster.timeout
         self._db = db
-        self._leadership = leadership
         self._clock = clock
-        self._verify = verify
-        self._timeout = timeout
 
     async def carry_out(self, chosen: Sequence[tuple[JobFinding, Remedy]]) -> None:
         """Carry out the remedy of each finding.
@@ -79,7 +72,7 @@ class Remedies:
         while left:
             jobs = await controller.load(self._db, list(left))
             writes = [self._write(job, *left[uid]) for uid, job in jobs.items() if not _has_ended(job)]
-            changed = await controller.persist(self._db, self._leadership.lease, writes) if writes else []
+            changed = await controller.persist(self._db, self._cluster.leadership.lease, writes) if writes else []
             reach(FaultPoint.RECOVERY_STORED)
             left = {uid: left[uid] for uid in changed}
 
@@ -91,7 +84,7 @@ class Remedies:
 
         The janitor deletes the Workload of a deleted job when its last pod is gone: until then, it uses the quota.
         """
-        await self._verify()
+        await self._cluster.verify()
         anchor = await self._read(CONFIG_MAP, labels.anchor_name(finding.uid), finding.namespace)
         if anchor is None:
             return
@@ -114,13 +107,13 @@ class Remedies:
         return found.metadata
 
     async def _delete(self, resource: KubeResource, metadata: Metadata) -> None:
-        self._leadership.guard(self._timeout)
+        self._cluster.guard()
         await delete_and_release(self._api, resource, metadata, _FINALIZERS[resource], request_seconds=self._timeout)
         reach(FaultPoint.RECOVERY_RELEASED)
 
     async def _release(self, resource: KubeResource, metadata: Metadata) -> None:
         """Take away what binds the object to this installation: its finalizer and its label."""
-        self._leadership.guard(self._timeout)
+        self._cluster.guard()
         finalizer, found = _FINALIZERS[resource], metadata
         while not await release(self._api, resource, found, finalizer, request_seconds=self._timeout):
             again = await self._read(resource, found.name, found.namespace)

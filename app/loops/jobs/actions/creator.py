@@ -8,7 +8,7 @@ A new object that a webhook or policy of the cluster has changed, so that jobgat
 the expectations keep its name and uid until it is deleted, and the create waits for its back-off.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -35,7 +35,6 @@ from app.domain.status.pods.observation import is_captured, is_gated
 from app.domain.status.refusal_messages import refusal_message
 from app.domain.status.refusals import judge
 from app.domain.vocabulary import PendingCode
-from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT, Codec
 from app.k8s.codec import POD as POD_CODEC
 from app.k8s.codec import WORKLOAD as WORKLOAD_CODEC
@@ -46,7 +45,7 @@ from app.loops import metrics
 from app.loops.jobs.actions.captures import Captures
 from app.loops.jobs.actions.gates import remove_gates
 from app.loops.jobs.expectations import EnsuredObjects, Expectations
-from app.loops.leadership.lease import Leadership
+from app.loops.leadership.own_cluster import OwnCluster
 
 log = structlog.get_logger(__name__)
 
@@ -79,32 +78,27 @@ class Work:
 
 
 class Creator:
-    """Creates anchors, Services, PodGroups, lists of hosts and pods; `timeout` is seconds for each request.
+    """Creates anchors, Services, PodGroups, lists of hosts and pods.
 
     `captures` says which pods Kueue would queue by themselves. `adopt` gets each pod that was created or found, so that
-    the mirror has it before the watch delivers it. `verify` raises if another cluster answers.
+    the mirror has it before the watch delivers it.
     """
 
     def __init__(
         self,
-        api: KubeApi,
-        leadership: Leadership,
+        cluster: OwnCluster,
         clock: Clock,
         *,
         captures: Captures,
         adopt: Callable[[Pod], None],
-        verify: Callable[[], Awaitable[None]],
-        timeout: float,
     ) -> None:
-        self._api = api
-        self._leadership = leadership
+        self._cluster = cluster
+        self._api, self._timeout = cluster.api, cluster.timeout
         self._limiter = CreateLimiter(clock)
         self._clock = clock
         self._captures = captures
         self._adopt = adopt
-        self._verify = verify
-        self._timeout = timeout
-        self._discovery = Discovery(api.get_raw, clock)
+        self._discovery = Discovery(cluster.api.get_raw, clock)
         # Before the first refusal, for the alert on it: Prometheus sees no increase in a series that begins with 1.
         metrics.REFUSED.labels(PendingCode.CLUSTER_DENIED)
 
@@ -161,7 +155,7 @@ class Creator:
             found = await self._api.get(CONFIG_MAP, name, identity.namespace, codec=OBJECT, timeout=self._timeout)
             _remember_anchor(expectations, found.metadata.uid)
         # The absence counts only if this cluster is the right one: another one has no anchor of the job.
-        await self._verify()
+        await self._cluster.verify()
         expectations.anchor_sought = True
 
     async def ensure_workload(self, work: Work, manifest: Manifest, key: Rank | None) -> Workload | None:
@@ -186,8 +180,8 @@ class Creator:
         """Update the existing list of hosts to the plan's generation."""
         plan, expectations = work.plan, work.expectations
         assert plan.hosts is not None, "only a plan with hosts has the action WriteHosts"
-        await self._verify()
-        self._leadership.guard(self._timeout)
+        await self._cluster.verify()
+        self._cluster.guard()
         patch = {"data": hosts_data(plan, plan.hosts)}
         await self._api.merge_patch(
             CONFIG_MAP, plan.hosts.name, plan.identity.namespace, patch=patch, timeout=self._timeout
@@ -201,8 +195,8 @@ class Creator:
         identity = work.plan.identity
         patch = {"metadata": {"annotations": {labels.TERMINAL_PHASE: action.phase}}}
         # A missing anchor counts as marked, but not if another cluster has none.
-        await self._verify()
-        self._leadership.guard(self._timeout)
+        await self._cluster.verify()
+        self._cluster.guard()
         with suppress(KubeNotFound):
             await self._api.merge_patch(
                 CONFIG_MAP, labels.anchor_name(identity.uid), identity.namespace, patch=patch, timeout=self._timeout
@@ -258,7 +252,7 @@ class Creator:
             self._captures.note(metadata.namespace)
         if is_captured(pod) or not is_gated(pod):
             return pod
-        self._leadership.guard(self._timeout)
+        self._cluster.guard()
         try:
             return await remove_gates(
                 self._api, metadata.name, metadata.namespace, metadata.uid, request_seconds=self._timeout
@@ -322,8 +316,8 @@ class Creator:
     async def _create(self, manifest: Manifest, codec: Codec[C], on_warning: Callable[[str], None]) -> C:
         async with self._limiter:
             # Both checks come after the wait for the limiter, which can take longer than the lease lasts.
-            await self._verify()
-            self._leadership.guard(self._timeout)
+            await self._cluster.verify()
+            self._cluster.guard()
             return await self._api.create_as(manifest, codec, timeout=self._timeout, on_warning=on_warning)
 
     def is_due(self, expectations: Expectations, key: Rank | None) -> bool:

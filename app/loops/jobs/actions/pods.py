@@ -1,6 +1,5 @@
 """Deletes and releases pods of jobs, and confirms that pods are gone."""
 
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import msgspec
@@ -11,7 +10,6 @@ from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata, Pod
 from app.domain.manifests.metadata import job_labels
 from app.domain.reconcile.actions import ConfirmGone, DeletePod, DiscardObject, ReleasePod
-from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
 from app.k8s.codec import POD as POD_CODEC
 from app.k8s.errors import KubeConflict, KubeNotFound
@@ -20,37 +18,28 @@ from app.k8s.resources import POD, resource_for
 from app.loops.jobs.actions.creator import Work
 from app.loops.jobs.evidence.whole_logs import WholeLogs
 from app.loops.jobs.mirror import Mirror
-from app.loops.leadership.lease import Leadership
+from app.loops.leadership.own_cluster import OwnCluster
 
 log = structlog.get_logger(__name__)
 
 
 class PodActions:
-    """Carries out actions on existing pods. `verify` raises if another cluster answers.
-
-    `timeout` is seconds for each request. No request starts that could outlive the lease.
-    """
+    """Carries out actions on existing pods."""
 
     def __init__(
         self,
-        api: KubeApi,
-        leadership: Leadership,
+        cluster: OwnCluster,
         mirror: Mirror,
         whole_logs: WholeLogs,
-        *,
-        verify: Callable[[], Awaitable[None]],
-        timeout: float,
     ) -> None:
-        self._api = api
-        self._leadership = leadership
+        self._cluster = cluster
+        self._api, self._timeout = cluster.api, cluster.timeout
         self._mirror = mirror
         self._whole_logs = whole_logs
-        self._verify = verify
-        self._timeout = timeout
 
     async def delete(self, work: Work, action: DeletePod) -> bool:
         reach(FaultPoint.POD_BEFORE_DELETE)
-        self._leadership.guard(self._timeout)
+        self._cluster.guard()
         # The pod is gone, or a later pod has its name, which the uid protects.
         with suppress(KubeNotFound, KubeConflict):
             answer = await self._api.delete(
@@ -98,7 +87,7 @@ class PodActions:
         return True
 
     async def _without_finalizer(self, pod: Pod) -> bool:
-        self._leadership.guard(self._timeout)
+        self._cluster.guard()
         finalizer = labels.EVIDENCE_FINALIZER
         return await release(self._api, POD, pod.metadata, finalizer, request_seconds=self._timeout)
 
@@ -111,7 +100,7 @@ class PodActions:
         except KubeNotFound:
             pod = None
         # Another cluster would also answer that there is no such pod.
-        await self._verify()
+        await self._cluster.verify()
         # The pod exists although the mirror does not have it: a client has removed its labels, or the watch is late.
         if pod is not None and pod.metadata.uid == action.uid:
             self._adopt(work, await self._restore_labels(work, pod))
@@ -142,7 +131,7 @@ class PodActions:
         log.warning("pod.labels_put_back", pod=pod.metadata.name)
         # The uid makes the API server refuse the patch if a later pod has the name.
         patch = {"metadata": {"uid": pod.metadata.uid, "labels": wanted}}
-        self._leadership.guard(self._timeout)
+        self._cluster.guard()
         patched = await self._api.merge_patch(
             POD, pod.metadata.name, identity.namespace, patch=patch, timeout=self._timeout
         )
@@ -156,13 +145,13 @@ class PodActions:
         altered, namespace = action.altered, work.plan.identity.namespace
         metadata = Metadata(name=altered.name, namespace=namespace, uid=altered.uid, finalizers=altered.finalizers)
         resource, finalizer = resource_for(altered.api_version, altered.kind), labels.EVIDENCE_FINALIZER
-        self._leadership.guard(self._timeout)
+        self._cluster.guard()
         await delete_and_release(self._api, resource, metadata, finalizer, request_seconds=self._timeout)
         with suppress(KubeNotFound):
             found = await self._api.get(resource, altered.name, namespace, codec=OBJECT, timeout=self._timeout)
             if found.metadata.uid == altered.uid:
                 return False
-        await self._verify()
+        await self._cluster.verify()
         log.warning("object.discarded", kind=altered.kind, name=altered.name)
         work.expectations.removed(altered.uid)
         return True

@@ -6,7 +6,6 @@ After a restore from an older backup, the names of later sizes are unknown: the 
 because their owner, the anchor, is deleted. It also deletes the PodGroups that a job had before edits of its minimum.
 """
 
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from app.base.faultpoints import FaultPoint, reach
@@ -18,12 +17,11 @@ from app.domain.manifests import gangs
 from app.domain.plan import JobIdentity
 from app.domain.reservations.name_ranges import NameKind, NameRange
 from app.domain.status.pods.ownership import is_owned
-from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
 from app.k8s.errors import KubeConflict, KubeNotFound
 from app.k8s.resources import CONFIG_MAP, SERVICE, KubeResource, resource_for
 from app.loops.jobs.actions.creator import Work
-from app.loops.leadership.lease import Leadership
+from app.loops.leadership.own_cluster import OwnCluster
 
 # For more objects, a list costs less: a page of it has up to 500 of them.
 MOST_BY_NAME = 30
@@ -31,25 +29,16 @@ RESOURCE_OF = {NameKind.SERVICE: SERVICE, NameKind.CONFIG_MAP: CONFIG_MAP}
 
 
 class Remover:
-    """Deletes the objects of jobs; `timeout` is seconds for each request.
-
-    `verify` raises if another cluster answers. That this one has none of the objects would prove nothing.
-    """
+    """Deletes the objects of jobs."""
 
     def __init__(
         self,
-        api: KubeApi,
+        cluster: OwnCluster,
         db: Database,
-        leadership: Leadership,
-        *,
-        verify: Callable[[], Awaitable[None]],
-        timeout: float,
     ) -> None:
-        self._api = api
+        self._cluster = cluster
+        self._api, self._timeout = cluster.api, cluster.timeout
         self._db = db
-        self._leadership = leadership
-        self._verify = verify
-        self._timeout = timeout
 
     async def remove(self, work: Work) -> bool:
         """Delete the objects of the job. Returns True once none is left.
@@ -75,7 +64,7 @@ class Remover:
         if not left:
             # While objects are left, the anchor proves that they belong to the job, also to the next controller.
             left = [metadata for metadata in anchor if not await self._delete(CONFIG_MAP, metadata, identity.namespace)]
-        await self._verify()
+        await self._cluster.verify()
         reach(FaultPoint.OBJECTS_REMOVED)
         work.expectations.objects_gone = not left
         work.expectations.revision += not left
@@ -116,7 +105,7 @@ class Remover:
 
     async def _delete(self, resource: KubeResource, found: Metadata, namespace: str) -> bool:
         """Delete an object. Returns False if it remains, or if another one has its name."""
-        self._leadership.guard(self._timeout)
+        self._cluster.guard()
         try:
             answer = await self._api.delete(resource, found.name, namespace, uid=found.uid, timeout=self._timeout)
         except KubeNotFound:

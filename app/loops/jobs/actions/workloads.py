@@ -33,7 +33,6 @@ from app.domain.reconcile.actions import (
 )
 from app.domain.status.pods.created import UnusableObject
 from app.domain.status.pods.ownership import is_owned
-from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT
 from app.k8s.codec import WORKLOAD as WORKLOAD_CODEC
 from app.k8s.errors import KubeConflict, KubeError, KubeNotFound
@@ -44,36 +43,27 @@ from app.loops.jobs.actions.gates import remove_gates
 from app.loops.jobs.actions.priorities import Priorities
 from app.loops.jobs.mirror import Mirror
 from app.loops.jobs.queues import QueueMirror
-from app.loops.leadership.lease import Leadership
+from app.loops.leadership.own_cluster import OwnCluster
 
 
 class WorkloadActions:
-    """Carries out actions on Workloads; `timeout` is seconds for each request.
-
-    `verify` raises if another cluster answers. That this one has no Workload would prove nothing.
-    """
+    """Carries out actions on Workloads."""
 
     def __init__(
         self,
-        api: KubeApi,
-        leadership: Leadership,
+        cluster: OwnCluster,
         clock: Clock,
         creator: Creator,
         mirror: Mirror,
         queues: QueueMirror,
-        *,
-        verify: Callable[[], Awaitable[None]],
-        timeout: float,
     ) -> None:
-        self._api = api
-        self._leadership = leadership
+        self._cluster = cluster
+        self._api, self._timeout = cluster.api, cluster.timeout
         self._clock = clock
         self._creator = creator
         self._mirror = mirror
         self._queues = queues
-        self._verify = verify
-        self._timeout = timeout
-        self._priorities = Priorities(api, clock, timeout=timeout)
+        self._priorities = Priorities(cluster.api, clock, timeout=cluster.timeout)
 
     def call(self, work: Work, action: QueueAction, anchor: str | None) -> Callable[[], Awaitable[bool]] | None:
         """Return what carries out the action; None if it needs an anchor that is not there yet."""
@@ -138,7 +128,7 @@ class WorkloadActions:
             case FinishWorkload():
                 return await self._write_status(found, action) and await self._release(work, action.number)
             case RemoveWorkload():
-                self._leadership.guard(self._timeout)
+                self._cluster.guard()
                 finalizer = labels.ADMISSION_FINALIZER
                 await delete_and_release(self._api, WORKLOAD, found.metadata, finalizer, request_seconds=self._timeout)
                 return True
@@ -170,7 +160,7 @@ class WorkloadActions:
                 codec=OBJECT,
                 timeout=self._timeout,
             )
-        await self._verify()
+        await self._cluster.verify()
         anchors = {*work.anchors, *work.expectations.anchors}
         return found if found is not None and is_owned(found.metadata, identity.uid, anchors) else None
 
@@ -178,7 +168,7 @@ class WorkloadActions:
         found = await self._read(work, number)
         if found is None:
             return True
-        self._leadership.guard(self._timeout)
+        self._cluster.guard()
         finalizer = labels.ADMISSION_FINALIZER
         return await release(self._api, WORKLOAD, found.metadata, finalizer, request_seconds=self._timeout)
 
@@ -186,7 +176,7 @@ class WorkloadActions:
         metadata = found.metadata
         # Kueue writes the same conditions, and a merge patch replaces the whole list.
         unchanged = {"metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version}}
-        self._leadership.guard(self._timeout)
+        self._cluster.guard()
         try:
             answer = await self._api.merge_patch(
                 WORKLOAD,
@@ -206,7 +196,7 @@ class WorkloadActions:
     async def _ungate(self, work: Work, action: UngatePod) -> bool:
         """Remove what keeps the pod from the scheduler, and what would keep it after its end."""
         namespace = work.plan.identity.namespace
-        self._leadership.guard(self._timeout)
+        self._cluster.guard()
         try:
             pod = await remove_gates(self._api, action.name, namespace, action.uid, request_seconds=self._timeout)
         except KubeConflict:
