@@ -112,7 +112,7 @@ class Takeover:
     reconciled: float
 
 
-async def taken_over(url: str, former: int) -> Takeover:
+async def wait_for_takeover(url: str, former: int) -> Takeover:
     """Wait until a controller with an epoch after the former one reports the state Running."""
     connection = await asyncpg.connect(url, timeout=30)
     try:
@@ -179,7 +179,7 @@ async def run(arguments: argparse.Namespace) -> None:
             print(f"{len(changed) * _REPLICAS} pods run; {started - killed:.0f} s after the kill, the gateway starts")
             async with asyncio.TaskGroup() as group:
                 # From before the start, because the lease can be acquired before the gateway is ready.
-                taking_over = group.create_task(taken_over(url, former))
+                taking_over = group.create_task(wait_for_takeover(url, former))
                 async with serving() as target:
                     print(f"ready after {time.perf_counter() - started:.1f} s", flush=True)
                     await _wait_for_recovery(target, changed)

@@ -86,16 +86,16 @@ class JobCheck:
 
     def _read_job(self, row: Row) -> Values:
         values = read_values(JOB_TABLE, row)
-        with_defaults = {"conditions": None, "quiet": True, "imported_at": None, **_decoded(JOB_TABLE, values)}
-        found = _tried("jobs", job_row, with_defaults)
+        with_defaults = {"conditions": None, "quiet": True, "imported_at": None, **_decode(JOB_TABLE, values)}
+        found = _try_read("jobs", job_row, with_defaults)
         if found.namespace not in self._served:
             raise ValueError(f"the namespace {found.namespace} is reserved")
         if not found.status.phase.is_terminal or found.status.finished_at is None:
             raise ValueError("the job has not ended")
-        _tried("jobs", _require_end, found.status)
-        _tried("jobs.labels", msgspec.convert, found.labels, dict[str, str])
-        _tried("jobs.reported", msgspec.convert, found.reported, dict[str, Any] | None)
-        _tried("jobs.manifest", self._require_manifest, found.manifest, found.kind)
+        _try_read("jobs", _require_end, found.status)
+        _try_read("jobs.labels", msgspec.convert, found.labels, dict[str, str])
+        _try_read("jobs.reported", msgspec.convert, found.reported, dict[str, Any] | None)
+        _try_read("jobs.manifest", self._require_manifest, found.manifest, found.kind)
         return values
 
     def _require_manifest(self, manifest: Any, kind: str) -> None:
@@ -116,7 +116,7 @@ class JobCheck:
     def _read_record(self, table: ExportedTable, row: Row) -> Values:
         name, values = table.name, read_values(table, row)
         if name in _READERS:
-            _tried(name, _READERS[name], {"job_uid": None, **_decoded(table, values)})
+            _try_read(name, _READERS[name], {"job_uid": None, **_decode(table, values)})
         self._counts[name] += 1
         if name in _NUMBERED and values["seq"] != self._counts[name]:
             raise ValueError(f"the row {self._counts[name]} of {name} has the number {values['seq']}")
@@ -128,7 +128,7 @@ class JobCheck:
                 raise ValueError(f"the job has {self._counts[name]} rows of {name}, and {column} {self._job[column]}")
 
 
-def _tried(place: str, read: Callable[..., Any], *arguments: Any) -> Any:
+def _try_read(place: str, read: Callable[..., Any], *arguments: Any) -> Any:
     """Return what `read` returns. Whatever it raises is a fault of the row."""
     try:
         return read(*arguments)
@@ -137,7 +137,7 @@ def _tried(place: str, read: Callable[..., Any], *arguments: Any) -> Any:
         raise ValueError(f"{place}: {' '.join(detail.split())}") from error
 
 
-def _decoded(table: ExportedTable, values: Values) -> dict[str, Any]:
+def _decode(table: ExportedTable, values: Values) -> dict[str, Any]:
     """Return the values with decoded JSON, as a read of the database returns them."""
     return {
         name: msgspec.json.decode(value) if isinstance(table.columns[name].type, JSON) and value is not None else value

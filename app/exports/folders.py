@@ -42,14 +42,14 @@ class ExportFolder:
         """Return the names of the segments in order."""
         if self.only is not None:
             return [self.only]
-        with _translated():
+        with _translate_errors():
             found = [item.name async for page in self.store.list("") for item in page]
         return sorted(name for name in found if name.endswith(SUFFIX))
 
     async def put(self, name: str, file: BinaryIO) -> None:
         """Write a segment, whole and durably, from its beginning."""
         file.seek(0)
-        with _translated():
+        with _translate_errors():
             await self.store.put_file(name, file)
             if self.path is not None:
                 # In a thread: a disk or a network file system that hangs delays neither the controller nor its lease.
@@ -60,7 +60,7 @@ class ExportFolder:
     async def get(self, name: str) -> AsyncIterator[BinaryIO]:
         """Yield a copy of a segment, which can be read more than once."""
         with new_file() as file:
-            with _translated(name):
+            with _translate_errors(name):
                 async for piece in self.store.pieces(name):
                     file.write(piece)
             yield file
@@ -95,7 +95,7 @@ def open_folder(place: str, *, for_reading: bool = False) -> ExportFolder:
 
 
 @contextmanager
-def _translated(name: str = "") -> Iterator[None]:
+def _translate_errors(name: str = "") -> Iterator[None]:
     try:
         yield
     except ObjectMissing as error:

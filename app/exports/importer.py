@@ -72,11 +72,11 @@ class Importer:
         return self._summary
 
     async def _import(self, file: BinaryIO, order: "SegmentOrder") -> None:
-        for line in self._checked(file, SegmentReader()):
+        for line in self._check_lines(file, SegmentReader()):
             if not isinstance(line, JobPiece):
                 order.add(line)
         reader = SegmentReader()
-        lines = self._checked(file, reader)
+        lines = self._check_lines(file, reader)
         for line in lines:
             if isinstance(line, JobPiece):
                 try:
@@ -84,7 +84,7 @@ class Importer:
                 except (ValueError, NotStorable) as error:
                     raise reader.fault(str(error)) from error
 
-    def _checked(self, file: BinaryIO, reader: SegmentReader) -> Iterator[HeaderLine | JobPiece | FooterLine]:
+    def _check_lines(self, file: BinaryIO, reader: SegmentReader) -> Iterator[HeaderLine | JobPiece | FooterLine]:
         """Yield the lines of a file, with those of jobs as the values to store."""
         check = JobCheck(self._served, self._max_replicas)
         for line in read_segments(file, reader):

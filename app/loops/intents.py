@@ -52,7 +52,7 @@ class Intents:
     async def read(self) -> float:
         """Queue the jobs of one query. Returns the seconds until the next one may begin."""
         began = self._clock.monotonic()
-        found = await controller.pending_intents(self._db, MOST_JOBS, self._served)
+        found = await controller.read_pending_intents(self._db, MOST_JOBS, self._served)
         busy = {job.uid for job in found if self._is_busy(str(job.uid))}
         self._enqueue(to_queue(found, self._known, busy))
         self._known = {job.uid: job.intent_at for job in found}

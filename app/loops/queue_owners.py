@@ -39,7 +39,7 @@ class QueueOwners:
         for start in range(0, len(workloads), _AT_ONCE):
             found = [(_proof(item), uid, item) for item in workloads[start : start + _AT_ONCE] if (uid := job_of(item))]
             new = {UUID(uid) for proof, uid, _ in found if proof not in self._jobs}
-            read = await controller.anchored(self._db, list(new)) if new else {}
+            read = await controller.read_anchored(self._db, list(new)) if new else {}
             for proof, uid, item in found:
                 job = self._jobs.get(proof) or read.get(UUID(uid))
                 if job is not None and _is_of(job, uid, item):

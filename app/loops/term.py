@@ -221,7 +221,7 @@ class Term:
             await self._recount_pods()
             await usage_writes.forget_ended(self._context.db)
             # Every live job once: the former controller may have died between a decision and its actions.
-            self._begin_first_pass(await controller.live(self._context.db, self._settings.served))
+            self._begin_first_pass(await controller.read_live(self._context.db, self._settings.served))
             group.create_task(self._report_first_pass(contact))
             group.create_task(self._queue.run())
             group.create_task(self._event_reader.run())
@@ -247,7 +247,7 @@ class Term:
             await self._kueue_changed.wait()
             self._kueue_changed.clear()
             try:
-                self._enqueue(await controller.live(self._context.db, self._settings.served))
+                self._enqueue(await controller.read_live(self._context.db, self._settings.served))
             except DatabaseUnavailable:
                 # Nothing else queues a job that waits for Kueue.
                 self._kueue_changed.set()
@@ -333,11 +333,11 @@ class Term:
 
     async def _enqueue_due(self) -> None:
         now, db, served = self._context.clock.now(), self._context.db, self._settings.served
-        self._enqueue(await controller.due(db, now, DUE_BATCH, served))
+        self._enqueue(await controller.read_overdue(db, now, DUE_BATCH, served))
         kept_for = self._context.timing.ttl_after_finished
         if kept_for is not None:
             ended_before = now - timedelta(seconds=kept_for)
-            self._enqueue(await controller.expired(db, ended_before, EXPIRED_BATCH, served))
+            self._enqueue(await controller.read_expired(db, ended_before, EXPIRED_BATCH, served))
 
     async def _probe(self, contact: ClusterContact) -> None:
         try:

@@ -101,7 +101,7 @@ class ControlPlane:
         """The number of requests since the API server started, by verb and resource, of all clients."""
         headers = {"Authorization": f"Bearer {_TOKEN}"}
         async with self._session.get(f"{self.url}/metrics", headers=headers, ssl=False) as response:
-            return counted_requests(await response.text())
+            return count_requests(await response.text())
 
     async def patch_status(self, namespace: str, pod: str, status: Mapping[str, Any]) -> None:
         await self.call("PATCH", f"/api/v1/namespaces/{namespace}/pods/{pod}/status", {"status": status}, _PATCH)
@@ -123,7 +123,7 @@ class ControlPlane:
                 await asyncio.sleep(0.1)
 
 
-def counted_requests(metrics: str) -> Counter[str]:
+def count_requests(metrics: str) -> Counter[str]:
     """Read the requests by verb and resource from the metrics of an API server."""
     found: Counter[str] = Counter()
     for line in metrics.splitlines():

@@ -11,7 +11,7 @@ from bench.measuring.kubernetes import ControlPlane
 from bench.measuring.processes import cpu_seconds
 from bench.measuring.report import percentile, table
 from bench.queues.objects import JOBS, WORKLOADS, job, workload
-from bench.queues.watching import Seen, watched
+from bench.queues.watching import Seen, watch_changes
 
 _CLIENTS: Final = 32
 _CHUNK: Final = 1000  # Workloads: the load client must send all its requests in time, and Kueue checks each of them
@@ -68,7 +68,7 @@ async def admit_workloads(client: LoadClient, plane: ControlPlane, load: Load) -
     """Create Workloads without jobgate, and wait until Kueue has admitted all."""
     target = plane.target("kueue")
     requests = [target.request("POST", WORKLOADS, encode(workload(name, load.replicas))) for name in load.names]
-    async with watched(plane) as seen:
+    async with watch_changes(plane) as seen:
         before = await Used.read(plane, target)
         for first in range(0, load.count, _CHUNK):
             chunk = requests[first : first + _CHUNK]
@@ -82,7 +82,7 @@ async def admit_jobs(client: LoadClient, plane: ControlPlane, ours: Target, load
     target = replace(ours, pids={**ours.pids, **plane.target("kueue").pids})
     jobs = [job(name, load.replicas, queued=queued) for name in load.names]
     requests = [target.request("POST", JOBS, encode(each)) for each in jobs]
-    async with watched(plane) as seen:
+    async with watch_changes(plane) as seen:
         before = await Used.read(plane, target)
         _, times = await client.paced(target, requests, clients=_CLIENTS, rate=load.rate, expect=201)
         await seen.until(f"{load.title}: all pods", lambda: _complete(seen, load.replicas) >= load.count, _SECONDS)

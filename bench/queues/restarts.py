@@ -10,7 +10,7 @@ from bench.measuring.client import Target
 from bench.measuring.processes import cpu_seconds, tree
 from bench.measuring.report import table
 from bench.memory import peak_mib
-from bench.recovery import epoch, taken_over
+from bench.recovery import epoch, wait_for_takeover
 
 Serving: TypeAlias = Callable[[], AbstractAsyncContextManager[Target]]
 
@@ -30,7 +30,7 @@ class Side:
 async def restart(side: Side) -> None:
     former = await epoch(side.url)
     async with side.serving() as target:
-        takeover = await taken_over(side.url, former)
+        takeover = await wait_for_takeover(side.url, former)
         pid = target.pids["jobgate"]
         side.seconds.append(takeover.reconciled - takeover.leased)
         side.cpu.append(cpu_seconds(pid))

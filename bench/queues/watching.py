@@ -76,7 +76,7 @@ class Seen:
 
 
 @asynccontextmanager
-async def watched(plane: ControlPlane) -> AsyncIterator[Seen]:
+async def watch_changes(plane: ControlPlane) -> AsyncIterator[Seen]:
     """Follow the Workloads and pods of the namespace, from now on."""
     seen = Seen()
     async with asyncio.TaskGroup() as group:

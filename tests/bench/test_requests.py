@@ -1,6 +1,6 @@
 """`bench large` counts requests from the metrics of kube-apiserver."""
 
-from bench.measuring.kubernetes import counted_requests
+from bench.measuring.kubernetes import count_requests
 
 METRICS = """\
 # TYPE apiserver_request_total counter
@@ -15,4 +15,4 @@ apiserver_request_duration_seconds_count{resource="pods",subresource="",verb="PO
 
 
 def test_requests_are_summed_by_verb_and_resource() -> None:
-    assert counted_requests(METRICS) == {"POST pods": 1002, "PATCH pods/status": 1250}
+    assert count_requests(METRICS) == {"POST pods": 1002, "PATCH pods/status": 1250}

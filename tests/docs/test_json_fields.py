@@ -51,7 +51,7 @@ TELEMETRY: Final = (
     "app/k8s/session/spans.py",
     "app/loops/reconcile_span.py",
     "app/k8s/session/transport.py",
-    "app/loops/jobs/decided.py",
+    "app/loops/jobs/decided_jobs.py",
     "app/telemetry/log_fields.py",
     "app/telemetry/logs.py",
     "app/telemetry/otlp.py",

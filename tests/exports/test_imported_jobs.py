@@ -39,12 +39,12 @@ async def test_no_work_remains_for_the_controller(gateway: Gateway, tmp_path: Pa
     answer = await gateway.client.delete(HELLO)
     assert answer.status_code in {200, 202}, answer.text
     db = gateway.db
-    assert await controller.live(db) == []
-    assert await controller.pending_intents(db, 10) == []
-    assert await controller.due(db, LATER, 10) == []
-    assert await controller.expired(db, LATER, 10) == []
+    assert await controller.read_live(db) == []
+    assert await controller.read_pending_intents(db, 10) == []
+    assert await controller.read_overdue(db, LATER, 10) == []
+    assert await controller.read_expired(db, LATER, 10) == []
     assert await controller.load(db, [UUID(uid)]) == {}
-    assert await controller.existing(db, [UUID(uid)]) == set()
+    assert await controller.find_existing(db, [UUID(uid)]) == set()
 
 
 async def test_a_deleted_import_is_hidden_at_once(gateway: Gateway, tmp_path: Path) -> None:

@@ -195,7 +195,7 @@ async def test_the_namespace_of_a_job_is_known_before_its_pods_queue_it(
 async def test_live_jobs_are_queued_once_kueue_can_be_read_also_after_a_failure_of_postgres(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    live, reads = controller.live, 0
+    live, reads = controller.read_live, 0
 
     async def fails_once(*arguments: Any) -> Any:
         nonlocal reads
@@ -204,7 +204,7 @@ async def test_live_jobs_are_queued_once_kueue_can_be_read_also_after_a_failure_
             raise DatabaseUnavailable("no answer")
         return await live(*arguments)
 
-    monkeypatch.setattr(controller, "live", fails_once)
+    monkeypatch.setattr(controller, "read_live", fails_once)
     await harness.inject(verb="list", resource="localqueues", status=403)
     async with a_running_term(harness) as state:
         await state_is(state, "Running")

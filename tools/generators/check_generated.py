@@ -43,7 +43,7 @@ def check_openapi() -> Iterator[str]:
 
 def check_client() -> Iterator[str]:
     """Check the generated modules of the client: its types, and the synchronous modules."""
-    for path, text in (*client_types.generated(), *synchronous_client.generated()):
+    for path, text in (*client_types.generate_files(), *synchronous_client.generate_files()):
         if path.read_text(encoding="utf-8") != text:
             yield f"{path.relative_to(ROOT)} is not what its generator writes: run `make openapi`."
 

@@ -158,13 +158,13 @@ def _member(value: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", value).upper() or EMPTY_NAME
 
 
-def generated() -> Iterator[tuple[Path, str]]:
+def generate_files() -> Iterator[tuple[Path, str]]:
     """Yield the generated file with its text."""
     yield TARGET, format_module(generate(json.loads(DOCUMENT.read_text(encoding="utf-8"))), TARGET)
 
 
 def main() -> int:
-    for path, text in generated():
+    for path, text in generate_files():
         path.write_text(text, encoding="utf-8")
     return 0
 

@@ -40,7 +40,7 @@ def synchronous(text: str) -> str:
     return f'{summary.removesuffix(chr(34) * 3)}\n\n{NOTE}\n"""\n{rest}'
 
 
-def generated() -> Iterator[tuple[Path, str]]:
+def generate_files() -> Iterator[tuple[Path, str]]:
     """Yield each generated file with its text."""
     for name in MODULES:
         text = synchronous((SOURCE / name).read_text(encoding="utf-8"))
@@ -48,7 +48,7 @@ def generated() -> Iterator[tuple[Path, str]]:
 
 
 def main() -> int:
-    for path, text in generated():
+    for path, text in generate_files():
         path.write_text(text, encoding="utf-8")
     return 0
 

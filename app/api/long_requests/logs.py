@@ -16,7 +16,7 @@ from app.services.limits.long_requests import EndReason, LongRequestKind
 from app.services.logs.containers import LogRequest
 from app.services.logs.opening import LogStream
 from app.services.logs.selecting import LogLines
-from app.services.logs.text import LogBytes, TextLog, rendered
+from app.services.logs.text import LogBytes, TextLog, render_lines
 from app.services.logs.times import time_text
 from app.services.logs.whole import LogPart, MissingPart
 from app.services.reading.jobs import ReplicaHistory
@@ -48,7 +48,7 @@ class JsonLog:
         if isinstance(part, MissingPart):
             yield missing_line(part.text, part.code, part.offset, part.line)
             return
-        yield from rendered(part, self._line)
+        yield from render_lines(part, self._line)
 
     def _line(self, part: LogLines, index: int, begin: int, end: int) -> bytes:
         time = part.times[index]

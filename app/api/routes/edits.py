@@ -15,13 +15,13 @@ from app.api.resources.jobs import JOBS_RESOURCE
 from app.api.resources.resource import Resource
 from app.api.routers import new_router
 from app.services.access import Verb
-from app.services.editing.objects import Changed, Editor
+from app.services.editing.objects import Editor, EditResult
 from app.telemetry.log_fields import note_job
 
 # Reads the body of an edit, a manifest or a patch.
 _ReadBody: TypeAlias = Callable[[Request], Awaitable[dict[str, Any]]]
 # Returns the method of the editor that applies the body.
-_Apply: TypeAlias = Callable[[Editor[Any, Any]], Callable[..., Awaitable[Changed[Any]]]]
+_Apply: TypeAlias = Callable[[Editor[Any, Any]], Callable[..., Awaitable[EditResult[Any]]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def changed_responses(resource: Resource, complete: str) -> dict[int | str, dict
     }
 
 
-async def changed_response(resource: Resource, caller: Caller, changed: Changed[Any]) -> Response:
+async def changed_response(resource: Resource, caller: Caller, changed: EditResult[Any]) -> Response:
     """Answer an edit with the object: 202 while the controller has not carried the change out, else 200."""
     if resource is JOBS_RESOURCE:
         note_job(str(changed.row.uid))

@@ -1,7 +1,7 @@
 """Reads of the controller, and `persist`, through which alone it writes its decisions.
 
 Every request of a client (a new job, an edit, cancel, remove) increases `jobs.intent_version` and sets `intent_at`. The
-write of a decision on that version sets `intent_at` to null. `pending_intents` reads the partial index on the rows
+write of a decision on that version sets `intent_at` to null. `read_pending_intents` reads the partial index on the rows
 whose `intent_at` is not null, so its cost depends on the backlog and not on the number of jobs. Status updates do not
 change the column, so they do not touch the index. A notification on `notifications.JOB_INTENT` makes the controller
 query at once; if it is lost, the job waits for the next poll.
@@ -162,44 +162,46 @@ WHERE intent_at IS NOT NULL AND {in_namespaces(2)} ORDER BY intent_at LIMIT $1
 """  # noqa: S608  constants
 
 
-async def live(db: Database, served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveJob]:
+async def read_live(db: Database, served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveJob]:
     """Return every job that still needs the controller: jobs that are live or whose clean-up is incomplete."""
     async with db.read() as connection:
         return [LiveJob(*row) for row in await connection.fetch(_LIVE, *namespace_arguments(served))]
 
 
-async def due(db: Database, now: datetime, limit: int, served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveJob]:
+async def read_overdue(
+    db: Database, now: datetime, limit: int, served: NamespaceSet = EVERY_NAMESPACE
+) -> list[LiveJob]:
     """Return at most `limit` jobs whose `wake_at` has passed, the longest overdue first."""
     async with db.read() as connection:
         return [LiveJob(*row) for row in await connection.fetch(_DUE, now, limit, *namespace_arguments(served))]
 
 
-async def expired(
+async def read_expired(
     db: Database, finished_before: datetime, limit: int, served: NamespaceSet = EVERY_NAMESPACE
 ) -> list[LiveJob]:
     """Return at most `limit` jobs that ended before a time and still have objects, the longest ended first.
 
-    Jobs that have their own time for the removal of their objects are left out: `due` returns them.
+    Jobs that have their own time for the removal of their objects are left out: `read_overdue` returns them.
     """
     arguments = (finished_before, limit, *namespace_arguments(served))
     async with db.read() as connection:
         return [LiveJob(*row) for row in await connection.fetch(_EXPIRED, *arguments)]
 
 
-async def pending_intents(db: Database, limit: int, served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveJob]:
+async def read_pending_intents(db: Database, limit: int, served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveJob]:
     """Return at most `limit` jobs whose intent no decision has observed, the longest waiting first."""
     async with db.read() as connection:
         rows = await connection.fetch(_PENDING_INTENTS, limit, *namespace_arguments(served))
     return [LiveJob(*row) for row in rows]
 
 
-async def existing(db: Database, uids: Sequence[UUID]) -> set[UUID]:
+async def find_existing(db: Database, uids: Sequence[UUID]) -> set[UUID]:
     """Return those of the uids that belong to a stored job, not counting imported ones, which have no objects."""
     async with db.read() as connection:
         return {row["uid"] for row in await connection.fetch(_EXISTING, uids)}
 
 
-async def anchored(db: Database, uids: Sequence[UUID]) -> dict[UUID, AnchoredJob]:
+async def read_anchored(db: Database, uids: Sequence[UUID]) -> dict[UUID, AnchoredJob]:
     """Return the names of those of the jobs that exist, with the uids of their anchors."""
     async with db.read() as connection:
         return {
@@ -208,7 +210,7 @@ async def anchored(db: Database, uids: Sequence[UUID]) -> dict[UUID, AnchoredJob
         }
 
 
-async def sizes(db: Database, uids: Sequence[UUID]) -> dict[UUID, JobSize]:
+async def read_sizes(db: Database, uids: Sequence[UUID]) -> dict[UUID, JobSize]:
     """Return the sizes of those of the jobs that exist, without loading the jobs."""
     async with db.read() as connection:
         return {uid: JobSize(int(replicas), size) for uid, replicas, size in await connection.fetch(_SIZES, uids)}

@@ -41,8 +41,11 @@ CROSS JOIN LATERAL (
 """  # noqa: S608  constants
 
 
-def in_the_way(first: int) -> str:
-    """SQL: whether `clear_the_way` has work for ranges, given by `range_columns` as parameters from `first` on."""
+def previous_objects_exist(first: int) -> str:
+    """SQL: whether objects of an ended job have a name of the ranges that are the parameters from `first` on.
+
+    `range_columns` makes the parameters.
+    """
     return f"EXISTS (SELECT FROM {_sharing(first)} WHERE n.released)"
 
 
@@ -207,7 +210,7 @@ async def require_more(connection: Connection, uid: UUID, namespace: str, names:
         return
     lacking = without(names, await _own(connection, uid))
     if not lacking:
-        await clear_the_way(connection, [(namespace, name_range) for name_range in names])
+        await request_removal_of_previous(connection, [(namespace, name_range) for name_range in names])
         return
     found = await holders(connection, [(namespace, name_range) for name_range in lacking])
     others = [holder for holder in found if holder.job_uid != uid]
@@ -224,7 +227,7 @@ async def require_more(connection: Connection, uid: UUID, namespace: str, names:
     raise Conflict("a name that this job would need is in use", code="NameTaken", errors=[error])
 
 
-async def clear_the_way(connection: Connection, names: Sequence[tuple[str, NameRange]]) -> None:
+async def request_removal_of_previous(connection: Connection, names: Sequence[tuple[str, NameRange]]) -> None:
     """Request the removal of finished jobs whose objects have one of these names, given as (namespace, range)."""
     if names:
         removed = await connection.fetch(

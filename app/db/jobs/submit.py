@@ -17,7 +17,14 @@ from typing import Any, Final
 
 from app.db.installation.timekeeping import NOW
 from app.db.jobs import room_waits
-from app.db.jobs.names import Holder, clear_the_way, holders, in_the_way, range_columns, reserve_with_room
+from app.db.jobs.names import (
+    Holder,
+    holders,
+    previous_objects_exist,
+    range_columns,
+    request_removal_of_previous,
+    reserve_with_room,
+)
 from app.db.jobs.pod_room import RoomReader, with_room
 from app.db.jobs.room_waits import NewWait
 from app.db.jobs.rows import STATUS, JobRow, status_document
@@ -84,7 +91,7 @@ WITH w AS (
     INSERT INTO job_events (at, type, namespace, job_uid, version)
     SELECT {NOW}, 'created', namespace, uid, 1 FROM w ORDER BY number
 )
-SELECT {in_the_way(len(_JOB.names) + 1)}
+SELECT {previous_objects_exist(len(_JOB.names) + 1)}
 """  # noqa: S608  constants
 _DOCUMENTS: Final = tuple(map(_JOB.names.index, ("manifest", "posted_manifest")))
 # The holder of a name may release it before it is read. After this many transactions, report contention.
@@ -103,7 +110,7 @@ async def submit(db: Database, jobs: Sequence[NewJob], limits: PodLimits = DEFAU
         batch = _Batch(connection, jobs, room)
         await batch.decide()
         # Last, because it locks the rows of other jobs.
-        await batch.clear_the_way()
+        await batch.request_removal_of_previous()
         return [batch.answers.get(index, Undecided()) for index in range(len(jobs))]
 
     return await with_room(db, _pods_of(jobs), limits, store)
@@ -152,7 +159,7 @@ async def _store_all(jobs: Sequence[NewJob], connection: Connection, room: RoomR
     refused = {index: said for index, said in batch.answers.items() if not isinstance(said, Submitted)}
     if refused or len(batch.answers) < len(jobs):
         raise _RolledBack(refused)
-    await batch.clear_the_way()
+    await batch.request_removal_of_previous()
 
 
 class _Batch:
@@ -267,11 +274,11 @@ class _Batch:
             if answer is not None:
                 self.answers[index] = answer
 
-    async def clear_the_way(self) -> None:
+    async def request_removal_of_previous(self) -> None:
         """Request the removal of finished jobs whose objects have names of the new jobs."""
         if self._blocked_way:
             new = [index for index, answer in self.answers.items() if isinstance(answer, Submitted)]
-            await clear_the_way(self._connection, self._ranges(new))
+            await request_removal_of_previous(self._connection, self._ranges(new))
 
     def _ranges(self, indexes: Sequence[int]) -> list[tuple[str, NameRange]]:
         """Return the names of these jobs with their namespaces."""

@@ -114,13 +114,13 @@ SELECT $1, $2 + number, $3, {_EVENT} FROM {_EVENT.rows("w", first=4, number="num
 _TERMINAL: Final = sorted(TERMINAL_PHASES)
 
 
-async def live(db: Database, served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveSample]:
+async def read_live(db: Database, served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveSample]:
     """Return all samples that are not gone, except SampleJobs that have succeeded."""
     async with db.read() as connection:
         return [LiveSample(*row) for row in await connection.fetch(_LIVE, *namespace_arguments(served))]
 
 
-async def pending_intents(db: Database, limit: int, served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveSample]:
+async def read_pending_intents(db: Database, limit: int, served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveSample]:
     """Return at most `limit` samples whose intent no decision has observed, the longest waiting first."""
     async with db.read() as connection:
         return [
@@ -128,7 +128,9 @@ async def pending_intents(db: Database, limit: int, served: NamespaceSet = EVERY
         ]
 
 
-async def due(db: Database, now: datetime, limit: int, served: NamespaceSet = EVERY_NAMESPACE) -> list[LiveSample]:
+async def read_overdue(
+    db: Database, now: datetime, limit: int, served: NamespaceSet = EVERY_NAMESPACE
+) -> list[LiveSample]:
     """Return at most `limit` samples whose `wake_at` has passed, the longest overdue first."""
     async with db.read() as connection:
         return [LiveSample(*row) for row in await connection.fetch(_DUE, now, limit, *namespace_arguments(served))]

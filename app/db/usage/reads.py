@@ -113,7 +113,7 @@ GROUP BY {groups} LIMIT {MOST_SUMS + 1}
     return found
 
 
-async def held(db: Database) -> dict[tuple[str, str, str], int]:
+async def read_held(db: Database) -> dict[tuple[str, str, str], int]:
     """Return how much grows now of each namespace, resource and use: what pods hold, and how many jobs wait."""
     async with db.read() as connection:
         rows = await connection.fetch(_HELD)

@@ -44,19 +44,19 @@ async def installation_id(db: Database) -> UUID | None:
     return found
 
 
-async def with_objects(db: Database, uids: Collection[UUID]) -> set[UUID]:
+async def find_with_objects(db: Database, uids: Collection[UUID]) -> set[UUID]:
     """Return those of the jobs that exist and may have objects in the cluster."""
     async with db.snapshot() as connection:
         return {row["uid"] for row in await connection.fetch(_WITH_OBJECTS, list(uids))}
 
 
-async def recorded(db: Database, jobs: Collection[UUID], pods: Sequence[str]) -> set[str]:
+async def find_recorded(db: Database, jobs: Collection[UUID], pods: Sequence[str]) -> set[str]:
     """Return those of the pod uids that an attempt of these jobs has."""
     async with db.snapshot() as connection:
         return {row["pod_uid"] for row in await connection.fetch(_RECORDED, list(jobs), pods)}
 
 
-async def running(db: Database) -> AsyncIterator[RecordedPod]:
+async def read_running(db: Database) -> AsyncIterator[RecordedPod]:
     """Yield the pods of all attempts that have not ended, of live jobs and of those that are cleaned up."""
     after = UUID(int=0)
     while True:

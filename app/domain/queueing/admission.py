@@ -147,7 +147,7 @@ class Queueing:
             return found
         return next((item.tasks[key.task] for item in self.further if item.admitted and item.is_for(key)), None)
 
-    def queued_again(self, now: datetime) -> "Queueing":
+    def queue_again(self, now: datetime) -> "Queueing":
         """Return the record of a job that waits for another admission: for one Workload of its whole size."""
         return replace(self, admission=None, reclaimed={}, further=(), queued_at=now, admitted_at=None)
 

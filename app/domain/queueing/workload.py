@@ -149,7 +149,7 @@ def workload_manifest(
     return {"apiVersion": API_VERSION, "kind": "Workload", "metadata": metadata, "spec": spec}
 
 
-def given_back(workload: Manifest, reason: str, message: str, now: datetime) -> Manifest:
+def give_back(workload: Manifest, reason: str, message: str, now: datetime) -> Manifest:
     """Return the status of a Workload without its admission, so that its quota is free and Kueue may queue it again."""
     changes = [
         _condition("QuotaReserved", "Pending", message, is_true=False),

@@ -50,11 +50,11 @@ def track(replica: Replica, pods: Sequence[ObservedPod], gone: frozenset[str]) -
         # gone.
         if attempt.pod_uid is None or attempt.pod_uid not in gone:
             return replica
-        return _with_news(replica, _end_without_pod(attempt))
-    return _with_news(replica, _mirror(attempt, pod))
+        return _with_observation(replica, _end_without_pod(attempt))
+    return _with_observation(replica, _mirror(attempt, pod))
 
 
-def _with_news(replica: Replica, attempt: Attempt) -> Replica:
+def _with_observation(replica: Replica, attempt: Attempt) -> Replica:
     """Return the replica with its attempt as it was just observed. A failure is to be reported in the history."""
     if attempt == replica.attempt:
         return replica

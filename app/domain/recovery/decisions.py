@@ -28,7 +28,7 @@ def end(recorded: Recorded, finish: Finish, attempts: Mapping[Rank, int], now: d
     return _decision(recorded, status, attempts, now, ends)
 
 
-def ended_in_cluster(phase: JobPhase) -> Finish:
+def end_in_cluster(phase: JobPhase) -> Finish:
     message = f"the job ended in the cluster with the phase {phase}, after the backup of the database was made"
     return Finish(phase=phase, reason=Reason.ENDED_IN_CLUSTER, message=message)
 
@@ -50,13 +50,15 @@ def _decision(
         for key, number in attempts.items()
         if key in recorded.replicas and number > recorded.replicas[key].attempt.number
     }
-    adopted = {key: _adopted(recorded.replicas[key], number) for key, number in later.items()}
+    adopted = {key: _adopt_attempt(recorded.replicas[key], number) for key, number in later.items()}
     return Decision(
         status=status,
         replicas={**recorded.replicas, **adopted},
         changed=tuple(adopted.values()),
         ended=tuple(
-            (key, attempt) for key in adopted for attempt in _replaced(recorded.replicas[key].attempt, later[key])
+            (key, attempt)
+            for key in adopted
+            for attempt in _replaced_attempts(recorded.replicas[key].attempt, later[key])
         ),
         history=(*(_adoption(status, key, number, now) for key, number in later.items()), *entries),
         actions=(),
@@ -66,7 +68,7 @@ def _decision(
     )
 
 
-def _adopted(replica: Replica, number: int) -> Replica:
+def _adopt_attempt(replica: Replica, number: int) -> Replica:
     # The restarts and disruptions between the two attempts are not known, so they do not count. What the pods of both
     # hold is one hold, which the usage of the job counts when it ends.
     hold = replica.attempt.hold if replica.attempt.outcome is None else None
@@ -74,7 +76,7 @@ def _adopted(replica: Replica, number: int) -> Replica:
     return replace(replica, attempt=attempt, retry_at=None, settled=False, unreported=False)
 
 
-def _replaced(recorded: Attempt, adopted: int) -> Iterator[Attempt]:
+def _replaced_attempts(recorded: Attempt, adopted: int) -> Iterator[Attempt]:
     """Yield what changes of the attempts before an adopted one. Those between the two have no record yet."""
     for attempt in (recorded, *(Attempt(number=number) for number in range(recorded.number + 1, adopted))):
         if attempt.outcome is None:

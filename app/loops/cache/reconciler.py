@@ -116,7 +116,7 @@ class SampleReconciler:
         """Enqueue everything once: the previous controller may have died after a decision and before its actions."""
         for _ in rounds():
             try:
-                self._enqueue(await sample_controller.live(self._db, self._settings.served))
+                self._enqueue(await sample_controller.read_live(self._db, self._settings.served))
             except DatabaseUnavailable as error:
                 log.warning("samples.database_unavailable", error=str(error))
                 await asyncio.sleep(self._settings.poll_every)
@@ -128,7 +128,7 @@ class SampleReconciler:
         with self._context.listener.subscribe(SAMPLE_INTENT) as hints:
             for _ in rounds():
                 try:
-                    wanted = await sample_controller.pending_intents(self._db, BATCH, self._settings.served)
+                    wanted = await sample_controller.read_pending_intents(self._db, BATCH, self._settings.served)
                     self._enqueue_unfailed(wanted)
                 except DatabaseUnavailable:
                     await asyncio.sleep(self._settings.poll_every)
@@ -139,7 +139,9 @@ class SampleReconciler:
         for _ in rounds():
             with suppress(DatabaseUnavailable):
                 now = self._clock.now()
-                self._enqueue_unfailed(await sample_controller.due(self._db, now, BATCH, self._settings.served))
+                self._enqueue_unfailed(
+                    await sample_controller.read_overdue(self._db, now, BATCH, self._settings.served)
+                )
             await asyncio.sleep(self._settings.poll_every)
 
     async def _follow_cluster(self) -> None:

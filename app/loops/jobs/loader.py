@@ -95,7 +95,7 @@ class Loader:
     async def _take(self) -> None:
         keys = await self._queue.get_batch(BATCH)
         try:
-            sizes = await controller.sizes(self._db, [UUID(key) for key in keys])
+            sizes = await controller.read_sizes(self._db, [UUID(key) for key in keys])
         except DatabaseUnavailable as error:
             await self._pause(keys, error)
             return

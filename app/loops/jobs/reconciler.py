@@ -27,7 +27,7 @@ from app.k8s.errors import KubeError
 from app.loops.context import ControllerContext
 from app.loops.jobs.actions.actuator import Actuator, Performed
 from app.loops.jobs.actions.creator import Creator, Work
-from app.loops.jobs.decided import Decided, StoredWork, must_be_written, span_of, stored_work, write_of
+from app.loops.jobs.decided_jobs import DecidedJob, StoredWork, must_be_written, record_span, stored_work, write_for
 from app.loops.jobs.expectations import ExpectationsByJob
 from app.loops.jobs.loader import LoadedJobs, Loader
 from app.loops.jobs.measuring import measure
@@ -174,9 +174,9 @@ class Reconciler:
         self._metrics.outdated.inc(len(outdated))
         return [stored_work(item, batch.sizes[item.job.uid]) for item in stored]
 
-    async def _decide_all(self, batch: LoadedJobs) -> list[Decided]:
+    async def _decide_all(self, batch: LoadedJobs) -> list[DecidedJob]:
         gang_apis = await self._creator.gang_apis() if batch.jobs else frozenset[str]()
-        decided: list[Decided] = []
+        decided: list[DecidedJob] = []
         for index, (uid, job) in enumerate(list(batch.jobs.items())):
             if index % DECIDED_AT_ONCE == 0:
                 await asyncio.sleep(0)  # the next batch loads, and actions run
@@ -189,7 +189,7 @@ class Reconciler:
                 del batch.jobs[uid]
         return decided
 
-    async def _try_to_decide(self, job: StoredJob, gang_apis: frozenset[str]) -> Decided | None:
+    async def _try_to_decide(self, job: StoredJob, gang_apis: frozenset[str]) -> DecidedJob | None:
         """Return the decision, or None if the job is queued for later."""
         with bound_contextvars(job=str(job.uid)), continue_trace(job.trace):
             try:
@@ -226,7 +226,7 @@ class Reconciler:
         self._queue.add_after(key, UNKNOWN_PAUSE / timedelta(seconds=1))
         self._queue.done(key)
 
-    async def _decide_with_anchor(self, job: StoredJob, gang_apis: frozenset[str]) -> Decided | None:
+    async def _decide_with_anchor(self, job: StoredJob, gang_apis: frozenset[str]) -> DecidedJob | None:
         """Return the decision. If it depends on the unknown uid of the job's anchor, read that first."""
         decided = self._decide(job, gang_apis)
         if decided is None and await self._finds_anchor(job):
@@ -252,7 +252,7 @@ class Reconciler:
             return False
         return True
 
-    def _decide(self, job: StoredJob, gang_apis: frozenset[str]) -> Decided | None:
+    def _decide(self, job: StoredJob, gang_apis: frozenset[str]) -> DecidedJob | None:
         """Return the decision, or None if it depends on the unknown uid of the job's anchor."""
         uid = str(job.uid)
         plan = self._plans.plan(job, gang_apis)
@@ -285,9 +285,9 @@ class Reconciler:
             anchors=decision.status.anchors,
             queueing=decision.status.queueing,
         )
-        return Decided(job=job, decision=decision, decided_at=now, work=work)
+        return DecidedJob(job=job, decision=decision, decided_at=now, work=work)
 
-    async def _persist(self, decided: Sequence[Decided]) -> list[Decided]:
+    async def _persist(self, decided: Sequence[DecidedJob]) -> list[DecidedJob]:
         """Store what is new. Returns the decisions to act on; a job that changed since it was loaded is left out."""
         unchanged = [item for item in decided if not must_be_written(item)]
         new = [item for item in decided if must_be_written(item)]
@@ -296,10 +296,10 @@ class Reconciler:
         except NotStorable:
             return unchanged + [stored for item in new for stored in await self._store_alone(item)]
 
-    async def _store(self, decided: Sequence[Decided]) -> list[Decided]:
+    async def _store(self, decided: Sequence[DecidedJob]) -> list[DecidedJob]:
         if not decided:
             return []
-        writes = [write_of(item, self._usage_labels) for item in decided]
+        writes = [write_for(item, self._usage_labels) for item in decided]
         rejected = await controller.persist(self._db, self._leadership.lease, writes)
         stored = [item for item in decided if item.job.uid not in rejected]
         for item in stored:
@@ -308,7 +308,7 @@ class Reconciler:
                 self._hooks.ended(item.job.namespace)
         return stored
 
-    async def _store_alone(self, item: Decided) -> list[Decided]:
+    async def _store_alone(self, item: DecidedJob) -> list[DecidedJob]:
         """Store one decision. If Postgres cannot hold it, store the phase Unknown with the error, and drop its actions.
 
         An action must not run before its decision is stored: after a crash, no process would know of it. Only the
@@ -325,7 +325,7 @@ class Reconciler:
             return await self._store([replace(item, decision=decision, work=replace(item.work, actions=kept))])
 
     async def _act(self, task: StoredWork) -> None:
-        with bound_contextvars(job=task.key), span_of(task):
+        with bound_contextvars(job=task.key), record_span(task):
             await self._act_and_requeue(task)
 
     async def _act_and_requeue(self, task: StoredWork) -> None:

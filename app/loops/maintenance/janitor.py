@@ -86,7 +86,7 @@ class Janitor:
         known: set[str] = set()
         ordered = sorted(uids)
         for start in range(0, len(ordered), BATCH):
-            found = await controller.existing(self._db, [UUID(uid) for uid in ordered[start : start + BATCH]])
+            found = await controller.find_existing(self._db, [UUID(uid) for uid in ordered[start : start + BATCH]])
             known |= {str(uid) for uid in found}
         return known
 

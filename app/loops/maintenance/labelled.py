@@ -13,7 +13,7 @@ T = TypeVar("T", bound=HasMetadata)
 _OPTIONAL: Final = (WORKLOAD, STATEFUL_SET)
 
 
-async def places(api: KubeApi, namespaces: Sequence[str]) -> Sequence[str | None]:
+async def list_scopes(api: KubeApi, namespaces: Sequence[str]) -> Sequence[str | None]:
     """Return the namespaces in which objects can be, or None for all of the cluster.
 
     With a namespace that was deleted, its objects are gone, and also the role that permits to list them.
@@ -27,7 +27,7 @@ async def places(api: KubeApi, namespaces: Sequence[str]) -> Sequence[str | None
     return [name for name in namespaces if name in present]
 
 
-async def labelled(
+async def list_labelled(
     api: KubeApi, resource: KubeResource, namespace: str | None, selector: str, codec: Codec[T]
 ) -> AsyncIterator[T]:
     """Yield all objects with the labels. An API that the cluster does not serve has none."""

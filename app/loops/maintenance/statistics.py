@@ -89,7 +89,7 @@ class Statistics:
 
     async def _count(self) -> None:
         self._counts = await statistics.counts(self._db)
-        self._usage = await usage_reads.held(self._db)
+        self._usage = await usage_reads.read_held(self._db)
 
     async def _measure(self) -> None:
         self._storage = await statistics.storage(self._db)

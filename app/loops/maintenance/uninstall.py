@@ -20,7 +20,7 @@ from app.k8s.resources import CONFIG_MAP, POD, POD_GROUPS, SERVICE, WORKLOAD
 from app.loops.cache.uninstall import SetUninstaller
 from app.loops.leadership.installation_record import record_name
 from app.loops.leadership.lease import Leadership
-from app.loops.maintenance.labelled import labelled, places
+from app.loops.maintenance.labelled import list_labelled, list_scopes
 
 
 async def uninstall(
@@ -45,7 +45,7 @@ async def uninstall(
     """
     selector = f"{labels.INSTALLATION}={installation}"
     record = record_name(installation)
-    where = await places(api, namespaces)
+    where = await list_scopes(api, namespaces)
     sets = SetUninstaller(api, leadership, installation, namespaces=where, request_seconds=request_seconds)
     await sets.remove_before_pods()
     deleted: Counter[str] = Counter()
@@ -57,7 +57,7 @@ async def uninstall(
     for resource in (POD, WORKLOAD, *POD_GROUPS, SERVICE, CONFIG_MAP):
         finalizer = labels.ADMISSION_FINALIZER if resource is WORKLOAD else labels.EVIDENCE_FINALIZER
         for namespace in where:
-            for item in [found async for found in labelled(api, resource, namespace, selector, OBJECT)]:
+            for item in [found async for found in list_labelled(api, resource, namespace, selector, OBJECT)]:
                 if (resource, item.metadata.name) == (CONFIG_MAP, record):
                     continue
                 # A removal can take longer than the lease. Without the lease, a controller may create objects again.
@@ -77,7 +77,7 @@ async def uninstall(
 
 async def _unlabelled_pods(api: KubeApi, namespace: str | None, selector: str) -> list[Metadata]:
     """Return the pods that an anchor of the installation controls, and that a policy has kept its labels from."""
-    anchors = {item.metadata.uid async for item in labelled(api, CONFIG_MAP, namespace, selector, OBJECT)}
+    anchors = {item.metadata.uid async for item in list_labelled(api, CONFIG_MAP, namespace, selector, OBJECT)}
     found: list[Metadata] = []
     token = ""
     while anchors:

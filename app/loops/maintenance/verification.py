@@ -21,7 +21,7 @@ from app.k8s.codec import OBJECT, Codec
 from app.k8s.codec import POD as POD_CODEC
 from app.k8s.errors import KubeNotFound
 from app.k8s.resources import CONFIG_MAP, POD, WORKLOAD, KubeResource
-from app.loops.maintenance.labelled import T, labelled, places
+from app.loops.maintenance.labelled import T, list_labelled, list_scopes
 
 _BATCH: Final = 500
 
@@ -95,16 +95,16 @@ class ClusterVerifier:
         async for workloads in self._batches(WORKLOAD, OBJECT):
             ours = [item for item in workloads if names_anchor(item, _job_of(item))]
             await self._check_owners(examination, "owners-of-workloads", ours)
-        async for recorded in cluster_rows.running(self._db):
+        async for recorded in cluster_rows.read_running(self._db):
             fault = None if recorded.pod_uid in examination.pods else await self._missing(recorded)
             examination.count("attempts-with-pod", _name_of(recorded), fault)
         return examination.results
 
     async def _batches(self, resource: KubeResource, codec: Codec[T]) -> AsyncIterator[list[Metadata]]:
         """Yield what identifies the objects with the label of the installation, some at a time."""
-        for namespace in await places(self._api, self._namespaces):
+        for namespace in await list_scopes(self._api, self._namespaces):
             batch: list[Metadata] = []
-            async for item in labelled(self._api, resource, namespace, self._selector, codec):
+            async for item in list_labelled(self._api, resource, namespace, self._selector, codec):
                 batch.append(item.metadata)
                 if len(batch) == _BATCH:
                     yield batch
@@ -122,7 +122,7 @@ class ClusterVerifier:
         examination.pods |= {pod.uid for pod in found}
         await self._check_owners(examination, "owners-of-pods", pods)
         jobs = [UUID(_job_of(pod)) for pod in pods if labels.is_job_uid(_job_of(pod))]
-        recorded = await cluster_rows.recorded(self._db, jobs, [pod.uid for pod in pods])
+        recorded = await cluster_rows.find_recorded(self._db, jobs, [pod.uid for pod in pods])
         for pod in pods:
             place, deleting = f"{pod.namespace}/{pod.name} {pod.uid}", pod.deletion_timestamp is not None
             fine = deleting or _job_of(pod) in examination.anchors
@@ -140,7 +140,7 @@ class ClusterVerifier:
 
     async def _check_owners(self, examination: _Examination, check: str, found: Sequence[Metadata]) -> None:
         jobs = {UUID(_job_of(item)) for item in found if labels.is_job_uid(_job_of(item))}
-        known = {str(uid) for uid in await cluster_rows.with_objects(self._db, jobs)}
+        known = {str(uid) for uid in await cluster_rows.find_with_objects(self._db, jobs)}
         for item in found:
             job = _job_of(item)
             fault = None if job in known else f"the database has no job {job} that has objects"

@@ -133,7 +133,7 @@ def _has_ended(job: StoredJob) -> bool:
 
 def _decision(job: StoredJob, finding: JobFinding, remedy: Remedy, now: datetime) -> Decision:
     if finding.ended is not None:
-        return decisions.end(job.recorded, decisions.ended_in_cluster(finding.ended), finding.attempts, now)
+        return decisions.end(job.recorded, decisions.end_in_cluster(finding.ended), finding.attempts, now)
     if remedy is Remedy.ADOPT:
         return decisions.adopt(job.recorded, finding.attempts, now)
     if remedy is Remedy.FAIL:

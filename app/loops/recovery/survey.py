@@ -28,7 +28,7 @@ from app.k8s.codec import OBJECT
 from app.k8s.codec import POD as POD_CODEC
 from app.k8s.errors import KubeNotFound
 from app.k8s.resources import CONFIG_MAP, POD, STATEFUL_SET, WORKLOAD
-from app.loops.maintenance.labelled import labelled, places
+from app.loops.maintenance.labelled import list_labelled, list_scopes
 
 _BATCH = 500  # jobs in one query
 _JobKey: TypeAlias = tuple[str, str]  # uid and namespace: another client can copy labels to another namespace
@@ -55,7 +55,7 @@ async def find_differences(place: Place, db: Database) -> list[JobFinding]:
         KubeError, DatabaseUnavailable: one of the two did not answer.
     """
     # The cluster is read first: a job is stored before it has objects, so those of new jobs are not lost ones.
-    listed = await places(place.api, place.namespaces)
+    listed = await list_scopes(place.api, place.namespaces)
     cluster = await _cluster_jobs(place, listed)
     pairs: list[tuple[ClusterJob | None, KnownJob | None]] = []
     async for jobs, known in _known_of_cluster(db, cluster.values()):
@@ -77,8 +77,8 @@ async def find_unknown_sets(place: Place, db: Database) -> list[str]:
     """Return the StatefulSets of SampleSets that the database does not know, as namespace/name. They stay."""
     servers: dict[str, str] = {}
     selector = f"{labels.INSTALLATION}={place.installation},{labels.SAMPLE_SET_UID}"
-    for namespace in await places(place.api, place.namespaces):
-        async for item in labelled(place.api, STATEFUL_SET, namespace, selector, OBJECT):
+    for namespace in await list_scopes(place.api, place.namespaces):
+        async for item in list_labelled(place.api, STATEFUL_SET, namespace, selector, OBJECT):
             uid = item.metadata.labels[labels.SAMPLE_SET_UID]
             if labels.is_job_uid(uid):
                 servers[uid] = f"{item.metadata.namespace}/{item.metadata.name}"
@@ -113,16 +113,16 @@ async def _cluster_jobs(place: Place, listed: Sequence[str | None]) -> dict[_Job
     jobs: dict[_JobKey, ClusterJob] = {}
     selector = f"{labels.INSTALLATION}={place.installation},{labels.JOB_UID}"
     for namespace in listed:
-        async for item in labelled(place.api, CONFIG_MAP, namespace, selector, OBJECT):
+        async for item in list_labelled(place.api, CONFIG_MAP, namespace, selector, OBJECT):
             metadata = item.metadata
             uid = metadata.labels[labels.JOB_UID]
             if metadata.name == labels.anchor_name(uid) and _may_be_ours(metadata, place):
                 jobs[uid, metadata.namespace] = _of_anchor(metadata, uid)
-        async for pod in labelled(place.api, POD, namespace, selector, POD_CODEC):
+        async for pod in list_labelled(place.api, POD, namespace, selector, POD_CODEC):
             if (job := _job_of(jobs, pod.metadata, place)) is not None:
                 seen = observe_pod(pod, lost_nodes=())
                 job.pods.append(ClusterPod(key=seen.key, attempt=seen.attempt, name=seen.name))
-        async for workload in labelled(place.api, WORKLOAD, namespace, selector, OBJECT):
+        async for workload in list_labelled(place.api, WORKLOAD, namespace, selector, OBJECT):
             if (job := _job_of(jobs, workload.metadata, place)) is not None:
                 job.workloads.append(workload.metadata.name)
     return jobs

@@ -23,7 +23,7 @@ from app.domain.planning import Planner
 from app.domain.redaction import is_redacted
 from app.domain.resize import Resize, plan_resize
 from app.domain.vocabulary import JobPhase, Reason
-from app.services.editing.objects import MAX_TRIES, Changed, Editor, EditRequest, merge_patch
+from app.services.editing.objects import MAX_TRIES, Editor, EditRequest, EditResult, merge_patch
 from app.services.editing.scaling import SizesWanted, choose_sizes, resize, scaling_of, shift_sizes
 from app.services.hints import Hint
 
@@ -58,7 +58,7 @@ class JobEditor(Editor[JobRow, edits.JobEdit]):
         actor: Actor,
         precondition: Check,
         administers: bool = False,
-    ) -> Changed[JobRow]:
+    ) -> EditResult[JobRow]:
         """Apply a JSON merge patch. That of an ended job may only pin its record, or unpin it."""
         if is_of_pin(patch):
             for _ in range(MAX_TRIES):
@@ -72,7 +72,7 @@ class JobEditor(Editor[JobRow, edits.JobEdit]):
             namespace, name, patch, actor=actor, precondition=precondition, administers=administers
         )
 
-    async def _pin(self, row: JobRow, patch: dict[str, Any], actor: Actor) -> Changed[JobRow]:
+    async def _pin(self, row: JobRow, patch: dict[str, Any], actor: Actor) -> EditResult[JobRow]:
         """Change the annotation of an ended job that pins it. Its manifest is not validated again: it has no effect.
 
         Raises:
@@ -87,7 +87,7 @@ class JobEditor(Editor[JobRow, edits.JobEdit]):
             problems.raise_if_any()
         manifest = merge_patch(row.manifest, patch)
         if manifest == row.manifest:
-            return Changed(row=row, pending=False)
+            return EditResult(row=row, pending=False)
         posted = await resources.read_posted(self._db, self._stored, row.uid)
         pin = edits.Pin(
             manifest=manifest,
@@ -96,7 +96,7 @@ class JobEditor(Editor[JobRow, edits.JobEdit]):
             actor=actor,
             at=self._clock.now(),
         )
-        return Changed(row=await edits.pin(self._db, row.uid, pin), pending=False)
+        return EditResult(row=await edits.pin(self._db, row.uid, pin), pending=False)
 
     @override
     def is_carried_out(self, row: JobRow) -> bool:
@@ -122,7 +122,7 @@ class JobEditor(Editor[JobRow, edits.JobEdit]):
         actor: Actor,
         reason: str = "",
         precondition: Check,
-    ) -> Changed[JobRow]:
+    ) -> EditResult[JobRow]:
         """Set the sizes of tasks. A job that has these sizes does not change.
 
         Raises:
@@ -143,7 +143,7 @@ class JobEditor(Editor[JobRow, edits.JobEdit]):
         actor: Actor,
         reason: str = "",
         precondition: Check,
-    ) -> Changed[JobRow]:
+    ) -> EditResult[JobRow]:
         """Change the sizes of tasks by these numbers of replicas. Concurrent changes add up.
 
         Raises:
@@ -156,7 +156,7 @@ class JobEditor(Editor[JobRow, edits.JobEdit]):
 
     async def pause(
         self, namespace: str, name: str, *, paused: bool, actor: Actor, message: str, precondition: Check
-    ) -> Changed[JobRow]:
+    ) -> EditResult[JobRow]:
         """Pause or resume the job. A job that is in this state does not change."""
 
         def activates(row: JobRow) -> bool:
@@ -185,7 +185,7 @@ class JobEditor(Editor[JobRow, edits.JobEdit]):
 
     async def cancel(
         self, namespace: str, name: str, *, actor: Actor, reason: str, precondition: Check
-    ) -> Changed[JobRow]:
+    ) -> EditResult[JobRow]:
         """Request the end of a live job, or of the replicas that still run after the end. A second request changes
         nothing.
 
@@ -196,7 +196,7 @@ class JobEditor(Editor[JobRow, edits.JobEdit]):
         precondition(job)
         # Before the check for an ended job: a repeated cancel succeeds even if the job has ended meanwhile.
         if job.status.phase is JobPhase.CANCELLED or job.cancel_requested_at is not None:
-            return Changed(row=job, pending=not job.status.phase.is_terminal or job.status.still_running > 0)
+            return EditResult(row=job, pending=not job.status.phase.is_terminal or job.status.still_running > 0)
         if job.deleted_at is not None or not job.status.still_running:
             self.require_editable(job)
         # Not an edit: a cancel does not depend on the manifest, so it need not start again after another edit.
@@ -204,7 +204,7 @@ class JobEditor(Editor[JobRow, edits.JobEdit]):
             self._db, job.uid, actor=actor, at=self._clock.now(), reason=reason, check=precondition
         )
         self._hint()
-        return Changed(row=changed, pending=True)
+        return EditResult(row=changed, pending=True)
 
     async def retry_documents(self, job: JobRow, name: str | None) -> tuple[Manifest, Manifest | None]:
         """Return the manifest of a new job that repeats this one, complete and as it was posted, if that is known.

@@ -32,7 +32,7 @@ MAX_TRIES: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changed(Generic[Row]):
+class EditResult(Generic[Row]):
     """The object after an edit, a cancel or a deletion.
 
     `pending` says that the controller has still to carry the request out.
@@ -123,7 +123,7 @@ class Editor(ABC, Generic[Row, _Edit]):
         actor: Actor,
         precondition: Check,
         administers: bool = False,
-    ) -> Changed[Row]:
+    ) -> EditResult[Row]:
         """Replace the manifest. Immutable fields must stay."""
 
         def change(row: Row) -> Any:
@@ -150,7 +150,7 @@ class Editor(ABC, Generic[Row, _Edit]):
         actor: Actor,
         precondition: Check,
         administers: bool = False,
-    ) -> Changed[Row]:
+    ) -> EditResult[Row]:
         """Apply a JSON merge patch (RFC 7396) to the stored manifest."""
 
         def change(row: Row) -> Any:
@@ -171,7 +171,7 @@ class Editor(ABC, Generic[Row, _Edit]):
 
     async def delete(
         self, namespace: str, name: str, *, actor: Actor, reason: str = "", precondition: Check
-    ) -> Changed[Row]:
+    ) -> EditResult[Row]:
         """Request the deletion. Record and history stay. A second request changes nothing."""
         row = await self.current(namespace, name)
         precondition(row)
@@ -181,7 +181,7 @@ class Editor(ABC, Generic[Row, _Edit]):
                 row, actor=actor, at=self._clock.now(), reason=reason, precondition=precondition
             )
             self._hint()
-        return Changed(row=row, pending=row.is_in_cluster)
+        return EditResult(row=row, pending=row.is_in_cluster)
 
     async def current(self, namespace: str, name: str) -> Row:
         """Return the object with this name, or else the newest one that had it. Raise NotFound if there is none."""
@@ -190,7 +190,7 @@ class Editor(ABC, Generic[Row, _Edit]):
             raise no_such(self._what)
         return row
 
-    async def edit(self, request: EditRequest[Row]) -> Changed[Row]:
+    async def edit(self, request: EditRequest[Row]) -> EditResult[Row]:
         """Compute the edit on the current version and store it.
 
         Raises:
@@ -206,14 +206,14 @@ class Editor(ABC, Generic[Row, _Edit]):
             edit = await offload_if_large((row.manifest, request.document), self._compute, row, posted, request)
             # Nothing is stored, so version and ETag stay.
             if edit is None:
-                return Changed(row=row, pending=not self.is_carried_out(row))
+                return EditResult(row=row, pending=not self.is_carried_out(row))
             try:
                 changed = await self.store(row, edit)
             # Another edit was stored first. If the client sent If-Match, its precondition refuses the next iteration.
             except PreconditionFailed:
                 continue
             self._hint()
-            return Changed(row=changed, pending=True)
+            return EditResult(row=changed, pending=True)
         raise Unavailable(
             f"other edits of the {self._what} came first every time: repeat the request", code="Contended"
         )

@@ -21,7 +21,7 @@ class Searches:
     def __init__(self) -> None:
         self._turns = Turns("log searches", at_once=_AT_ONCE, max_waiting=_MOST_WAITING)
 
-    async def matching(
+    async def filter(
         self, parts: AsyncGenerator[LogPart, None], pattern: LinePattern | None
     ) -> AsyncGenerator[LogPart, None]:
         """Yield those lines of small parts that contain a match, and all gaps; without a pattern, everything."""
@@ -31,6 +31,6 @@ class Searches:
                     yield part
                     continue
                 async with self._turns.turn(caller()):
-                    found = await offload(ChunkLines(part).matching, pattern)
+                    found = await offload(ChunkLines(part).find_matches, pattern)
                 for lines in found:
                     yield lines

@@ -15,7 +15,7 @@ from app.services.logs.containers import LogReader, LogRequest, attempt_of, name
 from app.services.logs.kept import KeptReader
 from app.services.logs.matching import Searches
 from app.services.logs.selecting import ChunkLines, LineSelection
-from app.services.logs.whole import LogPart, OpenLive, RestSources, WholeLog, lines_of, live_chunks, untimed
+from app.services.logs.whole import LogPart, OpenLive, RestSources, WholeLog, lines_of, live_chunks, untimed_lines
 from app.services.reading.jobs import ReplicaHistory
 
 _T = TypeVar("_T")
@@ -69,7 +69,7 @@ class Logs:
             NotFound: there is no log.
             Unavailable: only the cluster can have the log, and it does not answer.
         """
-        run = await self._chosen_run(uid, story, number, request)
+        run = await self._choose_run(uid, story, number, request)
         if run.kept is not None:
             return await self._open_kept(uid, request, run)
         if request.run is not None and not run.is_newest:
@@ -93,7 +93,9 @@ class Logs:
             tail = _last_lines(stored.tail, request.tail_lines)
             cut = stored.truncated or len(tail) < len(stored.tail)
             parts = (
-                _once(tail) if request.is_plain else self._selected(_once(ChunkLines(untimed(tail))), request.selection)
+                _once(tail)
+                if request.is_plain
+                else self._selected(_once(ChunkLines(untimed_lines(tail))), request.selection)
             )
             return LogStream(source="stored", truncated=cut, parts=parts)
         if isinstance(refusal, Unavailable):
@@ -101,7 +103,7 @@ class Logs:
             raise Unavailable(message, code=refusal.code)
         raise no_log(story, number, request.container, refusal)
 
-    async def _chosen_run(self, uid: UUID, story: ReplicaHistory, number: int, request: LogRequest) -> "_Run":
+    async def _choose_run(self, uid: UUID, story: ReplicaHistory, number: int, request: LogRequest) -> "_Run":
         """Return the requested run of the container."""
         attempt = attempt_of(story, number)
         containers = () if attempt is None else attempt.containers
@@ -139,13 +141,13 @@ class Logs:
             kept,
             RestSources(follow=opened(follow=request.follow), read=opened(follow=False), stored=stored),
         )
-        parts = self._searches.matching(whole.parts(request.selection, request.tail_lines), request.selection.pattern)
+        parts = self._searches.filter(whole.parts(request.selection, request.tail_lines), request.selection.pattern)
         rest = ", live" if run.has_pod else ", stored"
         return LogStream(
             source=f"kept{rest if has_rest else ''}",
             truncated=False,
             # Errors of the first part occur before the answer starts. The first line of a followed log may take hours.
-            parts=parts if request.follow else await _begun(parts),
+            parts=parts if request.follow else await _begin(parts),
             kept=kept,
             missing=await self._kept.missing(kept),
         )
@@ -158,11 +160,11 @@ class Logs:
                 await anext(pieces, None)
         if request.is_plain:
             pieces = self._read_pod(uid, request)
-            return LogStream(source="live", truncated=False, parts=pieces if request.follow else await _begun(pieces))
+            return LogStream(source="live", truncated=False, parts=pieces if request.follow else await _begin(pieces))
         timed = replace(request, timestamps=True)
         selection = request.selection
         chunks = live_chunks(LogCutter(), lambda _: self._read_pod(uid, timed), is_exact=selection.is_exact)
-        parts = self._selected(_lines(chunks if request.follow else await _begun(chunks)), selection)
+        parts = self._selected(_lines(chunks if request.follow else await _begin(chunks)), selection)
         return LogStream(source="live", truncated=False, parts=parts)
 
     async def _read_pod(self, uid: UUID, request: LogRequest) -> AsyncGenerator[bytes, None]:
@@ -179,7 +181,7 @@ class Logs:
     def _selected(
         self, chunks: AsyncGenerator[ChunkLines, None], selection: LineSelection
     ) -> AsyncGenerator[LogPart, None]:
-        return self._searches.matching(_parts(chunks, selection), selection.pattern)
+        return self._searches.filter(_parts(chunks, selection), selection.pattern)
 
 
 def _has_pod(story: ReplicaHistory, number: int) -> bool:
@@ -191,7 +193,7 @@ def _has_pod(story: ReplicaHistory, number: int) -> bool:
 async def _parts(chunks: AsyncGenerator[ChunkLines, None], selection: LineSelection) -> AsyncGenerator[LogPart, None]:
     async with aclosing(chunks):
         async for lines in chunks:
-            for part in lines.selected(selection):
+            for part in lines.select(selection):
                 yield part
             if selection.end is not None and lines.end >= selection.end:
                 return
@@ -203,7 +205,7 @@ async def _lines(chunks: AsyncGenerator[LogChunk, None]) -> AsyncGenerator[Chunk
             yield ChunkLines(lines_of(chunk))
 
 
-async def _begun(parts: AsyncGenerator[_T, None]) -> AsyncGenerator[_T, None]:
+async def _begin(parts: AsyncGenerator[_T, None]) -> AsyncGenerator[_T, None]:
     """Return the same parts, of which the first one is read already."""
     first: list[_T] = []
     done = False

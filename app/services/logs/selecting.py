@@ -112,11 +112,11 @@ class ChunkLines:
             found += self._parts(begin, end)
         return found
 
-    def selected(self, selection: LineSelection) -> list[LogLines]:
+    def select(self, selection: LineSelection) -> list[LogLines]:
         """Return the parts of `spans`."""
         return [self.part(begin, end) for begin, end in self.spans(selection)]
 
-    def matching(self, pattern: LinePattern) -> list[LogLines]:
+    def find_matches(self, pattern: LinePattern) -> list[LogLines]:
         """Return the lines of this chunk, which has few, that contain a match."""
         text = self.chunk.text
         found: list[int] = []

@@ -31,7 +31,7 @@ class TextLog:
             return
         self._end = None if part.text.endswith(b"\n") else part.start + len(part.text)
         if self._has_times:
-            yield from rendered(part, self._line)
+            yield from render_lines(part, self._line)
         else:
             yield part.text
 
@@ -50,7 +50,7 @@ class LogBytes:
             yield part if isinstance(part, bytes) else part.text
 
 
-def rendered(part: LogLines, line: Callable[[LogLines, int, int, int], bytes]) -> Iterator[bytes]:
+def render_lines(part: LogLines, line: Callable[[LogLines, int, int, int], bytes]) -> Iterator[bytes]:
     """Yield the lines of a part in pieces that take about a millisecond each."""
     ends = list(accumulate(part.lengths))
     for first in range(0, len(ends), _LINES):

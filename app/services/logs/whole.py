@@ -148,7 +148,7 @@ class WholeLog:
             async for chunk in chunks:
                 if chunk.follows_gap:
                     yield MissingPart(chunk.start, chunk.first_line, GapReason.ROTATED, _GAPS[GapReason.ROTATED])
-                for part in ChunkLines(lines_of(chunk)).selected(selection):
+                for part in ChunkLines(lines_of(chunk)).select(selection):
                     yield part
                 if selection.end is not None and chunk.start + len(chunk.text) >= selection.end:
                     return
@@ -163,7 +163,7 @@ class WholeLog:
             return
         if rest.follows_gap:
             yield MissingPart(kept.text_bytes, kept.lines, GapReason.POD_GONE, _GAPS[GapReason.POD_GONE])
-        for part in ChunkLines(rest.part).selected(selection):
+        for part in ChunkLines(rest.part).select(selection):
             yield part
 
     async def _stored_rest(self) -> "_StoredRest | None":
@@ -177,7 +177,7 @@ class WholeLog:
         place = length_of_overlap(known, stored.tail, from_start=is_all, is_whole=not stored.truncated)
         follows_gap = stored.truncated and not place
         continues = bool(known) and not known.endswith(b"\n") and not follows_gap
-        rest = untimed(stored.tail[place:], kept.text_bytes, kept.lines, continues=continues)
+        rest = untimed_lines(stored.tail[place:], kept.text_bytes, kept.lines, continues=continues)
         return _StoredRest(rest, follows_gap=follows_gap)
 
     async def _last_lines(self, selection: LineSelection, count: int) -> LineSelection:
@@ -243,7 +243,7 @@ def lines_of(chunk: LogChunk) -> LogLines:
     )
 
 
-def untimed(text: bytes, start: int = 0, first_line: int = 0, *, continues: bool = False) -> LogLines:
+def untimed_lines(text: bytes, start: int = 0, first_line: int = 0, *, continues: bool = False) -> LogLines:
     """Return the lines of a text without times."""
     *whole, last = text.split(b"\n")
     lengths = array("I", [len(line) + 1 for line in whole] + ([len(last)] if last else []))

@@ -12,7 +12,7 @@ from typing_extensions import override
 from app.base.offload import offload
 from app.db import kept_logs
 from app.db.jobs import attempts, evidence, reads, replicas, scale_records
-from app.db.jobs.controller import sizes
+from app.db.jobs.controller import read_sizes
 from app.db.jobs.evidence import StoredEvent
 from app.db.jobs.replicas import ReplicaFilter, StoredReplica
 from app.db.jobs.rows import STORED_JOBS, JobRow, JobSummary
@@ -83,7 +83,7 @@ class JobReader(Reader[JobRow]):
 
     async def whole(self, uid: UUID) -> tuple[JobRow, RelatedRows]:
         """Return a job with its related rows, read in one snapshot. Raise as `row` if there is none."""
-        size = await self._present((await sizes(self._db, [uid])).get(uid), uid)
+        size = await self._present((await read_sizes(self._db, [uid])).get(uid), uid)
         await room_for(size.manifest_bytes * DECODED + size.replicas * _REPLICA_BYTES)
         found = await self._present(await reads.whole(self._db, uid), uid)
         return found.row, RelatedRows(

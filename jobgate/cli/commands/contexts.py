@@ -59,7 +59,7 @@ def login(
             signed_in = oidc.sign_in(chosen, issuer, advise)
             chosen = with_token(chosen, signed_in)
         else:
-            given = given or _asked_token()
+            given = given or _ask_for_token()
             chosen.token = None if given == "-" else config.checked_token(given)
         _check(chosen)
         file = config.contexts_file(os.environ)
@@ -71,7 +71,7 @@ def login(
         say(f"context {name}: {chosen.server}, namespace {namespace}")
 
 
-def _asked_token() -> str:
+def _ask_for_token() -> str:
     """Ask for the token on the terminal, or read it from standard input.
 
     Raises:

@@ -222,12 +222,12 @@ async def test_a_running_sample_job_of_the_former_namespace_ends_and_causes_no_w
     """Nothing reconciles it any more, so the move itself has to end it, as its deletion does."""
     uid = (await submit(gateway, JOBS))["uid"]
     await conclude(gateway, uid, {"phase": SampleJobPhase.RUNNING}, wake_at=now())
-    assert [str(due.uid) for due in await sample_controller.due(gateway.db, now(), 10)] == [uid]
+    assert [str(due.uid) for due in await sample_controller.read_overdue(gateway.db, now(), 10)] == [uid]
     await create_again(gateway)
     assert (await gateway.client.get(path(JOBS, "one"))).status_code == 404
     found = (await gateway.client.get(f"/api/v1/samplejobs/{uid}")).json()
     assert (found["namespace"], found["status"]["reason"]) == (f"{NAMESPACE}~first", "Deleted")
     assert None not in (found["deletedAt"], found["status"]["finishedAt"])
-    assert await sample_controller.due(gateway.db, now(), 10) == []
+    assert await sample_controller.read_overdue(gateway.db, now(), 10) == []
     [*_, line] = (await gateway.client.get(f"/api/v1/samplejobs/{uid}/history")).json()["items"]
     assert (line["reason"], line["message"]) == ("DeleteRequested", "the namespace was deleted and created again")

@@ -264,7 +264,7 @@ def test_ctrl_c_at_a_question_is_no_failed_job(
     def ask(*_: object, **__: object) -> str:
         raise end
 
-    monkeypatch.setattr("jobgate.cli.commands.contexts._asked_token", ask)
+    monkeypatch.setattr("jobgate.cli.commands.contexts._ask_for_token", ask)
     result, _ = run(["login", "http://gateway", "--no-oidc"], variables={"JOBGATE_TOKEN": ""})
     assert result.exit_code == 130, result.output
 

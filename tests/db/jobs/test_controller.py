@@ -141,7 +141,7 @@ async def test_of_two_decisions_on_one_version_only_one_is_written(db: Database,
 
 async def test_a_clean_decision_acknowledges_the_intent_and_stores_the_next_wake_up(db: Database, lease: Lease) -> None:
     (uid,) = await submitted(db, new_job())
-    assert [one.uid for one in await controller.pending_intents(db, 10)] == [uid]
+    assert [one.uid for one in await controller.read_pending_intents(db, 10)] == [uid]
     job = await stored(db, uid)
     for wake_at in (later(5), None):
         clean = decision(job.recorded.status, dirty=False, wake_at=wake_at)
@@ -149,9 +149,9 @@ async def test_a_clean_decision_acknowledges_the_intent_and_stores_the_next_wake
         again = await stored(db, uid)
         assert (again.version, again.status_version, again.intent_is_new) == (1, 0, False)
         assert again.wake_at == wake_at
-    assert await controller.pending_intents(db, 10) == []
+    assert await controller.read_pending_intents(db, 10) == []
     assert await count_rows(db, "job_events") == 1
-    assert await controller.existing(db, [uid, UNKNOWN]) == {uid}
+    assert await controller.find_existing(db, [uid, UNKNOWN]) == {uid}
 
 
 async def test_one_job_that_cannot_be_stored_leaves_the_others_to_be_repeated(db: Database, lease: Lease) -> None:
@@ -184,9 +184,9 @@ async def test_live_due_and_gone(db: Database, lease: Lease) -> None:
     for uid, wake_at in ((sleeper, later(100)), (awake, later(5))):
         await controller.persist(db, lease, [(await stored(db, uid)).write(decision(RUNNING, wake_at=wake_at))])
     await move(db, lease, gone, JobPhase.FAILED, gone_at=NOW, quiet=True)
-    assert {one.uid for one in await controller.live(db)} == {sleeper, awake}
-    assert [one.uid for one in await controller.due(db, later(10), 10)] == [awake]
-    assert [one.uid for one in await controller.due(db, later(1000), 10)] == [awake, sleeper]
+    assert {one.uid for one in await controller.read_live(db)} == {sleeper, awake}
+    assert [one.uid for one in await controller.read_overdue(db, later(10), 10)] == [awake]
+    assert [one.uid for one in await controller.read_overdue(db, later(1000), 10)] == [awake, sleeper]
 
 
 async def test_ended_jobs_whose_objects_are_kept_expire(db: Database, lease: Lease) -> None:
@@ -203,10 +203,10 @@ async def test_ended_jobs_whose_objects_are_kept_expire(db: Database, lease: Lea
     await move(db, lease, live, JobPhase.RUNNING)
     ended = replace(RUNNING, phase=JobPhase.SUCCEEDED, finished_at=later(1), quiet=True)
     await controller.persist(db, lease, [(await stored(db, own)).write(decision(ended, wake_at=later(1)))])
-    assert [one.uid for one in await controller.expired(db, later(1.5), 10)] == [first]
-    assert [one.uid for one in await controller.expired(db, later(9), 10)] == [first, second]
-    assert [one.uid for one in await controller.expired(db, later(9), 1)] == [first]
-    assert await controller.expired(db, later(9), 10, NamespaceSet.of("other")) == []
+    assert [one.uid for one in await controller.read_expired(db, later(1.5), 10)] == [first]
+    assert [one.uid for one in await controller.read_expired(db, later(9), 10)] == [first, second]
+    assert [one.uid for one in await controller.read_expired(db, later(9), 1)] == [first]
+    assert await controller.read_expired(db, later(9), 10, NamespaceSet.of("other")) == []
 
 
 async def test_names_are_released_at_the_end_and_deleted_with_the_objects(db: Database, lease: Lease) -> None:
@@ -271,11 +271,11 @@ async def test_nothing_of_a_reserved_namespace_is_found(db: Database) -> None:
     made = [new_job(f"in-{namespace}", namespace=namespace) for namespace in ("vault", "kube-system", "team")]
     await submitted(db, *made)
     theirs = {job.uid for job in made if job.row.namespace == "team"}
-    assert {job.uid for job in await controller.live(db, served)} == theirs
-    assert {job.uid for job in await controller.pending_intents(db, 1, served)} == theirs
+    assert {job.uid for job in await controller.read_live(db, served)} == theirs
+    assert {job.uid for job in await controller.read_pending_intents(db, 1, served)} == theirs
     assert set(await controller.load(db, [job.uid for job in made], served)) == theirs
     only = NamespaceSet.of("team", "kube-system")
-    assert {job.uid for job in await controller.pending_intents(db, 9, only)} == theirs
+    assert {job.uid for job in await controller.read_pending_intents(db, 9, only)} == theirs
 
 
 async def test_reconciles_of_a_single_job_use_kept_plans(database_url: str) -> None:
@@ -286,7 +286,7 @@ async def test_reconciles_of_a_single_job_use_kept_plans(database_url: str) -> N
         assert lease is not None
         (uid,) = await submitted(db, new_job())
         for number in range(12):
-            await controller.sizes(db, [uid])
+            await controller.read_sizes(db, [uid])
             phase = (JobPhase.PENDING, JobPhase.RUNNING)[number % 2]
             await move(db, lease, uid, phase)
         async with db.read() as connection:

@@ -8,7 +8,7 @@ import pytest
 from app.db.installation.leases import Lease
 from app.db.jobs import attempts, controller, edits, reads, replicas, scale_records
 from app.db.jobs.edits import JobEdit
-from app.db.jobs.names import clear_the_way
+from app.db.jobs.names import request_removal_of_previous
 from app.db.jobs.rows import STORED_JOBS
 from app.db.lists import pages
 from app.db.objects import resources
@@ -277,7 +277,7 @@ async def test_removing_a_finished_job_does_not_cancel_it(db: Database, lease: L
     await move(db, lease, uid, JobPhase.SUCCEEDED)
     # A new job with a name of the ended one needs its objects to go.
     async with db.begin() as connection:
-        await clear_the_way(connection, [("team-a", NameRange("job", "train"))])
+        await request_removal_of_previous(connection, [("team-a", NameRange("job", "train"))])
     removed = await resources.get(db, STORED_JOBS, uid)
     assert removed is not None
     assert (removed.remove_requested_at is None, removed.cancel_requested_at, removed.deleted_at) == (False, None, None)

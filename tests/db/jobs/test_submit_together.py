@@ -66,7 +66,7 @@ async def controller_writes(db: Database, lease: Lease, number: int) -> None:
     """Move all live jobs to their next phases. Several tasks do this concurrently with the same jobs."""
     chance = random.Random(number)
     for _ in range(ROUNDS):
-        uids = [one.uid for one in await controller.live(db)]
+        uids = [one.uid for one in await controller.read_live(db)]
         chance.shuffle(uids)
         writes = []
         for job in (await controller.load(db, uids[:8])).values():

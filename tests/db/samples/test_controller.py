@@ -175,10 +175,10 @@ async def test_a_decision_on_an_older_intent_is_rejected(db: Database, lease: Le
     assert not await sample_controller.persist(db, lease, a_pass(row, record=WHOLE, events=[EVENT]), later(2))
     assert await there(db, row.uid) == edited
     assert await sample_events(db, row.uid, limit=9) == []
-    assert uids(await sample_controller.pending_intents(db, 9)) == [row.uid]
+    assert uids(await sample_controller.read_pending_intents(db, 9)) == [row.uid]
     assert await sample_controller.persist(db, lease, a_pass(edited), later(2))
     assert (await there(db, row.uid)).observed_generation == 2
-    assert await sample_controller.pending_intents(db, 9) == []
+    assert await sample_controller.read_pending_intents(db, 9) == []
 
 
 async def test_a_former_controller_writes_nothing(db: Database, lease: Lease) -> None:
@@ -203,8 +203,8 @@ async def test_the_name_of_a_set_is_free_when_its_last_object_is_gone(db: Databa
     assert (await versions(db))[-1] == ("status", row.uid, 3)
     assert await sample_controller.load(db, row.uid) is None
     assert not await persisted(db, lease, row.uid, record=WHOLE)
-    assert await sample_controller.due(db, later(99), 9) == []
-    assert await sample_controller.live(db) == []
+    assert await sample_controller.read_overdue(db, later(99), 9) == []
+    assert await sample_controller.read_live(db) == []
     await stored(db, new_set())
 
 
@@ -213,7 +213,7 @@ async def test_a_decision_on_a_job_that_was_deleted_since_is_rejected(db: Databa
     await edits.request_deletion(db, row.uid, actor=Actor("bob"), at=later(1))
     record = JobRecord(phase=SampleJobPhase.RUNNING)
     assert not await sample_controller.persist(db, lease, a_pass(row, record=record), later(2))
-    assert await sample_controller.pending_intents(db, 9) == []
+    assert await sample_controller.read_pending_intents(db, 9) == []
 
 
 @pytest.mark.parametrize(
@@ -242,17 +242,17 @@ async def test_a_job_that_is_deleted_in_any_phase_has_ended(
 async def test_live_pending_and_due_samples_are_found(db: Database, lease: Lease) -> None:
     row, job = await stored(db, new_set()), await stored(db, new_job(created_at=later(1)))
     both = [(row.uid, NAMESPACE), (job.uid, NAMESPACE)]
-    assert await sample_controller.pending_intents(db, 9) == both
-    assert await sample_controller.pending_intents(db, 1) == both[:1]
-    assert sorted(await sample_controller.live(db)) == sorted(both)
+    assert await sample_controller.read_pending_intents(db, 9) == both
+    assert await sample_controller.read_pending_intents(db, 1) == both[:1]
+    assert sorted(await sample_controller.read_live(db)) == sorted(both)
     assert await persisted(db, lease, row.uid, record=WHOLE, wake_at=later(5))
     assert await persisted(db, lease, job.uid, record=JobRecord(phase=SampleJobPhase.FAILED), wake_at=later(4))
-    assert await sample_controller.pending_intents(db, 9) == []
-    assert await sample_controller.due(db, later(3), 9) == []
-    assert uids(await sample_controller.due(db, later(5), 9)) == [job.uid, row.uid]
+    assert await sample_controller.read_pending_intents(db, 9) == []
+    assert await sample_controller.read_overdue(db, later(3), 9) == []
+    assert uids(await sample_controller.read_overdue(db, later(5), 9)) == [job.uid, row.uid]
     assert await persisted(db, lease, job.uid, record=JobRecord(phase=SampleJobPhase.SUCCEEDED))
-    assert uids(await sample_controller.live(db)) == [row.uid]
-    assert uids(await sample_controller.due(db, later(9), 9)) == [row.uid]
+    assert uids(await sample_controller.read_live(db)) == [row.uid]
+    assert uids(await sample_controller.read_overdue(db, later(9), 9)) == [row.uid]
 
 
 async def test_a_set_and_its_jobs_find_each_other(db: Database, lease: Lease) -> None:

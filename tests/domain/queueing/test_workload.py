@@ -16,7 +16,7 @@ from app.domain.queueing.requests import check_queue, queue_of
 from app.domain.queueing.workload import (
     MOST_POD_SETS,
     MOST_UNMERGED,
-    given_back,
+    give_back,
     job_uid_of,
     number_of,
     pod_sets,
@@ -145,7 +145,7 @@ def a_condition(kind: str, status: str = "True", **more: Any) -> Manifest:
 def test_a_workload_is_given_back_in_one_write(reason: str, requeued: str) -> None:
     known = [a_condition("QuotaReserved"), a_condition("Evicted"), a_condition("PodsReady")]
     workload = {"metadata": {"generation": 2}, "status": {"admission": {"clusterQueue": "q"}, "conditions": known}}
-    status = given_back(workload, reason, "why", T0)
+    status = give_back(workload, reason, "why", T0)
     assert status["admission"] is None
     found = {item["type"]: item for item in status["conditions"]}
     assert {kind: item["status"] for kind, item in found.items()} == {

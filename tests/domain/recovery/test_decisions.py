@@ -78,7 +78,7 @@ def test_an_adoption_that_is_repeated_changes_nothing() -> None:
 
 
 def _end(recorded: Recorded, phase: JobPhase) -> Recorded:
-    decision = decisions.end(recorded, decisions.ended_in_cluster(phase), {}, at(5))
+    decision = decisions.end(recorded, decisions.end_in_cluster(phase), {}, at(5))
     assert [(entry.phase, entry.reason) for entry in decision.history] == [(phase, Reason.ENDED_IN_CLUSTER)]
     return next_record(recorded, decision)
 

@@ -275,7 +275,7 @@ async def test_other_namespaces_are_left_alone(own_cluster: Cluster, database_ur
 
 
 async def test_the_running_loop_makes_a_set_ready_and_removes_it(stage: Stage) -> None:
-    """Changed intents, watches and due times trigger reconciles."""
+    """EditResult intents, watches and due times trigger reconciles."""
     await stage.secret()
     async with asyncio.TaskGroup() as group:
         running = group.create_task(stage.sets.run())

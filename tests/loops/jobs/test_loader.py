@@ -93,7 +93,7 @@ async def test_a_full_batch_is_known(db: Database, queued: int, *, full: bool) -
 
 
 async def test_a_batch_waits_for_the_memory_of_the_one_before(db: Database) -> None:
-    (size,) = (await controller.sizes(db, await submitted(db, new_job()))).values()
+    (size,) = (await controller.read_sizes(db, await submitted(db, new_job()))).values()
     loading = Loading(db, limit=2 * reconcile_bytes(size))
     uids = await loading.submit(3)
     first = await loading.loader.next()

@@ -73,7 +73,7 @@ async def test_the_size_of_a_job_is_known_without_loading_it(database_url: str) 
     try:
         job = new_job()
         (uid,) = await submitted(db, job)
-        sizes = await controller.sizes(db, [uid, uuid4()])
+        sizes = await controller.read_sizes(db, [uid, uuid4()])
     finally:
         await db.close()
     assert set(sizes) == {uid}

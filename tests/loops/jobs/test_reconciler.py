@@ -192,7 +192,7 @@ async def test_an_intent_for_a_job_that_cannot_be_reconciled_is_tried_again(harn
         await harness.job_until(uid, lambda job: not job.intent_is_new)
         # The intent does not count as new any more, so it is found by its time.
         later = harness.clock.now() + UNKNOWN_PAUSE
-        assert [job.uid for job in await controller.due(harness.db, later, 10)] == [uid]
+        assert [job.uid for job in await controller.read_overdue(harness.db, later, 10)] == [uid]
         await execute(harness.db, "UPDATE jobs SET manifest = b.manifest FROM backup b WHERE b.uid = jobs.uid")
         harness.queue.add(str(uid))
         await harness.phase(uid, JobPhase.CANCELLED)

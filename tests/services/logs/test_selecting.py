@@ -54,7 +54,7 @@ LOGS = st.builds(log_of, LINES, st.lists(st.integers(0, 400), max_size=4), is_en
 
 
 def selected(chunks: Sequence[LogLines], selection: LineSelection) -> list[LogLines]:
-    return [part for chunk in chunks for part in ChunkLines(chunk).selected(selection)]
+    return [part for chunk in chunks for part in ChunkLines(chunk).select(selection)]
 
 
 def text_of(parts: Sequence[LogLines]) -> bytes:
@@ -110,7 +110,7 @@ def test_a_pattern_selects_the_lines_that_python_would(lines: list[bytes], patte
         times=[0] * len(lines),
     )
     expected = [line for line in lines if re.search(pattern.encode(), line)]
-    assert text_of(ChunkLines(whole).matching(LinePattern(pattern))) == b"".join(line + b"\n" for line in expected)
+    assert text_of(ChunkLines(whole).find_matches(LinePattern(pattern))) == b"".join(line + b"\n" for line in expected)
 
 
 def test_lines_without_a_time_are_always_selected() -> None:

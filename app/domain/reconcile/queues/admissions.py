@@ -44,7 +44,7 @@ def creating(queue: str) -> Unadmitted:
     return Unadmitted(code=PendingCode.WAITING_FOR_KUEUE, message=f"{CREATING} in the queue {queue}")
 
 
-def unadmitted(evicted: Evicted) -> Unadmitted:
+def wait_after(evicted: Evicted) -> Unadmitted:
     """Return the wait that follows an eviction."""
     return Unadmitted(code=PendingCode.WAITING_FOR_QUOTA, message=f"{evicted.reason}: {evicted.message}")
 
@@ -109,7 +109,7 @@ def next_workloads(inputs: Inputs, record: Queueing, evicted: Iterable[int], mem
     waits = any(not item.admitted or item.number in evicted for item in further)
     if waits or len(further) >= MOST_FURTHER:
         return record
-    ranks = _uncovered(inputs.plan, record, members)
+    ranks = _find_uncovered(inputs.plan, record, members)
     if not ranks:
         return record
     number = 1 + max([0, *queue.workloads, *(item.number for item in further)])
@@ -188,7 +188,7 @@ def _reclaim(inputs: Inputs, known: RecordedWorkload, members: Members) -> Recor
     return replace(known, reclaimed=reclaimed)
 
 
-def _uncovered(plan: JobPlan, record: Queueing, members: Members) -> Ranks:
+def _find_uncovered(plan: JobPlan, record: Queueing, members: Members) -> Ranks:
     """Return the first replicas of each task that no Workload is for, one after the other."""
     ranks: dict[str, tuple[int, int]] = {}
     for task in plan.tasks:

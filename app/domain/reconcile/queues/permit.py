@@ -28,7 +28,7 @@ from app.domain.reconcile.queues.admissions import (
     is_without_workload,
     judge,
     next_workloads,
-    unadmitted,
+    wait_after,
 )
 from app.domain.reconcile.resizing import Members, has_left
 from app.domain.reconcile.values import Inputs
@@ -145,7 +145,7 @@ def _deactivated_permit(inputs: Inputs, known: Queueing, verdict: Verdict) -> Pe
     if isinstance(verdict, Evicted) and verdict.is_deactivated:
         return Permit(record=replace(known, evicted_because=verdict.message), paused=True)
     # The next reconcile resumes the job. Its plan is then that of a resumed job.
-    return Permit(record=replace(known.queued_again(inputs.now), deactivated=False), paused=True)
+    return Permit(record=replace(known.queue_again(inputs.now), deactivated=False), paused=True)
 
 
 def _admitted_permit(inputs: Inputs, known: Queueing) -> Permit:
@@ -164,7 +164,7 @@ def _admitted_permit(inputs: Inputs, known: Queueing) -> Permit:
             case Admitted() if observed is not None:
                 further[number] = admit(inputs, item, verdict, observed)
             case Evicted() | Unadmitted() if not (item.admitted or item.is_empty):
-                waits = waits or (unadmitted(verdict) if isinstance(verdict, Evicted) else verdict)
+                waits = waits or (wait_after(verdict) if isinstance(verdict, Evicted) else verdict)
     if waits is None and len(further) >= MOST_FURTHER:
         message = f"scale-ups have added {MOST_FURTHER} Workloads to this admission of the job, and may add no more"
         waits = Unadmitted(code=PendingCode.WAITING_FOR_KUEUE, message=message)
@@ -177,7 +177,7 @@ def _evicted_permit(inputs: Inputs, known: Queueing, verdict: Evicted) -> Permit
         return Permit(record=record, evicts=verdict)
     if verdict.is_deactivated:
         return Permit(record=_deactivated(record, inputs), paused=True)
-    return Permit(record=record, waits=unadmitted(verdict))
+    return Permit(record=record, waits=wait_after(verdict))
 
 
 def _with_eviction(inputs: Inputs, known: Queueing, verdict: Evicted) -> Queueing:
@@ -199,12 +199,12 @@ def update_permit(inputs: Inputs, permit: Permit, status: JobStatus, members: Me
     if permit.evicts is not None:
         if not are_gone(inputs, members):
             return permit
-        record = record.queued_again(inputs.now)
+        record = record.queue_again(inputs.now)
         if permit.evicts.is_deactivated:
             return Permit(record=_deactivated(record, inputs), paused=True)
-        return Permit(record=record, waits=unadmitted(permit.evicts))
+        return Permit(record=record, waits=wait_after(permit.evicts))
     if inputs.plan.paused and not status.phase.is_terminal:
-        return replace(permit, record=record.queued_again(inputs.now)) if are_gone(inputs, members) else permit
+        return replace(permit, record=record.queue_again(inputs.now)) if are_gone(inputs, members) else permit
     if status.phase.is_terminal or inputs.intent.cancel or inputs.intent.remove:
         return permit
     if inputs.observed.queue.state is not KueueState.LISTED:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from app.domain.plan import Rank
 from app.domain.queueing.admission import Evicted, Unadmitted
-from app.domain.reconcile.queues.admissions import creating, unadmitted
+from app.domain.reconcile.queues.admissions import creating, wait_after
 from app.domain.reconcile.queues.permit import Permit
 from app.domain.reconcile.values import Inputs
 from app.domain.status.log_lines import one_line
@@ -86,7 +86,7 @@ def scaling_situation(
 def _why(inputs: Inputs, permit: Permit, evicted: Evicted | None, waiting: Sequence[Rank]) -> tuple[str, str]:
     """Return the code and the message of the wait of replicas for a further Workload."""
     if evicted is not None:
-        waits = unadmitted(evicted)
+        waits = wait_after(evicted)
         return waits.code, waits.message
     waits = permit.further_waits or creating(permit.record.name if permit.record is not None else "")
     refusal = next((inputs.observed.refusals[key] for key in waiting if key in inputs.observed.refusals), None)

@@ -13,7 +13,7 @@ from app.domain.kubernetes.objects import Object
 from app.domain.plan import Rank
 from app.domain.queueing.priorities import Priority
 from app.domain.queueing.workload import (
-    given_back,
+    give_back,
     reclaimable_status,
     with_condition,
     workload_manifest,
@@ -139,7 +139,7 @@ class WorkloadActions:
         now, workload = self._clock.now(), found.raw
         match action:
             case GiveBackQuota(reason=reason, message=message):
-                status = given_back(workload, reason, message, now)
+                status = give_back(workload, reason, message, now)
             case ReclaimPods(counts=counts):
                 status = reclaimable_status(dict(counts))
             case FinishWorkload(reason=reason, message=message):

@@ -1,4 +1,4 @@
-"""A decision on a job: its write, the work that remains once it is stored, and the span of that work."""
+"""What follows a decision on a job: its write, the work that remains once it is stored, and the span of that work."""
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
@@ -16,8 +16,8 @@ from app.telemetry.trace_context import TraceContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
-    """A loaded job, the decision on it, its time, and the work for the actuator."""
+class DecidedJob:
+    """A loaded job, the decision on it with its time, and the work that the actuator gets once it is stored."""
 
     job: StoredJob
     decision: Decision
@@ -45,13 +45,13 @@ class StoredWork:
     memory: int
 
 
-def must_be_written(item: Decided) -> bool:
+def must_be_written(item: DecidedJob) -> bool:
     decision, job = item.decision, item.job
     # The write of an observed intent clears `intent_at`. Otherwise `pending_intents` would return the job forever.
     return decision.dirty or job.intent_is_new or decision.wake_at != job.wake_at
 
 
-def write_of(item: Decided, usage_labels: Iterable[str]) -> JobWrite:
+def write_for(item: DecidedJob, usage_labels: Iterable[str]) -> JobWrite:
     """Return the write of a decision. Usage is added up by the labels with these keys."""
     plan = item.work.plan
     changed = (replica.key for replica in item.decision.changed)
@@ -61,7 +61,7 @@ def write_of(item: Decided, usage_labels: Iterable[str]) -> JobWrite:
     return item.job.write(item.decision, observed_at=item.decision.status.observed_at, pod_names=names, group=group)
 
 
-def stored_work(item: Decided, size: controller.JobSize) -> StoredWork:
+def stored_work(item: DecidedJob, size: controller.JobSize) -> StoredWork:
     decision = item.decision
     return StoredWork(
         key=str(item.job.uid),
@@ -76,8 +76,11 @@ def stored_work(item: Decided, size: controller.JobSize) -> StoredWork:
     )
 
 
-def span_of(task: StoredWork) -> AbstractContextManager[object]:
-    """Return the span of a reconcile, in the trace of the submission. A reconcile without effect has none."""
+def record_span(task: StoredWork) -> AbstractContextManager[object]:
+    """Record the block, which acts, as the span of a reconcile in the trace of the job's submission.
+
+    A reconcile that has stored nothing and has no actions is not recorded.
+    """
     identity = task.work.plan.identity
     about = {
         "jobgate.job.uid": task.key,
