@@ -6,6 +6,7 @@ pytest_plugins = [
     "tests.support.postgres",
     "tests.support.clusters.cluster",
     "tests.support.telemetry.log_lines",
+    "tests.support.plugins.gateways",
     "tests.support.plugins.proof",
     "tests.support.plugins.longest",
     "tests.support.plugins.reruns",

@@ -5,9 +5,7 @@ import pytest_asyncio
 
 from app.domain.kinds.registry import all_kinds
 from tests.support.gateways.gateway import Gateway, running_gateway
-from tests.support.gateways.oidc_site import Site, ready_site
 from tests.support.kinds.every_kind import Collection
-from tests.support.postgres import fresh_database
 
 
 @pytest_asyncio.fixture
@@ -24,13 +22,6 @@ async def closed_gateway(database_url: str) -> AsyncIterator[Gateway]:
         yield running
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared_gateway(postgres_server_url: str, database_template: str) -> AsyncIterator[Gateway]:
-    """Run one gateway for all tests of a module, whose requests store nothing or use their own namespaces."""
-    async with fresh_database(postgres_server_url, template=database_template) as url, running_gateway(url) as running:
-        yield running
-
-
 @pytest.fixture(params=sorted(all_kinds()))
 def kind(request: pytest.FixtureRequest) -> str:
     """Return the name of each registered kind in turn."""
@@ -41,10 +32,3 @@ def kind(request: pytest.FixtureRequest) -> str:
 def of(kind: str, shared_gateway: Gateway) -> Collection:
     """Return the objects of each registered kind, in a namespace that no other test uses."""
     return Collection(shared_gateway, kind)
-
-
-@pytest_asyncio.fixture
-async def site(database_url: str) -> AsyncIterator[Site]:
-    """Run a gateway that has reached its OIDC issuer, whose user is in the group team."""
-    async with ready_site(database_url) as running:
-        yield running

@@ -182,6 +182,10 @@ class Jobs:
         found: Body = await self.kube.eventually(self.objects("pods", name), wanted, within=DEADLINE)
         return found
 
+    async def pod_uids(self, uid: str) -> dict[str, str]:
+        """Return the uids of the pods of a job by name."""
+        return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in await self.of_job("pods", uid)}
+
     async def of_job(self, kind: str, uid: str) -> list[Body]:
         """The job's objects of that kind which are there."""
         answer = await self.kube.get(self.objects(kind), labelSelector=f"jobgate.dev/job-uid={uid}")

@@ -1,25 +1,15 @@
 """Fixtures of the tests of the client."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 import pytest
-import pytest_asyncio
 from typer.testing import CliRunner, Result
 
 from jobgate.cli.command import app
 from jobgate.client import Client, RetryPolicy, config
 from tests.client.scripted import Answer, RunCommand, Script
-from tests.support.gateways.gateway import Gateway, running_gateway
-from tests.support.postgres import fresh_database
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared_gateway(postgres_server_url: str, database_template: str) -> AsyncIterator[Gateway]:
-    """Run one gateway for all tests of a module, which use their own namespaces."""
-    async with fresh_database(postgres_server_url, template=database_template) as url, running_gateway(url) as running:
-        yield running
 
 
 @pytest.fixture

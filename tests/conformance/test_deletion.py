@@ -4,18 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.manifests import bound_pod, config_map, owner, pod
+from tests.conformance.manifests import bound_pod, config_map, maps, owner, pod, pods
 from tests.support.clusters.kube import KubeClient
 
 pytestmark = pytest.mark.conformance
-
-
-def pods(namespace: str, name: str = "") -> str:
-    return f"/api/v1/namespaces/{namespace}/pods" + (f"/{name}" if name else "")
-
-
-def maps(namespace: str, name: str = "") -> str:
-    return f"/api/v1/namespaces/{namespace}/configmaps" + (f"/{name}" if name else "")
 
 
 async def history(api: KubeClient, path: str, since: dict[str, Any], count: int) -> list[tuple[Any, ...]]:

@@ -4,18 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.manifests import bound_pod, config_map, pod
+from tests.conformance.manifests import bound_pod, config_map, maps, pod, pods
 from tests.support.clusters.kube import JSON_PATCH, MERGE, STRATEGIC, KubeClient
 
 pytestmark = pytest.mark.conformance
-
-
-def maps(namespace: str, name: str = "") -> str:
-    return f"/api/v1/namespaces/{namespace}/configmaps" + (f"/{name}" if name else "")
-
-
-def pods(namespace: str, name: str = "") -> str:
-    return f"/api/v1/namespaces/{namespace}/pods" + (f"/{name}" if name else "")
 
 
 async def test_create_gives_identity(api: KubeClient, namespace: str) -> None:

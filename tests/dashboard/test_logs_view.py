@@ -6,6 +6,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.dashboard.browser import Tab
+from tests.dashboard.logs import lines_in_view
 from tests.e2e.user import User, job
 from tests.support.waiting import until
 
@@ -19,13 +20,6 @@ STEADY = (
     "trap 'echo the last line; exit 0' TERM; seq -f 'line %.0f' 1 500; i=500; "
     "while :; do seq -f 'line %.0f' $((i + 1)) $((i + 100)); i=$((i + 100)); sleep 0.05; done"
 )
-# What Chromium calls a line in view: one whose middle is inside of the region that scrolls.
-VISIBLE = """log => {
-  const box = log.getBoundingClientRect();
-  const middle = line => { const {top, bottom} = line.getBoundingClientRect(); return (top + bottom) / 2; };
-  const isInside = line => middle(line) > box.top && middle(line) < box.bottom;
-  return [...log.querySelectorAll('.log-line')].filter(isInside).map(line => line.textContent);
-}"""
 
 # The browser scrolls smoothly, in many frames.
 AT_REST = """log => new Promise(resolve => {
@@ -37,11 +31,6 @@ AT_REST = """log => new Promise(resolve => {
   };
   look();
 })"""
-
-
-async def lines_in_view(page: Page) -> list[str]:
-    found: list[str] = await page.get_by_role("log").evaluate(VISIBLE)
-    return found
 
 
 async def drawn(page: Page) -> int:

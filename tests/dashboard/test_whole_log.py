@@ -12,7 +12,7 @@ from playwright.async_api import Browser, Page, expect
 from app.domain.kept_logs.records import GapReason
 from app.log_store import open_store
 from tests.dashboard.browser import Tab, opened
-from tests.dashboard.test_logs_view import VISIBLE
+from tests.dashboard.logs import lines_in_view
 from tests.support.gateways.gateway import running_gateway
 from tests.support.kept_logs import finish, keep, store_ended_job, timed
 from tests.support.postgres import fresh_database
@@ -52,13 +52,8 @@ async def whole(
             yield tab, str(key.job_uid)
 
 
-async def in_view(page: Page) -> list[str]:
-    found: list[str] = await page.get_by_role("log").evaluate(VISIBLE)
-    return found
-
-
 async def shows(page: Page, number: int) -> bool:
-    return any(text.startswith(f"line {number} ") for text in await in_view(page))
+    return any(text.startswith(f"line {number} ") for text in await lines_in_view(page))
 
 
 async def until_shown(page: Page, number: int) -> None:
@@ -83,12 +78,12 @@ async def test_a_reader_moves_through_a_whole_log(whole: tuple[Tab, str]) -> Non
             lambda: log.evaluate("log => log.scrollHeight - log.scrollTop - log.clientHeight > 2000"), every=0.05
         )
     assert await page.locator(".log-line").count() < 150
-    first = int((await in_view(page))[0].split()[1])
+    first = int((await lines_in_view(page))[0].split()[1])
     assert first > 8000
     await page.get_by_role("slider", name="Position in the log").fill(str(place_of(GAP)))
     await page.get_by_role("slider", name="Position in the log").blur()
     await until_shown(page, GAP)
-    assert any("[jobgate] the node had deleted" in text for text in await in_view(page))
+    assert any("[jobgate] the node had deleted" in text for text in await lines_in_view(page))
     # A number is the address of its line, also in another tab.
     await page.locator(".log-number").get_by_text(str(GAP + 3), exact=True).click()
     await expect(page.locator(".log-line.is-current")).to_have_text(re.compile(f"^line {GAP + 2} "))

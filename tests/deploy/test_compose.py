@@ -70,13 +70,15 @@ def test_the_default_profile_exists() -> None:
     assert {selected} == profiles(SERVICES["k3s"])
 
 
-@pytest.mark.parametrize("name", SERVICES)
-def test_every_dependency_runs_in_the_profiles_of_its_service(name: str) -> None:
-    for other, dependency in SERVICES[name].get("depends_on", {}).items():
-        optional = dependency.get("required") is False
-        assert optional or profiles(SERVICES[other]) <= profiles(SERVICES[name]), other
-        if dependency["condition"] == "service_healthy":
-            assert "healthcheck" in SERVICES[other]
+@pytest.mark.parametrize(
+    ("name", "other"), [(name, other) for name in SERVICES for other in SERVICES[name].get("depends_on", ())]
+)
+def test_every_dependency_runs_in_the_profiles_of_its_service(name: str, other: str) -> None:
+    dependency = SERVICES[name]["depends_on"][other]
+    optional = dependency.get("required") is False
+    assert optional or profiles(SERVICES[other]) <= profiles(SERVICES[name])
+    if dependency["condition"] == "service_healthy":
+        assert "healthcheck" in SERVICES[other]
 
 
 @pytest.mark.parametrize("profile", ["k3s", "kubeconfig"])

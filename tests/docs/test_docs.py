@@ -25,6 +25,7 @@ NAMED_PATH = re.compile(
     r"`((?:app|cacheserver|devcluster|jobgate|tests|docs|deploy|examples|tools|migrations|openapi|bench|requirements)/[A-Za-z0-9_./-]+)`"
 )
 NAMED_PART = re.compile(r"`(\w+)` in `([a-z_]+/[a-z_/]+\.py)`")
+NAMED_SETTING = re.compile(rf"\b{ENV_PREFIX}[A-Z_]*[A-Z]\b")
 SECTIONS = ("**Context.**", "**Decision.**", "**Consequences.**", "**A change violates this when**", "**Enforced by**")
 # Variables that Settings do not read, but tests, the node agent, clients or programs in pods.
 OTHER_VARIABLES = {
@@ -137,16 +138,22 @@ def test_operations_page_has_every_command() -> None:
     assert documented == set(SERVER_COMMANDS)
 
 
+@pytest.mark.parametrize("pattern", [LINK, NAMED_PATH, NAMED_PART, NAMED_SETTING], ids=lambda one: one.pattern[:12])
+def test_the_pages_have_what_the_tests_compare(pattern: re.Pattern[str]) -> None:
+    assert len([page for page in PAGES if pattern.search(page.read_text())]) > 1
+
+
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
 def test_named_settings_exist(page: Path) -> None:
     known = {f"{ENV_PREFIX}{name.upper()}" for name in Settings.model_fields} | OTHER_VARIABLES | VARIABLES
-    for name in re.findall(rf"\b{ENV_PREFIX}[A-Z_]*[A-Z]\b", page.read_text()):
+    for name in NAMED_SETTING.findall(page.read_text()):
         assert name in known or name.startswith("JOBGATE_DEV_"), name
 
 
 def test_deployed_settings_exist() -> None:
     # OpenSSL reads SSL_CERT_FILE.
     known = {f"{ENV_PREFIX}{name.upper()}" for name in Settings.model_fields} | {"SSL_CERT_FILE"}
+    used: set[str] = set()
     for path in (ROOT / "deploy").glob("*.yaml"):
         for document in yaml.safe_load_all(path.read_text()):
             spec = document.get("spec", {}).get("jobTemplate", document).get("spec", {})
@@ -154,7 +161,9 @@ def test_deployed_settings_exist() -> None:
                 continue
             spec = spec["template"]["spec"]
             for container in (*spec.get("initContainers", ()), *spec["containers"]):
-                assert {variable["name"] for variable in container["env"]} <= known
+                used |= {variable["name"] for variable in container["env"]}
+    assert f"{ENV_PREFIX}DATABASE_URL" in used
+    assert used <= known
 
 
 def test_api_page_has_every_annotation_that_clients_may_set() -> None:

@@ -5,6 +5,8 @@ import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from app.db import cluster_namespaces
 from app.loops.cluster_namespaces import ClusterNamespaces
 from app.loops.leadership.identity import WrongCluster
@@ -64,11 +66,9 @@ async def test_nothing_is_known_without_the_right_to_list_namespaces(harness: Ha
 
 async def test_the_namespaces_of_another_cluster_are_not_known(harness: Harness) -> None:
     harness.verify_error.append(WrongCluster("another cluster"))
-    try:
+    with pytest.RaisesGroup(WrongCluster, flatten_subgroups=True):
         async with following(harness):
             await asyncio.Event().wait()
-    except* WrongCluster:
-        pass
     assert await cluster_namespaces.exists(harness.db, harness.namespace) is not True
 
 

@@ -249,3 +249,11 @@ def errors_of(kind: JobKind[Any], manifest: Manifest, limits: Limits | None = No
 def reserved(plan: JobPlan) -> list[tuple[str, str]]:
     """Kind and name of everything that the plan reserves, with every name of a range."""
     return [(names.kind, name) for names in reserved_names(plan) for name in names.names]
+
+
+BOTH = (a_pod(W0), a_pod(W1))
+"""The pods of a running job of two workers."""
+RUNNING = a_record(running_status(), a_replica(W0), a_replica(W1, an_attempt(key=W1)))
+"""The record of a running job of two workers."""
+REMOVE = Intent(generation=1, remove=True)
+"""The intent of a deletion."""

@@ -1,22 +1,13 @@
 """Who did what: names that several share, and the identities that tell them apart."""
 
-from collections.abc import AsyncIterator
 from typing import Any
-
-import pytest_asyncio
 
 from app.domain.access.actors import CONTROLLER
 from app.domain.status.records import HistoryEntry
 from app.domain.vocabulary import JobPhase, Reason
 from tests.db.factories import NOW
 from tests.support.gateways.gateway import NAMESPACE, jobs_path, manifest
-from tests.support.gateways.oidc_site import WHOAMI, Site, ready_site
-
-
-@pytest_asyncio.fixture
-async def site(database_url: str) -> AsyncIterator[Site]:
-    async with ready_site(database_url) as running:
-        yield running
+from tests.support.gateways.oidc_site import WHOAMI, Site
 
 
 def user(site: Site, subject: str, name: str) -> dict[str, str]:

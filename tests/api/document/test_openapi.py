@@ -26,11 +26,6 @@ JOB_TYPES = {changes.CANCELLED, changes.REMOVED}
 COMMITTED = Path(__file__).parents[3] / "openapi" / "openapi.json"
 
 
-@pytest.fixture(scope="module")
-def document() -> dict[str, Any]:
-    return create_app().openapi()
-
-
 def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     for path, item in document["paths"].items():
         for method, operation in item.items():

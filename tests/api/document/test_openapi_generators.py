@@ -5,11 +5,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from app.domain.kinds.registry import JOB_KINDS
 from app.domain.vocabulary import PendingCode
-from app.running.application import create_app
 from tests.support.documents.openapi import operations, parameters, reached_by_answers, schemas
 
 ROOT = Path(__file__).parents[3]
@@ -39,11 +36,6 @@ OPEN = {
     "Kind.kind": "openapi-python-client would give a variable two types",
     "Problem.type": "a URI that contains the code",
 }
-
-
-@pytest.fixture(scope="module")
-def document() -> dict[str, Any]:
-    return create_app().openapi()
 
 
 def types_of(schema: dict[str, Any]) -> set[str]:

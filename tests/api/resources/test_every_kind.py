@@ -221,7 +221,9 @@ async def test_a_page_token_belongs_to_its_resource(of: Collection) -> None:
     for name in ("a", "b"):
         await of.submit(name)
     token = (await of.get(query="?pageSize=1")).json()["nextPageToken"]
-    for resource in {other.resource for other in all_kinds().values()} - {of.resource}:
+    others = {other.resource for other in all_kinds().values()} - {of.resource}
+    assert others
+    for resource in others:
         url = f"/api/v1/namespaces/{of.namespace}/{resource}?pageToken={token}"
         answer = await of.gateway.client.get(url)
         assert (answer.status_code, answer.json().get("code")) == (400, "InvalidPageToken"), resource

@@ -241,6 +241,7 @@ async def test_the_answer_to_a_batch_is_redacted_with_any_of_its_jobs(gateway: G
     batch = f"{jobs_path(NAMESPACE)}/batch?atomic=true"
     answer = await gateway.client.post(batch, json=list_of(*documents), headers=KEY)
     uids = [str(item["object"]["uid"]) for item in answer.json()["items"]]
+    assert len(uids) == len(documents)
     for place, uid in enumerate(uids):
         await end(gateway, uid)
         assert (await redact(gateway, uid, TEXT)).status_code == 200

@@ -19,10 +19,6 @@ async def start(queues: Queues, name: str) -> str:
     return uid
 
 
-async def pods_of(jobs: Jobs, uid: str) -> dict[str, str]:
-    return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in await jobs.of_job("pods", uid)}
-
-
 async def waiting(jobs: Jobs, name: str, count: int) -> Body:
     """The reason why so many further replicas wait."""
 
@@ -38,21 +34,21 @@ async def test_the_further_replicas_of_a_job_wait_start_and_are_preempted_alone(
     await queues.submit("other")
     await jobs.until("other", "Running")
     uid = await start(queues, "grows")
-    first = await pods_of(jobs, uid)
+    first = await jobs.pod_uids(uid)
     # Times of conditions have seconds, and the further Workload must be the one that is admitted last.
     admitted_at = condition(await queues.workload(uid), "QuotaReserved")["lastTransitionTime"]
     await until(lambda: f"{SystemClock().now():%Y-%m-%dT%H:%M:%SZ}" > admitted_at, what="the next second")
 
     await jobs.scale("grows", 3, task="collector")
     status = await waiting(jobs, "grows", 2)
-    assert (status["phase"], await pods_of(jobs, uid)) == ("Scaling", first)
+    assert (status["phase"], await jobs.pod_uids(uid)) == ("Scaling", first)
     assert (await jobs.scale_records("grows"))[-1]["outcome"] is None
     further = await queues.workload(f"{uid}-1")
     assert [(one["name"], one["count"]) for one in further["spec"]["podSets"]] == [("collector", 2)]
     await jobs.delete("other")
     assert (await jobs.until_settled("grows", 1))["outcome"] == "Reached"
     await jobs.until("grows", "Running")
-    assert first.items() < (await pods_of(jobs, uid)).items()
+    assert first.items() < (await jobs.pod_uids(uid)).items()
     await queues.until_condition(f"{uid}-1", "PodsReady")
 
     # Kueue preempts what was admitted last.
@@ -65,7 +61,7 @@ async def test_the_further_replicas_of_a_job_wait_start_and_are_preempted_alone(
     await jobs.cancel("high")
     await jobs.until("grows", "Running")
     assert (await jobs.replica("grows", "collector-2"))["attempt"] == 2
-    assert first.items() < (await pods_of(jobs, uid)).items()
+    assert first.items() < (await jobs.pod_uids(uid)).items()
     for name in ("high", "grows"):
         await jobs.delete(name)
     await queues.until_no_workload()
@@ -123,7 +119,7 @@ async def test_a_job_that_is_evicted_is_queued_again_as_one_workload(queues: Que
     await queues.until_unused()
     (await jobs.kube.patch(queues.path(uid), {"spec": {"active": True}})).ok()
     await jobs.until("whole", "Running")
-    assert len(await pods_of(jobs, uid)) == 4
+    assert len(await jobs.pod_uids(uid)) == 4
     counts = {one["name"]: one["count"] for one in (await queues.workload(uid))["spec"]["podSets"]}
     assert counts == {"learner": 1, "collector": 3}
     await jobs.delete("whole")
@@ -140,17 +136,17 @@ async def test_a_training_job_grows_by_its_trainers_when_they_are_admitted(wide_
     uid = str((await jobs.submit(queued(manifest, "team")))["uid"])
     for name in ("other", "trains"):
         await jobs.until(name, "Running")
-    first = await pods_of(jobs, uid)
+    first = await jobs.pod_uids(uid)
 
     await jobs.scale("trains", 3)
     status = await waiting(jobs, "trains", 2)
-    assert (status["phase"], await pods_of(jobs, uid)) == ("Scaling", first)
+    assert (status["phase"], await jobs.pod_uids(uid)) == ("Scaling", first)
     further = await queues.workload(f"{uid}-1")
     assert [(one["name"], one["count"]) for one in further["spec"]["podSets"]] == [("trainer", 2)]
     await jobs.delete("other")
     assert (await jobs.until_settled("trains", 1))["outcome"] == "Reached"
     await jobs.until("trains", "Running")
-    grown = await pods_of(jobs, uid)
+    grown = await jobs.pod_uids(uid)
     assert first.items() < grown.items()
     assert len(grown) == len(first) + 2
     hosts = (await jobs.kube.get(jobs.objects("configmaps", "trains-hosts"))).ok()["data"]["trainer.hosts"]

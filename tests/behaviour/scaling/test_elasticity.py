@@ -29,10 +29,6 @@ async def ready_to_leave(jobs: Jobs, name: str, *ranks: int) -> None:
         await jobs.until_log(name, "hello", task="trainer", rank=str(rank))
 
 
-async def pod_uids(jobs: Jobs, uid: str) -> dict[str, str]:
-    return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in await jobs.of_job("pods", uid)}
-
-
 async def phases(jobs: Jobs, name: str) -> list[str]:
     """The phases of the job, one after the other."""
     found = [row["phase"] for row in await jobs.history(name) if row["task"] is None]
@@ -50,12 +46,12 @@ def is_leaving(pod: Body) -> bool:
 
 async def test_growth_leaves_the_pods_that_are_there_alone(jobs: Jobs) -> None:
     uid = await started(jobs, "grows", leaves())
-    before = await pod_uids(jobs, uid)
+    before = await jobs.pod_uids(uid)
     answer = await jobs.scale("grows", 3, reason="the queue is long")
     assert (answer["scaling"]["trainer"], answer["generation"]) == ({"replicas": 3, "min": 1, "max": 4}, 2)
     record = await jobs.until_settled("grows")
     await jobs.until("grows", "Running")
-    after = await pod_uids(jobs, uid)
+    after = await jobs.pod_uids(uid)
     assert set(after) - set(before) == {"grows-trainer-1", "grows-trainer-2"}
     assert before.items() <= after.items()
     assert (await phases(jobs, "grows"))[-3:] == ["Running", "Scaling", "Running"]
@@ -83,7 +79,7 @@ async def test_the_highest_ranks_leave_in_their_grace_period_and_that_is_no_fail
 ) -> None:
     mark = tmp_path / "mark"
     uid = await started(jobs, "shrinks", leaves_when_marked(mark, f"exit {code}"), trainers=3)
-    before = await pod_uids(jobs, uid)
+    before = await jobs.pod_uids(uid)
     await ready_to_leave(jobs, "shrinks", 1, 2)
     await jobs.scale("shrinks", 1)
     for rank in (1, 2):
@@ -105,7 +101,7 @@ async def test_the_highest_ranks_leave_in_their_grace_period_and_that_is_no_fail
         log = await jobs.log("shrinks", task="trainer", rank=str(rank), attempt="1")
         assert log.text == f"hello from shrinks-trainer-{rank}\nlast words\n"
         assert log.headers["Jobgate-Log-Source"] == "stored"
-    after = await pod_uids(jobs, uid)
+    after = await jobs.pod_uids(uid)
     assert after == {name: before[name] for name in ("shrinks-master-0", "shrinks-trainer-0")}
     assert (await jobs.replica("shrinks", "trainer-0"))["leaving"] is False
 
@@ -173,13 +169,13 @@ async def test_a_rank_that_comes_back_goes_on_counting_its_attempts(jobs: Jobs) 
 async def test_a_rank_whose_work_was_done_when_it_left_is_still_done(jobs: Jobs) -> None:
     uid = await started(jobs, "spent", of_rank({1: "exit 0"}, leaves()), trainers=2)
     await jobs.until_replica("spent", lambda found: found["phase"] == "Succeeded", "trainer-1")
-    before = await pod_uids(jobs, uid)
+    before = await jobs.pod_uids(uid)
     for seq, size in ((2, 1), (3, 2)):
         await jobs.scale("spent", size)
         assert (await jobs.until_settled("spent", seq))["outcome"] == "Reached"
     replica = await jobs.replica("spent", "trainer-1")
     assert (replica["phase"], replica["attempt"], replica["leaving"]) == ("Succeeded", 1, False)
-    assert (await pod_uids(jobs, uid))["spent-trainer-0"] == before["spent-trainer-0"]
+    assert (await jobs.pod_uids(uid))["spent-trainer-0"] == before["spent-trainer-0"]
 
 
 async def test_a_job_that_has_never_run_is_resized_as_it_begins(jobs: Jobs) -> None:
@@ -197,7 +193,7 @@ async def test_a_job_that_has_never_run_is_resized_as_it_begins(jobs: Jobs) -> N
 async def test_growth_that_a_quota_refuses_harms_nobody_and_comes_when_it_may(jobs: Jobs) -> None:
     await hard_limit(jobs, 3)
     uid = await started(jobs, "frugal", leaves())
-    before = await pod_uids(jobs, uid)
+    before = await jobs.pod_uids(uid)
     await jobs.scale("frugal", 3)
     record = await jobs.until_settled("frugal")
     assert record["outcome"] == "Refused"
@@ -221,7 +217,7 @@ async def test_growth_that_a_quota_refuses_harms_nobody_and_comes_when_it_may(jo
     await jobs.until_replicas("frugal", lambda found: phases_of(found, "trainer-1", "trainer-2") == ["Running"] * 2)
     status = await jobs.until("frugal", "Running")
     assert status["pendingReasons"] == []
-    assert before.items() <= (await pod_uids(jobs, uid)).items()
+    assert before.items() <= (await jobs.pod_uids(uid)).items()
 
 
 def phases_of(found: Mapping[str, Body], *replicas: str) -> list[str]:

@@ -25,16 +25,10 @@ from jobgate.cli.command import app
 from jobgate.client import config, renewal
 from tests.support.gateways.gateway import running_gateway
 from tests.support.gateways.oidc_issuer import running_issuer
-from tests.support.gateways.oidc_site import Site, ready_site, running_site
+from tests.support.gateways.oidc_site import Site, running_site
 from tests.support.waiting import until
 
 HOSTILE_DEVICE = b'{"device_code": "d", "user_code": "\\u001b[2J", "verification_uri": "https://x", "expires_in": 1}'
-
-
-@pytest_asyncio.fixture
-async def site(database_url: str) -> AsyncIterator[Site]:
-    async with ready_site(database_url) as running:
-        yield running
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from random import Random
 from uuid import uuid4
 
 import pytest
-import pytest_asyncio
 
 from app.db import former_namespaces
 from app.db.installation import leases
@@ -30,13 +29,6 @@ from tests.db.factories import NOW, later, move, new_job
 from tests.db.jobs.test_pod_room import planned
 
 LIMITS = PodLimits(installation=1000, namespace=10, waiting=50)
-
-
-@pytest_asyncio.fixture
-async def lease(db: Database) -> Lease:
-    held = await leases.acquire(db, "controller", "a test", ttl=600)
-    assert held is not None
-    return held
 
 
 def a_job(name: str, pods: int, namespace: str = "team-a", *, age: float = 0, priority: int = 0) -> NewJob:

@@ -132,7 +132,7 @@ async def test_labels_are_found_in_order_at_once(database_url: str) -> None:
 @pytest.mark.parametrize("labels", ["null", "[1]", '"a"', '{"a": {"b": 1}}'])
 async def test_the_indexes_on_labels_refuse_no_job(database_url: str, labels: str) -> None:
     async with filled(database_url, 1) as connection:
-        await connection.execute("UPDATE jobs SET labels = $1::text::jsonb", labels)
+        assert await connection.execute("UPDATE jobs SET labels = $1::text::jsonb", labels) == "UPDATE 1"
 
 
 async def test_pages_of_all_sizes_share_their_statements(db: Database, database_url: str) -> None:

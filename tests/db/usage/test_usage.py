@@ -8,10 +8,8 @@ from typing import Any, Final
 from uuid import UUID, uuid4
 
 import pytest
-import pytest_asyncio
 
 from app.db import former_namespaces
-from app.db.installation import leases
 from app.db.installation.leases import Lease
 from app.db.jobs.controller import persist, persist_in
 from app.db.postgres.engine import Database
@@ -75,13 +73,6 @@ WITH parts AS (
 SELECT namespace, created_by, kind, key AS resource, use, sum(value::numeric * length) AS total
 FROM uses, jsonb_each_text(requests) GROUP BY 1, 2, 3, 4, 5 HAVING sum(value::numeric * length) <> 0
 """
-
-
-@pytest_asyncio.fixture
-async def lease(db: Database) -> Lease:
-    held = await leases.acquire(db, "controller", "a test", ttl=600)
-    assert held is not None
-    return held
 
 
 def a_plan_of(random: Random) -> JobPlan:

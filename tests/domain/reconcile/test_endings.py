@@ -21,6 +21,8 @@ from app.domain.vocabulary import (
     StopReason,
 )
 from tests.support.plans import (
+    BOTH,
+    RUNNING,
     T0,
     W0,
     W1,
@@ -42,10 +44,7 @@ from tests.support.plans import (
 )
 
 P = ReplicaPhase
-REMOVE = Intent(generation=1, remove=True)
 CREATING = a_replica(W0, an_attempt(seen=False, phase=P.CREATING))
-RUNNING = a_record(running_status(), a_replica(W0), a_replica(W1, an_attempt(key=W1)))
-BOTH = (a_pod(W0), a_pod(W1))
 
 
 def refusal(verdict: RefusalVerdict, code: str) -> ClusterRefusal:

@@ -23,6 +23,7 @@ from app.domain.vocabulary import (
 from tests.support.model.cluster import World
 from tests.support.model.reconcile_checks import check_reconcile
 from tests.support.plans import (
+    RUNNING,
     T0,
     W0,
     W1,
@@ -45,7 +46,6 @@ from tests.support.plans import (
 
 PAUSED = a_plan(paused=True)
 CANCEL = Intent(generation=1, cancel=True, cancel_actor=Actor("ann"), cancel_reason="no use")
-RUNNING = a_record(running_status(), a_replica(W0), a_replica(W1, an_attempt(key=W1)))
 
 
 def test_pause_is_recorded_before_the_pods_go() -> None:

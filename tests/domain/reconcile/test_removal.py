@@ -6,9 +6,11 @@ import pytest
 
 from app.domain.reconcile.actions import DeletePod, RemoveObjects
 from app.domain.reconcile.timing import Timing
-from app.domain.status.records import Intent
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, Reason, ReplicaPhase
 from tests.support.plans import (
+    BOTH,
+    REMOVE,
+    RUNNING,
     T0,
     W0,
     W1,
@@ -26,9 +28,6 @@ from tests.support.plans import (
     running_status,
 )
 
-REMOVE = Intent(generation=1, remove=True)
-RUNNING = a_record(running_status(), a_replica(W0), a_replica(W1, an_attempt(key=W1)))
-BOTH = (a_pod(W0), a_pod(W1))
 DONE = running_status(
     phase=JobPhase.SUCCEEDED, reason=Reason.RULE_FULFILLED, finished_at=T0, aggregate={}, observed_generation=1
 )

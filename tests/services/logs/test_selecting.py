@@ -82,7 +82,9 @@ def test_ranges_that_follow_each_other_divide_the_lines(log: tuple[bytes, list[L
 @given(LOGS)
 def test_a_part_has_the_places_the_numbers_and_the_times_of_its_lines(log: tuple[bytes, list[LogLines]]) -> None:
     text, chunks = log
-    for part in selected(chunks, LineSelection()):
+    parts = selected(chunks, LineSelection())
+    assert text_of(parts) == text
+    for part in parts:
         assert sum(part.lengths) == len(part.text)
         assert len(part.text) <= selecting.SLICE
         assert part.first_line - part.continues == text.count(b"\n", 0, part.start)
