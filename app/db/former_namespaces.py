@@ -11,10 +11,11 @@ from typing import Final
 
 from app.db import queues
 from app.db.feed import changes
-from app.db.jobs import autoscaler_runs, room_waits
-from app.db.jobs.pod_room import append
+from app.db.jobs import autoscaler_runs
 from app.db.objects import idempotency
 from app.db.postgres.engine import Connection
+from app.db.reservations import room_waits
+from app.db.reservations.pod_room import append
 from app.db.samples import edits
 from app.db.samples.rows import COLUMNS, sample_row
 from app.db.usage import writes as usage_writes

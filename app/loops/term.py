@@ -11,9 +11,10 @@ from app.base.cancellation import TaskGroup, rounds
 from app.base.instruments import ComputedMetric, Values, ValueSource, expose
 from app.db.installation import heartbeats
 from app.db.installation.heartbeats import ControllerLoad, Heartbeat
-from app.db.jobs import controller, pod_room
+from app.db.jobs import controller
 from app.db.jobs.controller import LiveJob
 from app.db.postgres.errors import DatabaseContended, DatabaseUnavailable
+from app.db.reservations import pod_room
 from app.db.usage import writes as usage_writes
 from app.domain.kubernetes import labels
 from app.k8s.errors import KubeError

@@ -25,25 +25,9 @@ from app.api.resources.jobs import JOBS_RESOURCE
 from app.api.resources.resource import Resource
 from app.api.resources.samples import SampleResource
 from app.api.routers import FirstRoutes, ResolvedRoute
-from app.api.routes import (
-    actions,
-    autoscaler,
-    counting,
-    dependents,
-    di_server,
-    edits,
-    job_details,
-    listing,
-    logs,
-    oidc,
-    queues,
-    reading,
-    redaction,
-    submission,
-    system,
-    usage,
-    watch,
-)
+from app.api.routes import autoscaler, dependents, di_server, oidc, queues, system, usage
+from app.api.routes.jobs import actions, details, logs
+from app.api.routes.objects import counting, edits, listing, reading, redaction, submission, watch
 from app.api.shared.broadcast import Broadcast
 from app.api.shared.job_views import JobViewCache
 from app.api.shared.polls import SharedPolls
@@ -69,7 +53,7 @@ def _sample_resource(kind: SampleKind) -> SampleResource:
 def _routers() -> Iterator[APIRouter]:
     for resource in resources():
         yield from _routers_of(resource)
-    yield from _job_routers()
+    yield from _other_routers()
 
 
 # Applications share the routes: they hold no state of an application, and FastAPI needs longer to build them than for
@@ -89,10 +73,10 @@ def _routers_of(resource: Resource) -> tuple[APIRouter, ...]:
 
 
 @cache
-def _job_routers() -> tuple[APIRouter, ...]:
+def _other_routers() -> tuple[APIRouter, ...]:
     return (
         actions.router,
-        job_details.router(),
+        details.router(),
         logs.router(),
         dependents.router(),
         autoscaler.router,

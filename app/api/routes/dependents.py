@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Response
 
 from app.api.resources.samples import SampleResource
 from app.api.routers import new_router
-from app.api.routes.reading import Target, TargetDependency, object_paths, read_route, view_response
+from app.api.routes.objects.reading import Target, TargetDependency, object_paths, read_route, view_response
 from app.api.views.base import View
 from app.api.views.closed_sets import JobKindName
 from app.db.samples.rows import SampleRow

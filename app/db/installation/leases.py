@@ -154,7 +154,8 @@ async def release(db: Database, lease: Lease) -> None:
 async def fence(connection: Connection, lease: Lease) -> None:
     """Check the lease and keep it from being taken over until the transaction ends.
 
-    This is the first statement of every transaction of a holder, except for the locks of `app.db.jobs.pod_room`.
+    This is the first statement of every transaction of a holder, except for the locks of `pod_room` in
+    `app.db.reservations`.
 
     Raises:
         LeaseLost: the lease has expired, or another process has acquired it.

@@ -11,10 +11,10 @@ from app.db.installation import leases
 from app.db.installation.leases import Lease
 from app.db.jobs import edits
 from app.db.jobs.edits import JobEdit
-from app.db.jobs.pod_room import RoomReader, with_room
 from app.db.postgres import codec
 from app.db.postgres.columns import columns, record_columns
 from app.db.postgres.engine import Connection, Database
+from app.db.reservations.pod_room import RoomReader, with_room
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, PodLimits
 from app.domain.scaling.values import Inventory, ScalableJob, ScalingDecision, WaitingJob
 from app.models.autoscaler import autoscaler_runs

@@ -15,13 +15,14 @@ from uuid import UUID
 
 from app.db.installation import leases
 from app.db.installation.leases import Lease
-from app.db.jobs import room_waits, scale_records
+from app.db.jobs import scale_records
 from app.db.jobs.controller_writes import JobWrite, store
 from app.db.jobs.replicas import load_replicas
 from app.db.jobs.rows import STATUS, load_conditions, status_from
 from app.db.postgres.columns import columns, record_columns
 from app.db.postgres.engine import Connection, Database
 from app.db.postgres.queries import any_length, in_namespaces, namespace_arguments
+from app.db.reservations import room_waits
 from app.domain.access.actors import Actor
 from app.domain.access.namespaces import EVERY_NAMESPACE, NamespaceSet
 from app.domain.plan import Manifest, Rank

@@ -12,7 +12,6 @@ from uuid import UUID
 from sqlalchemy import Column, Integer
 
 from app.db.feed import changes
-from app.db.jobs import pod_room, room_waits
 from app.db.jobs.attempts import ATTEMPT, ATTEMPT_KEY
 from app.db.jobs.replicas import REPLICA
 from app.db.jobs.rows import CONDITION, JOB_HISTORY, STATUS, status_document
@@ -20,6 +19,7 @@ from app.db.postgres import codec
 from app.db.postgres.columns import Columns, columns
 from app.db.postgres.engine import Connection
 from app.db.postgres.queries import any_length
+from app.db.reservations import pod_room, room_waits
 from app.db.usage import writes as usage_writes
 from app.domain.plan import Rank
 from app.domain.reconcile.values import Decision

@@ -12,14 +12,14 @@ from uuid import UUID
 
 from app.base.faultpoints import FaultPoint, reach
 from app.db.feed import changes
-from app.db.jobs import room_waits
-from app.db.jobs.names import require_more, reserve_more
-from app.db.jobs.pod_room import RoomReader, append, with_room
 from app.db.jobs.rows import COLUMNS, JOB_HISTORY, JobRow, job_row
 from app.db.objects.history import CANCEL_REQUESTED, DELETE_REQUESTED, EDITED
 from app.db.objects.resources import Check
 from app.db.postgres.columns import Columns, record_columns
 from app.db.postgres.engine import Connection, Database
+from app.db.reservations import room_waits
+from app.db.reservations.names import require_more, reserve_more
+from app.db.reservations.pod_room import RoomReader, append, with_room
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict, NotFound, PreconditionFailed
 from app.domain.kinds.changes import is_respecified

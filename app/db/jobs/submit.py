@@ -16,17 +16,6 @@ from functools import partial
 from typing import Any, Final
 
 from app.db.installation.timekeeping import NOW
-from app.db.jobs import room_waits
-from app.db.jobs.names import (
-    Holder,
-    holders,
-    previous_objects_exist,
-    range_columns,
-    request_removal_of_previous,
-    reserve_with_room,
-)
-from app.db.jobs.pod_room import RoomReader, with_room
-from app.db.jobs.room_waits import NewWait
 from app.db.jobs.rows import STATUS, JobRow, status_document
 from app.db.objects import idempotency
 from app.db.objects.idempotency import KeyPlace, StoredAnswer
@@ -35,6 +24,17 @@ from app.db.postgres import codec
 from app.db.postgres.columns import Columns, columns, record_columns
 from app.db.postgres.engine import Connection, Database
 from app.db.postgres.errors import DatabaseContended
+from app.db.reservations import room_waits
+from app.db.reservations.names import (
+    Holder,
+    holders,
+    previous_objects_exist,
+    range_columns,
+    request_removal_of_previous,
+    reserve_with_room,
+)
+from app.db.reservations.pod_room import RoomReader, with_room
+from app.db.reservations.room_waits import NewWait
 from app.domain.reservations.name_ranges import NameKind, NameRange
 from app.domain.reservations.pod_limits import DEFAULT_LIMITS, OverLimit, PodLimits, PodRoom
 from app.models.jobs import jobs

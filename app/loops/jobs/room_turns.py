@@ -1,4 +1,4 @@
-"""Gives room to the jobs that wait for it within the limits of live pods (`app/db/jobs/room_waits.py`).
+"""Gives room to the jobs that wait for it within the limits of live pods (`app/db/reservations/room_waits.py`).
 
     a job ends      ─▶ the next jobs of its namespace ─┬─▶ those that fit get room ─▶ reconciled
     a second passes ─▶ those of each namespace        ─┘   the others report what they wait for
@@ -12,9 +12,9 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from app.base.cancellation import rounds
-from app.db.jobs import room_waits
-from app.db.jobs.room_waits import Turn
 from app.db.postgres.errors import DatabaseUnavailable
+from app.db.reservations import room_waits
+from app.db.reservations.room_waits import Turn
 from app.loops.context import ControllerContext
 from app.loops.leadership.lease import Leadership
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
-from app.db.jobs import evidence, names
+from app.db.jobs import evidence
 from app.db.postgres.engine import Database
+from app.db.reservations import names
 from app.domain.errors import NotFound, Unavailable
 from app.domain.kept_logs.cutting import LogChunk, LogCutter
 from app.domain.kept_logs.records import KeptLog, KeptLogState

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.db import queues
-from app.db.jobs.pod_room import read_room
 from app.db.postgres.engine import Database
 from app.db.queues import KueueRecord, QueueKey, QueueRow
+from app.db.reservations.pod_room import read_room
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.errors import NotFound
 from app.domain.plan import JobPlan

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.api.resources.jobs import JOBS_RESOURCE
-from app.api.routes.watch import event_loader
+from app.api.routes.objects.watch import event_loader
 from app.db import cluster_namespaces, former_namespaces, queues
 from app.db.cluster_namespaces import NamespaceLife
 from app.db.feed import entries

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from app.api.routes import watch
-from app.api.routes.watch import read_state
+from app.api.routes.objects import watch
+from app.api.routes.objects.watch import read_state
 from app.db.feed import entries
 from app.domain.cache.vocabulary import SampleJobPhase
 from app.domain.kinds.base import JOBS

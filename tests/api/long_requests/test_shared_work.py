@@ -14,7 +14,7 @@ from app.api.long_requests.streams import EventStream
 from app.api.requests.dependencies import Api, Caller
 from app.api.resources import jobs
 from app.api.resources.jobs import JOBS_RESOURCE
-from app.api.routes.watch import event_loader
+from app.api.routes.objects.watch import event_loader
 from app.api.shared import polls as shared_polls
 from app.api.shared.broadcast import Broadcast
 from app.api.shared.job_views import JobViewCache

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from app.db.jobs import room_waits
+from app.db.reservations import room_waits
 from app.domain.kinds import registry
 from app.domain.kinds.job_kind import Limits
 from app.domain.reservations.pod_limits import PodLimits

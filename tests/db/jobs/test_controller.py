@@ -8,11 +8,12 @@ import pytest
 
 from app.db.installation import leases
 from app.db.installation.leases import Lease
-from app.db.jobs import controller, evidence, names
+from app.db.jobs import controller, evidence
 from app.db.jobs.controller import StoredJob
 from app.db.jobs.evidence import Capture, Log
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import LeaseLost, NotStorable
+from app.db.reservations import names
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.plan import Rank
 from app.domain.reservations.name_ranges import NameKind, NameRange

@@ -8,7 +8,6 @@ import pytest
 from app.db.installation.leases import Lease
 from app.db.jobs import attempts, controller, edits, reads, replicas, scale_records
 from app.db.jobs.edits import JobEdit
-from app.db.jobs.names import request_removal_of_previous
 from app.db.jobs.rows import STORED_JOBS
 from app.db.lists import pages
 from app.db.objects import resources
@@ -16,6 +15,7 @@ from app.db.objects import resources as changed_things
 from app.db.objects.resources import RowKey
 from app.db.postgres.engine import Database
 from app.db.postgres.queries import Cursor
+from app.db.reservations.names import request_removal_of_previous
 from app.domain.access.actors import Actor
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.errors import Conflict, DomainError, NotFound, PreconditionFailed

@@ -9,8 +9,8 @@ because their owner, the anchor, is deleted. It also deletes the PodGroups that 
 from contextlib import suppress
 
 from app.base.faultpoints import FaultPoint, reach
-from app.db.jobs import names
 from app.db.postgres.engine import Database
+from app.db.reservations import names
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata
 from app.domain.manifests import gangs

@@ -12,21 +12,21 @@ import pytest
 from app.db import former_namespaces
 from app.db.installation import leases
 from app.db.installation.leases import Lease
-from app.db.jobs import pod_room, room_waits
 from app.db.jobs.controller import load
 from app.db.jobs.edits import JobEdit, edit
-from app.db.jobs.room_waits import NewWait
 from app.db.jobs.submit import NewJob, submit, submit_together
 from app.db.objects.submission import Submitted
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseContended, LeaseLost
+from app.db.reservations import pod_room, room_waits
+from app.db.reservations.room_waits import NewWait
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict
 from app.domain.reservations.name_ranges import NameRange
 from app.domain.reservations.pod_limits import OverLimit, PodLimits, PodRoom, RoomWait
 from app.domain.vocabulary import JobPhase
 from tests.db.factories import NOW, later, move, new_job
-from tests.db.jobs.test_pod_room import planned
+from tests.db.reservations.test_pod_room import planned
 
 LIMITS = PodLimits(installation=1000, namespace=10, waiting=50)
 

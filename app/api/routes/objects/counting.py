@@ -14,7 +14,7 @@ from app.api.requests.parameters import NamespaceFilter, PollDep, PollOptions
 from app.api.resources.filters import filters
 from app.api.resources.resource import Resource
 from app.api.routers import new_router
-from app.api.routes.reading import read_route
+from app.api.routes.objects.reading import read_route
 from app.api.shared.polls import Poll, Snapshot
 from app.db.lists.facets import Facets
 from app.domain.listing import Criteria

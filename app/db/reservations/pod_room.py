@@ -8,7 +8,7 @@ do not see each other before they commit, so each one first takes an advisory lo
 
 A transaction takes these locks before all others, so a transaction that waits for one holds no other lock. Removing
 pods needs no lock: a transaction that does not see the removal yet refuses too much at worst. Where jobs wait for room
-(`app/db/jobs/room_waits.py`), only the turn of these jobs adds pods, with all locks.
+(`app/db/reservations/room_waits.py`), only the turn of these jobs adds pods, with all locks.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -14,7 +14,7 @@ from app.api.requests.paging import MAX_TOKEN, RecordStart
 from app.api.requests.parameters import NO_NUL
 from app.api.resources.resource import Resource
 from app.api.routers import new_router
-from app.api.routes.reading import Target, target_by_uid
+from app.api.routes.objects.reading import Target, target_by_uid
 from app.api.views.base import View
 from app.db.redaction import START
 from app.domain.errors import FieldError, Forbidden, InvalidManifest

@@ -10,11 +10,11 @@ import pytest
 from app.db.installation import leases
 from app.db.jobs.controller import load, persist
 from app.db.jobs.edits import JobEdit, edit
-from app.db.jobs.pod_room import recount
 from app.db.jobs.submit import NewJob, submit, submit_together
 from app.db.objects.submission import NameTaken, Submitted
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseContended
+from app.db.reservations.pod_room import recount
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict
 from app.domain.reservations.name_ranges import NameRange

@@ -11,12 +11,12 @@ import pytest
 
 from app.db.jobs import edits
 from app.db.jobs.edits import JobEdit
-from app.db.jobs.names import pod_is_taken_over
 from app.db.jobs.submit import NewJob, Undecided, submit
 from app.db.objects.submission import Answer, NameTaken, Submitted
 from app.db.postgres import migrations
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseContended
+from app.db.reservations.names import pod_is_taken_over
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict
 from app.domain.reservations.name_ranges import NameRange, split

@@ -13,8 +13,8 @@ from app.api.requests.dependencies import CallerDep
 from app.api.requests.parameters import IdempotencyKeyHeader, Name, Namespace
 from app.api.resources.jobs import JOBS_RESOURCE
 from app.api.routers import new_router
-from app.api.routes.edits import EditCall, EditDep, changed_response, changed_responses
-from app.api.routes.submission import created_response, key_places, request_key
+from app.api.routes.objects.edits import EditCall, EditDep, changed_response, changed_responses
+from app.api.routes.objects.submission import created_response, key_places, request_key
 from app.api.views.objects import JobView
 from app.domain.kinds.spec.model import SpecModel
 from app.services.editing.scaling import SizesWanted

@@ -8,12 +8,12 @@ from uuid import UUID
 
 from app.db.feed import changes
 from app.db.installation.timekeeping import NOW
-from app.db.jobs.pod_room import PLANNED, RoomReader, rows_of_pods
 from app.db.objects.history import REMOVE_REQUESTED
 from app.db.postgres.columns import Columns, columns
 from app.db.postgres.engine import Connection, Database
 from app.db.postgres.errors import DatabaseContended
 from app.db.postgres.queries import any_length
+from app.db.reservations.pod_room import PLANNED, RoomReader, rows_of_pods
 from app.domain.access.actors import CONTROLLER
 from app.domain.errors import Conflict, FieldError
 from app.domain.reservations.name_ranges import NameKind, NameRange, split, without

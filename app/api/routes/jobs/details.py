@@ -10,7 +10,7 @@ from app.api.requests.paging import SequencePage
 from app.api.requests.parameters import MAX_INT32, PageSize, PageToken, TaskFilter
 from app.api.resources.jobs import JOBS_RESOURCE
 from app.api.routers import new_router
-from app.api.routes.reading import Target, TargetDependency, object_paths, read_route, view_response
+from app.api.routes.objects.reading import Target, TargetDependency, object_paths, read_route, view_response
 from app.api.views.kept_logs import KeptLogPage
 from app.api.views.objects import ManifestList, ScaleRecordPage, ScaleRecordView
 from app.api.views.replicas import ReplicaPage

@@ -13,7 +13,7 @@ from app.api.long_requests.streams import line_type
 from app.api.requests.log_query import LogQuery, LogQueryDependency
 from app.api.resources.jobs import JOBS_RESOURCE
 from app.api.routers import new_router
-from app.api.routes.reading import Target, TargetDependency, object_paths
+from app.api.routes.objects.reading import Target, TargetDependency, object_paths
 from app.db.jobs.replicas import ReplicaFilter
 from app.db.jobs.rows import JobRow
 from app.domain.errors import NotFound

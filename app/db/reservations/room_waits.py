@@ -16,10 +16,10 @@ from uuid import UUID
 from app.base.faultpoints import FaultPoint, reach
 from app.db.installation import leases
 from app.db.installation.leases import Lease
-from app.db.jobs.pod_room import RoomReader, alone_with_room, read_room
 from app.db.postgres.columns import Columns, columns
 from app.db.postgres.engine import Connection, Database
 from app.db.postgres.queries import any_length
+from app.db.reservations.pod_room import RoomReader, alone_with_room, read_room
 from app.domain.reservations.pod_limits import JobWithoutRoom, PodLimits, PodRoom, RoomWait
 from app.models.reservations import room_waits
 

@@ -13,7 +13,7 @@ from app.api.requests.dependencies import CallerDep
 from app.api.requests.parameters import NamespaceFilter
 from app.api.resources.resource import Resource
 from app.api.routers import new_router
-from app.api.routes.reading import Target, object_paths
+from app.api.routes.objects.reading import Target, object_paths
 from app.api.shared.broadcast import EventLoader, StreamEvent
 from app.api.views.closed_sets import CURRENT
 from app.db.feed.entries import FeedEvent
