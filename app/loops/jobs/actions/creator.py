@@ -29,8 +29,8 @@ from app.domain.plan import JobPlan, Manifest, Rank
 from app.domain.queueing.admission import Queueing
 from app.domain.queueing.pods import with_admission, with_parent
 from app.domain.reconcile.actions import Action, CreatePod, EnsureWorkload, MarkAnchor
+from app.domain.status.altered_objects import UnusableObject, altered_message, require_own
 from app.domain.status.observed import AlteredObject, ClusterRefusal, RefusalVerdict
-from app.domain.status.pods.created import UnusableObject, altered_message, require_own
 from app.domain.status.pods.observation import is_captured, is_gated
 from app.domain.status.refusal_messages import refusal_message
 from app.domain.status.refusals import judge

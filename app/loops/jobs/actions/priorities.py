@@ -9,8 +9,8 @@ from app.base.clock import Clock
 from app.domain.kubernetes.objects import Object
 from app.domain.plan import PriorityClassKind, PriorityClassRef
 from app.domain.queueing.priorities import Priority, default_priority, priority_of
+from app.domain.status.altered_objects import UnusableObject
 from app.domain.status.observed import RefusalVerdict
-from app.domain.status.pods.created import UnusableObject
 from app.domain.vocabulary import PendingCode
 from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT

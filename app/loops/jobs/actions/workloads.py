@@ -31,7 +31,7 @@ from app.domain.reconcile.actions import (
     UngatePod,
     WorkloadAction,
 )
-from app.domain.status.pods.created import UnusableObject
+from app.domain.status.altered_objects import UnusableObject
 from app.domain.status.pods.ownership import is_owned
 from app.k8s.codec import OBJECT
 from app.k8s.codec import WORKLOAD as WORKLOAD_CODEC

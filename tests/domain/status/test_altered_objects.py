@@ -10,7 +10,7 @@ import pytest
 
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Pod
-from app.domain.status.pods.created import altered_message
+from app.domain.status.altered_objects import altered_message
 
 
 def test_only_labels_of_jobgate_must_stay() -> None:
