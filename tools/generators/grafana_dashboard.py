@@ -239,16 +239,8 @@ ROWS: Final[dict[str, Sequence[Panel]]] = {
                 "wait for their turn": "sum (jobgate_kept_logs_waiting)",
             },
         ),
-        Panel(
-            title="Age of the oldest text that is not written",
-            queries={"{{instance}}": "max by (instance) (jobgate_kept_log_lag_seconds)"},
-            unit="s",
-        ),
-        Panel(
-            title="Text that is not written",
-            queries={"{{instance}}": "max by (instance) (jobgate_kept_log_unwritten_bytes)"},
-            unit="bytes",
-        ),
+        levels("Age of the oldest text that is not written", "jobgate_kept_log_lag_seconds", "instance", "s"),
+        levels("Text that is not written", "jobgate_kept_log_unwritten_bytes", "instance", "bytes"),
         Panel(
             title="Gaps, cuts, and pods whose logs are not whole",
             queries={

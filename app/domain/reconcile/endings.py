@@ -89,7 +89,7 @@ def _deadline_end(inputs: Inputs, replicas: Mapping[Rank, Replica]) -> Finish | 
     deadline = pending_deadline(inputs, status)
     if deadline is not None and deadline <= inputs.now and is_waiting(replicas.values()):
         seconds = _pending_seconds(inputs)
-        message = f"the job has been pending for more than {seconds:g} s: {_who_waits(status, replicas)}"
+        message = f"the job has been pending for more than {seconds:g} s: {_describe_waiting(status, replicas)}"
         return Finish(phase=JobPhase.FAILED, reason=Reason.PENDING_DEADLINE_EXCEEDED, message=message)
     return None
 
@@ -114,7 +114,7 @@ def _pending_seconds(inputs: Inputs) -> float | None:
     return (inputs.timing.pending_deadline if own is None else own) or None
 
 
-def _who_waits(status: JobStatus, replicas: Mapping[Rank, Replica]) -> str:
+def _describe_waiting(status: JobStatus, replicas: Mapping[Rank, Replica]) -> str:
     """Return the waiting replicas with the reasons that were recorded last, as the end of a sentence."""
     reasons = [reason for reason in status.pending_reasons if not reason.started]
     if not reasons:

@@ -47,7 +47,7 @@ class StoredWork:
 
 def must_be_written(item: DecidedJob) -> bool:
     decision, job = item.decision, item.job
-    # The write of an observed intent clears `intent_at`. Otherwise `pending_intents` would return the job forever.
+    # The write of an observed intent clears `intent_at`. Otherwise the job would stay among the pending intents.
     return decision.dirty or job.intent_is_new or decision.wake_at != job.wake_at
 
 

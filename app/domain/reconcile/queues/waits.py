@@ -73,7 +73,7 @@ def scaling_situation(
     `found` is the situation of all others. A job in which they run is Scaling.
     """
     evicted = next(iter(permit.further_evicts.values()), None)
-    reason = _reason_of_wait(inputs, *_why(inputs, permit, evicted, waiting), waiting)
+    reason = _reason_of_wait(inputs, *_code_and_message(inputs, permit, evicted, waiting), waiting)
     if found.phase not in (JobPhase.RUNNING, JobPhase.SCALING):
         return found, reason
     if evicted is not None:
@@ -83,7 +83,9 @@ def scaling_situation(
     return Situation(phase=JobPhase.SCALING, reason=Reason.SCALING, message=text), reason
 
 
-def _why(inputs: Inputs, permit: Permit, evicted: Evicted | None, waiting: Sequence[Rank]) -> tuple[str, str]:
+def _code_and_message(
+    inputs: Inputs, permit: Permit, evicted: Evicted | None, waiting: Sequence[Rank]
+) -> tuple[str, str]:
     """Return the code and the message of the wait of replicas for a further Workload."""
     if evicted is not None:
         waits = wait_after(evicted)

@@ -61,7 +61,7 @@ def observe_pod(pod: Pod, *, lost_nodes: Collection[str]) -> ObservedPod:
     containers = tuple(
         replace(container, culprit=True) if container is failed else container for container in containers
     )
-    reason, message = _why(pod, phase, own)
+    reason, message = _reason_and_message(pod, phase, own)
     key, attempt = labelled_attempt(metadata)
     return ObservedPod(
         name=metadata.name,
@@ -165,7 +165,7 @@ def _exit_code(own: list[ObservedContainer]) -> int | None:
     return 0 if proper and all(container.state == "terminated" for container in proper) else None
 
 
-def _why(pod: Pod, phase: ReplicaPhase, own: list[ObservedContainer]) -> tuple[str | None, str | None]:
+def _reason_and_message(pod: Pod, phase: ReplicaPhase, own: list[ObservedContainer]) -> tuple[str | None, str | None]:
     """Return the reason and message of the end of a pod, from its status or else from its failed container."""
     status = pod.status
     failed = first_to_fail(own) if phase is not ReplicaPhase.SUCCEEDED else None
