@@ -61,6 +61,14 @@ FROM generate_series(1, {MOST_PENDING_JOBS}) AS number
 """
 
 
+# Other programs of the machine can delay the requests: the gateway must not close their connections.
+_PATIENT: Final = {
+    "JOBGATE_HEADER_TIMEOUT": "60",
+    "JOBGATE_BODY_TIMEOUT": "300",
+    "JOBGATE_SEND_TIMEOUT": "60",
+}
+
+
 def large_job() -> dict[str, Any]:
     """Return a job whose manifest has almost 3 MiB, as many short strings."""
     job: dict[str, Any] = manifest("large", replicas=2)
@@ -88,7 +96,7 @@ async def victim(
     async with (
         fresh_database(postgres_server_url, template=database_template) as url,
         log_cluster(directory, LOG_BYTES) as kubeconfig,
-        running_victim(url, directory, descriptors=4096, kubeconfig=kubeconfig, JOBGATE_SEND_TIMEOUT="60") as running,
+        running_victim(url, directory, descriptors=4096, kubeconfig=kubeconfig, **_PATIENT) as running,
     ):
         async with await running.connect() as client:
             body = json.dumps(large_job()).encode()
