@@ -36,6 +36,12 @@ _WRITE: Final = (
     "UPDATE jobs SET version = version + 1, phase = 'Running' WHERE uid = $1",
     "INSERT INTO job_events (at, type, namespace, job_uid, version) VALUES (now(), 'status', 'bench', $1, 2)",
 )
+# Tables that a migration has made, and that later ones read: they are filled after it.
+_MADE: Final = {"0026": ("usage_groups", "usage_days")}
+_WRITE_USAGE: Final = """
+INSERT INTO usage_days AS d (group_id, day, resource, useful) VALUES ($1, '2026-11-27', 'cpu', 1)
+ON CONFLICT (group_id, day, resource) DO UPDATE SET useful = d.useful + excluded.useful
+"""
 _HEAD: Final = ("step", "seconds", "writes", "longest write ms", "goal ms")
 _GOAL: Final = "2000"
 
@@ -46,6 +52,7 @@ class Writers:
     def __init__(self) -> None:
         self.longest = 0.0
         self.writes = 0
+        self.usage = False
 
     async def write(self, url: str) -> None:
         """Write until cancelled."""
@@ -55,6 +62,8 @@ class Writers:
             async with connection.transaction():
                 for statement in _WRITE:
                     await connection.execute(statement, uid, timeout=600)
+                if self.usage:
+                    await connection.execute(_WRITE_USAGE, uid.int % 1_000_000, timeout=600)
             self.longest = max(self.longest, time.perf_counter() - began)
             self.writes += 1
 
@@ -78,10 +87,10 @@ async def run(rows: int) -> None:
                 await fill(connection, first=1, rows=rows, only=name)
             await connection.execute("VACUUM ANALYZE")
             await connection.close()
-            print("\n".join(table(_HEAD, await _measure(postgres.url))))
+            print("\n".join(table(_HEAD, await _measure(postgres.url, rows))))
 
 
-async def _measure(url: str) -> list[tuple[str, ...]]:
+async def _measure(url: str, rows: int) -> list[tuple[str, ...]]:
     known = schema_version.read_migrations()
     (head,) = schema_version.revisions_of(known).heads
     steps = [step for step in schema_version.path_to(known, head) if step not in schema_version.path_to(known, _START)]
@@ -92,12 +101,24 @@ async def _measure(url: str) -> list[tuple[str, ...]]:
         for step in steps:
             work = lambda step=step: migrations.migrate(url, step.revision)  # noqa: E731
             found.append(await writers.beside(f"{step.revision} {step.subject}"[:60], work))
+            for name in _MADE.get(step.revision, ()):
+                await _fill(url, name, rows)
+                writers.usage = True
         for step in reversed(steps):
+            # Its table is no more.
+            writers.usage &= step.revision not in _MADE
             work = lambda step=step: migrations.downgrade(url, step.follows)  # noqa: E731
             found.append(await writers.beside(f"{step.revision} taken back", work))
         for task in writing:
             task.cancel()
     return found
+
+
+async def _fill(url: str, name: str, rows: int) -> None:
+    connection: Any = await asyncpg.connect(url, timeout=60, command_timeout=3600)
+    await fill(connection, first=1, rows=rows, only=name)
+    await connection.execute(f"VACUUM ANALYZE {name}")
+    await connection.close()
 
 
 def main(arguments: Sequence[str]) -> None:

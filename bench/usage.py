@@ -1,9 +1,9 @@
 """`python -m bench usage`: the time in which the gateway reads a year of usage.
 
-The database has a year of sums as jobs of many teams leave them, and live jobs that go on: 30 teams with 2 000 jobs a
-day are 5 million jobs in a quarter, and 22 million in a year. No read of usage touches the jobs themselves, so only
-their sums and rates are stored. The goal is 200 ms for each request. The CPU time is that of the gateway and of
-PostgreSQL, which other work on the machine does not change.
+The database has sums as jobs of many teams leave them, and live jobs that go on: 30 teams with 2 000 jobs a day are 5
+million jobs in 90 days, and 22 million in a year (`--days 366`). No read of usage touches the jobs themselves, so only
+their sums and rates are stored. The goal is 200 ms of CPU time for each request. The CPU time is that of the
+gateway and of PostgreSQL, which other work on the machine changes little.
 """
 
 import argparse
@@ -25,7 +25,6 @@ from bench.measuring.gateway import gateway, new_database, new_token
 from bench.measuring.processes import cpu_seconds
 from bench.measuring.report import percentile, table
 
-DAYS: Final = 365
 GOAL: Final = 0.2  # seconds
 # Two kinds for each user, one queue for each team, and the group of all jobs of each team.
 _GROUPS: Final = """
@@ -58,6 +57,10 @@ _REQUESTS: Final = {
     "by label": "by=label:project",
     "by day": "by=day",
     "by kind and day": "by=kind,day",
+    "by label and day": "by=label:project,day",
+    "by day and user": "by=day,user",
+    "by kind": "by=kind",
+    "one kind by user": "by=user&kind=GenericJob",
     "one team by user and day": "by=user,day&namespace=team-7",
     "all users as CSV": "by=namespace,user&format=csv",
 }
@@ -70,7 +73,7 @@ async def run(arguments: argparse.Namespace) -> None:
         async with EmbeddedPostgres(Path(directory) / "postgres") as postgres:
             url = await new_database(postgres, "usage")
             sums, rates = await _fill(url, arguments)
-            print(f"{sums} sums of {DAYS} days, {rates} rates of {arguments.live} live jobs")
+            print(f"{sums} sums of {arguments.days} days, {rates} rates of {arguments.live} live jobs")
             token = await new_token(url)
             async with gateway(url, Path(directory), postgres, role="api", token=token) as target:
                 connection = await Connection(target).open()
@@ -88,9 +91,9 @@ async def _fill(url: str, arguments: argparse.Namespace) -> tuple[int, int]:
     connection: Any = await asyncpg.connect(url, timeout=30)
     try:
         await connection.execute(_GROUPS, arguments.teams, arguments.users, timeout=60)
-        await connection.execute(_SUMS, DAYS, timeout=600)
+        await connection.execute(_SUMS, arguments.days, timeout=600)
         await connection.execute(_RATES, arguments.live, timeout=600)
-        await connection.execute("ANALYZE", timeout=600)
+        await connection.execute("VACUUM ANALYZE", timeout=600)
         counts = [await connection.fetchval(f"SELECT count(*) FROM {name}") for name in ("usage_days", "usage_rates")]
     finally:
         await connection.close(timeout=10)
@@ -106,7 +109,7 @@ async def _measure(target: Target, connection: Connection, address: str, count: 
         if status != 200:
             raise MeasurementFailed(f"{address} was answered {status}: {body[:300]!r}")
     cpu += sum(map(cpu_seconds, target.pids.values()))
-    met = "met" if median(times) <= GOAL else "missed"
+    met = "met" if cpu / count <= GOAL else "missed"
     return f"{cpu / count * 1e3:.0f}", f"{median(times) * 1e3:.0f}", f"{percentile(times, percent=99) * 1e3:.0f}", met
 
 
@@ -114,6 +117,7 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench usage", description=__doc__)
     parser.add_argument("--teams", type=int, default=30, help="namespaces (30)")
     parser.add_argument("--users", type=int, default=5, help="users of each namespace (5)")
+    parser.add_argument("--days", type=int, default=90, help="days with jobs; 2 000 of each team (90)")
     parser.add_argument("--live", type=int, default=5_000, help="live jobs (5000)")
     parser.add_argument("--requests", type=int, default=20, help="requests of each kind (20)")
     asyncio.run(run(parser.parse_args(arguments)))

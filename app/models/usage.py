@@ -5,6 +5,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Column, Date, Identity, Index, Numeric, Table, text
 from sqlalchemy.dialects.postgresql import JSONB
 
+from app.domain.vocabulary import Use
 from app.models.base import HOT_ROWS, metadata, text_column, uid_column
 
 
@@ -34,23 +35,28 @@ the labels by which the installation adds up. `user_id` is empty where only the 
 # Not unique: what is stored for a former namespace is moved, beside groups that the moved jobs have made meanwhile.
 Index("usage_groups_by_namespace", usage_groups.c.namespace, usage_groups.c.user_id)
 
-usage_days = Table(
-    "usage_days",
-    metadata,
-    Column("group_id", BigInteger, primary_key=True, autoincrement=False),
-    Column("day", Date, primary_key=True),
-    text_column("resource", primary_key=True),
-    _sum_column("useful", "0"),
-    _sum_column("repeated", "0"),
-    _sum_column("disrupted", "0"),
-    _sum_column("idle", "0"),
-    _sum_column("queued", "0"),
-    postgresql_with=HOT_ROWS,
-)
-"""The usage of holds and waits that have ended, by day in UTC. There is a column for each use.
+
+def _sums_table(name: str, period: str) -> Table:
+    """Return a table of sums for each group, period and resource, with a column for each use."""
+    return Table(
+        name,
+        metadata,
+        Column("group_id", BigInteger, primary_key=True, autoincrement=False),
+        Column(period, Date, primary_key=True),
+        text_column("resource", primary_key=True),
+        *(_sum_column(use, "0") for use in Use),
+        postgresql_with=HOT_ROWS,
+    )
+
+
+usage_days = _sums_table("usage_days", "day")
+"""The usage of holds and waits that have ended, by day in UTC.
 
 The records of the jobs may be deleted: these rows stay.
 """
+
+usage_months = _sums_table("usage_months", "month")
+"""The same by month, whose first day names it. A trigger on `usage_days` adds each change of a sum here too."""
 
 usage_rates = Table(
     "usage_rates",

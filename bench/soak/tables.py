@@ -75,6 +75,7 @@ EXPLANATIONS: Final[Mapping[str, Explanation]] = {
     "room_waits": Explanation(reason="until the job has room; none in this run, whose namespace has no limit"),
     "usage_days": Explanation(reason="stays: one for each day, group of jobs and resource", others=30),
     "usage_groups": Explanation(reason="stays: one for each namespace, user, kind, queue and labels", others=5),
+    "usage_months": Explanation(reason="stays: one for each month, group of jobs and resource", others=30),
     "usage_rates": Explanation(reason="while the job waits or holds nodes", live=8),
     "cluster_namespaces": Explanation(reason="one for each namespace of the cluster", others=100),
 }

@@ -8,7 +8,16 @@ from app.base.offload import offload
 from app.db.postgres.engine import Connection, Database
 from app.db.postgres.queries import namespace_arguments
 from app.domain.usage.holds import JOBS
-from app.domain.usage.query import LABEL, Dimension, UsageQuery, UsageRow, collect, day_number
+from app.domain.usage.query import (
+    LABEL,
+    Dimension,
+    Stretch,
+    UsageQuery,
+    UsageRow,
+    collect,
+    day_number,
+    stretches,
+)
 from app.domain.usage.sums import Cell, Rate, sum_rates
 from app.domain.vocabulary import Use
 
@@ -33,12 +42,9 @@ _SELECTED: Final = """($1::text[] IS NULL OR g.namespace = ANY($1)) AND g.namesp
     AND (cardinality($5::text[]) = 0 OR g.kind = ANY($5))"""
 _WANTED: Final = "(cardinality($8::text[]) = 0 OR {at}.resource = ANY($8))"
 _IN_RANGE: Final = f"d.day BETWEEN $6 AND $7 AND {_WANTED.format(at='d')}"
+_TYPED: Final = "$6::date <= $7::date AND cardinality($8::text[]) >= 0"  # where no column gives them a type
 _TOTALS: Final = ", ".join(f"sum(d.{use})::numeric AS {use}" for use in Use)
-# Without days, the sums of each group come first: then few rows are joined with the texts of their groups.
-_SUMS_OF_GROUPS: Final = f"""(
-    SELECT group_id, NULL::date AS day, resource, {_TOTALS} FROM usage_days AS d
-    WHERE {_IN_RANGE} AND group_id = ANY(ARRAY(SELECT id FROM chosen)) GROUP BY group_id, resource
-)"""  # noqa: S608  fragments
+_NOT_NOTHING: Final = " OR ".join(f"sum(d.{use}) <> 0" for use in Use)
 
 
 async def read(db: Database, query: UsageQuery, now: int) -> list[UsageRow] | None:
@@ -63,16 +69,15 @@ async def _read_ended(
     connection: Connection, query: UsageQuery
 ) -> list[tuple[tuple[str | None, ...], Cell, int]] | None:
     keys, arguments = _keys_of(query)
-    by_day = Dimension.DAY in query.by
     groups = ", ".join(map(str, range(1, len(keys) + 3)))
-    days = "usage_days" if by_day else _SUMS_OF_GROUPS
+    source, condition = ("usage_days", _IN_RANGE) if Dimension.DAY in query.by else (_sums_of_groups(query), _TYPED)
     statement = f"""
 WITH chosen AS MATERIALIZED (
     SELECT * FROM usage_groups AS g WHERE {_SELECTED} AND (g.kind = '') = {_is_whole(query)}
 )
 SELECT {"".join(f"{key}, " for key in keys)} d.day, d.resource, {_TOTALS}
-FROM {days} AS d JOIN chosen AS g ON g.id = d.group_id WHERE {_IN_RANGE if by_day else "$6 <= $7"}
-GROUP BY {groups} LIMIT {MOST_SUMS + 1}
+FROM {source} AS d JOIN chosen AS g ON g.id = d.group_id WHERE {condition}
+GROUP BY {groups} HAVING {_NOT_NOTHING} LIMIT {MOST_SUMS + 1}
 """  # noqa: S608  fragments and parameters
     rows = await connection.fetch(statement, *arguments)
     if len(rows) > MOST_SUMS:
@@ -88,6 +93,29 @@ GROUP BY {groups} LIMIT {MOST_SUMS + 1}
         for use in Use
         if row[use]
     ]
+
+
+def _sums_of_groups(query: UsageQuery) -> str:
+    """Return a subquery with one sum for each group and resource, from whole months as far as possible.
+
+    The sums of each group come first: then few rows are joined with the texts of their groups.
+    """
+    months, days = stretches(query.first, query.last)
+    parts = [_part("usage_days", "day", each) for each in days]
+    if months is not None:
+        parts.append(_part("usage_months", "month", months))
+    return f"""(
+    SELECT group_id, NULL::date AS day, resource, {_TOTALS} FROM ({" UNION ALL ".join(parts)}) AS d
+    GROUP BY group_id, resource
+)"""  # noqa: S608  fragments
+
+
+def _part(table: str, period: str, stretch: Stretch) -> str:
+    sign = "-" if stretch.taken_back else ""
+    return f"""
+    SELECT group_id, resource, {", ".join(f"{sign}{use} AS {use}" for use in Use)} FROM {table} AS p
+    WHERE {period} BETWEEN '{stretch.first}' AND '{stretch.last}' AND {_WANTED.format(at="p")}
+      AND group_id = ANY(ARRAY(SELECT id FROM chosen))"""  # noqa: S608  fragments and dates
 
 
 def _is_whole(query: UsageQuery) -> bool:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from enum import StrEnum, unique
 from typing import Final
 
@@ -16,6 +16,8 @@ MOST_DIMENSIONS: Final = 5
 MOST_DAYS: Final = 3 * 366
 _LABEL_KEY: Final = re.compile(r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 EPOCH: Final = date(1970, 1, 1).toordinal()
+_ONE: Final = timedelta(1)
+_LONG_MONTH: Final = timedelta(31)
 
 
 @unique
@@ -61,6 +63,42 @@ class UsageRow:
         if total:
             uses = self.sums.setdefault(resource, dict.fromkeys(Use, 0))
             uses[use] += total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """Days, or whole months named by their first days, from `first` to `last`, that a sum has; `taken_back` if not."""
+
+    first: date
+    last: date
+    taken_back: bool = False
+
+
+def stretches(first: date, last: date) -> tuple[Stretch | None, list[Stretch]]:
+    """Return the months, and the days that are added to them or taken back, whose sum is that of a time.
+
+    As few days as possible: a month of which most days count is taken whole, without the others.
+    """
+    if last.year == date.max.year:
+        # No month follows the last one.
+        return None, [Stretch(first=first, last=last)]
+    begin, end = _nearest_month(first), _nearest_month(last + _ONE)
+    if begin >= end:
+        return None, [Stretch(first=first, last=last)]
+    months = Stretch(first=begin, last=(end - _ONE).replace(day=1))
+    days = [
+        Stretch(first=min(at, month), last=max(at, month) - _ONE, taken_back=taken_back)
+        for at, month, taken_back in [(first, begin, first > begin), (last + _ONE, end, last + _ONE < end)]
+        if at != month
+    ]
+    return months, days
+
+
+def _nearest_month(day: date) -> date:
+    """Return the first day of the month, or of the following one if that is nearer."""
+    begin = day.replace(day=1)
+    following = (begin + _LONG_MONTH).replace(day=1)
+    return begin if day - begin <= following - day else following
 
 
 def is_dimension(name: str) -> bool:

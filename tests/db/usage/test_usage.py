@@ -166,6 +166,51 @@ async def test_sums_are_those_of_the_attempts(db: Database, lease: Lease) -> Non
     for dimensions, places in [((), ()), (("day",), (5,)), (("label:team", "queue"), (4, 3)), (("user",), (1,))]:
         some = flat(await usage_reads.read(db, replace(ALL, by=dimensions), now))
         assert some == added_up(counted, *places, 6, 7)
+    for first, last in spans_of(random, sorted({key[5] for key in counted})):
+        some = flat(await usage_reads.read(db, replace(ALL, by=("user",), first=first, last=last), now))
+        within = {key: total for key, total in counted.items() if first.isoformat() <= key[5] <= last.isoformat()}
+        assert some == added_up(within, 1, 6, 7), (first, last)
+    assert await inexact_months(db) == 0
+
+
+def spans_of(random: Random, days: list[str]) -> list[tuple[date, date]]:
+    """Return spans of which one end or both are within the days on which something was used."""
+    begin, end = date.fromisoformat(days[0]), date.fromisoformat(days[-1])
+    inner = [begin + timedelta(random.randint(-20, (end - begin).days + 20)) for _ in range(60)]
+    return [(min(pair), max(pair)) for pair in zip(inner[::2], inner[1::2], strict=True)]
+
+
+async def inexact_months(db: Database) -> int:
+    """Return the number of sums by month that are not those of their days."""
+    async with db.read() as connection:
+        return int(await connection.fetchval(INEXACT_MONTHS))
+
+
+INEXACT_MONTHS = """
+SELECT count(*) FROM (
+    SELECT group_id, date_trunc('month', day::timestamp)::date AS month, resource, sum(useful) AS useful,
+           sum(repeated) AS repeated, sum(disrupted) AS disrupted, sum(idle) AS idle, sum(queued) AS queued
+    FROM usage_days GROUP BY 1, 2, 3
+) AS recomputed
+FULL JOIN usage_months AS m USING (group_id, month, resource)
+WHERE (recomputed.useful, recomputed.repeated, recomputed.disrupted, recomputed.idle, recomputed.queued)
+      IS DISTINCT FROM (m.useful, m.repeated, m.disrupted, m.idle, m.queued)
+"""
+
+
+async def test_months_follow_each_change_of_their_days(db: Database) -> None:
+    for group in (ALICE, replace(ALICE, namespace="b")):
+        await add(db, group)
+        await add(db, group, 10**30)
+    async with db.begin() as connection:
+        await connection.execute("UPDATE usage_days SET useful = 5, queued = 3 WHERE group_id % 2 = 0")
+        await connection.execute(
+            "INSERT INTO usage_days VALUES (1, '2030-02-28', 'cpu', 1), (1, '2030-02-01', 'cpu', 2)"
+        )
+        await connection.execute("DELETE FROM usage_days WHERE day = '2030-02-28'")
+        count = await connection.fetchval("SELECT count(*) FROM usage_months")
+    assert count == 5
+    assert await inexact_months(db) == 0
 
 
 NOON = milliseconds(T0 + timedelta(hours=12))
