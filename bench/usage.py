@@ -62,6 +62,7 @@ _REQUESTS: Final = {
     "by kind": "by=kind",
     "one kind by user": "by=user&kind=GenericJob",
     "one team by user and day": "by=user,day&namespace=team-7",
+    "the largest page by label and day": "by=label:project,day&pageSize=500",
     "all users as CSV": "by=namespace,user&format=csv",
 }
 

@@ -21,7 +21,7 @@ from app.db.objects.events import EventPlace
 DEFAULT_PAGE: Final = 100
 MAX_PAGE: Final = 500
 # Every valid token is shorter; the bound limits what is decoded of an invalid one.
-MAX_TOKEN: Final = 512
+MAX_TOKEN: Final = 4096
 
 _Start = TypeVar("_Start", bound="_PageStart")
 _Item = TypeVar("_Item")
@@ -61,6 +61,12 @@ class QueueStart(_PageStart, frozen=True, forbid_unknown_fields=True, rename={"q
     name: Annotated[str, Meta(max_length=253, pattern=r"^[^\x00]*$")]
 
 
+class UsageStart(_PageStart, frozen=True, forbid_unknown_fields=True, rename={"query": "question"}):
+    """The page begins behind this place among the groups of usage."""
+
+    place: tuple[Annotated[str, Meta(max_length=300, pattern=r"^[^\x00]*$")], ...]
+
+
 class RecordStart(_PageStart, frozen=True, forbid_unknown_fields=True, rename={"query": "question"}):
     """A redaction continues after the row with this key, in the table with this number."""
 
@@ -84,17 +90,17 @@ def decode(token: str, into: type[_Start], query: str) -> _Start:
         InvalidParameter: the token is malformed, or belongs to another query.
     """
     if len(token) > MAX_TOKEN or not token.isascii():
-        raise _invalid_token("is not a page token")
+        raise invalid_token()
     try:
         start = msgspec.json.decode(base64.b64decode(token + "=" * (-len(token) % 4), b"-_", validate=True), type=into)
     except (ValueError, msgspec.MsgspecError) as error:
-        raise _invalid_token("is not a page token") from error
+        raise invalid_token() from error
     if start.query != query:
-        raise _invalid_token("belongs to a list with other parameters")
+        raise invalid_token("belongs to a list with other parameters")
     if isinstance(start, ObjectStart) and utc(start.created_at) is None:
-        raise _invalid_token("is not a page token")
+        raise invalid_token()
     if isinstance(start, SequenceStart) and not 0 <= start.seq < 2**62:  # PostgreSQL's bigint, with room to add a size
-        raise _invalid_token("is not a page token")
+        raise invalid_token()
     return start
 
 
@@ -169,6 +175,6 @@ def token_after_event(place: EventPlace, query: str) -> str:
     return encode(EventStart(query=query, **place._asdict()))
 
 
-def _invalid_token(detail: str) -> InvalidParameter:
+def invalid_token(detail: str = "is not a page token") -> InvalidParameter:
     accepted = "a nextPageToken of the same list with the same parameters"
     return parameter_error("query", "pageToken", "InvalidPageToken", detail, accepted)

@@ -11,13 +11,14 @@ from fastapi import Depends, Query, Response
 
 from app.api.answers.errors import parameter_error
 from app.api.answers.responses import JSON, PRIVATE, json_bytes
-from app.api.requests.dependencies import CallerDep
-from app.api.requests.paging import SequencePage
+from app.api.requests import paging
+from app.api.requests.dependencies import Caller, CallerDep
 from app.api.requests.parameters import NO_NUL, Day, NamespaceFilter, PageSize, PageToken
 from app.api.routers import new_router
 from app.api.views.usage import UsagePage, page_view
 from app.base.offload import offload
 from app.domain.errors import shorten
+from app.domain.usage.pages import Place, before_all, is_place
 from app.domain.usage.prices import Prices
 from app.domain.usage.query import LABEL, MOST_DAYS, MOST_DIMENSIONS, Dimension, UsageQuery, is_dimension
 from app.domain.usage.report import HELD, ShownUsage
@@ -111,15 +112,32 @@ async def get_usage(
     usage, now = caller.services.usage, caller.services.clock.now()
     first, last = _days(wanted["first"], wanted["last"], now.date())
     query = UsageQuery(**{**wanted, "first": first, "last": last, "namespaces": caller.select_namespaces(namespace)})
-    page = SequencePage.of(["usage", query], page_size, page_token)
+    if answer is UsageFormat.CSV:
+        return await _csv(caller, query)
+    digest = paging.query_digest(["usage", query])
+    behind = _behind(page_token, query, digest)
+    shown, end = await usage.page(query, behind, paging.page_size(page_size), caller.principal.id)
+    token = paging.encode(paging.UsageStart(query=digest, place=end)) if end is not None else None
+    return Response(json_bytes(page_view(query, shown, token, now, usage.prices)), media_type=JSON, headers=PRIVATE)
+
+
+def _behind(token: str | None, query: UsageQuery, digest: str) -> Place:
+    """Return the place behind which a page begins."""
+    if not token:
+        return before_all(query)
+    place = paging.decode(token, paging.UsageStart, digest).place
+    if not is_place(place, query):
+        raise paging.invalid_token()
+    return place
+
+
+async def _csv(caller: Caller, query: UsageQuery) -> Response:
+    usage = caller.services.usage
     found = await usage.groups(query, caller.principal.id)
     if found is None:
-        accepted = "fewer of them, filters, or fewer days"
-        raise parameter_error("query", "by", "TooManyGroups", "there are too many groups of jobs", accepted)
-    if answer is UsageFormat.CSV:
-        return Response(await offload(csv_text, query.by, found, usage.prices), media_type=_CSV, headers=PRIVATE)
-    shown, token = page.cut(found[page.start : page.start + page.limit])
-    return Response(json_bytes(page_view(query, shown, token, now, usage.prices)), media_type=JSON, headers=PRIVATE)
+        accepted = "fewer of them, filters, or fewer days; JSON has all groups, in pages"
+        raise parameter_error("query", "by", "TooManyGroups", "there are too many groups of jobs for CSV", accepted)
+    return Response(await offload(csv_text, query.by, found, usage.prices), media_type=_CSV, headers=PRIVATE)
 
 
 def csv_text(by: Sequence[str], found: Sequence[ShownUsage], prices: Prices | None) -> str:

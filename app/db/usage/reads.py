@@ -1,91 +1,149 @@
-"""Reads usage: the sums of what has ended, and what goes on, in one snapshot."""
+"""Reads usage: the sums of what has ended, and what goes on, in one snapshot.
 
-from collections.abc import Mapping
+A page is read in sections of the groups, from the place behind the page before it (`app/domain/usage/pages.py`).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
 from typing import Any, Final
 from uuid import UUID
 
 from app.base.offload import offload
 from app.db.postgres.engine import Connection, Database
-from app.db.postgres.queries import namespace_arguments
-from app.domain.usage.holds import JOBS
-from app.domain.usage.query import (
-    LABEL,
-    Dimension,
-    Stretch,
-    UsageQuery,
-    UsageRow,
-    collect,
-    day_number,
-    stretches,
+from app.db.usage.statements import blocks_statement, ended_statement, rates_statement
+from app.domain.usage.pages import (
+    LONGEST_MONTH,
+    Block,
+    Key,
+    Place,
+    Section,
+    before_all,
+    behind_all,
+    choose,
+    place_of,
+    prefix_length,
+    section_of,
+    value_of,
 )
-from app.domain.usage.sums import Cell, Rate, sum_rates
+from app.domain.usage.query import Dimension, UsageQuery, UsageRow, collect, date_of, day_number
+from app.domain.usage.sums import DAY, Cell, Rate, sum_rates
 from app.domain.vocabulary import Use
 
 MOST_SUMS: Final = 20_000
-"""The sums that one read returns, of all groups and resources."""
+"""The sums that a read of all groups returns, of all groups and resources."""
 
-_COLUMNS: Final = {
-    Dimension.NAMESPACE: "g.namespace",
-    Dimension.USER: "g.user_name",
-    Dimension.QUEUE: "NULLIF(g.queue, '')",
-    Dimension.KIND: "g.kind",
-}
+# Sums that a page examines, unless one block has more. It takes some 100 ms.
+_MOST_EXAMINED: Final = 60_000
 _HELD: Final = """
 SELECT g.namespace, r.resource, r.use, sum(r.amount) FROM usage_rates AS r JOIN usage_groups AS g ON g.id = r.group_id
 GROUP BY 1, 2, 3 HAVING sum(r.amount) <> 0
 """
-_KEYS_FROM: Final = 9  # the first parameter that is the key of a label
-# Callers may see a namespace, and not the former one of its name, as in lists.
-_SELECTED: Final = """($1::text[] IS NULL OR g.namespace = ANY($1)) AND g.namespace <> ALL($2::text[])
-    AND NOT starts_with(g.namespace, 'kube-')
-    AND (cardinality($3::text[]) = 0 OR g.user_name = ANY($3)) AND (cardinality($4::text[]) = 0 OR g.queue = ANY($4))
-    AND (cardinality($5::text[]) = 0 OR g.kind = ANY($5))"""
-_WANTED: Final = "(cardinality($8::text[]) = 0 OR {at}.resource = ANY($8))"
-_IN_RANGE: Final = f"d.day BETWEEN $6 AND $7 AND {_WANTED.format(at='d')}"
-_TYPED: Final = "$6::date <= $7::date AND cardinality($8::text[]) >= 0"  # where no column gives them a type
-_TOTALS: Final = ", ".join(f"sum(d.{use})::numeric AS {use}" for use in Use)
-_NOT_NOTHING: Final = " OR ".join(f"sum(d.{use}) <> 0" for use in Use)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsagePart:
+    """Groups that follow each other; `end` is the place behind them, None behind the last group."""
+
+    rows: list[UsageRow]
+    end: Place | None
 
 
 async def read(db: Database, query: UsageQuery, now: int) -> list[UsageRow] | None:
-    """Return the usage that a query wants, as it is at a time; None if it has too many groups."""
+    """Return the usage of all groups that a query wants, as it is at a time; None if they have too many sums."""
+    rows: list[UsageRow] = []
+    sums, place = 0, before_all(query)
     async with db.snapshot() as connection:
-        ended = await _read_ended(connection, query)
-        going = await _read_rates(connection, query)
-    if ended is None or sum(map(len, going.values())) > MOST_SUMS:
-        return None
-    days, by_day = (day_number(query.first), day_number(query.last)), Dimension.DAY in query.by
-    grown: list[tuple[tuple[str | None, ...], Cell, int]] = []
-    for key, rates in going.items():
-        grown += [(key, cell, total) for cell, total in sum_rates(rates, *days, now, by_day=by_day).items()]
-        # A rate has a sum for each day.
-        if len(grown) > MOST_SUMS:
-            return None
+        while True:
+            part = await _read_part(connection, query, place, MOST_SUMS, now)
+            rows += part.rows
+            sums += sum(len(row.sums) for row in part.rows)
+            if sums > MOST_SUMS:
+                return None
+            if part.end is None:
+                return rows
+            place = part.end
+
+
+async def read_page(db: Database, query: UsageQuery, behind: Place, size: int, now: int) -> UsagePart:
+    """Return so many groups behind a place, or less if much must be examined for them."""
+    async with db.snapshot() as connection:
+        return await _read_part(connection, query, behind, size, now)
+
+
+async def _read_part(connection: Connection, query: UsageQuery, behind: Place, size: int, now: int) -> UsagePart:
+    limit, room, today = size + 1, _MOST_EXAMINED, date_of(now // DAY)
+    rows: list[UsageRow] = []
+    left = await _read_blocks(connection, query, behind, limit, today)
+    further = len(left) == limit
+    while left and len(rows) <= size and (room > 0 or not rows):
+        count = choose(left, limit - len(rows), room)
+        section = section_of(left[:count], behind, query, _MOST_EXAMINED)
+        rows += await _read_section(connection, query, section, now)
+        room -= sum(block.sums for block in left[:count])
+        # A block with very many sums is read in parts.
+        done = count if section.until == behind_all(left[count - 1], query) else count - 1
+        left, behind = left[done:], section.until
+        if further and not left:
+            left = await _read_blocks(connection, query, behind, limit, today)
+            further = len(left) == limit
+    if len(rows) > size:
+        return UsagePart(rows=rows[:size], end=place_of(rows[size - 1].key, query))
+    return UsagePart(rows=rows, end=behind if left else None)
+
+
+async def _read_blocks(
+    connection: Connection, query: UsageQuery, behind: Place, limit: int, today: date
+) -> list[Block]:
+    if not query.by:
+        return [Block((), None, 0, 1)]
+    statement, arguments = blocks_statement(query, behind, limit, today)
+    length, days = prefix_length(query), LONGEST_MONTH if Dimension.DAY in query.by else 1
+    return [
+        Block(tuple(row)[:length], row["month"], row["sums"] * days, row["groups"] * days)
+        for row in await connection.fetch(statement, *arguments)
+    ]
+
+
+async def _read_section(connection: Connection, query: UsageQuery, section: Section, now: int) -> list[UsageRow]:
+    ended = await _read_ended(connection, query, section)
+    going = await _read_rates(connection, query, section)
     # With 20 000 sums it takes some 300 ms.
-    return await offload(collect, query.by, ended + grown)
+    return await offload(_rows_of, query, section, ended, going, now)
 
 
-async def _read_ended(
-    connection: Connection, query: UsageQuery
-) -> list[tuple[tuple[str | None, ...], Cell, int]] | None:
-    keys, arguments = _keys_of(query)
-    groups = ", ".join(map(str, range(1, len(keys) + 3)))
-    source, condition = ("usage_days", _IN_RANGE) if Dimension.DAY in query.by else (_sums_of_groups(query), _TYPED)
-    statement = f"""
-WITH chosen AS MATERIALIZED (
-    SELECT * FROM usage_groups AS g WHERE {_SELECTED} AND (g.kind = '') = {_is_whole(query)}
-)
-SELECT {"".join(f"{key}, " for key in keys)} d.day, d.resource, {_TOTALS}
-FROM {source} AS d JOIN chosen AS g ON g.id = d.group_id WHERE {condition}
-GROUP BY {groups} HAVING {_NOT_NOTHING} LIMIT {MOST_SUMS + 1}
-"""  # noqa: S608  fragments and parameters
+def _rows_of(
+    query: UsageQuery,
+    section: Section,
+    ended: list[tuple[Key, Cell, int]],
+    going: Mapping[Key, list[tuple[Cell, Rate]]],
+    now: int,
+) -> list[UsageRow]:
+    days, by_day = (day_number(section.first), day_number(section.last)), Dimension.DAY in query.by
+    grown = (
+        (key, cell, total)
+        for key, rates in going.items()
+        for cell, total in sum_rates(rates, *days, now, by_day=by_day).items()
+    )
+    rows = collect(query.by, _both(ended, grown))
+    # The rates of a group concern all days, also those that other sections have.
+    return [row for row in rows if section.has(place_of(row.key, query))] if by_day else rows
+
+
+def _both(
+    ended: Iterable[tuple[Key, Cell, int]], grown: Iterable[tuple[Key, Cell, int]]
+) -> Iterable[tuple[Key, Cell, int]]:
+    yield from ended
+    yield from grown
+
+
+async def _read_ended(connection: Connection, query: UsageQuery, section: Section) -> list[tuple[Key, Cell, int]]:
+    statement, arguments = ended_statement(query, section)
     rows = await connection.fetch(statement, *arguments)
-    if len(rows) > MOST_SUMS:
-        return None
     first = day_number(query.first)
     return [
         (
-            tuple(row)[: len(keys)],
+            _key(row, query),
             Cell(first if row["day"] is None else day_number(row["day"]), row["resource"], use),
             int(row[use]),
         )
@@ -95,50 +153,19 @@ GROUP BY {groups} HAVING {_NOT_NOTHING} LIMIT {MOST_SUMS + 1}
     ]
 
 
-def _sums_of_groups(query: UsageQuery) -> str:
-    """Return a subquery with one sum for each group and resource, from whole months as far as possible.
-
-    The sums of each group come first: then few rows are joined with the texts of their groups.
-    """
-    months, days = stretches(query.first, query.last)
-    parts = [_part("usage_days", "day", each) for each in days]
-    if months is not None:
-        parts.append(_part("usage_months", "month", months))
-    return f"""(
-    SELECT group_id, NULL::date AS day, resource, {_TOTALS} FROM ({" UNION ALL ".join(parts)}) AS d
-    GROUP BY group_id, resource
-)"""  # noqa: S608  fragments
-
-
-def _part(table: str, period: str, stretch: Stretch) -> str:
-    sign = "-" if stretch.taken_back else ""
-    return f"""
-    SELECT group_id, resource, {", ".join(f"{sign}{use} AS {use}" for use in Use)} FROM {table} AS p
-    WHERE {period} BETWEEN '{stretch.first}' AND '{stretch.last}' AND {_WANTED.format(at="p")}
-      AND group_id = ANY(ARRAY(SELECT id FROM chosen))"""  # noqa: S608  fragments and dates
-
-
-def _is_whole(query: UsageQuery) -> bool:
-    """Return whether the sums of whole namespaces suffice."""
-    return {*query.by} <= {Dimension.NAMESPACE, Dimension.DAY} and not (query.users or query.queues or query.kinds)
-
-
 async def _read_rates(
-    connection: Connection, query: UsageQuery
-) -> dict[tuple[str | None, ...], list[tuple[Cell, Rate]]]:
-    keys, arguments = _keys_of(query)
-    groups = ", ".join(map(str, range(1, len(keys) + 4)))
-    # No rate that began after the last day. Those that began before the first one go on.
-    statement = f"""
-SELECT {"".join(f"{key}, " for key in keys)} r.day, r.resource, r.use, sum(r.amount) AS amount, sum(r.behind) AS behind
-FROM usage_rates AS r JOIN usage_groups AS g ON g.id = r.group_id
-WHERE {_SELECTED} AND r.day <= $7 AND $6::date IS NOT NULL AND {_WANTED.format(at="r")}
-GROUP BY {groups} LIMIT {MOST_SUMS + 1}
-"""  # noqa: S608  fragments and parameters
-    found: dict[tuple[str | None, ...], list[tuple[Cell, Rate]]] = {}
+    connection: Connection, query: UsageQuery, section: Section
+) -> dict[Key, list[tuple[Cell, Rate]]]:
+    statement, arguments = rates_statement(query, section)
+    found: dict[Key, list[tuple[Cell, Rate]]] = {}
     for row in await connection.fetch(statement, *arguments):
-        found.setdefault(tuple(row)[: len(keys)], []).append((_cell(row), _rate(row)))
+        found.setdefault(_key(row, query), []).append((_cell(row), _rate(row)))
     return found
+
+
+def _key(row: Any, query: UsageQuery) -> Key:
+    """Return the values of the dimensions except the day."""
+    return tuple(map(value_of, tuple(row)[: len(query.by) - (Dimension.DAY in query.by)]))
 
 
 async def read_held(db: Database) -> dict[tuple[str, str, str], int]:
@@ -161,19 +188,3 @@ def _cell(row: Mapping[str, Any]) -> Cell:
 
 def _rate(row: Mapping[str, Any]) -> Rate:
     return Rate(int(row["amount"]), int(row["behind"]))
-
-
-def _keys_of(query: UsageQuery) -> tuple[list[str], tuple[Any, ...]]:
-    """Return the expressions of the dimensions except the day, and the parameters of both statements."""
-    keys: list[str] = []
-    labels: list[str] = []
-    for name in query.by:
-        if name.startswith(LABEL):
-            keys.append(f"g.labels ->> ${_KEYS_FROM + len(labels)}")
-            labels.append(name.removeprefix(LABEL))
-        elif name != Dimension.DAY:
-            keys.append(_COLUMNS[Dimension(name)])
-    # A query of some resources still returns how long jobs have waited.
-    resources = [*query.resources, JOBS] if query.resources else []
-    filters = (list(query.users), list(query.queues), list(query.kinds))
-    return keys, (*namespace_arguments(query.namespaces), *filters, query.first, query.last, resources, *labels)

@@ -9,6 +9,7 @@ from app.db.jobs.rows import JobRow
 from app.db.postgres.engine import Database
 from app.db.usage import reads as usage_reads
 from app.domain.usage.holds import milliseconds
+from app.domain.usage.pages import Place
 from app.domain.usage.prices import Prices
 from app.domain.usage.query import UsageQuery, UsageRow
 from app.domain.usage.report import ShownUsage, show, usage_of_job
@@ -33,6 +34,15 @@ class UsageReader:
             await room_for(_BYTES)
             found = await usage_reads.read(self._db, query, milliseconds(self._clock.now()))
         return None if found is None else await offload(_show_all, found, self.prices)
+
+    async def page(
+        self, query: UsageQuery, behind: Place, size: int, caller: Hashable
+    ) -> tuple[list[ShownUsage], Place | None]:
+        """Return some groups behind a place, and the place behind them; None if no other group follows."""
+        async with self._lists.turn(caller):
+            await room_for(_BYTES)
+            part = await usage_reads.read_page(self._db, query, behind, size, milliseconds(self._clock.now()))
+        return await offload(_show_all, part.rows, self.prices), part.end
 
     async def of_job(self, row: JobRow) -> ShownUsage:
         """Return the usage of a job until now."""

@@ -1,12 +1,15 @@
 """The usage of the namespaces that a caller may see, by any dimension, as JSON and as CSV, and that of one job."""
 
+import base64
 import csv
 import io
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid4
 
+import msgspec
 import pytest
 
 from app.db.usage import reads as usage_reads
@@ -94,15 +97,52 @@ async def test_a_caller_sees_the_usage_of_its_namespaces(closed_gateway: Gateway
     assert [item["namespace"] for item in everything["items"]] == ["team-a", "team-b"]
 
 
-async def test_groups_come_in_pages(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+async def pages(gateway: Gateway, **params: Any) -> list[Any]:
+    """Return the items of all pages, each read with the token of the one before."""
+    found: list[Any] = []
+    while True:
+        page = await got(gateway, **params)
+        assert page["items"]
+        found += page["items"]
+        if page["nextPageToken"] is None:
+            return found
+        params["pageToken"] = page["nextPageToken"]
+
+
+@pytest.mark.parametrize("by", ["namespace", "namespace,day", "day,user", "label:team,day", "queue,day,kind"])
+async def test_groups_come_in_pages(gateway: Gateway, by: str) -> None:
     await some_usage(gateway)
-    first = await got(gateway, by="namespace", pageSize=1)
-    last = await got(gateway, by="namespace", pageSize=1, pageToken=first["nextPageToken"])
-    assert [page["items"][0]["namespace"] for page in (first, last)] == ["team-a", "team-b"]
-    assert last["nextPageToken"] is None
+    whole = await got(gateway, by=by)
+    assert await pages(gateway, by=by, pageSize=1) == whole["items"]
+    assert len(whole["items"]) == (3 if "day" in by else 2)
+    assert whole["nextPageToken"] is None
+
+
+async def test_groups_with_the_longest_names_have_tokens(gateway: Gateway) -> None:
+    long = replace(ALICE, user_name="\U0001f600" * 253, queue="q" * 253, labels=(("team", "t" * 63),))
+    for namespace in ("a" * 63, "b" * 63):
+        await used(gateway, replace(long, namespace=namespace), {(0, "cpu", Use.USEFUL): 1})
+    assert len(await pages(gateway, by="user,queue,label:team,namespace,day", pageSize=1)) == 2
+
+
+async def test_a_token_is_that_of_its_query(gateway: Gateway) -> None:
+    await some_usage(gateway)
+    token = (await got(gateway, by="namespace,day", pageSize=1))["nextPageToken"]
+    start = msgspec.json.decode(base64.urlsafe_b64decode(token + "=="))
+    for place in (start["place"][:1], [*start["place"], "0a"], ["0team-a", "yesterday"], ["0team-a", "20260101"]):
+        made_up = base64.urlsafe_b64encode(msgspec.json.encode({**start, "place": place})).rstrip(b"=").decode()
+        answer = await gateway.client.get(USAGE, params={"by": "namespace,day", "pageToken": made_up})
+        assert (answer.status_code, answer.json()["code"]) == (400, "InvalidPageToken"), place
+    answer = await gateway.client.get(USAGE, params={"by": "day,namespace", "pageToken": token})
+    assert (answer.status_code, answer.json()["code"]) == (400, "InvalidPageToken")
+
+
+async def test_csv_has_a_limit_and_pages_have_none(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    await some_usage(gateway)
     monkeypatch.setattr(usage_reads, "MOST_SUMS", 2)
-    answer = await gateway.client.get(USAGE, params={"by": "namespace"})
+    answer = await gateway.client.get(USAGE, params={"by": "namespace", "format": "csv"})
     assert (answer.status_code, answer.json()["code"]) == (400, "TooManyGroups")
+    assert len((await got(gateway, by="namespace"))["items"]) == 2
 
 
 async def test_csv_is_exact_and_no_formula(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from app.domain.plan import JobPlan
 from app.domain.reconcile.values import Decision
 from app.domain.usage.groups import UsageGroup
 from app.domain.usage.holds import milliseconds
+from app.domain.usage.pages import before_all, is_place
 from app.domain.usage.query import UsageQuery, UsageRow
 from app.domain.usage.report import usage_of_job
 from app.domain.usage.sums import Cell, Rate, UsageChange
@@ -171,6 +172,39 @@ async def test_sums_are_those_of_the_attempts(db: Database, lease: Lease) -> Non
         within = {key: total for key, total in counted.items() if first.isoformat() <= key[5] <= last.isoformat()}
         assert some == added_up(within, 1, 6, 7), (first, last)
     assert await inexact_months(db) == 0
+    for dimensions in PAGED:
+        await pages_are_the_whole(db, random, replace(ALL, by=dimensions), now)
+        for first, last in spans_of(random, sorted({key[5] for key in counted}))[:4]:
+            await pages_are_the_whole(db, random, replace(ALL, by=dimensions, first=first, last=last), now)
+
+
+PAGED: Final = [
+    (),
+    ("day",),
+    ("namespace",),
+    ("namespace", "day"),
+    ("day", "label:team"),
+    ("queue", "day", "user"),
+    ("label:team", "kind", "user", "day"),
+]
+
+
+async def pages_are_the_whole(db: Database, random: Random, query: UsageQuery, now: int) -> None:
+    """Read in pages of any size, of which each may examine much or little, what one read returns."""
+    whole = await usage_reads.read(db, query, now)
+    size, found, place = random.randint(1, 9), list[UsageRow](), before_all(query)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(usage_reads, "_MOST_EXAMINED", random.choice([1, 40, 300, 60_000]))
+        while True:
+            part = await usage_reads.read_page(db, query, place, size, now)
+            assert len(part.rows) <= size
+            found += part.rows
+            if part.end is None:
+                break
+            assert is_place(part.end, query)
+            assert part.end > place
+            place = part.end
+    assert found == whole
 
 
 def spans_of(random: Random, days: list[str]) -> list[tuple[date, date]]:
