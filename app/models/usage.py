@@ -1,6 +1,6 @@
 """What jobs have used, by day, and what they use now. Sums are amounts times milliseconds."""
 
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import BigInteger, Column, Date, Identity, Index, Numeric, Table, text
 from sqlalchemy.dialects.postgresql import JSONB
@@ -13,6 +13,9 @@ def _sum_column(name: str, default: str | None = None) -> Column[Any]:
     """An integer of any size: a terabyte of memory for a day is more than 2^63."""
     return Column(name, Numeric(), nullable=False, server_default=None if default is None else text(default))
 
+
+LABELS_HASH: Final = "jsonb_hash_extended(labels, 0)"
+"""SQL of the number by which the index of groups finds labels."""
 
 usage_groups = Table(
     "usage_groups",
@@ -33,7 +36,15 @@ the labels by which the installation adds up. `user_id` is empty where only the 
 """
 
 # Not unique: what is stored for a former namespace is moved, beside groups that the moved jobs have made meanwhile.
-Index("usage_groups_by_namespace", usage_groups.c.namespace, usage_groups.c.user_id)
+# The labels have no limit of size that an index has.
+Index(
+    "usage_groups_alike",
+    usage_groups.c.namespace,
+    usage_groups.c.user_id,
+    usage_groups.c.queue,
+    usage_groups.c.kind,
+    text(LABELS_HASH),
+)
 
 
 def _sums_table(name: str, period: str) -> Table:

@@ -29,7 +29,7 @@ class _Builder:
         self.query = query
         self.arguments: list[Any] = []
         self.keys = [f"key_{number}" for number, name in enumerate(query.by) if name != Dimension.DAY]
-        # Who wants some resources still learns how long jobs have waited.
+        # A query of some resources still returns how long jobs have waited.
         self._resources = self.parameter([*query.resources, JOBS], "text[]") if query.resources else None
 
     def parameter(self, value: object, kind: str) -> str:

@@ -14,10 +14,13 @@ from app.db.postgres.engine import Connection, Database
 from app.domain.usage.groups import UsageGroup
 from app.domain.usage.sums import UsageChange
 from app.domain.vocabulary import Use
-from app.models.usage import usage_days, usage_groups, usage_rates
+from app.models.usage import LABELS_HASH, usage_days, usage_groups, usage_rates
 
 MOST_GROUPS: Final = 5_000
-"""The groups of one namespace. Clients choose queues and labels, and a group has rows for each day of its jobs."""
+"""The groups of one namespace. Clients choose queues and labels, and a group has rows for each day of its jobs.
+
+Further queues and labels are `OTHER`.
+"""
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _DAY: Final = columns(usage_days, "group_id", "day", "resource", *Use)
@@ -31,7 +34,9 @@ _FORGET_RATES: Final = "DELETE FROM usage_rates WHERE job_uid = ANY($1::uuid[])"
 _SET_RATES: Final = f"INSERT INTO usage_rates ({_RATE}) SELECT {_RATE} FROM {_RATE.rows('w')}"  # noqa: S608  constants
 _GROUP: Final = columns(usage_groups, "namespace", "user_id", "user_name", "queue", "kind", "labels")
 _SAME: Final = " AND ".join(f"{name} = ${index}" for index, name in enumerate(_GROUP.names, 1))
-_FIND: Final = f"SELECT min(id) FROM usage_groups WHERE {_SAME}"  # noqa: S608  constants
+# The index has the hash of the labels.
+_HASHED: Final = f"{LABELS_HASH} = {LABELS_HASH.replace('labels', '$6')}"
+_FIND: Final = f"SELECT min(id) FROM usage_groups WHERE {_SAME} AND {_HASHED}"  # noqa: S608  constants
 _COUNT: Final = "SELECT count(*) FROM (SELECT FROM usage_groups WHERE namespace = $1 AND kind <> '' LIMIT $2) AS known"
 _MAKE: Final = f"INSERT INTO usage_groups ({_GROUP}) VALUES ($1, $2, $3, $4, $5, $6) RETURNING id"  # noqa: S608
 _FORGET_ENDED: Final = "DELETE FROM usage_rates AS r USING jobs AS j WHERE j.uid = r.job_uid AND j.quiet"

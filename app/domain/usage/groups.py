@@ -2,6 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
+
+OTHER: Final = "(other)"
+"""The queue and the labels of jobs of a namespace that has too many groups. No queue and no label is called so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +29,9 @@ class UsageGroup:
 
     @property
     def coarse(self) -> "UsageGroup":
-        """The group without what a client chooses freely: it has as many members as users and kinds."""
-        return replace(self, queue="", labels=())
+        """The group without what a client chooses freely: in place of its queue and of each label is `OTHER`."""
+        labels = tuple((key, OTHER) for key, _ in self.labels)
+        return replace(self, queue=OTHER if self.queue else "", labels=labels)
 
 
 def chosen_labels(labels: Mapping[str, str], keys: Iterable[str]) -> tuple[tuple[str, str], ...]:
