@@ -11,7 +11,7 @@ TERMINATE = b"X" + struct.pack("!I", 4)
 
 
 async def answers(socket: Path, *, user: str, timeout_seconds: float = 5.0) -> bool:
-    """Tell whether a connection reaches authentication. A server in recovery refuses it earlier."""
+    """Return whether a connection reaches authentication. A server in recovery refuses it earlier."""
     writer = None
     try:
         async with asyncio.timeout(timeout_seconds):

@@ -19,7 +19,7 @@ from app.k8s.resources import PENDING_WORKLOADS, Discovery, KubeResource
 
 SUBRESOURCE: Final = "pendingworkloads"
 _AT_ONCE: Final = 4
-# Seconds without further requests after one that failed: a frozen Kueue would delay each round by its timeout.
+# Seconds without further requests after one that failed: a frozen Kueue would delay each read by its timeout.
 _PAUSE: Final = 30.0
 
 

@@ -71,7 +71,7 @@ class NodeLifecycle:
             with suppress(StatusError):
                 if now - self._signs[node.name].at > self._timings.node_monitor_grace:
                     self._mark_unknown(node)
-        # The nodes are read again, because this round may have changed their conditions.
+        # The nodes are read again, because this iteration may have changed their conditions.
         evicting = not _most_are_silent(self._store.listed(NODES))
         for node in nodes:
             with suppress(StatusError):
@@ -176,14 +176,14 @@ def _ready(node: Record) -> str:
 
 
 def _most_are_silent(nodes: list[Record]) -> bool:
-    """Tell whether so many nodes are silent that the network is the likely cause. Nothing is evicted then."""
+    """Return whether so many nodes are silent that the network is the likely cause. Nothing is evicted then."""
     silent = sum(_ready(node) != "True" for node in nodes)
     # The thresholds of kube-controller-manager: all nodes, or 55 % in a cluster with more than two.
     return silent == len(nodes) or (silent > 2 and silent >= 0.55 * len(nodes))
 
 
 def _is_unchanged(known: tuple[object, ...], seen: tuple[object, ...]) -> bool:
-    """Tell whether two observations are equal. A missing heartbeat counts as equal: this controller removes it."""
+    """Return whether two observations are equal. A missing heartbeat counts as equal: this controller removes it."""
     return known == seen or (known[:2] == seen[:2] and seen[2] is None)
 
 

@@ -49,7 +49,7 @@ class Scheduler:
         self.schedule()
         while True:
             relevant = self._handle_change(await self._feed.get())
-            # One round of scheduling serves all changes that are queued.
+            # One iteration serves all changes that are queued.
             while not self._feed.empty():
                 relevant |= self._handle_change(self._feed.get_nowait())
             if relevant:
@@ -118,7 +118,7 @@ class Scheduler:
             try:
                 self._place(current, nodes)
             except StatusError:
-                # The pod has changed in the meantime. That change is in the feed, and the next round sees it.
+                # The pod has changed in the meantime. That change is in the feed, and the next iteration sees it.
                 continue
 
     def _place(self, record: Record, nodes: list[Record]) -> None:

@@ -82,12 +82,12 @@ def is_healthy(pod: Object) -> bool:
 
 
 def is_ready(pod: Object) -> bool:
-    """Tell whether a pod runs and is ready: a pod that has ended may still carry its old Ready condition."""
+    """Return whether a pod runs and is ready: a pod that has ended may still carry its old Ready condition."""
     return phase(pod) == "Running" and objects.is_ready(pod)
 
 
 def is_available(pod: Object, seconds: int) -> bool:
-    """Tell whether a pod has been ready for at least this many seconds."""
+    """Return whether a pod has been ready for at least this many seconds."""
     if not is_ready(pod):
         return False
     since = clock.parse_optional((condition(pod, "Ready") or {}).get("lastTransitionTime"))

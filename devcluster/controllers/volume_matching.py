@@ -22,7 +22,7 @@ def storage_class(obj: Object) -> str:
 
 
 def is_reserved_for(volume: Object, claim: Object) -> bool:
-    """Tell whether the claimRef of a volume names this claim, with the uid of the claim or without a uid."""
+    """Return whether the claimRef of a volume names this claim, with the uid of the claim or without a uid."""
     named = spec(volume).get("claimRef")
     if not named:
         return False

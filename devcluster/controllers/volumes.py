@@ -95,7 +95,7 @@ class VolumeController:
             self._bind_best(record)
 
     def _is_used(self, claim: Record) -> bool:
-        """Tell if a pod on a node mounts the claim. Pods without a node do not start while the claim is deleted."""
+        """Return whether a pod on a node mounts the claim. Other pods do not start while the claim is deleted."""
         return any(
             spec(pod.object).get("nodeName") and claim.name in claims_of(pod.object)
             for pod in self._store.iterate(PODS, claim.namespace)
@@ -218,7 +218,7 @@ def _reference(claim: Record) -> Object:
 
 
 def _matters(change: Change) -> bool:
-    """Tell whether a change concerns volumes: of a volume or claim, or the deletion of a pod that mounts one."""
+    """Return whether a change concerns volumes: of a volume or claim, or the deletion of a pod that mounts one."""
     resource = change.record.resource
     if resource is PODS:
         return change.type is ChangeType.DELETED and bool(claims_of(change.record.object))

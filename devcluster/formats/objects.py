@@ -39,7 +39,7 @@ def is_terminal(pod: Mapping[str, Any]) -> bool:
 
 
 def is_ready(pod: Mapping[str, Any]) -> bool:
-    """Tell whether the Ready condition holds."""
+    """Return whether the Ready condition holds."""
     return (condition(pod, "Ready") or {}).get("status") == "True"
 
 

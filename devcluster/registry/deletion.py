@@ -147,7 +147,7 @@ def _add_propagation(obj: Object, policy: str) -> bool:
 
 
 def is_due(obj: Object) -> bool:
-    """Tell whether nothing keeps a terminating object any more: neither finalizers nor a grace period."""
+    """Return whether nothing keeps a terminating object any more: neither finalizers nor a grace period."""
     metadata = meta(obj)
     if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
         return False

@@ -87,7 +87,7 @@ class ApiServer:
 
     async def _route(self, request: web.Request) -> web.StreamResponse:
         path = request.path
-        # As on a real API server, health needs no token: whoever waits for the start may have none.
+        # As on a real API server, health needs no token: a client that waits for the start may have none.
         if path in _HEALTH:
             return web.Response(text="ok")
         self._authenticate(request)
@@ -129,7 +129,7 @@ class ApiServer:
         return None if document is None else _raw(document)
 
     def _serves(self, path: str) -> bool:
-        """Tell whether the group and version exist. A real server answers with a plain 404 otherwise."""
+        """Return whether the group and version exist. A real server answers with a plain 404 otherwise."""
         parts = path.strip("/").split("/")
         if parts[0] == "api":
             return len(parts) > 2 and parts[1] == "v1"

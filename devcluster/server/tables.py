@@ -16,7 +16,7 @@ _INCLUDED = ("", "None", "Metadata", "Object")
 
 
 def is_wanted(accept: str) -> bool:
-    """Tell whether a table is the first media type in the Accept header that this server supports."""
+    """Return whether a table is the first media type in the Accept header that this server supports."""
     for entry in accept.split(","):
         media_type, *parameters = (part.strip() for part in entry.split(";"))
         if media_type not in ("application/json", "application/*", "*/*"):

@@ -118,7 +118,7 @@ def _matching(path: str, value: str | None, pattern: str) -> Iterator[FieldCause
 
 
 def _is_same_or_smaller(old: Object, new: Object) -> bool:
-    """Tell whether a pod set has changed at most by a smaller count, which Kueue accepts while quota is reserved."""
+    """Return whether a pod set has changed at most by a smaller count, which Kueue accepts while quota is reserved."""
     return old | {"count": 0} == new | {"count": 0} and new["count"] <= old["count"]
 
 

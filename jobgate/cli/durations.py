@@ -18,7 +18,7 @@ def seconds(text: str) -> float:
     """Return a duration such as 90, 30s, 5m or 1h30m in seconds.
 
     Raises:
-        BadParameter: it is none.
+        BadParameter: the text is no duration.
     """
     if not _SECONDS.fullmatch(text) and not _DURATION.fullmatch(text):
         raise typer.BadParameter(f"{text} is no duration; accepted: seconds, or 30s, 5m, 1h30m or 2d")
@@ -33,7 +33,7 @@ def moment(text: str) -> datetime:
     """Return a time such as 2026-01-31T12:00:00Z. One without an offset is in the local time zone.
 
     Raises:
-        BadParameter: it is none.
+        BadParameter: the text is no time.
     """
     try:
         return datetime.fromisoformat(text).astimezone()

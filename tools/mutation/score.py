@@ -112,7 +112,7 @@ def _copy_checkout(tree: Path) -> None:
 
 
 def _passes(mutant: Mutant, tree: Path, tests: list[str]) -> bool:
-    """Tell whether the tests pass with the mutant. A mutant that cannot be imported fails them."""
+    """Return whether the tests pass with the mutant. A mutant that cannot be imported fails them."""
     arguments = tree / ".mutation-tests"
     arguments.write_text("\n".join(tests))
     command = [sys.executable, "-c", RUN, *covering.OPTIONS, "-x", "-o", f"timeout={TEST_SECONDS}", f"@{arguments}"]

@@ -43,7 +43,7 @@ def require_own(manifest: Manifest, found: Metadata, anchors: Collection[str]) -
     if not is_proved:
         _require_former(manifest, found)
     what, kept = f"{manifest['kind']} {found.name}", _name_keepers(found)
-    # Before the check of the owner: an object that is being deleted makes way, whoever controls it.
+    # Before the check of the owner: an object that is being deleted makes way, whatever controls it.
     if found.deletion_timestamp is not None:
         raise UnusableObject(
             RefusalVerdict.WAIT, PendingCode.NAME_TERMINATING, f"{what} of the previous attempt is not gone yet{kept}"

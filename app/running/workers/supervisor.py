@@ -25,7 +25,7 @@ log = structlog.get_logger(__name__)
 
 _STOPPING: Final = frozenset({signal.SIGINT, signal.SIGTERM})
 _HANDLED: Final = frozenset({*_STOPPING, signal.SIGHUP, signal.SIGCHLD})
-# A longer interval between two rounds means that this process or the machine was stopped. That time does not count,
+# A longer interval between two iterations means that this process or the machine was stopped. That time does not count,
 # so that the processes still get their full time to end.
 _UNEXPLAINED: Final = 1.0  # seconds
 _ORDERS: Final = {ActionKind.DRAIN: Order.DRAIN, ActionKind.STOP: Order.STOP}

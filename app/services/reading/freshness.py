@@ -60,7 +60,7 @@ class FreshnessReader:
         return Freshness(observed_at=observed_at, stale=stale)
 
     async def read_of(self, observed_at: datetime | None) -> Freshness:
-        """Return the freshness of what the controller has last known to be true at this time; None: it never was."""
+        """Return the freshness of a record that was true at this time; None stands for one that never was."""
         status = await self.read()
         if observed_at is None or status.observed_at is None:
             return Freshness(observed_at=None, stale=True)

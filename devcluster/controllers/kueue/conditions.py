@@ -38,7 +38,7 @@ def admit(workload: Object, queue: str, assignment: Assignment) -> Object:
 
 
 def evict(workload: Object, reason: str, message: str) -> Object:
-    """Ask the owner to stop its pods. The admission stays until the owner removes it."""
+    """Request that the owner stops its pods. The admission stays until the owner removes it."""
     set_condition(workload, "Evicted", "True", reason=reason, message=message)
     return workload
 

@@ -39,7 +39,7 @@ _RULES = (LOCAL_QUEUES, CLUSTER_QUEUES, RESOURCE_FLAVORS, NAMESPACES)
 
 
 class KueueController:
-    """Reconciles all queues at each change of one of them. Each write is a change that leads to another round.
+    """Reconciles all queues at each change of one of them. Each write is a change that leads to another iteration.
 
     It reconciles only while `runs` is set.
     """
@@ -56,14 +56,14 @@ class KueueController:
         self.reconcile()
         while True:
             relevant = self._handle_change(await self._feed.get())
-            # One round serves all changes that are queued.
+            # One iteration serves all changes that are queued.
             while not self._feed.empty():
                 relevant |= self._handle_change(self._feed.get_nowait())
             if relevant:
                 await self._runs.wait()
                 began = time.monotonic()
                 self.reconcile()
-                # A round takes long with thousands of Workloads: the API server has as much time until the next one.
+                # With thousands of Workloads, an iteration takes long. The API server has as long until the next one.
                 await asyncio.sleep(time.monotonic() - began)
 
     def _handle_change(self, change: Change) -> bool:
@@ -244,12 +244,12 @@ class KueueController:
         try:
             return self._registry.update(address, change)
         except StatusError:
-            # The object is gone or its owner has written an invalid one. The next change leads to another round.
+            # The object is gone or its owner has written an invalid one. The next change leads to another iteration.
             return record
 
 
 def _frees(old: Object, new: Object) -> bool:
-    """Tell whether a Workload uses less than before, or others may preempt it."""
+    """Return whether a Workload uses less than before, or others may preempt it."""
     before, after = (is_reserving(old), usage(old), priority_of(old)), (is_reserving(new), usage(new), priority_of(new))
     return is_reserving(old) and before != after
 

@@ -41,6 +41,6 @@ class GatedPodController:
 
 
 def _is_held(pod: Object) -> bool:
-    """Tell whether nothing but the finalizer keeps a pod that has ended or is being deleted."""
+    """Return whether nothing but the finalizer keeps a pod that has ended or is being deleted."""
     over = is_terminal(pod) or (is_terminating(pod) and not meta(pod).get("deletionGracePeriodSeconds"))
     return over and FINALIZER in (meta(pod).get("finalizers") or [])

@@ -14,7 +14,7 @@ def is_stopped(queue: Object) -> bool:
 
 
 def drains(queue: Object) -> bool:
-    """Tell whether the Workloads that a queue has admitted must go too."""
+    """Return whether the Workloads that a queue has admitted must go too."""
     return spec(queue).get("stopPolicy") == "HoldAndDrain"
 
 

@@ -28,13 +28,13 @@ def has_condition(workload: Object, kind: str) -> bool:
 
 
 def is_evicted(workload: Object, reason: str) -> bool:
-    """Tell whether the last eviction had this reason and still holds."""
+    """Return whether the last eviction had this reason and still holds."""
     found = condition(workload, "Evicted") or {}
     return found.get("status") == "True" and found.get("reason") == reason
 
 
 def is_orphan(workload: Object) -> bool:
-    """Tell whether a Workload names its job, and no owner, by which Kueue knows that the job is gone."""
+    """Return whether a Workload names its job, and no owner, by which Kueue knows that the job is gone."""
     return JOB_UID in labels(workload) and not meta(workload).get("ownerReferences")
 
 
@@ -48,14 +48,14 @@ def is_active(workload: Object) -> bool:
 
 
 def is_pending(workload: Object) -> bool:
-    """Tell whether a Workload waits for quota. Its owner holds it back with Requeued=False."""
+    """Return whether a Workload waits for quota. Its owner holds it back with Requeued=False."""
     if holds_quota(workload) or has_condition(workload, "Finished") or is_terminating(workload):
         return False
     return is_active(workload) and (condition(workload, "Requeued") or {}).get("status") != "False"
 
 
 def is_reserving(workload: Object) -> bool:
-    """Tell whether the quota of a Workload is in use. That of a deactivated one is free before its owner returns it."""
+    """Return whether the quota of a Workload is in use. That of a deactivated one is free at once."""
     return holds_quota(workload) and is_active(workload) and not has_condition(workload, "Finished")
 
 

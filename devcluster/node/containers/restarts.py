@@ -38,7 +38,7 @@ def role_of(container: Mapping[str, Any], *, is_init: bool) -> ContainerRole:
 
 
 def restarts(container: Mapping[str, Any], role: ContainerRole, pod_policy: str, exit_code: int) -> bool:
-    """Tell whether a container that ended with this exit code is restarted."""
+    """Return whether a container that ended with this exit code is restarted."""
     if role is ContainerRole.SIDECAR:
         return True
     for rule in container.get("restartPolicyRules") or []:

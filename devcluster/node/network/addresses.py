@@ -63,7 +63,7 @@ class AddressBlock:
 
     @property
     def distinct(self) -> bool:
-        """Tell whether pods have addresses of their own. Without a block, as on macOS, all pods share 127.0.0.1."""
+        """Return whether pods have addresses of their own. Without a block, as on macOS, all pods share 127.0.0.1."""
         return self._block is not None
 
     @property

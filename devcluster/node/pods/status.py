@@ -111,7 +111,7 @@ def _init_done(record: ContainerRecord) -> bool:
 
 
 def _still_coming_up(record: ContainerRecord) -> bool:
-    """Tell whether a sidecar is before its first start. One that has ended does not delay the pod."""
+    """Return whether a sidecar is before its first start. One that has ended does not delay the pod."""
     return record.exit_code is None and not record.started and not record.last_state
 
 

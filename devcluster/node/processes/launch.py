@@ -167,7 +167,7 @@ def hide(folder: str) -> None:
 
 
 def die_with_parent(parent: int, number: int) -> None:
-    """Ask for a signal at the end of the parent. Must follow the namespaces: a gain of capabilities clears this."""
+    """Request a signal at the end of the parent. Must follow the namespaces: a gain of capabilities clears this."""
     if not sys.platform.startswith("linux"):
         return
     libc.prctl(PR_SET_PDEATHSIG, number)

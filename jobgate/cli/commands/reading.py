@@ -89,7 +89,7 @@ def list_(  # noqa: PLR0913, PLR0917 - one argument for each option
         page_size = min(limit + 1, _PAGE) if limit else _PAGE
         found = list(islice(_rows(objects, output)(**filters, page_size=page_size), limit + 1 if limit else None))
         items = found[:limit] if limit else found
-        items = tables.in_order_of(sort, items, now())
+        items = tables.sort_items(sort, items, now())
         shown = replace(_columns(items, output), all_namespaces=all_namespaces, labels=label or ())
         _print_list(items, wanted.resource, output, shown)
         if len(items) < len(found):
@@ -255,7 +255,7 @@ def describe(
             parts = {"object": item, "replicas": replicas, "events": events, "history": history}
             say(printed(parts | ({"dependents": dependents} if dependents else {}), output))
         else:
-            shown = tables.in_order(events)[-_LAST:], history[-_LAST:]
+            shown = tables.sort_events(events)[-_LAST:], history[-_LAST:]
             say(describe_text(item, replicas, *shown, now(), dependents=dependents, around=_surroundings(client, item)))
 
 
@@ -288,7 +288,7 @@ def events(
     refuse_name(output)
     with gateway(server, namespace, context) as client:
         resource, name = target_named(target)
-        rows = tables.in_order(resource_of(client, resource).events(name))
+        rows = tables.sort_events(resource_of(client, resource).events(name))
         say(printed({"items": rows}, output) if output in STRUCTURED else tables.events_text(rows))
 
 

@@ -8,7 +8,7 @@ from jobgate.cli.rendering.tables import (
     Whole,
     actor_text,
     age,
-    cached,
+    cache_text,
     causes,
     clock,
     counts,
@@ -83,7 +83,7 @@ def _own_fields(item: Whole, around: Surroundings, now: datetime) -> list[tuple[
         shown = [] if queue is None else [("Queue", "\n".join(queue_lines(item, queue, around, now)))]
         return [*shown, ("Replicas", counts(item.status.aggregate))]
     if isinstance(item, SampleSet):
-        return [("Cache", cached(item))]
+        return [("Cache", cache_text(item))]
     return [("Operation", f"{item.status.type} of sampleset/{item.status.sample_set}")]
 
 

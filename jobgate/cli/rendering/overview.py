@@ -35,12 +35,12 @@ def overview_text(jobs: Sequence[JobSummary], now: datetime, *, all_namespaces: 
             *([queue_name(job) or "-"] if queued else []),
             *_cells(job, now),
         ]
-        for job in ordered(jobs)
+        for job in sort_jobs(jobs)
     ]
     return "\n\n".join([*sections, table(header, rows, width=width)])
 
 
-def ordered(jobs: Sequence[JobSummary]) -> list[JobSummary]:
+def sort_jobs(jobs: Sequence[JobSummary]) -> list[JobSummary]:
     """Return the jobs by phase, the oldest first in each."""
     places = {phase: place for place, phase in enumerate(LIVE)}
     return sorted(jobs, key=lambda job: (places.get(job.status.phase, len(LIVE)), job.created_at))
@@ -76,9 +76,9 @@ def overview(jobs: Sequence[JobSummary]) -> dict[str, Any]:
                 "phase": job.status.phase,
                 "queue": job.status.queue,
                 "aggregate": job.status.aggregate,
-                "why": _why(job),
+                "why": _cause(job),
             }
-            for job in ordered(jobs)
+            for job in sort_jobs(jobs)
         ],
     }
 
@@ -104,11 +104,11 @@ def _cells(job: JobSummary, now: datetime) -> list[str]:
     """Return the numbers of replicas, the age and the reason."""
     running, waiting, stopped, done = _parts(job.status.aggregate)
     is_clear = job.status.phase == "Running" and not waiting and not job.status.pending_reasons
-    reason = "" if is_clear else shorten(_why(job))
+    reason = "" if is_clear else shorten(_cause(job))
     return [*map(str, (running, waiting, stopped, done)), age(job.created_at, now), reason]
 
 
-def _why(job: JobSummary) -> str:
+def _cause(job: JobSummary) -> str:
     """Return why the job is in its phase, or that it has ended and replicas of it still run."""
     count = job.status.still_running
     if not count:

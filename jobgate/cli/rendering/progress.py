@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from jobgate.cli.rendering.tables import State, age, cached, counts, shorten, total, why
+from jobgate.cli.rendering.tables import State, age, cache_text, counts, shorten, total, why
 from jobgate.cli.rendering.visible import visible_line
 from jobgate.client.types import Aggregate, JobStatus, PendingReason, Replica, SampleSetStatus
 
@@ -83,7 +83,7 @@ def headline(state: State, now: datetime) -> Text:
     line = Text(f"{visible_line(state.name)}  ")
     line.append(visible_line(phase), style=_STYLES.get(phase, "bold"))
     if isinstance(state, SampleSetStatus):
-        line.append(f"  {cached(state)}")
+        line.append(f"  {cache_text(state)}")
     since = age(state.status.started_at, state.status.finished_at or now)
     line.append(f"  {since}" if state.status.started_at else "")
     if cause := why(state):

@@ -139,7 +139,7 @@ class Order(StrEnum):
     OWNER = "owner"
 
 
-def in_order_of(order: Order, items: Sequence[Listed], now: datetime) -> list[Listed]:
+def sort_items(order: Order, items: Sequence[Listed], now: datetime) -> list[Listed]:
     """Return the objects in an order: the longest first, or by text. Those that are equal stay as they were."""
     match order:
         case Order.CREATED:
@@ -210,7 +210,7 @@ def status_line(state: State) -> str:
     """Return one line with the phase, the replicas and the reason."""
     replicas = f"  {counts(state.status.aggregate)}" if isinstance(state, JobStatus) else ""
     if isinstance(state, SampleSetStatus):
-        replicas = f"  {cached(state)}"
+        replicas = f"  {cache_text(state)}"
     reason = shorten(why(state))
     return f"{state.name}  {state.status.phase or 'New'}{replicas}" + (f"  {reason}" if reason else "")
 
@@ -270,7 +270,7 @@ def history_text(rows: Sequence[History]) -> str:
     )
 
 
-def in_order(events: Sequence[Event]) -> list[Event]:
+def sort_events(events: Sequence[Event]) -> list[Event]:
     """Return events from the oldest to the newest. What is true now, such as a pending reason, comes last."""
     found = list(reversed(events))  # the gateway returns the newest first, also among those of the same second
     found.sort(key=lambda event: (event.last_seen_at is None, event.last_seen_at or event.first_seen_at or _NEVER))
@@ -329,7 +329,7 @@ def failure_text(state: State | Whole) -> str:
     return "\n".join(lines)
 
 
-def cached(state: SampleSet | SampleSetStatus) -> str:
+def cache_text(state: SampleSet | SampleSetStatus) -> str:
     """Return how much of the data of a SampleSet is cached, and how many of its servers are ready."""
     runtime = state.status.runtime
     servers = f"{runtime.ready}/{runtime.wanted} servers ready"

@@ -14,10 +14,10 @@ from jobgate.cli.rendering.tables import (
     age,
     counts,
     failure_text,
-    in_order,
-    in_order_of,
     list_text,
     shorten,
+    sort_events,
+    sort_items,
     status_line,
     table,
     why,
@@ -215,13 +215,13 @@ ORDERED = [
     ],
 )
 def test_a_list_is_sorted_by_a_column(order: Order, names: str) -> None:
-    assert "".join(item.name for item in in_order_of(order, ORDERED, NOW)) == names
+    assert "".join(item.name for item in sort_items(order, ORDERED, NOW)) == names
 
 
 def test_events_are_in_the_order_of_time() -> None:
     times = ["2026-01-31T12:00:05Z", None, "2026-01-31T12:00:01Z"]
     events = [typed(Event, EVENT | {"reason": str(place), "lastSeenAt": at}) for place, at in enumerate(times)]
-    assert [event.reason for event in in_order(events)] == ["2", "0", "1"]
+    assert [event.reason for event in sort_events(events)] == ["2", "0", "1"]
 
 
 FAILURE = {
