@@ -8,6 +8,8 @@ import typer
 
 from app.commands.starting import read_settings, run
 
+_CONTINUE = "run the same command again, and it continues"
+
 
 def export(
     to: Annotated[str, typer.Option(help="folder of the export: a path, or a URL s3://…, gs://… or az://…")],
@@ -27,6 +29,7 @@ def export(
     from app.domain.kinds import registry
     from app.domain.vocabulary import TERMINAL_PHASES
     from app.running.operations import exporting
+    from app.running.operations.interruptions import INTERRUPTED, LAST_SECONDS
 
     selection = ExportSelection(
         after=_time("--after", after),
@@ -37,12 +40,16 @@ def export(
     )
     settings = read_settings(log_format="text", log_level="error")
 
-    async def work(_: asyncio.Event) -> None:
-        done = await exporting.export_jobs(settings, to, selection, typer.echo)
+    async def work(stop: asyncio.Event) -> int:
+        done = await exporting.export_jobs(settings, to, selection, typer.echo, stop)
+        if not done.is_complete:
+            typer.echo(f"interrupted after {done.segments} segments, {done.added} jobs added: {_CONTINUE}")
+            return INTERRUPTED
         left_out = f", {done.left_out} jobs left out because jobgate still works on them" if done.left_out else ""
         typer.echo(f"the export is complete: {done.segments} segments, {done.added} jobs added{left_out}")
+        return 0
 
-    run(work)
+    run(work, shutdown_timeout=LAST_SECONDS)
 
 
 def import_(
@@ -53,14 +60,18 @@ def import_(
     A job that is stored already is passed over, so the same command continues an import that was interrupted.
     """
     from app.running.operations import exporting
+    from app.running.operations.interruptions import INTERRUPTED, LAST_SECONDS
 
     settings = read_settings(log_format="text", log_level="error")
 
-    async def work(_: asyncio.Event) -> None:
-        done = await exporting.import_jobs(settings, source, typer.echo)
+    async def work(stop: asyncio.Event) -> int:
+        done = await exporting.import_jobs(settings, source, typer.echo, stop)
         typer.echo(f"imported {done.imported} jobs; {done.present} were present")
+        if not done.is_complete:
+            typer.echo(f"interrupted: {_CONTINUE}")
+        return 0 if done.is_complete else INTERRUPTED
 
-    run(work)
+    run(work, shutdown_timeout=LAST_SECONDS)
 
 
 def _time(option: str, text: str | None) -> datetime | None:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from app.commands.starting import database_url, run
+from app.commands.starting import read_settings, run
 
 
 def purge(
@@ -16,9 +16,11 @@ def purge(
 ) -> None:
     """Delete the records of ended jobs from the database, except pinned ones.
 
-    Jobs with objects in the cluster stay. Exit with status 1 if a signal has ended it: run it again.
+    With JOBGATE_EXPORT_TO, jobs are exported to it before. Jobs with objects in the cluster stay. Exit with status 1 if
+    a signal has ended it: run it again.
     """
     from app.running.operations import purging
+    from app.running.operations.interruptions import LAST_SECONDS
 
     try:
         order = purging.PurgeOrder.of(
@@ -27,5 +29,5 @@ def purge(
     except ValueError as error:
         typer.echo(f"jobgate: {error}", err=True)
         raise typer.Exit(2) from None
-    url = database_url()
-    run(lambda stop: purging.purge(url, order, typer.echo, stop))
+    settings = read_settings(log_format="text", log_level="error")
+    run(lambda stop: purging.purge(settings, order, typer.echo, stop), shutdown_timeout=LAST_SECONDS)

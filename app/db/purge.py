@@ -1,6 +1,7 @@
 """Deletes objects that ended long ago, with all that is recorded about them, in transactions of bounded size.
 
-    chosen by an index, locked ─▶ rows of the objects deleted, uids kept in `purged`, feed ─▶ rows about them ─▶ commit
+    found by an index ─▶ copied, if a setting says so
+         └─▶ a few of them locked ─▶ their rows deleted, uids kept in `purged`, feed ─▶ rows about them ─▶ commit
                                                             more rows than fit: `has_records` ─▶ later batches
 
 An object is gone for all readers with the commit of its batch. What a crash leaves is found by `has_records`. Any
@@ -12,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from app.base.faultpoints import FaultPoint, reach
@@ -30,6 +31,9 @@ OBJECTS: Final = 20
 """Objects of one transaction. Those of a job of one pod take 0.8 ms each."""
 ROWS: Final = 1_000
 """Rows about them that one transaction deletes at most. An attempt can have 64 KiB of logs."""
+EXAMINED: Final = 1_000
+"""Objects that one search reads at most. If it is for a phase, it may find none of them."""
+_COUNTED: Final = 10_000  # objects that one statement counts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,42 +65,44 @@ class Purgeable:
             SELECT namespace FROM found WHERE namespace IS NOT NULL"""  # noqa: S608  constants
 
     @cached_property
-    def choose(self) -> str:
-        """The statement that locks the next objects: $1 to $3 are namespaces, and from when to when they ended."""
-        return f"""
-            SELECT o.* FROM unnest($1::text[], $2::timestamptz[], $3::timestamptz[]) AS due(namespace, after, before)
-            CROSS JOIN LATERAL (
-                SELECT uid, {self.resource} AS resource, namespace, version, {self.end} AS ended_at
-                FROM {self.table} WHERE {self._expired}
-                ORDER BY {self.end} LIMIT $5 FOR UPDATE SKIP LOCKED
-            ) AS o LIMIT $5"""  # noqa: S608  constants
-
-    @cached_property
     def find(self) -> str:
-        """The statement that `choose` is, without the locks."""
-        return self.choose.replace(" FOR UPDATE SKIP LOCKED", "")
+        """The statement for the next objects that ended before the time of their namespace, in the order of their ends.
 
-    @cached_property
-    def lock(self) -> str:
-        """The statement that locks those of the objects $1 that still have the versions $2."""
+        $1 to $4 are namespaces, the ends and uids after which to begin, and the times. $5 are phases, and $6 is the
+        number of rows that are read: those of other phases too.
+        """
+        # An intent that nobody has observed is still carried out.
         return f"""
-            SELECT uid, {self.resource} AS resource, namespace, version, {self.end} AS ended_at
-            FROM {self.table} JOIN unnest($1::uuid[], $2::bigint[]) AS copied(uid, version) USING (uid, version)
-            WHERE {self.condition} AND intent_at IS NULL FOR UPDATE OF {self.table} SKIP LOCKED"""  # noqa: S608
+            SELECT o.* FROM unnest($1::text[], $2::timestamptz[], $3::uuid[], $4::timestamptz[])
+                AS due(namespace, after, after_uid, before)
+            CROSS JOIN LATERAL (
+                SELECT uid, version, namespace, phase, {self.end} AS ended_at,
+                    intent_at IS NULL AND ($5::text[] IS NULL OR phase = ANY($5)) AS matches
+                FROM {self.table}
+                WHERE {self.table}.namespace = due.namespace AND {self.condition} AND {self.end} >= due.after
+                    AND {self.end} < due.before AND ({self.end}, uid) > (due.after, due.after_uid)
+                ORDER BY {self.end}, uid LIMIT $6
+            ) AS o LIMIT $6"""  # noqa: S608  constants
 
     @cached_property
     def count(self) -> str:
-        """The statement that counts what `choose` would choose in one namespace, by phase."""
+        """The statement that counts what `find` finds in one namespace by phase, with the place of the last row."""
         return f"""
-            SELECT phase, count(*) FROM {self.table}, (SELECT $1::text, $2::timestamptz, $3::timestamptz)
-                AS due(namespace, after, before)
-            WHERE {self._expired} GROUP BY 1 ORDER BY 1"""  # noqa: S608  constants
+            WITH examined AS MATERIALIZED ({self.find})
+            SELECT phase, count(*) FILTER (WHERE matches) AS found, last.ended_at, last.uid, last.examined
+            FROM examined, (
+                SELECT ended_at, uid, count(*) OVER () AS examined FROM examined
+                ORDER BY ended_at DESC, uid DESC LIMIT 1
+            ) AS last
+            GROUP BY phase, last.ended_at, last.uid, last.examined"""  # noqa: S608  constants
 
-    @property
-    def _expired(self) -> str:
-        # An intent that nobody has observed is still carried out.
-        return f"""{self.table}.namespace = due.namespace AND {self.condition} AND intent_at IS NULL
-            AND {self.end} >= due.after AND {self.end} < due.before AND ($4::text[] IS NULL OR phase = ANY($4))"""
+    @cached_property
+    def lock(self) -> str:
+        """The statement that locks those of the objects $1 that still have the versions $2, and can be purged."""
+        return f"""
+            SELECT uid, {self.resource} AS resource, namespace, version
+            FROM {self.table} JOIN unnest($1::uuid[], $2::bigint[]) AS found(uid, version) USING (uid, version)
+            WHERE {self.condition} AND intent_at IS NULL FOR UPDATE OF {self.table} SKIP LOCKED"""  # noqa: S608
 
     @cached_property
     def delete(self) -> str:
@@ -123,7 +129,7 @@ SAMPLES: Final = Purgeable(
     resources=[kind.resource for kind in _SAMPLE_KINDS],
     records=SAMPLE_RECORDS,
 )
-_EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST: Final = (datetime(1970, 1, 1, tzinfo=UTC), UUID(int=0))  # before the end and uid of every object
 _KEEP_UIDS: Final = f"""
 INSERT INTO purged (uid, purged_at, has_records, resource, namespace)
 SELECT uid, {NOW}, $1, resource, namespace
@@ -141,8 +147,15 @@ DELETE FROM purged WHERE uid = ANY(ARRAY(
 """
 
 
-Copy: TypeAlias = Callable[[Sequence[RowVersion]], Awaitable[None]]
-"""Makes a durable copy of objects, or raises an error."""
+class Copied(NamedTuple):
+    """The objects of which a durable copy exists, with the versions that were copied, and those that are left."""
+
+    copied: Sequence[RowVersion]
+    left: Sequence[RowVersion]
+
+
+Copy: TypeAlias = Callable[[Sequence[RowVersion]], Awaitable[Copied]]
+"""Copies objects, or the first ones of many, or raises an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +172,7 @@ class Purge:
 
     `ended_before` has the times by namespace. `phases` restricts the objects. A step begins where the last one ended:
     an object that was locked meanwhile is left to the next purge. With `copy`, only objects are deleted that were
-    copied, and have not changed since.
+    copied. None is deleted that has changed since it was found or copied.
     """
 
     db: Database
@@ -169,65 +182,73 @@ class Purge:
     copy: Copy | None = None
     objects: int = OBJECTS
     rows: int = ROWS
-    _after: dict[str, datetime] = field(default_factory=dict, init=False)
-    _are_left: bool = field(default=True, init=False)
+    examined: int = EXAMINED
+    _after: dict[str, tuple[datetime, UUID]] = field(default_factory=dict, init=False)
+    _are_left: bool = field(default=True, init=False)  # objects that were not examined
+    _found: Sequence[RowVersion] = field(default=(), init=False)
+    _deletable: Sequence[RowVersion] = field(default=(), init=False)
 
     async def count(self) -> list[tuple[str, str, int]]:
         """Return the number of objects to delete by namespace and phase."""
-        found = []
-        for namespace, before in sorted(self.ended_before.items()):
-            # One statement for each namespace: with millions of objects, one for all would reach its timeout.
-            async with self.db.read() as connection:
-                rows = await connection.fetch(self.of.count, namespace, _EARLIEST, before, self.phases)
-            found += [(namespace, phase, number) for phase, number in rows]
-        return found
+        return [
+            (namespace, phase, number)
+            for namespace in sorted(self.ended_before)
+            for phase, number in sorted((await self._count(namespace)).items())
+            if number
+        ]
+
+    async def _count(self, namespace: str) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        place, is_last = _FIRST, False
+        while not is_last:
+            # One statement for a bounded number: with millions of objects, one for all would reach its timeout.
+            async with self.db.snapshot(by_index=True) as connection:
+                arguments = self._arguments([namespace], {namespace: place})
+                rows = await connection.fetch(self.of.count, *arguments, _COUNTED)
+            counts.update({row["phase"]: row["found"] for row in rows})
+            is_last = not rows or rows[0]["examined"] < _COUNTED
+            place = place if is_last else (rows[0]["ended_at"], rows[0]["uid"])
+        return counts
 
     async def step(self) -> Deleted:
         """Delete the next objects, or rows about deleted ones."""
         deleted: Counter[str] = Counter()
         # Before the transaction: it contains no call to another system than PostgreSQL.
-        copied = await self._copied(self.copy) if self._are_left and self.copy is not None else None
+        if not self._deletable:
+            await self._find()
+        is_last = False
         async with self.db.begin() as connection:
-            if self._are_left:
-                await self._delete_objects(connection, deleted, copied)
-                is_last = False
-            else:
+            if self._deletable:
+                await self._delete_objects(connection, deleted)
+            elif not self._are_left and not self._found:
                 is_last = await self._delete_records(connection, deleted)
+        self._deletable = self._deletable[self.objects :]
         reach(FaultPoint.BATCH_PURGED)
         return Deleted(rows=deleted, is_last=is_last)
 
-    @property
-    def _arguments(self) -> tuple[Any, ...]:
-        names = sorted(self.ended_before)
-        after = [self._after.get(name, _EARLIEST) for name in names]
-        return (names, after, [self.ended_before[name] for name in names], self.phases)
+    def _arguments(self, names: Sequence[str], after: Mapping[str, tuple[datetime, UUID]]) -> tuple[Any, ...]:
+        places = [after.get(name, _FIRST) for name in names]
+        ends, uids = [end for end, _ in places], [uid for _, uid in places]
+        return (names, ends, uids, [self.ended_before[name] for name in names], self.phases)
 
-    async def _copied(self, copy: Copy) -> Sequence[Any]:
-        """Copy the next objects, and return them."""
-        async with self.db.read() as connection:
-            found: Sequence[Any] = await connection.fetch(self.of.find, *self._arguments, self.objects)
-        if found:
-            await copy([RowVersion(row["uid"], row["version"]) for row in found])
-        return found
-
-    async def _choose(self, connection: Connection, copied: Sequence[Any] | None) -> Sequence[Any]:
-        """Lock the next objects, or those of the copied ones that have not changed, and return them."""
-        chosen: Sequence[Any]
-        if copied is None:
-            chosen = await connection.fetch(self.of.choose, *self._arguments, self.objects)
+    async def _find(self) -> None:
+        """Find the next objects to delete, and copy them."""
+        if not self._found and self._are_left:
+            async with self.db.snapshot(by_index=True) as connection:
+                arguments = self._arguments(sorted(self.ended_before), self._after)
+                rows = await connection.fetch(self.of.find, *arguments, self.examined)
+            self._found = [RowVersion(row["uid"], row["version"]) for row in rows if row["matches"]]
+            self._after.update({row["namespace"]: (row["ended_at"], row["uid"]) for row in rows})
+            self._are_left = len(rows) == self.examined
+        if self.copy is None or not self._found:
+            self._deletable, self._found = self._found, ()
         else:
-            keys = [row["uid"] for row in copied], [row["version"] for row in copied]
-            chosen = await connection.fetch(self.of.lock, *keys)
-        passed = chosen if copied is None else copied
-        self._are_left = len(passed) == self.objects
-        for row in passed:
-            self._after[row["namespace"]] = row["ended_at"]
-        return chosen
+            self._deletable, self._found = await self.copy(self._found)
 
-    async def _delete_objects(
-        self, connection: Connection, deleted: Counter[str], copied: Sequence[Any] | None
-    ) -> None:
-        chosen = await self._choose(connection, copied)
+    async def _delete_objects(self, connection: Connection, deleted: Counter[str]) -> None:
+        next_ones = self._deletable[: self.objects]
+        keys = [found.uid for found in next_ones], [found.version for found in next_ones]
+        chosen = await connection.fetch(self.of.lock, *keys)
         if not chosen:
             return
         uids = [row["uid"] for row in chosen]

@@ -10,8 +10,9 @@ from app.base.faultpoints import FaultPoint, reach
 from app.db.exports.reading import versions
 from app.db.objects.resources import RowVersion
 from app.db.postgres.engine import Database
+from app.db.purge import Copied
 from app.domain.exports.lines import ExportSelection, HeaderLine
-from app.exports.exporter import write_jobs
+from app.exports.exporter import JOBS_AT_ONCE, SEGMENT_BYTES, write_jobs
 from app.exports.folders import SUFFIX, ExportFolder, new_file
 from app.exports.segment_files import SegmentFile
 
@@ -19,44 +20,57 @@ _DIGEST_BYTES: Final = 12
 
 
 class Archive:
-    """Writes each batch of jobs as an export of one segment, by installation and day.
+    """Writes jobs as exports of one segment each, by installation and day.
 
-    The name of a segment follows from the jobs in it and their versions. So a batch that is copied again, because the
-    process ended before its jobs were deleted, replaces only its own copy. Two processes can copy one batch at the same
-    time: when one of them has deleted jobs of it, the segment of the other one has fewer jobs, and so another name.
+    The name of a segment follows from the jobs in it and their versions. So jobs that are copied again, because the
+    process ended before they were deleted, replace only their own copy. Two processes can copy the same jobs at the
+    same time: when one of them has deleted some of them, the segment of the other one has fewer jobs, and so another
+    name.
     """
 
-    def __init__(self, db: Database, folder: ExportFolder, installation: UUID, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        db: Database,
+        folder: ExportFolder,
+        installation: UUID,
+        now: Callable[[], datetime],
+        segment_bytes: int = SEGMENT_BYTES,
+    ) -> None:
         self._db = db
         self._folder = folder
         self._installation = installation
         self._now = now
+        self._segment_bytes = segment_bytes
 
-    async def copy(self, jobs: Sequence[RowVersion]) -> None:
-        """Copy those of the jobs that exist, durably.
+    async def copy(self, jobs: Sequence[RowVersion]) -> Copied:
+        """Copy those of the jobs that exist to one segment, durably: the first ones, until the segment is full.
 
         Raises:
             FolderUnavailable, OSError: there may be no copy.
         """
         now = self._now()
+        header = HeaderLine(
+            export=UUID(bytes=_digest(jobs) + bytes(16 - _DIGEST_BYTES)),
+            installation=self._installation,
+            segment=1,
+            selection=ExportSelection(before=now),
+            written_at=now,
+        )
+        copied: list[RowVersion] = []
         with new_file() as file:
-            async with self._db.snapshot() as connection:
-                present = await versions(connection, [job.uid for job in jobs])
-                if not present:
-                    return
-                digest = _digest(present)
-                header = HeaderLine(
-                    export=UUID(bytes=digest + bytes(16 - _DIGEST_BYTES)),
-                    installation=self._installation,
-                    segment=1,
-                    selection=ExportSelection(before=now),
-                    written_at=now,
-                )
-                segment = SegmentFile(file, header)
-                await write_jobs(segment, connection, [job.uid for job in present])
+            segment = SegmentFile(file, header)
+            while jobs and not (copied and segment.size >= self._segment_bytes):
+                page, jobs = jobs[:JOBS_AT_ONCE], jobs[JOBS_AT_ONCE:]
+                async with self._db.snapshot() as connection:
+                    present = await versions(connection, [job.uid for job in page])
+                    await write_jobs(segment, connection, [job.uid for job in present])
+                copied += present
             segment.end(last=True)
-            await self._folder.put(f"{self._installation}/{now:%Y-%m-%d}/{digest.hex()}{SUFFIX}", file)
+            if copied:
+                name = f"{self._installation}/{now:%Y-%m-%d}/{_digest(copied).hex()}{SUFFIX}"
+                await self._folder.put(name, file)
         reach(FaultPoint.SEGMENT_STORED)
+        return Copied(copied, jobs)
 
 
 def _digest(jobs: Sequence[RowVersion]) -> bytes:

@@ -2,10 +2,11 @@
 
     page of jobs ─▶ lines in a file without a name ─▶ segment in the folder, whole ─▶ next page
 
-The footer of a segment says up to which job the export has come. An export that was interrupted continues behind its
+The footer of a segment says how far the export has come. An export that was interrupted continues behind its
 last segment: it has no job twice, and leaves none out.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -30,35 +31,35 @@ from app.domain.exports.segments import InvalidExport, SegmentReader
 from app.exports.folders import SUFFIX, ExportFolder, new_file
 from app.exports.segment_files import SegmentFile, read_segments
 
-_JOBS_AT_ONCE: Final = 100  # jobs of one snapshot
+JOBS_AT_ONCE: Final = 100  # jobs of one snapshot
 # A decision is stored within seconds of the time that it gives as the end of the job.
 _STORED_WITHIN: Final = timedelta(minutes=1)
-_SEGMENT_BYTES: Final = 64 * 1024 * 1024  # before compression: several thousand jobs with one pod
+SEGMENT_BYTES: Final = 64 * 1024 * 1024  # before compression: several thousand jobs with one pod
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class ExportSummary:
     """What an export has: its segments, and how many jobs of this run.
 
-    `left_out` are the ended jobs on which the controller still works.
+    `left_out` are the ended jobs on which the controller still works, counted when the export is complete.
     """
 
-    segments: int
-    added: int
-    left_out: int
-    selection: ExportSelection
+    segments: int = 0
+    added: int = 0
+    left_out: int = 0
+    is_complete: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Progress:
-    """How far an export is: its last segment, and the place of its last job."""
+    """How far an export is: the header and the footer of its last segment."""
 
     header: HeaderLine
     footer: FooterLine
 
 
 class Exporter:
-    """Writes exports of one database to a folder. `export` is the id of a new export."""
+    """Writes an export of one database to a folder. `export` is its id if it is a new one."""
 
     def __init__(
         self, db: Database, folder: ExportFolder, installation: UUID, *, export: UUID, now: Callable[[], datetime]
@@ -68,28 +69,35 @@ class Exporter:
         self._installation = installation
         self._export = export
         self._now = now
+        self.summary = ExportSummary()
 
     async def run(
-        self, selection: ExportSelection, report: Callable[[str], None], segment_bytes: int = _SEGMENT_BYTES
-    ) -> ExportSummary:
-        """Write all segments that are missing.
+        self,
+        selection: ExportSelection,
+        report: Callable[[str], None],
+        stop: asyncio.Event,
+        segment_bytes: int = SEGMENT_BYTES,
+    ) -> None:
+        """Write all segments that are missing. If `stop` is set, end the present one early, and write no other.
 
         Raises:
             Conflict: the folder has an export of another selection or database, or another process writes one.
             FolderUnavailable, DatabaseUnavailable: the same call later continues the export.
         """
         async with export_lock(self._db, self._folder.place):
-            progress, added = await self._progress(selection), 0
+            progress, done = await self._progress(selection), self.summary
             if progress is not None:
-                selection = progress.header.selection
+                selection, done.segments = progress.header.selection, progress.header.segment
             elif selection.before is None:
                 selection = replace(selection, before=self._now() - _STORED_WITHIN)
             while progress is None or not progress.footer.last:
-                progress = await self._write_segment(selection, progress, segment_bytes)
-                added += progress.footer.jobs
-                report(f"segment {progress.header.segment}: {progress.footer.jobs} jobs")
-        left_out = await count_left_out(self._db, selection)
-        return ExportSummary(segments=progress.header.segment, added=added, left_out=left_out, selection=selection)
+                if stop.is_set():
+                    return
+                progress = await self._write_segment(selection, progress, segment_bytes, stop)
+                done.segments, done.added = progress.header.segment, done.added + progress.footer.jobs
+                report(f"segment {done.segments}: {progress.footer.jobs} jobs")
+        done.left_out = await count_left_out(self._db, selection)
+        done.is_complete = True
 
     async def _progress(self, selection: ExportSelection) -> _Progress | None:
         """Return how far the export in the folder is; None if it has no segment."""
@@ -112,7 +120,9 @@ class Exporter:
                 "the folder has an export of another selection: repeat its options, or choose an empty folder"
             )
 
-    async def _write_segment(self, selection: ExportSelection, before: _Progress | None, most_bytes: int) -> _Progress:
+    async def _write_segment(
+        self, selection: ExportSelection, before: _Progress | None, most_bytes: int, stop: asyncio.Event
+    ) -> _Progress:
         number = 1 if before is None else before.header.segment + 1
         header = HeaderLine(
             export=self._export if before is None else before.header.export,
@@ -125,8 +135,9 @@ class Exporter:
             segment = SegmentFile(file, header)
             segment.until = None if before is None else before.footer.until
             # One page in any case: each segment brings the export forward.
-            while not (is_last := await self._write_page(segment, selection)) and segment.size < most_bytes:
-                pass
+            while not (is_last := await self._write_page(segment, selection)):
+                if segment.size >= most_bytes or stop.is_set():
+                    break
             footer = segment.end(last=is_last)
             reach(FaultPoint.SEGMENT_WRITTEN)
             await self._folder.put(segment_name(number), file)
@@ -135,11 +146,11 @@ class Exporter:
 
     async def _write_page(self, segment: SegmentFile, selection: ExportSelection) -> bool:
         """Write the next jobs. Return whether they were the last ones."""
-        async with self._db.snapshot() as connection:
-            places = await page(connection, selection, segment.until, _JOBS_AT_ONCE)
-            await write_jobs(segment, connection, [place.uid for place in places])
-        segment.until = places[-1] if places else segment.until
-        return len(places) < _JOBS_AT_ONCE
+        async with self._db.snapshot(by_index=True) as connection:
+            found = await page(connection, selection, segment.until, JOBS_AT_ONCE)
+            await write_jobs(segment, connection, [place.uid for place in found.places])
+        segment.until = found.until or segment.until
+        return found.is_last
 
 
 def segment_name(number: int) -> str:

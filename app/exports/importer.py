@@ -6,6 +6,7 @@ So a segment with a fault is not imported, and a job never in part. An import th
 stored already is passed over.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,10 +26,11 @@ from app.exports.segment_files import read_segments
 
 @dataclass(slots=True, kw_only=True)
 class ImportSummary:
-    """How many jobs were stored, and how many had been stored before."""
+    """How many jobs were stored, how many had been stored before, and whether that is all of them."""
 
     imported: int = 0
     present: int = 0
+    is_complete: bool = False
 
 
 class Importer:
@@ -48,10 +50,10 @@ class Importer:
         self._served = served
         self._max_replicas = max_replicas
         self._now = now
-        self._summary = ImportSummary()
+        self.summary = ImportSummary()
 
-    async def run(self, report: Callable[[str], None]) -> ImportSummary:
-        """Store all jobs that are not stored yet.
+    async def run(self, report: Callable[[str], None], stop: asyncio.Event) -> None:
+        """Store all jobs that are not stored yet. If `stop` is set, end after the present one.
 
         Raises:
             InvalidExport: a segment is damaged, or one is missing. Those before it are imported.
@@ -64,17 +66,23 @@ class Importer:
         for name in names:
             async with self._folder.get(name) as file:
                 try:
-                    await self._import(file, order if self._folder.only is None else SegmentOrder(is_part=True))
+                    await self._import(file, order if self._folder.only is None else SegmentOrder(is_part=True), stop)
                 except InvalidExport as error:
                     raise InvalidExport(f"{name}: {error}") from error
-            report(f"{name}: {self._summary.imported} jobs imported, {self._summary.present} were present")
+            if stop.is_set():
+                return
+            report(f"{name}: {self.summary.imported} jobs imported, {self.summary.present} were present")
         order.end()
-        return self._summary
+        self.summary.is_complete = True
 
-    async def _import(self, file: BinaryIO, order: "SegmentOrder") -> None:
+    async def _import(self, file: BinaryIO, order: "SegmentOrder", stop: asyncio.Event) -> None:
         for line in self._check_lines(file, SegmentReader()):
             if not isinstance(line, JobPiece):
                 order.add(line)
+            # No line waits for anything: without this, a signal would be noticed after the last one.
+            await asyncio.sleep(0)
+            if stop.is_set():
+                return
         reader = SegmentReader()
         lines = self._check_lines(file, reader)
         for line in lines:
@@ -83,6 +91,8 @@ class Importer:
                     await self._store(line, lines)
                 except (ValueError, NotStorable) as error:
                     raise reader.fault(str(error)) from error
+                if stop.is_set():
+                    return
 
     def _check_lines(self, file: BinaryIO, reader: SegmentReader) -> Iterator[HeaderLine | JobPiece | FooterLine]:
         """Yield the lines of a file, with those of jobs as the values to store."""
@@ -111,8 +121,8 @@ class Importer:
                 assert isinstance(line, JobPiece), "the reader refuses a job that does not end"
                 piece = line
             reach(FaultPoint.JOB_IMPORTED)
-        self._summary.imported += is_new
-        self._summary.present += not is_new
+        self.summary.imported += is_new
+        self.summary.present += not is_new
 
 
 class SegmentOrder:

@@ -6,14 +6,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from app.db.postgres.engine import Database
 from app.domain.planning import Planner
-from app.exports.archive import Archive
-from app.exports.folders import open_folder
 from app.k8s.api import KubeApi
 from app.loops.cache.runtime_servers import PodAccess, PodAddressAccess, PodProxyAccess, RuntimeServers
 from app.loops.context import ControllerContext
 from app.loops.controller import Controller
 from app.loops.leadership.lease import Leadership, lease_timeouts
 from app.loops.maintenance.uninstall import uninstall as remove_everything
+from app.running.archiving import open_archive
 from app.running.connections import Connections, NotConfigured, connections, open_database
 from app.settings import ENV_PREFIX, Settings
 
@@ -60,7 +59,7 @@ async def controller(settings: Settings, opened: Connections, planner: Planner) 
                 planner=planner,
                 samples=settings.samples(),
                 runtimes=RuntimeServers(access, timeout=settings.request_timeout),
-                archive=_archive(settings, opened, db),
+                archive=open_archive(settings, db, opened.installation.id, opened.clock.now),
             )
         )
 
@@ -69,12 +68,6 @@ async def lease_database(stack: AsyncExitStack, settings: Settings, opened: Conn
     """Open the pool on which the lease is acquired and renewed."""
     timeouts = lease_timeouts(settings.lease_seconds)
     return await open_database(stack, opened.db.url, pool_size=1, min_size=0, timeouts=timeouts, name="lease")
-
-
-def _archive(settings: Settings, opened: Connections, db: Database) -> Archive | None:
-    if not settings.export_to:
-        return None
-    return Archive(db, open_folder(settings.export_to), opened.installation.id, opened.clock.now)
 
 
 def _pod_access(settings: Settings, api: KubeApi) -> PodAccess:

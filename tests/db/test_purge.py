@@ -247,7 +247,7 @@ MANY = """
 INSERT INTO jobs (uid, namespace, name, kind, api_version, manifest, created_at, created_by, phase, reason, message,
                   quiet, finished_at, gone_at, imported_at)
 SELECT gen_random_uuid(), $1, 'many-' || n, 'X', 'v1', '{}', $2, 'me', 'Failed', '', '', true,
-       $2::timestamptz - n * interval '1 minute', CASE WHEN $3 THEN $2::timestamptz END, $5
+       $2::timestamptz - n * interval '1 minute', $3, $5
 FROM generate_series(1, $4::int) AS n
 """
 
@@ -261,16 +261,47 @@ async def test_the_search_reads_only_what_is_purged(db: Database) -> None:
         ("kept", young, True, None),
         ("team-a", old, True, NOW),
     ):
-        await fetch(db, MANY, namespace, at, is_gone, 2_000, imported_at)
+        await fetch(db, MANY, namespace, at, at if is_gone else None, 2_000, imported_at)
     for number in range(5):
         await a_job(db, number)
     await fetch(db, "ANALYZE jobs")
     a = a_purge(db)
     async with db.read() as connection:
         explained = Explained(connection)
-        chosen = await explained.fetch(purge.JOBS.choose, *a._arguments, 3)
-    assert len(chosen) == 3
+        found = await explained.fetch(purge.JOBS.find, *a._arguments(sorted(BEFORE), {}), 3)
+    assert len(found) == 3
     assert explained.examined <= 6, explained.plans
+
+
+@pytest.mark.parametrize("analyzed", [False, True])
+async def test_a_search_for_a_rare_phase_reads_a_bounded_number_of_rows(db: Database, *, analyzed: bool) -> None:
+    old = NOW - 10 * DAY
+    await fetch(db, MANY, "team-a", old, old, 20_000, None)
+    await fetch(db, "UPDATE jobs SET phase = 'TimedOut' WHERE name IN ('many-1', 'many-7000', 'many-20000')")
+    if analyzed:
+        await fetch(db, "ANALYZE jobs")
+    a = a_purge(db, phases=["TimedOut"], examined=500)
+    async with db.snapshot(by_index=True) as connection:
+        explained = Explained(connection)
+        found = await explained.fetch(purge.JOBS.find, *a._arguments(["team-a"], {}), 500)
+    assert (len(found), sum(row["matches"] for row in found)) == (500, 1)
+    assert explained.examined <= 502, explained.plans
+    assert await a.count() == [("team-a", "TimedOut", 3)]
+    assert await run(a)
+    assert (await fetch(db, "SELECT count(*) FROM jobs WHERE phase = 'TimedOut'"))[0][0] == 0
+    assert (await fetch(db, "SELECT count(*) FROM jobs"))[0][0] == 19_997
+
+
+async def test_jobs_that_ended_at_the_same_time_are_all_counted_and_deleted(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(purge, "_COUNTED", 4)
+    for number in range(10):
+        await a_job(db, number, phase="Succeeded" if number == 4 else "Failed")
+    a = a_purge(db, examined=3)
+    assert await a.count() == [("team-a", "Failed", 9), ("team-a", "Succeeded", 1)]
+    assert await run(a)
+    assert await fetch(db, "SELECT FROM jobs") == []
 
 
 async def test_namespaces_are_those_of_objects_that_can_be_purged(db: Database) -> None:

@@ -1,5 +1,6 @@
 """Ended jobs with all that can be recorded about them, and what is stored of them."""
 
+import asyncio
 import json
 from datetime import timedelta
 from pathlib import Path
@@ -141,7 +142,8 @@ async def remove(db: Database, *uids: str) -> None:
 async def exported(db: Database, folder: Path | str, selection: ExportSelection = ALL, **options: Any) -> ExportSummary:
     """Export jobs to a folder, given by its path or URL."""
     exporter = Exporter(db, open_folder(str(folder)), INSTALLATION, export=uuid4(), now=lambda: later(90_000))
-    return await exporter.run(selection, lambda _: None, **options)
+    await exporter.run(selection, lambda _: None, asyncio.Event(), **options)
+    return exporter.summary
 
 
 async def imported(db: Database, folder: Path | str) -> ImportSummary:
@@ -153,4 +155,5 @@ async def imported(db: Database, folder: Path | str) -> ImportSummary:
         max_replicas=10_000,
         now=lambda: IMPORTED_AT,
     )
-    return await importer.run(lambda _: None)
+    await importer.run(lambda _: None, asyncio.Event())
+    return importer.summary

@@ -16,12 +16,13 @@ from app.base.cancellation import TaskGroup
 from app.base.clock import SystemClock
 from app.db.objects.resources import RowVersion
 from app.db.postgres.engine import Database
-from app.db.purge import JOBS, Purge
+from app.db.purge import JOBS, Copied, Purge
 from app.domain.retention import Keeping, Retention
+from app.exports import archive as archives
 from app.exports import folders
 from app.exports.archive import Archive
 from app.exports.folders import open_folder
-from app.loops.maintenance.sweeper import Sweeper
+from app.loops.maintenance.sweeper import EXPORT_EVERY, Sweeper
 from tests.exports.ended_jobs import INSTALLATION, ended_job, imported, remove, stored
 from tests.support.gateways.gateway import NAMESPACE, Gateway
 from tests.support.postgres import count_rows
@@ -74,11 +75,21 @@ async def test_no_record_is_deleted_while_jobs_cannot_be_exported(gateway: Gatew
     assert len(list(folder.rglob("*.zst"))) == 1
 
 
+class SkippingClock(SystemClock):
+    """A clock whose monotonic time can be moved forward."""
+
+    skipped = 0.0
+
+    @override
+    def monotonic(self) -> float:
+        return super().monotonic() + self.skipped
+
+
 class FullDisk(Archive):
     """An archive in a process that cannot write its temporary files."""
 
     @override
-    async def copy(self, jobs: Sequence[RowVersion]) -> None:
+    async def copy(self, jobs: Sequence[RowVersion]) -> Copied:
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
@@ -111,11 +122,12 @@ async def test_a_job_that_changes_after_its_copy_is_copied_again(gateway: Gatewa
     changed, unchanged = await expired_jobs(gateway, "one", "two")
     copied: list[list[str]] = []
 
-    async def copy(jobs: Sequence[RowVersion]) -> None:
+    async def copy(jobs: Sequence[RowVersion]) -> Copied:
         copied.append([str(job.uid) for job in jobs])
         if len(copied) == 1:
             async with gateway.db.begin() as connection:
                 await connection.execute("UPDATE jobs SET version = version + 1 WHERE uid = $1", UUID(changed))
+        return Copied(jobs, [])
 
     for expected in ([changed, unchanged], [changed]):
         purge = Purge(db=gateway.db, of=JOBS, ended_before={NAMESPACE: SystemClock().now()}, copy=copy)
@@ -135,6 +147,45 @@ async def test_a_batch_that_is_copied_again_replaces_its_copy(gateway: Gateway, 
     assert len(list(tmp_path.rglob("*.zst"))) == 2
     await remove(gateway.db, *uids)
     assert (await imported(gateway.db, tmp_path)).imported == 2
+
+
+async def test_jobs_of_many_batches_are_in_one_segment_until_it_is_full(
+    gateway: Gateway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uids = await expired_jobs(gateway, *(f"job-{number}" for number in range(5)))
+    before = await stored(gateway.db, *uids)
+    ended_before = {NAMESPACE: SystemClock().now()}
+
+    async def segments_after_a_purge(folder: Path, segment_bytes: int) -> int:
+        copies = Archive(gateway.db, open_folder(str(folder)), INSTALLATION, SystemClock().now, segment_bytes)
+        purge = Purge(db=gateway.db, of=JOBS, ended_before=ended_before, copy=copies.copy, objects=2)
+        while not (await purge.step()).is_last:
+            pass
+        assert await count_rows(gateway.db, "jobs") == 0
+        assert (await imported(gateway.db, folder)).imported == 5
+        assert await stored(gateway.db, *uids) == before
+        async with gateway.db.begin() as connection:
+            await connection.execute("UPDATE jobs SET imported_at = NULL")
+        return len(list(folder.rglob("*.zst")))
+
+    assert await segments_after_a_purge(tmp_path / "one", 64 * 1024 * 1024) == 1
+    monkeypatch.setattr(archives, "JOBS_AT_ONCE", 2)
+    assert await segments_after_a_purge(tmp_path / "more", 1) == 3
+
+
+async def test_the_jobs_of_an_hour_are_exported_at_once(gateway: Gateway, tmp_path: Path) -> None:
+    clock = SkippingClock()
+    sweeper = Sweeper(gateway.db, clock, NOTHING, archive=archive(gateway.db, tmp_path))
+    found = []
+    for name in ("one", "two", "three"):
+        await expired_jobs(gateway, name)
+        await sweeper.sweep()
+        found.append(len(list(tmp_path.rglob("*.zst"))))
+    assert found == [1, 1, 1]
+    clock.skipped += EXPORT_EVERY
+    await sweeper.sweep()
+    assert len(list(tmp_path.rglob("*.zst"))) == 2
+    assert await count_rows(gateway.db, "jobs") == 0
 
 
 async def test_a_batch_that_another_process_has_deleted_meanwhile_keeps_its_copy(

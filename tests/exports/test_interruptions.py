@@ -4,16 +4,20 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from signal import SIGKILL
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from app.base.faultpoints import FaultPoint
+from app.db.exports import reading
+from app.db.postgres.engine import Database
 from app.domain.errors import Conflict
-from app.domain.exports.lines import ExportSelection
+from app.domain.exports.lines import ExportSelection, JobPlace
 from app.exports import exporter
 from app.exports.importer import ImportSummary
-from tests.db.factories import later
+from tests.db.factories import NOW, later
+from tests.db.lists.rows import Explained
+from tests.db.test_purge import MANY
 from tests.exports.ended_jobs import ALL, ended_job, exported, imported, remove, stored
 from tests.exports.test_damaged_exports import lines_of
 from tests.support.gateways.forked_commands import jobgate
@@ -46,7 +50,7 @@ def exported_uids(folder: Path) -> list[str]:
 async def test_an_export_continues_wherever_it_was_interrupted(
     gateway: Gateway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporter, "_JOBS_AT_ONCE", 1)
+    monkeypatch.setattr(exporter, "JOBS_AT_ONCE", 1)
     # The last two have ended at the same time.
     uids = [await ended_job(gateway, f"job-{number}", minutes=min(number, 2)) for number in range(JOBS)]
     for steps in range(2 * JOBS + 2):
@@ -102,6 +106,39 @@ async def test_an_export_has_the_jobs_of_its_selection(
     assert [names[uid] for uid in exported_uids(tmp_path)] == expected
 
 
+@pytest.mark.parametrize("analyzed", [False, True])
+@pytest.mark.parametrize(
+    "rare",
+    [
+        ExportSelection(before=later(9_000_000), phases=("TimedOut",)),
+        ExportSelection(before=later(9_000_000), namespaces=("absent",)),
+        ExportSelection(before=later(9_000_000), after=later(-9_000_000), kinds=("MxJob",)),
+    ],
+)
+async def test_a_page_of_rare_jobs_reads_a_bounded_number_of_rows(
+    db: Database, *, analyzed: bool, rare: ExportSelection
+) -> None:
+    async with db.begin() as connection:
+        await connection.execute(MANY, "team", NOW, NOW, 20_000, None)
+        await connection.execute("UPDATE jobs SET phase = 'TimedOut', kind = 'MxJob' WHERE name = 'many-1'")
+        if analyzed:
+            await connection.execute("ANALYZE jobs")
+    async with db.snapshot(by_index=True) as connection:
+        explained = Explained(connection)
+        until, pages = None, 0
+        found: list[JobPlace] = []
+        while True:
+            explained.examined = 0
+            next_one = await reading.page(cast(Any, explained), rare, until, 100, examined=1_000)
+            assert explained.examined <= 1_002, explained.plans[-1]
+            found += next_one.places
+            pages, until = pages + 1, next_one.until
+            if next_one.is_last:
+                break
+    assert pages == 21
+    assert len(found) == (0 if rare.namespaces else 1)
+
+
 async def test_killed_commands_are_completed(gateway: Gateway, tmp_path: Path) -> None:
     uids = [await ended_job(gateway, name) for name in ("one", "two")]
     before = await stored(gateway.db, *uids)
@@ -124,4 +161,4 @@ async def test_killed_commands_are_completed(gateway: Gateway, tmp_path: Path) -
     assert await count_rows(gateway.db, "attempt_logs") == 1
     assert run("import", str(folder))[1].endswith("imported 1 jobs; 1 were present\n")
     assert await stored(gateway.db, *uids) == before
-    assert await imported(gateway.db, folder) == ImportSummary(present=2)
+    assert await imported(gateway.db, folder) == ImportSummary(present=2, is_complete=True)

@@ -58,7 +58,7 @@ async def test_stored_rows_come_back_as_they_were(gateway: Gateway, tmp_path: Pa
     assert all(before.values()), "the jobs have rows in all tables"
     assert (await exported(gateway.db, tmp_path)).added == 3
     await ended_jobs.remove(gateway.db, *uids)
-    assert await imported(gateway.db, tmp_path) == ImportSummary(imported=3)
+    assert await imported(gateway.db, tmp_path) == ImportSummary(imported=3, is_complete=True)
     assert await ended_jobs.stored(gateway.db, *uids) == before
 
 

@@ -18,7 +18,7 @@ LARGE = 24 * 1024 * 1024  # bytes: more than one part of an upload
 
 
 async def test_exports_and_archives_are_in_a_bucket(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exporter, "_JOBS_AT_ONCE", 1)
+    monkeypatch.setattr(exporter, "JOBS_AT_ONCE", 1)
     async with moto_bucket(monkeypatch) as bucket:
         uids = [await ended_job(gateway, name) for name in ("one", "two")]
         before = await stored(gateway.db, *uids)
@@ -26,12 +26,12 @@ async def test_exports_and_archives_are_in_a_bucket(gateway: Gateway, monkeypatc
         assert (await exported(gateway.db, place, segment_bytes=1)).segments == 3
         assert (await exported(gateway.db, place)).added == 0
         await remove(gateway.db, *uids)
-        assert await imported(gateway.db, place) == ImportSummary(imported=2)
+        assert await imported(gateway.db, place) == ImportSummary(imported=2, is_complete=True)
         assert await stored(gateway.db, *uids) == before
         copies = f"{bucket.url}/archive"
         await archive(gateway.db, copies).copy([RowVersion(UUID(uid), 1) for uid in uids])
         (name,) = await open_folder(copies).names()
-        assert await imported(gateway.db, f"{copies}/{name}") == ImportSummary(present=2)
+        assert await imported(gateway.db, f"{copies}/{name}") == ImportSummary(present=2, is_complete=True)
 
 
 async def test_a_segment_of_several_parts_is_put_whole(monkeypatch: pytest.MonkeyPatch) -> None:

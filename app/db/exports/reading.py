@@ -16,17 +16,29 @@ _JOBS_AT_ONCE: Final = 4  # with manifests of up to 3 MiB, each of them twice
 _RECORDS_AT_ONCE: Final = 32  # of one table: at most 32 logs of 64 KiB, twice as long in hexadecimal
 _FIRST: Final = JobPlace(datetime.min.replace(tzinfo=UTC), UUID(int=0))
 
+_EXAMINED: Final = 2_000  # jobs that a statement for a page reads at most, whatever they are
+
 _MATCHING: Final = """
-finished_at < $1 AND ($2::text[] = '{}' OR namespace = ANY($2)) AND ($3::text[] = '{}' OR phase = ANY($3))
-    AND ($4::text[] = '{}' OR kind = ANY($4)) AND ($5::timestamptz IS NULL OR finished_at >= $5)
+($2::text[] = '{}' OR namespace = ANY($2)) AND ($3::text[] = '{}' OR phase = ANY($3))
+    AND ($4::text[] = '{}' OR kind = ANY($4))
 """
+# Filters that are no conditions leave the index on the end as the only one that serves the statement. Each row says how
+# many were examined. The last row is the last one that was examined, whether it matches or not.
 # Of a job that is not quiet, the controller still changes records.
 _PAGE: Final = f"""
-SELECT finished_at, uid FROM jobs
-WHERE quiet AND {_MATCHING} AND finished_at >= $6 AND (finished_at, uid) > ($6, $7)
-ORDER BY finished_at, uid LIMIT $8
+WITH examined AS MATERIALIZED (
+    SELECT finished_at, uid, quiet AND {_MATCHING} AS matches FROM jobs
+    WHERE finished_at < $1 AND finished_at >= $5 AND (finished_at, uid) > ($5, $6)
+    ORDER BY finished_at, uid LIMIT $8
+), last AS (SELECT count(*) AS number FROM examined)
+(SELECT finished_at, uid, number FROM examined, last WHERE matches ORDER BY finished_at, uid LIMIT $7)
+UNION ALL (SELECT finished_at, uid, number FROM examined, last ORDER BY finished_at DESC, uid DESC LIMIT 1)
 """  # noqa: S608  constants
-_LEFT_OUT: Final = f"SELECT count(*) FROM jobs WHERE NOT quiet AND {_MATCHING}"  # noqa: S608  constants
+# OFFSET 0 keeps the planner from another index than that of the jobs that are not quiet. Most of them are live.
+_LEFT_OUT: Final = f"""
+SELECT count(*) FROM (SELECT * FROM jobs WHERE NOT quiet OFFSET 0) AS worked_on
+WHERE finished_at < $1 AND {_MATCHING} AND ($5::timestamptz IS NULL OR finished_at >= $5)
+"""  # noqa: S608  constants
 _VERSIONS: Final = "SELECT uid, version FROM jobs WHERE uid = ANY($1::uuid[]) ORDER BY finished_at, uid"
 # A lock of the session: a transaction as long as an export would keep PostgreSQL from removing dead rows.
 _LOCK: Final = "SELECT pg_try_advisory_lock(hashtextextended('export to ' || $1, 0))"
@@ -77,12 +89,31 @@ async def count_left_out(db: Database, selection: ExportSelection) -> int:
         return int(await connection.fetchval(_LEFT_OUT, *_arguments(selection)))
 
 
+class Page(NamedTuple):
+    """Places of jobs, and how far the search has come: `until`, the place of a job of any selection, or to the end."""
+
+    places: Sequence[JobPlace]
+    until: JobPlace | None
+    is_last: bool
+
+
 async def page(
-    connection: Connection, selection: ExportSelection, after: JobPlace | None, limit: int
-) -> Sequence[JobPlace]:
-    """Return the places of at most `limit` jobs of a selection that follow a place."""
-    rows = await connection.fetch(_PAGE, *_arguments(selection), *(after or _FIRST), limit)
-    return [JobPlace(*row) for row in rows]
+    connection: Connection,
+    selection: ExportSelection,
+    after: JobPlace | None,
+    limit: int,
+    examined: int = _EXAMINED,
+) -> Page:
+    """Return at most `limit` jobs of a selection that follow a place. At most `examined` are read for it."""
+    before, *lists, begin = _arguments(selection)
+    start = after or (JobPlace(begin, _FIRST.uid) if begin else _FIRST)
+    rows = await connection.fetch(_PAGE, before, *lists, *start, limit, examined)
+    if not rows:
+        return Page([], None, is_last=True)
+    *places, last = [JobPlace(row["finished_at"], row["uid"]) for row in rows]
+    if len(places) == limit:
+        return Page(places, places[-1], is_last=False)
+    return Page(places, last, is_last=rows[0]["number"] < examined)
 
 
 async def versions(connection: Connection, uids: Sequence[UUID]) -> Sequence[RowVersion]:

@@ -37,7 +37,7 @@ async def facets(db: Database, stored: Stored[Any], where: Criteria) -> Facets:
     """Count the objects that match the filter without its kinds and phases, which select among the counts."""
     if where.namespaces.names == []:
         return Facets(())
-    async with db.begin(statements.BEGIN) as connection:
+    async with db.snapshot(by_index=True) as connection:
         return await _Counting(connection, stored, replace(where, kinds=(), phases=())).facets()
 
 

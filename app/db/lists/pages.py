@@ -57,7 +57,7 @@ async def page(
     if where.namespaces.names == []:
         return _NOTHING
     entry = f"{stored.alias}.uid, {stored.alias}.created_at, {stored.stored_size} AS size"
-    async with db.begin(statements.BEGIN) as connection:
+    async with db.snapshot(by_index=True) as connection:
         entries, following = await _Reading(connection, stored, where, after, limit, entry).page()
         # First by the sizes as stored, so that PostgreSQL does not read documents that cannot be on the page.
         entries, following = _within_bytes(entries, [entry["size"] for entry in entries], following)
@@ -78,7 +78,7 @@ async def summary_page(
     # The token reaches no served namespace.
     if where.namespaces.names == []:
         return _NOTHING
-    async with db.begin(statements.BEGIN) as connection:
+    async with db.snapshot(by_index=True) as connection:
         rows, following = await _Reading(connection, stored, where, after, limit, stored.summary_columns).page()
     summaries = []
     for number, row in enumerate(rows, 1):

@@ -23,15 +23,6 @@ SAMPLED: Final = 300
 # A GIN index yields no row before it has found all of them. So a label that more of the first rows or of a sample have
 # is not looked up: the index would probably find more than FOUND rows.
 _RARE: Final = 0.01
-BEGIN: Final = (
-    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off; "
-    "SET LOCAL enable_bitmapscan = off; SET LOCAL plan_cache_mode = force_custom_plan"
-)
-"""Begins one snapshot for all steps.
-
-The indexes are chosen by this code, so that statistics that are wrong or old cannot make the planner read and sort a
-table. A plan for unknown values would not use the index for a prefix.
-"""
 # Only a bitmap scan reads a GIN index. It reads all entries before the first row, so it serves nothing else.
 _ALLOW_GIN: Final = "SET LOCAL enable_bitmapscan = on"
 
@@ -40,7 +31,7 @@ ORDER: Final = "ORDER BY created_at DESC, uid DESC"
 
 
 class ListReading:
-    """Reads rows of a list on a connection, in a transaction that began with BEGIN.
+    """Reads rows of a list on a connection, in a snapshot by indexes.
 
     `start` are conditions for the place where the read begins.
     """

@@ -27,6 +27,12 @@ log = structlog.get_logger(__name__)
 Connection: TypeAlias = Any
 
 _DRIVER_PREFIX = "postgresql+asyncpg://"
+_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+# A plan for unknown values would not use an index for a prefix.
+_SNAPSHOT_BY_INDEX = (
+    f"{_SNAPSHOT}; SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off; "
+    "SET LOCAL enable_bitmapscan = off; SET LOCAL plan_cache_mode = force_custom_plan"
+)
 # The binary format of jsonb is a version byte and then the text.
 _JSONB_VERSION = b"\x01"
 # Seconds. A server that is alive answers a roll-back, a CancelRequest or the end of a session within milliseconds.
@@ -189,9 +195,13 @@ class Database:
                 raise
 
     @asynccontextmanager
-    async def snapshot(self) -> AsyncIterator[Connection]:
-        """Yield a connection in a read-only transaction whose statements see the same snapshot."""
-        async with self.begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as connection:
+    async def snapshot(self, *, by_index: bool = False) -> AsyncIterator[Connection]:
+        """Yield a connection in a read-only transaction whose statements see the same snapshot.
+
+        With `by_index`, they read rows in the order of an index where one has it. Statistics that are wrong or old
+        cannot make the planner read and sort a table in its place.
+        """
+        async with self.begin(_SNAPSHOT_BY_INDEX if by_index else _SNAPSHOT) as connection:
             yield connection
 
     async def _give_back(self, connection: Connection) -> None:

@@ -28,6 +28,8 @@ log = structlog.get_logger(__name__)
 BATCH: Final = 2_000
 FEED_ROWS_KEPT: Final = 10_000  # of any age, so that a client that reconnects after a quiet night can continue
 RUNS_KEPT: Final = 500  # of the autoscaler, whatever their age and whether they changed something
+# Seconds between two exports of expired jobs: each makes a segment, and an import reads them one after the other.
+EXPORT_EVERY: Final = 3600.0
 # The pause after each round, as a multiple of its duration.
 REST: Final = 3.0
 
@@ -41,8 +43,8 @@ class Sweeper:
     The sorts of rows take turns, and each round is followed by a pause of several times its length. The sweeper
     therefore uses a quarter of one connection's time at most, and still deletes much faster than requests can write.
 
-    With an `archive`, jobs are copied to it before they are deleted. While that fails, no job is deleted, and `note`
-    gets the reason.
+    With an `archive`, jobs are copied to it before they are deleted, those of an hour at once. While that fails, no
+    job is deleted, and `note` gets the reason.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class Sweeper:
         self._note = note
         self._batch = batch
         self._fault = ""  # why jobs cannot be exported
+        self._export_at = clock.monotonic()
         self._done_at = clock.monotonic()
 
     async def run(self, every: float) -> None:
@@ -95,7 +98,8 @@ class Sweeper:
         steps: list[Step] = [
             partial(self._forget, table, kept_for, forget) for table, kept_for, forget in kept if kept_for is not None
         ]
-        steps.append(partial(self._purge_jobs, await self._purge(purge.JOBS, keeping.jobs, self._archive)))
+        if self._archive is None or self._clock.monotonic() >= self._export_at:
+            steps.append(partial(self._purge_jobs, await self._purge(purge.JOBS, keeping.jobs, self._archive)))
         steps.append((await self._purge(purge.IMPORTED_JOBS, keeping.jobs)).step)
         steps.append((await self._purge(purge.SAMPLES, keeping.samples)).step)
         await take_turns(steps, self._clock)
@@ -114,6 +118,8 @@ class Sweeper:
             self._report(f"no record of a job is deleted, because jobs cannot be exported before: {error}")
             return Deleted(rows={}, is_last=True)
         self._report("")
+        if deleted.is_last:
+            self._export_at = self._clock.monotonic() + EXPORT_EVERY
         return deleted
 
     def _report(self, fault: str) -> None:

@@ -1,28 +1,24 @@
 """The command `purge`: deletes records as the retention does, when an operator says so."""
 
 import asyncio
-import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final, Self
+from functools import partial
+from typing import Self
 
-from app.base import faultpoints
 from app.base.clock import SystemClock
 from app.db import purge as stored
-from app.db.installation import timekeeping
-from app.db.postgres import schema_version
-from app.db.postgres.engine import Database
 from app.db.purge import Deleted, Purge
 from app.domain.retention import parse_duration, parse_time
 from app.domain.vocabulary import TERMINAL_PHASES
 from app.loops.maintenance.sweeper import take_turns
-from app.running.connections import NotConfigured, open_database
-
-INTERRUPTED: Final = 1
-"""The exit status if a signal has ended the purge, and something may be left."""
+from app.running.archiving import open_archive
+from app.running.operations.interruptions import INTERRUPTED, finish_or_abandon
+from app.running.operations.opening import OpenedDatabase, opened_database
+from app.settings import Settings
 
 
 class _Stopped(Exception):  # noqa: N818 - leaves `take_turns`
@@ -57,51 +53,76 @@ class PurgeOrder:
         return self.before if isinstance(self.before, datetime) else now - self.before
 
 
-async def purge(url: str, order: PurgeOrder, say: Callable[[str], None], stop: asyncio.Event) -> int:
+async def purge(settings: Settings, order: PurgeOrder, say: Callable[[str], None], stop: asyncio.Event) -> int:
     """Count what the order concerns and, unless it is a dry run, delete it. Return the exit status.
 
     Raises:
         NotConfigured: this version cannot use the database.
+        FolderUnavailable: jobs cannot be exported before they are deleted.
     """
-    faultpoints.arm(os.environ)
-    async with AsyncExitStack() as stack:
-        db = await open_database(stack, url, pool_size=1, name="purge")
-        if unusable := await schema_version.check_database(url):
-            raise NotConfigured("; ".join(unusable))
-        return await _purge(db, order, say, stop)
+    async with opened_database(settings, "purge") as opened:
+        work = _Work(opened, settings, order, say)
+        try:
+            await finish_or_abandon(work.run(stop), stop)
+        finally:
+            work.report()
+    return 0 if work.is_complete else INTERRUPTED
 
 
-async def _purge(db: Database, order: PurgeOrder, say: Callable[[str], None], stop: asyncio.Event) -> int:
-    purgeable = stored.SAMPLES if order.samples else stored.JOBS
-    async with db.read() as connection:
-        before = order.ended_before((await timekeeping.read(connection)).time)
-    present = await stored.namespaces(db, purgeable)
-    chosen = [name for name in present if name in order.namespaces] if order.namespaces else present
-    purge = Purge(db=db, of=purgeable, ended_before=dict.fromkeys(chosen, before), phases=order.phases)
-    say(f"{purgeable.table} that ended before {before.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}:")
-    counts = await purge.count()
-    for namespace, phase, number in counts:
-        say(f"  {namespace}  {phase}  {number}")
-    say(f"  {sum(number for _, _, number in counts)} in all")
-    if order.dry_run:
-        return 0
-    deleted: Counter[str] = Counter()
+class _Work:
+    """A purge, and how far it is."""
 
-    async def step() -> Deleted:
+    def __init__(
+        self, opened: OpenedDatabase, settings: Settings, order: PurgeOrder, say: Callable[[str], None]
+    ) -> None:
+        self._opened = opened
+        self._settings = settings
+        self._order = order
+        self._say = say
+        self._deleted: Counter[str] = Counter()
+        self.is_complete = False
+
+    async def run(self, stop: asyncio.Event) -> None:
+        purge = await self._purge()
+        counts = await purge.count()
+        for namespace, phase, number in counts:
+            self._say(f"  {namespace}  {phase}  {number}")
+        self._say(f"  {sum(number for _, _, number in counts)} in all")
+        if not self._order.dry_run:
+            try:
+                await take_turns([partial(self._step, purge, stop)], SystemClock())
+            except _Stopped:
+                return
+        self.is_complete = True
+
+    async def _step(self, purge: Purge, stop: asyncio.Event) -> Deleted:
         if stop.is_set():
             raise _Stopped
         done = await purge.step()
-        deleted.update(done.rows)
+        self._deleted.update(done.rows)
         return done
 
-    status = 0
-    try:
-        await take_turns([step], SystemClock())
-    except _Stopped:
-        status = INTERRUPTED
-    rows = ", ".join(f"{number} {table}" for table, number in sorted(deleted.items()) if number)
-    say(f"deleted: {rows or 'nothing'}{'; interrupted: run the command again' if status else ''}")
-    return status
+    async def _purge(self) -> Purge:
+        """Return the deletion that was ordered, and say what it concerns."""
+        db, installation, clock = self._opened
+        order, purgeable = self._order, stored.SAMPLES if self._order.samples else stored.JOBS
+        before = order.ended_before(clock.now())
+        present = await stored.namespaces(db, purgeable)
+        chosen = [name for name in present if name in order.namespaces] if order.namespaces else present
+        self._say(f"{purgeable.table} that ended before {before.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}:")
+        purge = Purge(db=db, of=purgeable, ended_before=dict.fromkeys(chosen, before), phases=order.phases)
+        if self._settings.export_to and not order.samples:
+            self._say(f"each is exported to {self._settings.export_to} before it is deleted")
+            if not order.dry_run and (archive := open_archive(self._settings, db, installation, clock.now)):
+                purge.copy = archive.copy
+        return purge
+
+    def report(self) -> None:
+        """Say what was deleted, also before an error."""
+        if self._order.dry_run:
+            return
+        rows = ", ".join(f"{number} {table}" for table, number in sorted(self._deleted.items()) if number)
+        self._say(f"deleted: {rows or 'nothing'}{'' if self.is_complete else '; not complete: run the command again'}")
 
 
 def _time(text: str) -> datetime | timedelta:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.db.jobs.rows import STORED_JOBS
-from app.db.lists import counting, statements
+from app.db.lists import counting
 from app.db.lists.counting import facets
 from app.db.lists.facets import Count, CountedPart, Facets
 from app.db.objects.resources import Stored
@@ -32,7 +32,7 @@ def count_few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def examined(db: Database, stored: Stored[Any], where: Criteria) -> tuple[int, str]:
-    async with db.begin(statements.BEGIN) as connection:
+    async with db.snapshot(by_index=True) as connection:
         explained = Explained(connection)
         await counting._Counting(explained, stored, where).facets()
     return explained.examined, "\n".join(explained.plans)

@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 
 from app.db.jobs.rows import STORED_JOBS
-from app.db.lists import pages, statements
+from app.db.lists import pages
 from app.db.lists.access_path import ENDED, NOT_ENDED
 from app.db.objects.resources import Stored
 from app.db.postgres.engine import Database
@@ -37,7 +37,7 @@ def low_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def examined(db: Database, stored: Stored[Any], where: Criteria, after: Cursor | None) -> tuple[int, str]:
-    async with db.begin(statements.BEGIN) as connection:
+    async with db.snapshot(by_index=True) as connection:
         explained = Explained(connection)
         await pages._Reading(explained, stored, where, after, 10, stored.columns).page()
     return explained.examined, "\n".join(explained.plans)
@@ -140,7 +140,7 @@ async def test_pages_of_all_sizes_share_their_statements(db: Database, database_
         for where in (Criteria(), Criteria(search="a"), Criteria(labels=parse_selector("rare"))):
             of_sizes = []
             for limit in (10, 11):
-                async with db.begin(statements.BEGIN) as connection:
+                async with db.snapshot(by_index=True) as connection:
                     explained = Explained(connection)
                     await pages._Reading(explained, STORED_JOBS, where, None, limit, STORED_JOBS.columns).page()
                 of_sizes.append(explained.statements)

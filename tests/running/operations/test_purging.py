@@ -1,14 +1,20 @@
 """The command `jobgate purge` on a real database: what it prints, deletes and leaves when it is killed."""
 
 from pathlib import Path
+from signal import SIGKILL
 
 import pytest
 
 from app.db.postgres.engine import Database
 from app.db.purge import OBJECTS
 from app.running.operations.purging import PurgeOrder
+from tests.api.conftest import gateway
+from tests.exports.ended_jobs import ended_job, imported, stored
 from tests.support.gateways.forked_commands import jobgate
+from tests.support.gateways.gateway import Gateway
 from tests.support.postgres import count_rows
+
+__all__ = ["gateway"]
 
 JOBS = """
 INSERT INTO jobs (uid, namespace, name, kind, api_version, manifest, created_at, created_by, phase, reason, message,
@@ -45,6 +51,52 @@ async def test_it_counts_and_then_deletes(db: Database, database_url: str, tmp_p
         assert await count_rows(db, "jobs") == left
     again = jobgate("purge", *options, home=tmp_path, JOBGATE_DATABASE_URL=database_url)
     assert again.stdout.endswith("  0 in all\ndeleted: nothing\n")
+
+
+async def test_jobs_are_exported_before_they_are_deleted(gateway: Gateway, tmp_path: Path) -> None:
+    uids = [await ended_job(gateway, name) for name in ("one", "two")]
+    async with gateway.db.begin() as connection:
+        await connection.execute("UPDATE jobs SET gone_at = finished_at")
+    before = await stored(gateway.db, *uids)
+    folder = tmp_path / "archive"
+    given = {"JOBGATE_DATABASE_URL": gateway.db.url, "JOBGATE_EXPORT_TO": str(folder)}
+    dry = jobgate("purge", "--before", "0d", "--dry-run", home=tmp_path, **given)
+    assert (dry.returncode, dry.stderr) == (0, "")
+    assert f"each is exported to {folder} before it is deleted\n" in dry.stdout
+    assert not folder.exists()
+    assert await count_rows(gateway.db, "jobs") == 2
+    ran = jobgate("purge", "--before", "0d", home=tmp_path, **given)
+    assert ran.returncode == 0, ran.stderr
+    assert await count_rows(gateway.db, "jobs") == 0
+    assert (await imported(gateway.db, folder)).imported == 2
+    assert await stored(gateway.db, *uids) == before
+
+
+@pytest.mark.parametrize("point", ["segment-stored", "batch-purged"])
+async def test_a_killed_purge_has_exported_what_it_has_deleted(gateway: Gateway, tmp_path: Path, point: str) -> None:
+    uids = [await ended_job(gateway, name) for name in ("one", "two")]
+    async with gateway.db.begin() as connection:
+        await connection.execute("UPDATE jobs SET gone_at = finished_at")
+    before = await stored(gateway.db, *uids)
+    folder = tmp_path / "archive"
+    given = {"JOBGATE_DATABASE_URL": gateway.db.url, "JOBGATE_EXPORT_TO": str(folder)}
+    killed = jobgate("purge", "--before", "0d", home=tmp_path, **given, JOBGATE_FAULT_POINTS=point)
+    assert killed.returncode == -SIGKILL
+    assert jobgate("purge", "--before", "0d", home=tmp_path, **given).returncode == 0
+    assert await count_rows(gateway.db, "jobs") == 0
+    assert (await imported(gateway.db, folder)).imported == 2
+    assert await stored(gateway.db, *uids) == before
+
+
+async def test_nothing_is_deleted_that_cannot_be_exported(db: Database, database_url: str, tmp_path: Path) -> None:
+    await store(db, "a", "Failed", 3)
+    folder = tmp_path / "archive"
+    folder.touch()  # a file in the place of the folder
+    given = {"JOBGATE_DATABASE_URL": database_url, "JOBGATE_EXPORT_TO": str(folder)}
+    ran = jobgate("purge", "--before", "0d", home=tmp_path, **given)
+    assert ran.returncode == 2
+    assert str(folder) in ran.stderr
+    assert await count_rows(db, "jobs") == 3
 
 
 @pytest.mark.parametrize("batches", [1, 3])

@@ -9,7 +9,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -44,22 +47,50 @@ def become_command(environment: Mapping[str, str], output: Path, errors: Path) -
     os.environ.update(environment)
 
 
-def jobgate(*arguments: str, home: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Run the command to its end without the configuration of this process. Its errors are text."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """A command that runs."""
+
+    arguments: Sequence[str]
+    process: ForkServerProcess
+    output: Path
+    errors: Path
+
+    @property
+    def pid(self) -> int:
+        assert self.process.pid is not None
+        return self.process.pid
+
+    def ended(self) -> "subprocess.CompletedProcess[str]":
+        """Wait for its end."""
+        self.process.join(LONGEST)
+        status = self.process.exitcode
+        if status is None:
+            raise AssertionError(f"{self.arguments} has not ended within {LONGEST:g} s: {self.errors.read_text()}")
+        return subprocess.CompletedProcess(self.arguments, status, self.output.read_text(), self.errors.read_text())
+
+
+@contextmanager
+def started(*arguments: str, home: Path, **environment: str) -> Iterator[Started]:
+    """Start the command without the configuration of this process. Its errors are text. It ends with the block."""
     keep = {key: value for key, value in os.environ.items() if key in ("PATH", "LANG", "TMPDIR")}
     given = keep | {"HOME": str(home), "COLUMNS": "200", "JOBGATE_LOG_FORMAT": "text"} | environment
     with TemporaryDirectory() as directory:
         output, errors = Path(directory) / "stdout", Path(directory) / "stderr"
         process = forks.Process(target=_run, args=(arguments, given, output, errors))
         process.start()
-        process.join(LONGEST)
-        status = process.exitcode
-        if status is None:
+        try:
+            yield Started(arguments=arguments, process=process, output=output, errors=errors)
+        finally:
             process.kill()
             process.join()
-            raise AssertionError(f"{arguments} has not ended within {LONGEST:g} s: {errors.read_text()}")
-        process.close()
-        return subprocess.CompletedProcess(arguments, status, output.read_text(), errors.read_text())
+            process.close()
+
+
+def jobgate(*arguments: str, home: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Run the command to its end without the configuration of this process. Its errors are text."""
+    with started(*arguments, home=home, **environment) as command:
+        return command.ended()
 
 
 def _run(arguments: Sequence[str], environment: Mapping[str, str], output: Path, errors: Path) -> None:
