@@ -55,6 +55,7 @@ class ConnectionAcceptor:
         # Connections by client address, including accepted ones whose transport does not exist yet.
         self._held: Counter[str] = Counter()
         self._accepting: asyncio.Task[None] | None = None
+        self._group: asyncio.TaskGroup | None = None
         self._shortage, self._refusing = Shortage("http.cannot_accept"), LogThrottle()
         self._search_after = float("-inf")
         self._last_requests = False
@@ -66,13 +67,19 @@ class ConnectionAcceptor:
         self._listening.listen(BACKLOG)
         self._publish()
         async with asyncio.TaskGroup() as group:
+            self._group = group
             self._accepting = group.create_task(self._accept(group))
             group.create_task(self._close_overdue())
 
     def close(self) -> None:
-        """Stop accepting connections, and close the socket: connections wait in its queue if another process has it."""
+        """Stop accepting connections, and close the socket: connections wait in its queue if another process has it.
+
+        Otherwise the queue would be lost with the socket, so its connections are accepted before.
+        """
         if self._accepting is None or self._listening.fileno() < 0:
             return
+        if self._share is None:
+            self._accept_queue()
         self._accepting.cancel()
         # Now, because the cancelled task runs after the socket is closed.
         asyncio.get_running_loop().remove_reader(self._listening)
@@ -118,6 +125,14 @@ class ConnectionAcceptor:
             accepted += 1
             if accepted % _ACCEPTED_AT_ONCE == 0:
                 await asyncio.sleep(0)
+
+    def _accept_queue(self) -> None:
+        """Accept the connections that wait. An error concerns a client that is gone, or there are no resources."""
+        with suppress(OSError):
+            while self._group is not None:
+                client, address = self._listening.accept()
+                client.settimeout(0)
+                self._admit(self._group, client, str(address[0]))
 
     def _publish(self) -> None:
         if self._share is not None:

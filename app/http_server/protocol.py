@@ -14,6 +14,7 @@ from uvicorn.server import ServerState
 
 from app.fairness.share import FairShares
 from app.http_server.admission import admit
+from app.http_server.draining import PROBES, Arrivals
 from app.http_server.error_answers import ErrorAnswer, RefusalReason
 from app.http_server.limits import ConnectionStage, ConnectionState, Overdue, SendWindow, ServerLimits
 from app.http_server.metrics import REFUSALS
@@ -54,6 +55,7 @@ class GuardedProtocol(HttpToolsProtocol):
         address: str,
         on_lost: Callable[["GuardedProtocol"], None],
         shares: FairShares,
+        arrivals: Arrivals,
     ) -> None:
         super().__init__(config=config, server_state=server_state, app_state={})
         self._application = self.app
@@ -62,6 +64,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._limits = limits
         self._on_lost = on_lost
         self._shares = shares
+        self._arrivals = arrivals
         self._reading: ConnectionStage | None = None  # HEAD or BODY while a request is incomplete
         self._since = self.loop.time()  # when the present stage began
         self._closing_since: float | None = None
@@ -301,6 +304,8 @@ class GuardedProtocol(HttpToolsProtocol):
             return
         if refusal := _refusal_of_head(self.parser.get_http_version(), self.headers):
             raise _Refused(ErrorAnswer(refusal))
+        if self.url.partition(b"?")[0].decode(errors="replace") not in PROBES:
+            self._arrivals.requests += 1
         self.app = admit(self._application, self._shares, self.address, self.headers, self)
         super().on_headers_complete()
         self._reading, self._since, self._span = ConnectionStage.BODY, self.loop.time(), 0

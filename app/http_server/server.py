@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import resource
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 
 import structlog
 import uvicorn
@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from app.fairness.share import FairShares
 from app.http_server.acceptor import ConnectionAcceptor
+from app.http_server.draining import TICK, Arrivals, Drain, DrainTimes
 from app.http_server.limits import RESERVED_DESCRIPTORS, ServerLimits
 from app.http_server.protocol import GuardedProtocol
 from app.http_server.sharing import ConnectionShare
@@ -40,6 +41,7 @@ class Server(uvicorn.Server):
         self.accepts = asyncio.Event()
         self._limits = limits
         self._shares = FairShares()
+        self._arrivals = Arrivals()
         self._listening = listening
 
     def _connection(self, address: str, on_lost: Callable[[GuardedProtocol], None]) -> GuardedProtocol:
@@ -50,7 +52,20 @@ class Server(uvicorn.Server):
             address=address,
             on_lost=on_lost,
             shares=self._shares,
+            arrivals=self._arrivals,
         )
+
+    async def drained(self, times: DrainTimes) -> None:
+        """Close each connection after its next answer, and return when the server has drained."""
+        self.acceptor.expect_last_requests()
+        drain, loop = Drain(times), asyncio.get_running_loop()
+        before = loop.time()
+        while times.most:
+            await asyncio.sleep(TICK)
+            now = loop.time()
+            if drain.is_over(now - before, self._arrivals.requests):
+                return
+            before = now
 
     async def run_until_exit(self) -> None:
         """Serve until `should_exit` is set, then wait for open requests up to the configured time."""
@@ -94,23 +109,22 @@ async def serve(
     server: Server,
     stop: asyncio.Event,
     *,
-    drain_seconds: float,
+    drain: DrainTimes,
     on_ready: Callable[[], None],
     on_close: Callable[[], None],
 ) -> None:
-    """Serve until `stop` is set, then for `drain_seconds` more, so that load balancers learn of the shutdown.
+    """Serve until `stop` is set, and then until the server has drained.
 
-    `on_close` is called before the acceptor closes. It must end answers that never end by themselves, such as streams.
+    `on_close` is called after the acceptor has closed. It must end answers that never end by themselves, as streams do.
     """
     async with asyncio.TaskGroup() as group:
         serving = group.create_task(server.run_until_exit())
         await server.accepts.wait()
         on_ready()
-        stopping = group.create_task(stop.wait())
-        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        server.acceptor.expect_last_requests()
-        await asyncio.wait({serving}, timeout=drain_seconds)
+        await _while_serving(serving, stop.wait())
+        await _while_serving(serving, server.drained(drain))
+        server.acceptor.close()
+        await server.acceptor.wait_empty(min(_LAST_REQUESTS, drain.least))
         on_close()
         server.should_exit = True
 
@@ -120,32 +134,42 @@ async def serve_beside_others(
     drain: asyncio.Event,
     stop: asyncio.Event,
     *,
-    drain_seconds: float,
+    times: DrainTimes,
     on_ready: Callable[[], None],
+    on_drained: Callable[[], None],
     on_close: Callable[[], None],
 ) -> None:
     """Serve on a socket on which other processes accept too, until `stop`.
 
-    From `drain` on, each answer closes its connection. On `stop`, other workers take new connections, and this process
-    completes its open ones: within `drain_seconds`, or soon if it was drained before. `on_close` is as for `serve`.
+    From `drain` on, each answer closes its connection; `on_drained` is called when the server has drained. On `stop`,
+    other workers take new connections, and this process completes its open ones: within the least time of a drain, or
+    soon if it was drained before. `on_close` is as for `serve`.
     """
     async with asyncio.TaskGroup() as group:
         serving = group.create_task(server.run_until_exit())
         await server.accepts.wait()
         on_ready()
-        stopping = group.create_task(stop.wait())
-        draining = group.create_task(drain.wait())
-        await asyncio.wait({serving, draining, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        await _while_serving(serving, drain.wait(), stop.wait())
+        if drain.is_set():
+            await _while_serving(serving, server.drained(times), stop.wait())
+            on_drained()
         server.acceptor.expect_last_requests()
-        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        draining.cancel()
+        await _while_serving(serving, stop.wait())
         server.acceptor.close()
         # A stop without a drain is a rolling restart: idle clients still expect their connections to work.
-        patience = min(_LAST_REQUESTS, drain_seconds) if drain.is_set() else max(_LAST_REQUESTS, drain_seconds)
+        patience = min(_LAST_REQUESTS, times.least) if drain.is_set() else max(_LAST_REQUESTS, times.least)
         await server.acceptor.wait_empty(patience)
         on_close()
         server.should_exit = True
+
+
+async def _while_serving(serving: "asyncio.Task[None]", *waits: Coroutine[None, None, object]) -> None:
+    """Return when one of the waits is over, or the server has ended."""
+    async with asyncio.TaskGroup() as group:
+        waiting = [group.create_task(each) for each in waits]
+        await asyncio.wait({serving, *waiting}, return_when=asyncio.FIRST_COMPLETED)
+        for task in waiting:
+            task.cancel()
 
 
 def with_descriptors_for(limits: ServerLimits) -> ServerLimits:

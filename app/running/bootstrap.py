@@ -24,6 +24,7 @@ from app.db.postgres.stuck_sessions import StuckSessions
 from app.domain.planning import Planner
 from app.http_server import server as http_server
 from app.http_server import stalls
+from app.http_server.draining import DrainTimes
 from app.http_server.limits import ServerLimits
 from app.http_server.sockets import bind, url_of
 from app.k8s.resources import Discovery
@@ -273,7 +274,7 @@ async def _serve_http(
             await http_server.serve(
                 http_server.Server(config, listening, limits),
                 stop,
-                drain_seconds=settings.drain_seconds,
+                drain=DrainTimes.of(settings.drain_seconds, settings.shutdown_timeout),
                 on_ready=lambda: on_ready(url_of(listening)),
                 on_close=services.close,
             )

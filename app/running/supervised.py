@@ -10,6 +10,7 @@ from app.base.clock import SystemClock
 from app.http_server import server as http_server
 from app.http_server import stalls
 from app.http_server.acceptor import BACKLOG
+from app.http_server.draining import DrainTimes
 from app.http_server.sharing import ConnectionTable
 from app.http_server.sockets import url_of
 from app.k8s.connection import kubernetes_library
@@ -56,7 +57,7 @@ def serve(settings: Settings, *, on_ready: Callable[[str], None]) -> int:
             names,
             processes.run,
             workers=processes.workers,
-            times=FleetTimes(drain=settings.drain_seconds, shutdown=settings.shutdown_timeout),
+            times=FleetTimes(drain=processes.drain.most, shutdown=settings.shutdown_timeout),
             clock=SystemClock(),
             on_started=lambda: on_ready(url_of(listening)),
             on_ended=processes.ended,
@@ -93,6 +94,7 @@ class _Processes:
         metrics: MetricsExchange,
     ) -> None:
         self.workers = settings.api_workers()
+        self.drain = DrainTimes.of(settings.drain_seconds, settings.shutdown_timeout)
         self._has_controller = settings.role == "all"
         self._settings = settings.share_of(self.workers)
         self._listening = listening
@@ -140,8 +142,9 @@ class _Processes:
                         http_server.Server(config, self._listening, limits, share),
                         link.drain,
                         link.stop,
-                        drain_seconds=settings.drain_seconds,
+                        times=self.drain,
                         on_ready=partial(_report_ready, link),
+                        on_drained=link.report_drained,
                         on_close=services.close,
                     )
 

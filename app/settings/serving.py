@@ -165,7 +165,8 @@ class ServingSettings(KeptLogSettings):
         float,
         Field(
             ge=0,
-            description="time after SIGTERM in which it serves but is not ready, so that load balancers learn of it",
+            description="shortest time after SIGTERM in which it serves but is not ready, so that load balancers learn "
+            "of it; then it serves until no request has come for a second",
         ),
     ] = 5.0
 

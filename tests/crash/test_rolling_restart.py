@@ -8,7 +8,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from tests.crash.test_workers import KUBECONFIG
 from tests.support.gateways.balancer import Balancer, balancer
 from tests.support.gateways.gateway import jobs_path, manifest
 from tests.support.gateways.process import GatewayProcess, gateway_process
+from tests.support.machine.busy import busy_processes
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
@@ -30,6 +31,8 @@ LONG_POLLS = 20
 # Each process must be seen as not ready before it stops accepting: several health checks, also on a busy machine.
 API = {"JOBGATE_ROLE": "api", "JOBGATE_DRAIN_SECONDS": "5"}
 CHECK_EVERY = 0.2
+# The least drain is shorter than what the balancer needs on such a machine: the process must find out.
+LATE = {"JOBGATE_DRAIN_SECONDS": "0.5", "JOBGATE_SHUTDOWN_TIMEOUT": "90"}
 
 
 @dataclass
@@ -149,12 +152,15 @@ async def restart(process: GatewayProcess, other: GatewayProcess, traffic: Traff
 
 
 @pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("starved", [False, True])
 async def test_a_rolling_restart_behind_a_load_balancer_loses_no_request(
-    workers: int, database_url: str, tmp_path: Path, prove: Callable[[str], None]
+    database_url: str, tmp_path: Path, prove: Callable[[str], None], *, workers: int, starved: bool
 ) -> None:
+    """On a machine without free cores, the load balancer learns late that a process is not ready."""
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(KUBECONFIG)
-    environment = API | {"JOBGATE_WORKERS": str(workers)}
+    environment = API | {"JOBGATE_WORKERS": str(workers)} | (LATE if starved else {})
+    rate = RATE // 4 if starved else RATE
     async with AsyncExitStack() as stack:
         first, second = [
             await stack.enter_async_context(gateway_process(database_url, kubeconfig, tmp_path / name, **environment))
@@ -162,16 +168,20 @@ async def test_a_rolling_restart_behind_a_load_balancer_loses_no_request(
         ]
         urls = [await first.start(), await second.start()]
         found = await stack.enter_async_context(balancer(urls, check_every=CHECK_EVERY))
-        traffic = Traffic(found)
+        traffic = Traffic(found, rate=rate)
         began = time.monotonic()
-        async with traffic.running():
-            await traffic.more(RATE // 2)
-            await restart(first, second, traffic)
-            await restart(second, first, traffic)
+        with busy_processes() if starved else nullcontext():
+            async with traffic.running():
+                await traffic.more(rate // 2)
+                await restart(first, second, traffic)
+                await restart(second, first, traffic)
         seconds = time.monotonic() - began
     assert traffic.lost == []
     assert await stored(database_url) == Counter(traffic.accepted), "each accepted job exists once"
     assert Counter(traffic.streamed) == Counter(traffic.accepted), "the stream has shown each job once"
     assert traffic.answers["streams"] >= 1, "a process has ended the stream"
-    rate = traffic.answers.total() / seconds
-    prove(f"rolling restart, workers {workers}: {rate:.0f} answers/s for {seconds:.0f} s, {dict(traffic.answers)}")
+    answered = traffic.answers.total() / seconds
+    prove(
+        f"rolling restart, workers {workers}, starved {starved}: {answered:.0f} answers/s for {seconds:.0f} s, "
+        f"{dict(traffic.answers)}"
+    )

@@ -32,7 +32,7 @@ from tests.support.schemas import revision
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).parents[2]
-# On a busy machine, the health checks of the balancer are late.
+# The version before drains for a fixed time. On a busy machine, the health checks of the balancer are late.
 PATIENT = API | {"JOBGATE_DRAIN_SECONDS": "15"}
 # The last commit whose programs start only on a schema of their own revision, 0023.
 BEFORE = "11f88ea571ef"

@@ -11,6 +11,7 @@ import pytest
 from uvicorn.server import ServerState
 
 from app.fairness.share import FairShares
+from app.http_server.draining import Arrivals
 from app.http_server.limits import ConnectionStage, Overdue, ServerLimits, overdue
 from app.http_server.protocol import GuardedProtocol
 from app.http_server.server import Server, uvicorn_config
@@ -75,6 +76,7 @@ async def one_connection(app: App) -> AsyncIterator[tuple[GuardedProtocol, Conne
         limits=ServerLimits(),
         address="127.0.0.1",
         shares=FairShares(),
+        arrivals=Arrivals(),
         on_lost=lambda _: lost.set(),
     )
     lost = asyncio.Event()

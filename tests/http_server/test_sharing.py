@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
+from app.http_server.draining import DrainTimes
 from app.http_server.limits import ServerLimits
 from app.http_server.server import Server, serve_beside_others, uvicorn_config
 from app.http_server.sharing import ConnectionTable
@@ -46,7 +47,13 @@ class Member:
 
     async def serve(self) -> None:
         await serve_beside_others(
-            self.server, self.drain, self.stop, drain_seconds=PATIENCE, on_ready=self.ready.set, on_close=lambda: None
+            self.server,
+            self.drain,
+            self.stop,
+            times=DrainTimes(least=PATIENCE, most=PATIENCE),
+            on_ready=self.ready.set,
+            on_drained=lambda: None,
+            on_close=lambda: None,
         )
 
 

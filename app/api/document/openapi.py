@@ -21,6 +21,7 @@ from app.api.resources.resource import Resource
 from app.api.routes import di_server
 from app.api.views.problems import ProblemView
 from app.domain.kubernetes.names import DNS_LABEL_MAX, DNS_SUBDOMAIN_PATTERN
+from app.http_server.draining import PROBES
 
 
 def tags(resources: Sequence[Resource]) -> list[dict[str, str]]:
@@ -48,7 +49,6 @@ def tags(resources: Sequence[Resource]) -> list[dict[str, str]]:
 
 
 _METHODS: Final = ("get", "put", "post", "patch", "delete")
-_PROBES: Final = frozenset({"/livez", "/readyz", "/metrics"})
 # A client calls the routes of the sign-in to get its first token.
 _EXCHANGE: Final = "/api/v1/oidc/token"
 _SIGN_IN: Final = frozenset({"/api/v1/oidc", _EXCHANGE})
@@ -189,9 +189,9 @@ def _schemas(*models: type[BaseModel]) -> dict[str, Any]:
 
 
 def _complete_operation(path: str, method: str, operation: dict[str, Any], bodies: Bodies) -> None:
-    if path in _PROBES | _SIGN_IN:
+    if path in PROBES | _SIGN_IN:
         operation["security"] = []
-    if path in _PROBES:
+    if path in PROBES:
         operation["responses"].pop("422", None)
         operation["responses"]["400"] = _problem_response("400")
         return

@@ -7,11 +7,10 @@ import structlog
 from starlette.types import Scope
 
 from app.api.layers.answer import OutgoingAnswer
+from app.http_server.draining import PROBES
 from app.telemetry import trace_context, tracing
 from app.telemetry.tracing import Span, SpanKind
 
-# Probes and scrapes arrive every few seconds from every node. They have no spans, and only those that fail are logged.
-_PROBES: Final = frozenset({"/livez", "/readyz", "/metrics"})
 # Characters. A request line may have 64 KiB.
 _MAX_PATH: Final = 1024
 # Those of OpenTelemetry. A client may send any method, and the name of a span must not repeat what a client sends.
@@ -21,8 +20,8 @@ log = structlog.get_logger(__name__)
 
 
 def write_line(scope: Scope, method: str, answer: OutgoingAnswer, status: int, seconds: float) -> None:
-    """Write the line of a request to the access log. `method` is that of the client."""
-    if scope["path"] in _PROBES and status < 400:
+    """Write the line of a request to the access log; of a probe only if it fails. `method` is that of the client."""
+    if scope["path"] in PROBES and status < 400:
         return
     client = scope.get("client")
     more: dict[str, Any] = {} if answer.is_complete else {"incomplete": True}
@@ -47,7 +46,7 @@ def route_of(scope: Scope) -> str | None:
 
 def server_span(scope: Scope, method: str) -> AbstractContextManager[Span | None]:
     """Return the span of a request, which is the current trace context in the block; None for a probe."""
-    if scope["path"] in _PROBES:
+    if scope["path"] in PROBES:
         return nullcontext()
     client, server = scope.get("client"), scope.get("server")
     known = method if method in _KNOWN_METHODS else "_OTHER"

@@ -46,7 +46,8 @@ class FleetTimes:
     """Times in seconds.
 
     Args:
-        drain: from the signal to the first process that stops accepting. Load balancers see the fleet as not ready.
+        drain: longest time from the signal to the first process that stops accepting. It is shorter if all workers
+            report that they have drained. Load balancers see the fleet as not ready.
         shutdown: from the signal until processes that still run are killed; also the limit of one rolling restart.
     """
 
@@ -61,7 +62,8 @@ class _Process:
     since: float = 0.0  # when the phase began
     failures: int = 0  # unexpected ends since it was last healthy
     start_at: float = 0.0  # earliest time of the next start, while it is down
-    drained: bool = False
+    told_to_drain: bool = False
+    has_drained: bool = False
     killed: bool = False
 
 
@@ -79,6 +81,7 @@ class Fleet:
         self._times = times
         self._restarting: list[_Process] = []
         self._stopped_at: float | None = None
+        self._drained_after: float | None = None  # seconds from the signal to the first process that stopped accepting
         self._status = 0
         self.started = False
 
@@ -113,6 +116,10 @@ class Fleet:
         process.failures += 0 if was_told else 1
         process.start_at = now + BACKOFF.delay(process.failures)
         return process.start_at - now
+
+    def drained(self, index: int) -> None:
+        """Note that no client chooses a worker any more."""
+        self._processes[index].has_drained = True
 
     def stop(self, now: float) -> bool:
         """Begin the shutdown. Return False if it has begun before."""
@@ -150,7 +157,7 @@ class Fleet:
             starting = down if self._in(ProcessPhase.READY) else down[-1:] if len(down) == len(self._processes) else []
         for process in starting:
             self._set(process, ProcessPhase.STARTING, now)
-            process.drained = process.killed = False
+            process.told_to_drain = process.has_drained = process.killed = False
         return [self._action(ActionKind.START, process) for process in starting]
 
     def _restart_next(self, now: float) -> list[Action]:
@@ -165,13 +172,15 @@ class Fleet:
         """Drain all workers, then stop one after the other, the controller last."""
         if now - stopped_at >= self._times.shutdown:
             return self._kill(self._in(*_RUNNING))
-        draining = [process for process in self._workers if process.phase is ProcessPhase.READY and not process.drained]
+        serving = [process for process in self._workers if process.phase is ProcessPhase.READY]
+        draining = [process for process in serving if not process.told_to_drain]
         actions = [self._action(ActionKind.DRAIN, process) for process in draining]
         for process in draining:
-            process.drained = True
-        # A fleet that never served has no clients to wait for, and must end soon with its error.
-        if self.started and any(process.drained for process in self._workers) and now - stopped_at < self._times.drain:
-            return actions
+            process.told_to_drain = True
+        if self._drained_after is None:
+            if self._serves_clients() and now - stopped_at < self._times.drain:
+                return actions
+            self._drained_after = now - stopped_at
         for process in self._processes:
             if process.phase in (ProcessPhase.STARTING, ProcessPhase.READY):
                 self._set(process, ProcessPhase.STOPPING, now)
@@ -181,10 +190,20 @@ class Fleet:
                 break
         return actions
 
+    def _serves_clients(self) -> bool:
+        """Return whether a worker has not drained.
+
+        A fleet that never served has no clients to wait for, and must end soon with its error.
+        """
+        return self.started and any(
+            process.told_to_drain and not process.has_drained and process.phase is ProcessPhase.READY
+            for process in self._workers
+        )
+
     @property
     def _turn(self) -> float:
         """How long the next process waits for the end of one, so that all have their turn within the limit."""
-        return max(0.0, self._times.shutdown - self._times.drain) / (len(self._processes) + 2)
+        return max(0.0, self._times.shutdown - (self._drained_after or 0.0)) / (len(self._processes) + 2)
 
     def _kill_stuck(self, now: float) -> list[Action]:
         """Kill a worker that a rolling restart has told to stop, if it has not ended within the limit."""

@@ -1,7 +1,7 @@
 """The connection between the supervisor and one of its processes: a pair of sockets, inherited by fork.
 
-A process sends one byte when it is ready; the supervisor sends one byte for each order. The end of the connection
-shows each side that the other one has ended.
+A process sends one byte when it is ready, and one when it has drained; the supervisor sends one byte for each order.
+The end of the connection shows each side that the other one has ended.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Final
 
 READY: Final = b"r"
+DRAINED: Final = b"q"
 
 
 class Order(Enum):
@@ -41,8 +42,14 @@ class SupervisorLink:
         self._supervisor = supervisor
 
     def report_ready(self) -> None:
+        self._report(READY)
+
+    def report_drained(self) -> None:
+        self._report(DRAINED)
+
+    def _report(self, what: bytes) -> None:
         with suppress(OSError):  # the supervisor has ended, which `stop` reports
-            self._connection.send(READY)
+            self._connection.send(what)
 
     def orphaned(self) -> str | None:
         """Return what is wrong if the supervisor has ended, or None. Every thread may call this."""

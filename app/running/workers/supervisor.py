@@ -19,7 +19,7 @@ import structlog
 
 from app.base.clock import Clock
 from app.running.workers.fleet import KILLED, Action, ActionKind, Fleet, FleetTimes
-from app.running.workers.link import Order, SupervisorLink
+from app.running.workers.link import DRAINED, READY, Order, SupervisorLink
 
 log = structlog.get_logger(__name__)
 
@@ -100,7 +100,7 @@ class ProcessSupervisor:
                 self._end_at_once(number)
 
     def _on_message(self, process: int, selector: selectors.BaseSelector, now: float) -> None:
-        """Note that a process is ready. `_reap` notes its end."""
+        """Note that a process is ready, or has drained. `_reap` notes its end."""
         child = self._children[process]
         try:
             received = child.connection.recv(64)
@@ -108,6 +108,10 @@ class ProcessSupervisor:
             received = b""
         if not received:
             selector.unregister(child.connection)
+            return
+        if DRAINED in received:
+            self._fleet.drained(process)
+        if READY not in received:
             return
         was_started = self._fleet.started
         self._fleet.ready(process, now)

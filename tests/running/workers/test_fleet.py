@@ -137,6 +137,28 @@ def test_a_shutdown_drains_all_workers_and_stops_them_in_turn_and_the_controller
     assert state(made) == (True, 0)
 
 
+def test_a_shutdown_stops_the_workers_as_soon_as_all_of_them_have_drained() -> None:
+    made = running()
+    made.stop(0.0)
+    assert done(made, 0.0) == [(DRAINED, 0), (DRAINED, 1)]
+    made.drained(0)
+    assert done(made, 1.0) == []
+    made.drained(1)
+    assert done(made, 1.5) == [(STOP, 0)]
+    assert made.next_change(1.5) is not None
+    made.ended(0, 0, 1.6)
+    assert done(made, 1.6) == [(STOP, 1)]
+
+
+def test_a_worker_that_ends_while_it_drains_delays_no_shutdown() -> None:
+    made = running()
+    made.stop(0.0)
+    made.next_actions(0.0)
+    made.drained(0)
+    made.ended(1, 1, 1.0)
+    assert done(made, 1.0) == [(STOP, 0)]
+
+
 def test_a_slow_worker_does_not_take_the_turns_of_the_others() -> None:
     made = running()
     made.stop(0.0)

@@ -58,7 +58,9 @@ async def balancer(urls: Sequence[str], *, check_every: float) -> AsyncIterator[
     async with AsyncExitStack() as stack:
 
         async def connect(url: str, timeout: float) -> httpx2.AsyncClient:
-            return await stack.enter_async_context(httpx2.AsyncClient(base_url=url, timeout=timeout))
+            # A request that is chosen for a process is sent at once: it waits for no connection.
+            limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
+            return await stack.enter_async_context(httpx2.AsyncClient(base_url=url, timeout=timeout, limits=limits))
 
         endpoints = [Endpoint(url, await connect(url, 60), await connect(url, CHECK_SECONDS)) for url in urls]
 
