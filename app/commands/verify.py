@@ -1,11 +1,25 @@
 """The command `jobgate verify`."""
 
 import asyncio
+import sys
 from typing import Annotated, Literal
 
 import typer
 
 from app.commands.starting import read_settings, run
+
+_CLEAR = "\r\x1b[K"
+"""Moves to the begin of the line of a terminal, and empties it."""
+
+
+def _show(subjects: str, examined: int) -> None:
+    """Show the progress in place of the last one."""
+    sys.stderr.write(f"{_CLEAR}{subjects}: {examined} examined")
+    sys.stderr.flush()
+
+
+def _show_nothing(_: str, __: int) -> None:
+    """Show no progress where nobody waits for it."""
 
 
 def verify(
@@ -24,7 +38,12 @@ def verify(
     settings = read_settings(log_format="text", log_level="error")
 
     async def work(_: asyncio.Event) -> int:
-        results = await verification.verify(settings, database_only=database_only, pause=pause)
+        show = _show if sys.stderr.isatty() else _show_nothing
+        try:
+            results = await verification.verify(settings, database_only=database_only, pause=pause, progress=show)
+        finally:
+            if sys.stderr.isatty():
+                sys.stderr.write(_CLEAR)
         shown = [verification.as_json(results)] if output == "json" else verification.as_text(results)
         typer.echo("\n".join(shown))
         return int(any(result.faults for result in results))

@@ -9,7 +9,7 @@ from uuid import UUID
 class Subjects:
     """What a check examines. `page` selects `key`: the first $2 keys after the key $1, in their order.
 
-    `batch` is how many keys share a transaction.
+    `batch` is how many keys share a transaction at most.
     """
 
     name: str

@@ -18,10 +18,12 @@ _RUNNING: Final = """
 SELECT j.namespace, r.job_uid, r.task, r.rank, r.attempt, r.pod_name, r.pod_uid
 FROM jobs AS j JOIN replicas AS r ON r.job_uid = j.uid
 WHERE j.uid = ANY($1::uuid[]) AND r.pod_uid IS NOT NULL AND r.outcome IS NULL
+AND (r.job_uid, r.task, r.rank) > ($2, $3, $4) ORDER BY r.job_uid, r.task, r.rank LIMIT $5
 """
 _INSTALLATION: Final = "SELECT id FROM installation"
-# A job can have ten thousand replicas.
 _JOBS_AT_ONCE: Final = 50
+# A job can have ten thousand replicas.
+_PODS_AT_ONCE: Final = 5000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +64,20 @@ async def read_running(db: Database) -> AsyncIterator[RecordedPod]:
     while True:
         async with db.snapshot() as connection:
             jobs = [row["uid"] for row in await connection.fetch(_LIVE, after, _JOBS_AT_ONCE)]
-            rows = await connection.fetch(_RUNNING, jobs)
-        for row in rows:
-            yield RecordedPod(**row)
+        async for pod in _read_running(db, jobs):
+            yield pod
         if len(jobs) < _JOBS_AT_ONCE:
             return
         after = jobs[-1]
+
+
+async def _read_running(db: Database, jobs: Sequence[UUID]) -> AsyncIterator[RecordedPod]:
+    last: tuple[UUID, str, int] = UUID(int=0), "", -1
+    while True:
+        async with db.snapshot() as connection:
+            rows = await connection.fetch(_RUNNING, jobs, *last, _PODS_AT_ONCE)
+        for row in rows:
+            yield RecordedPod(**row)
+        if len(rows) < _PODS_AT_ONCE:
+            return
+        last = rows[-1]["job_uid"], rows[-1]["task"], rows[-1]["rank"]

@@ -13,6 +13,7 @@ from app.db.postgres.engine import Database
 from app.db.verification import cluster_rows
 from app.db.verification.check import CheckResult, Fault
 from app.db.verification.cluster_rows import RecordedPod
+from app.db.verification.runner import Progress
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata
 from app.domain.status.pods.ownership import names_anchor
@@ -69,29 +70,31 @@ class ClusterVerifier:
         self._namespaces = namespaces
         self._timeout = timeout
 
-    async def verify(self, *, pause: float) -> list[CheckResult]:
+    async def verify(self, *, pause: float, progress: Progress = lambda _, __: None) -> list[CheckResult]:
         """Return what each check has found. Faults are reported if they are still there after `pause` seconds.
 
         Raises:
             KubeError: the cluster did not answer, or refuses the account to list pods or ConfigMaps.
         """
-        found = await self._examine()
+        found = await self._examine(progress)
         if any(result.faults for result in found.values()):
             await asyncio.sleep(pause)
-            again = await self._examine()
+            again = await self._examine(progress)
             for name, result in again.items():
                 before = {fault.subject for fault in found[name].faults}
                 result.faults = [fault for fault in result.faults if fault.subject in before]
             found = again
         return list(found.values())
 
-    async def _examine(self) -> dict[str, CheckResult]:
+    async def _examine(self, progress: Progress) -> dict[str, CheckResult]:
         examination = _Examination()
         # A job is stored before it has objects. So objects are read before jobs.
         async for anchors in self._batches(CONFIG_MAP, OBJECT):
             await self._check_anchors(examination, anchors)
+            progress("anchors", examination.results["owners-of-anchors"].examined)
         async for pods in self._batches(POD, POD_CODEC):
             await self._check_pods(examination, pods)
+            progress("pods", examination.results["owners-of-pods"].examined)
         async for workloads in self._batches(WORKLOAD, OBJECT):
             ours = [item for item in workloads if names_anchor(item, _job_of(item))]
             await self._check_owners(examination, "owners-of-workloads", ours)

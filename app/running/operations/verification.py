@@ -9,7 +9,7 @@ from app.db.postgres import schema_version
 from app.db.postgres.timeouts import DatabaseTimeouts
 from app.db.verification import cluster_rows
 from app.db.verification.check import CheckResult
-from app.db.verification.runner import verify_database
+from app.db.verification.runner import Progress, verify_database
 from app.loops.maintenance.verification import ClusterVerifier
 from app.running.connections import NotConfigured, connect_cluster, open_database
 from app.settings import ENV_PREFIX, Settings
@@ -20,7 +20,9 @@ MOST_SHOWN = 20
 """How many faults of a check are printed as text. JSON has all."""
 
 
-async def verify(settings: Settings, *, database_only: bool, pause: float) -> list[CheckResult]:
+async def verify(
+    settings: Settings, *, database_only: bool, pause: float, progress: Progress = lambda _, __: None
+) -> list[CheckResult]:
     """Run all checks of the database and of its cluster. Nothing is written.
 
     Raises:
@@ -40,13 +42,13 @@ async def verify(settings: Settings, *, database_only: bool, pause: float) -> li
         api = None if database_only else await connect_cluster(settings)
         if api is not None:
             stack.push_async_callback(api.close)
-        results = await verify_database(db, pause=pause)
+        results = await verify_database(db, pause=pause, progress=progress)
         installation = await cluster_rows.installation_id(db)
         if api is not None and installation is not None:
             verifier = ClusterVerifier(
                 api, db, installation, namespaces=settings.namespaces, timeout=settings.request_timeout
             )
-            results += await verifier.verify(pause=pause)
+            results += await verifier.verify(pause=pause, progress=progress)
         return results
 
 

@@ -9,7 +9,7 @@ from app.db import log_removal
 from app.db.postgres.engine import Database
 from app.db.verification import runner
 from app.db.verification.check import CheckResult
-from app.db.verification.runner import CHECKS, verify_database
+from app.db.verification.runner import CHECKS, next_batch, verify_database
 from tests.db.factories import NOW
 from tests.support.schemas import fill
 from tests.support.verified_world import ENDED, RUNNING, SAMPLE, WAITING, create_world
@@ -241,3 +241,25 @@ async def test_what_is_gone_at_the_second_look_is_no_fault(
     monkeypatch.setattr(runner, "sleep", complete)
     reported = found(await verify_database(db, pause=1), "scale-records")
     assert [line.split(":")[0] for line in reported] == [f"team/ended {ENDED}"]
+
+
+@pytest.mark.parametrize(
+    ("size", "seconds", "after"),
+    [(10, 0.0, 20), (10, 0.5, 20), (10, 0.8, 12), (10, 1.0, 10), (10, 20.0, 1), (1, 60.0, 1), (300, 0.01, 500)],
+)
+def test_a_batch_takes_about_a_second(size: int, seconds: float, after: int) -> None:
+    assert next_batch(size, seconds, most=500) == after
+
+
+async def test_batches_grow_from_few_keys_and_their_progress_is_told(world: Any, db: Database) -> None:
+    await world.execute(
+        "INSERT INTO jobs (uid, namespace, name, kind, api_version, manifest, created_at, created_by, phase, reason,"
+        " message, quiet) SELECT gen_random_uuid(), 'team', 'job-' || n, 'GenericJob', 'v1', '{}', now(), 'me',"
+        " 'Queued', '', '', true FROM generate_series(1, 97) AS n"
+    )
+    told: list[tuple[str, int]] = []
+    await verify_database(db, pause=0, progress=lambda *each: told.append(each))
+    jobs = [examined for subjects, examined in told if subjects == "jobs"]
+    assert jobs[0] == 10, "a job can have ten thousand replicas"
+    assert jobs[-1] == 100
+    assert len(jobs) > 2

@@ -1,6 +1,9 @@
 """`jobgate verify` finds where the cluster and the database differ, and changes neither."""
 
+import asyncio
 import json
+import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ from app.settings import Settings
 from tests.support.clusters.kube import Cluster, KubeClient
 from tests.support.clusters.kueue import pod_set
 from tests.support.gateways.forked_commands import jobgate
+from tests.support.machine.terminals import on_terminal
 from tests.support.verified_world import ENDED, RUNNING, create_world
 
 GONE = uuid4()
@@ -171,3 +175,15 @@ async def test_many_faults_are_counted(world: World) -> None:
     lines = as_text([one for one in results if one.name == "owners-of-room-waits"])
     assert "30 faults: " in lines[0]
     assert (len(lines), lines[-1]) == (22, "    and 10 others: -o json shows them all")
+
+
+async def test_the_progress_is_on_the_terminal_and_gone_in_the_end(world: World, tmp_path: Path) -> None:
+    shown: list[str] = []
+    command = [sys.executable, "-c", "from app.cli import app; app()", "verify", "--database-only"]
+    given = {"JOBGATE_DATABASE_URL": str(world.settings.database_url), "PATH": os.environ["PATH"]}
+    screen = await asyncio.to_thread(on_terminal, command, cwd=Path.cwd(), env=given, timeout=240, follow=shown.append)
+    assert "jobs: 3 examined" in "".join(shown)
+    assert "examined" not in screen
+    assert "history-numbers" in screen
+    quiet = await asyncio.to_thread(jobgate, "verify", "--database-only", home=tmp_path, **given)
+    assert quiet.stderr == ""

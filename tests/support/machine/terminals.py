@@ -6,7 +6,7 @@ import re
 import select
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 _CONTROL = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])|\x1b[()][A-Z0-9]|\r|\n|[^\x1b\r\n]+")
@@ -47,8 +47,15 @@ class Screen:
         return "\n".join(line.rstrip() for line in self._lines).strip("\n")
 
 
-def on_terminal(command: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout: float) -> str:
-    """Return the screen after the command has ended.
+def on_terminal(
+    command: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    timeout: float,
+    follow: Callable[[str], object] = lambda _: None,
+) -> str:
+    """Return the screen after the command has ended. `follow` gets each piece of what it writes.
 
     Raises:
         TimeoutError: the command has not ended in time. The message has its screen.
@@ -71,7 +78,9 @@ def on_terminal(command: Sequence[str], *, cwd: Path, env: Mapping[str, str], ti
             if not piece:
                 process.wait(timeout=30)
                 return screen.text()
-            screen.write(piece.decode("utf-8", "replace"))
+            written = piece.decode("utf-8", "replace")
+            follow(written)
+            screen.write(written)
     finally:
         process.kill()
         process.wait()
