@@ -20,7 +20,7 @@ from bench.measuring.report import table
 from tests.support.schemas import fill
 
 # The last revision of the version before: an upgrade from an earlier one stops all processes.
-_START: Final = "0023"
+_BEFORE: Final = "0023"
 _TABLES: Final = ("jobs", "status_history", "conditions", "replicas", "attempts", "samples", "job_events")
 _WRITERS: Final = 4
 _WRITE: Final = (
@@ -78,22 +78,22 @@ class Writers:
         return (name, f"{seconds:.1f}", str(self.writes), f"{self.longest * 1000:.0f}", _GOAL)
 
 
-async def run(rows: int) -> None:
+async def run(rows: int, after: str) -> None:
     with tempfile.TemporaryDirectory(prefix="jobgate-bench-", ignore_cleanup_errors=True) as directory:
         async with EmbeddedPostgres(Path(directory) / "postgres") as postgres:
-            await asyncio.to_thread(migrations.migrate, postgres.url, _START)
+            await asyncio.to_thread(migrations.migrate, postgres.url, after)
             connection: Any = await asyncpg.connect(postgres.url, timeout=60, command_timeout=3600)
             for name in _TABLES:
                 await fill(connection, first=1, rows=rows, only=name)
             await connection.execute("VACUUM ANALYZE")
             await connection.close()
-            print("\n".join(table(_HEAD, await _measure(postgres.url, rows))))
+            print("\n".join(table(_HEAD, await _measure(postgres.url, rows, after))))
 
 
-async def _measure(url: str, rows: int) -> list[tuple[str, ...]]:
+async def _measure(url: str, rows: int, after: str) -> list[tuple[str, ...]]:
     known = schema_version.read_migrations()
     (head,) = schema_version.revisions_of(known).heads
-    steps = [step for step in schema_version.path_to(known, head) if step not in schema_version.path_to(known, _START)]
+    steps = [step for step in schema_version.path_to(known, head) if step not in schema_version.path_to(known, after)]
     writers = Writers()
     async with asyncio.TaskGroup() as group:
         writing = [group.create_task(writers.write(url)) for _ in range(_WRITERS)]
@@ -124,4 +124,6 @@ async def _fill(url: str, name: str, rows: int) -> None:
 def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench migrations", description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000, help="jobs, and rows of each table about them (1000000)")
-    asyncio.run(run(parser.parse_args(arguments).rows))
+    parser.add_argument("--after", default=_BEFORE, help=f"the schema before the first step ({_BEFORE})")
+    given = parser.parse_args(arguments)
+    asyncio.run(run(given.rows, given.after))

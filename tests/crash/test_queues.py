@@ -16,6 +16,7 @@ from tests.behaviour.queues.kueue import Queues, elastic_job, queued, requesting
 from tests.crash.queues import watched_queues
 from tests.support.clusters.kube import Cluster, KubeClient
 from tests.support.gateways.process import GatewayProcess, answering, insist
+from tests.support.verification import assert_invariants
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(600)]
@@ -83,7 +84,12 @@ async def tell(queues: Queues, name: str, mark: Path) -> None:
 
 
 async def test_no_job_is_lost_and_no_quota_stays_in_use(
-    busy_cluster: Cluster, crash_api: KubeClient, crash_namespace: str, gateway: GatewayProcess, tmp_path: Path
+    busy_cluster: Cluster,
+    crash_api: KubeClient,
+    crash_namespace: str,
+    database_url: str,
+    gateway: GatewayProcess,
+    tmp_path: Path,
 ) -> None:
     async with watched_queues(busy_cluster, crash_api, crash_namespace, gateway, cpu=1) as (queues, _):
         for number, (point, passing) in enumerate(KILLS):
@@ -93,6 +99,7 @@ async def test_no_job_is_lost_and_no_quota_stays_in_use(
                 group.create_task(tell(queues, str(number), tmp_path / f"go-{number}"))
                 assert await gateway.ended(within=DEADLINE, what=f"{point}:{passing}") == SIGKILLED
                 await gateway.start()
+        await assert_invariants(database_url, busy_cluster)
 
 
 async def dies_at_each(gateway: GatewayProcess, points: Sequence[At], request: Coroutine[None, None, object]) -> None:
@@ -108,7 +115,7 @@ async def dies_at_each(gateway: GatewayProcess, points: Sequence[At], request: C
 
 
 async def test_a_scale_up_that_dies_at_each_step_starts_its_replicas_once_when_they_are_admitted(
-    busy_cluster: Cluster, crash_api: KubeClient, crash_namespace: str, gateway: GatewayProcess
+    busy_cluster: Cluster, crash_api: KubeClient, crash_namespace: str, database_url: str, gateway: GatewayProcess
 ) -> None:
     async with watched_queues(busy_cluster, crash_api, crash_namespace, gateway, cpu=2) as (queues, _):
         jobs = queues.jobs
@@ -132,3 +139,4 @@ async def test_a_scale_up_that_dies_at_each_step_starts_its_replicas_once_when_t
         # An ended pod holds no quota, and is released later.
         await jobs.until_objects("pods", uid, lambda pods: {pod["metadata"]["uid"] for pod in pods} == first)
         await insist(jobs.http, "DELETE", jobs.path("grows"))
+        await assert_invariants(database_url, busy_cluster)

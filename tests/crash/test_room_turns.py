@@ -9,6 +9,7 @@ from tests.crash.gateways import client_of
 from tests.crash.stories import generic_job, task
 from tests.support.clusters.kube import Cluster, KubeClient
 from tests.support.gateways.process import gateway_process
+from tests.support.verification import assert_invariants
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(600)]
 
@@ -39,4 +40,5 @@ async def test_jobs_that_wait_for_room_survive_crashes(
                 await gateway.start(faults)
             for name in names:
                 await client.until(name, "Succeeded")
+        await assert_invariants(database_url, busy_cluster)
     assert log.read_text().split() == names

@@ -33,6 +33,7 @@ from tests.crash.sample_stories import (
 from tests.support.clusters.kube import Cluster, KubeClient
 from tests.support.clusters.kube_proxy import kube_proxy
 from tests.support.gateways.process import STEADY, GatewayProcess, gateway_process
+from tests.support.verification import assert_invariants
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
@@ -80,10 +81,12 @@ async def client_of(gateway: GatewayProcess, nodes: RuntimeNodes) -> AsyncIterat
 
 
 @asynccontextmanager
-async def sample_ledger(database_url: str) -> AsyncIterator[SampleLedger]:
+async def sample_ledger(database_url: str, cluster: Cluster) -> AsyncIterator[SampleLedger]:
+    """Yield the ledger of a database. Afterwards, the invariants hold there and in the cluster."""
     connection = await asyncpg.connect(database_url, timeout=90)
     try:
         yield SampleLedger(connection)
+        await assert_invariants(database_url, cluster)
     finally:
         await connection.close(timeout=60)
 
@@ -98,7 +101,7 @@ async def test_no_sample_set_is_lost_and_no_operation_runs_twice(
     everyone = [story for some in stories for story in some]
     async with gateway_process(database_url, busy_cluster.kubeconfig, tmp_path / "gateway", **SETTINGS) as gateway:
         await gateway.start()
-        async with client_of(gateway, nodes) as client, sample_ledger(database_url) as book:
+        async with client_of(gateway, nodes) as client, sample_ledger(database_url, busy_cluster) as book:
             async with asyncio.TaskGroup() as group:
                 await gateway.kill()
                 for number, (point, passing, _) in enumerate(KILLS):
@@ -125,7 +128,7 @@ async def test_another_controller_takes_over_sets_and_jobs_in_progress(
     async with (
         gateway_process(database_url, config, tmp_path / "old", **SETTINGS) as old,
         gateway_process(database_url, config, tmp_path / "new", **SETTINGS) as new,
-        sample_ledger(database_url) as book,
+        sample_ledger(database_url, busy_cluster) as book,
     ):
         await old.start()
         epoch = await book.until_held(old.pid)
@@ -165,7 +168,7 @@ async def test_a_set_completes_after_the_cluster_and_the_database_went_away(
                 await until_ready(client.http, 503)
                 await postgres.start()
                 await until_ready(client.http)
-            async with sample_ledger(postgres.url) as book:
+            async with sample_ledger(postgres.url, busy_cluster) as book:
                 await book.settled()
                 await book.check(stories, nodes)
             assert await gateway.stop() == 0
