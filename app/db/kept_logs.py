@@ -15,6 +15,7 @@ from app.db.postgres.columns import columns, record_columns
 from app.db.postgres.engine import Connection, Database
 from app.domain.kept_logs.keys import LogKey
 from app.domain.kept_logs.records import KeptChunk, KeptLog, KeptLogState
+from app.domain.kept_logs.runs import may_have_printed_before
 from app.domain.plan import Rank
 from app.models.kept_logs import kept_log_totals, kept_logs, log_chunks
 
@@ -29,9 +30,11 @@ _IS_LOG: Final = " AND ".join(f"{name} = ${number}" for number, name in enumerat
 _OF_ATTEMPT: Final = "job_uid = $1 AND task = $2 AND rank = $3 AND attempt = $4"
 
 _OPEN: Final = f"""
-INSERT INTO kept_logs ({_KEY}, namespace, state, updated_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING
+INSERT INTO kept_logs ({_KEY}, namespace, state, updated_at, passes_over)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING
 """  # noqa: S608  constants
+# A redaction has locked the row until it has changed all logs of the job. So it has seen this one, or is seen here.
+_REDACTED: Final = "SELECT redacted_at FROM jobs WHERE uid = $1 FOR KEY SHARE"
 _READ: Final = f"SELECT {_LOG} FROM kept_logs WHERE {_IS_LOG}"  # noqa: S608  constants
 _READ_ATTEMPT: Final = f"""
 SELECT {_LOG.without("position")} FROM kept_logs WHERE {_OF_ATTEMPT} ORDER BY container, run
@@ -47,7 +50,7 @@ UPDATE kept_logs AS k
 SET version = k.version + 1, text_bytes = k.text_bytes + w.text_bytes, lines = k.lines + w.lines,
     stored_bytes = k.stored_bytes + w.stored_bytes,
     first_at = LEAST(k.first_at, w.first_at), last_at = GREATEST(k.last_at, w.last_at),
-    position = COALESCE(w.position, k.position), state = w.state, note = COALESCE(w.note, k.note),
+    position = COALESCE(w.position, k.position), passes_over = false, state = w.state, note = COALESCE(w.note, k.note),
     updated_at = w.updated_at,
     finished_at = CASE WHEN w.state = '{KeptLogState.FOLLOWING}' THEN NULL ELSE w.updated_at END
 FROM {_WRITTEN.rows("w")}
@@ -58,6 +61,9 @@ _WRITE_CHUNKS: Final = f"""
 INSERT INTO log_chunks ({_ROW}) SELECT {_ROW} FROM {_ROW.rows("w")}
 ON CONFLICT DO NOTHING
 """  # noqa: S608  constants
+_NOTE_REFUSED: Final = """
+INSERT INTO log_deletions (object_name, requested_at) SELECT unnest($1::text[]), $2 ON CONFLICT DO NOTHING
+"""
 _TOTAL: Final = columns(kept_log_totals, "namespace", "job_uid", "text_bytes", "stored_bytes")
 # In the order of their keys, so that no two transactions wait for each other.
 _ADD_TO_TOTALS: Final = f"""
@@ -151,12 +157,16 @@ async def is_pod_of(db: Database, namespace: str, pod_uid: str, key: LogKey) -> 
         return bool(await connection.fetchval(_IS_POD_OF, *key[:4], pod_uid, namespace))
 
 
-async def open_log(db: Database, key: LogKey, namespace: str, now: datetime) -> KeptLog:
-    """Return what is kept of a log. Begin it if nothing is."""
+async def open_log(
+    db: Database, key: LogKey, namespace: str, now: datetime, *, started_at: datetime | None = None
+) -> KeptLog:
+    """Return what is kept of a log. Begin it if nothing is; its run has started at `started_at`, if that is known."""
     if (known := await read(db, key)) is not None:
         return known
     async with db.begin() as connection:
-        await connection.execute(_OPEN, *key, namespace, KeptLogState.FOLLOWING, now)
+        redacted_at = await connection.fetchval(_REDACTED, key.job_uid)
+        passes_over = may_have_printed_before(redacted_at, started_at)
+        await connection.execute(_OPEN, *key, namespace, KeptLogState.FOLLOWING, now, passes_over)
         return _log(await connection.fetchrow(_READ, *key))
 
 
@@ -187,13 +197,16 @@ async def of_job(
 async def write(db: Database, log: KeptLog, step: LogWrite, now: datetime) -> tuple[KeptLog, Totals] | None:
     """Add a step to a log, and return the log and the totals after it.
 
-    Return None, and write nothing, if another process has written to the log since it was read, or it is final.
+    Return None, and write nothing, if another process has written to the log since it was read, or it is final. The
+    objects of the refused chunks are noted for deletion: after a redaction, they can have what it has removed.
     """
     added = _sums(step.chunks)
     async with db.begin() as connection:
         values = (*log.key, log.version, *added, step.position, step.state, step.note, now)
         row = await connection.fetchrow(_WRITE, *_WRITTEN.arguments([values]))
         if row is None:
+            refused = [chunk.object_name for chunk in step.chunks if chunk.object_name is not None]
+            await connection.execute(_NOTE_REFUSED, refused, now)
             return None
         if step.chunks:
             chunks = [(*log.key, *_CHUNK.values(chunk)) for chunk in step.chunks]

@@ -13,7 +13,7 @@ from app.db.kept_logs import ALL_JOBS, LogSize, add_to_totals
 from app.db.postgres.columns import Columns, columns
 from app.db.postgres.engine import Connection, Database
 from app.domain.kept_logs.keys import LogKey
-from app.domain.kept_logs.records import GapReason
+from app.domain.kept_logs.records import GapReason, KeptLogState
 from app.models.kept_logs import log_chunks
 
 _KEY: Final = columns(log_chunks, *LogKey._fields)
@@ -39,9 +39,11 @@ SELECT namespace, job_uid, -text_bytes, -stored_bytes FROM dead
 _FORGET_TOTALS: Final = """
 DELETE FROM kept_log_totals WHERE job_uid = ANY($1::uuid[]) AND text_bytes <= 0
 """
-# The new versions reject what a follower has read before.
+_NOTE_REDACTION: Final = "UPDATE jobs SET redacted_at = clock_timestamp() WHERE uid = $1"
+# The new versions reject what a follower has read before, and it passes over what it would read again.
 _OVERTAKE: Final = f"""
-UPDATE kept_logs AS l SET version = l.version + 1, stored_bytes = 0
+UPDATE kept_logs AS l
+SET version = l.version + 1, stored_bytes = 0, passes_over = (l.state = '{KeptLogState.FOLLOWING}')
 FROM (SELECT * FROM kept_logs WHERE job_uid = $1 ORDER BY {_KEY} FOR UPDATE) AS b
 WHERE ({_KEY.of("l")}) = ({_KEY.of("b")})
 RETURNING b.namespace, b.job_uid, 0::bigint, -b.stored_bytes
@@ -75,8 +77,10 @@ SELECT c.object_name FROM {_CHUNK.rows("w")} JOIN log_chunks AS c
 async def redact(connection: Connection, job_uid: UUID, now: datetime) -> int:
     """Remove what is kept of the logs of a job, in the transaction of the caller, and return how many logs had text.
 
-    What its containers print from now on is kept: a follower continues after its position.
+    The caller has locked the row of the job. What its containers print from now on is kept: a follower passes over what
+    they have printed before.
     """
+    await connection.execute(_NOTE_REDACTION, job_uid)
     sizes = [LogSize(*row) for row in await connection.fetch(_OVERTAKE, job_uid)]
     await connection.execute(_REMOVE_CHUNKS, job_uid, now)
     await connection.execute(_MARK_GAPS, job_uid)

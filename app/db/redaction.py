@@ -338,7 +338,7 @@ JOBS: Final = Redactable(
     resource=lambda _: STORED_JOBS.resource,
     record=record_change,
     records=[Records(of=table) for table in JOB_RECORDS],
-    also=", status_version = status_version + 1",
+    also=", status_version = status_version + 1, redacted_at = clock_timestamp()",
 )
 SAMPLES: Final = Redactable(
     table=sample_tables.samples,

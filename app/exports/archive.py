@@ -12,7 +12,7 @@ from app.db.objects.resources import RowVersion
 from app.db.postgres.engine import Database
 from app.db.purge import Copied
 from app.domain.exports.lines import ExportSelection, HeaderLine
-from app.exports.exporter import JOBS_AT_ONCE, SEGMENT_BYTES, write_jobs
+from app.exports.exporter import JOBS_AT_ONCE, SEGMENT_BYTES, put_unredacted, write_jobs
 from app.exports.folders import SUFFIX, ExportFolder, new_file
 from app.exports.segment_files import SegmentFile
 
@@ -45,9 +45,19 @@ class Archive:
     async def copy(self, jobs: Sequence[RowVersion]) -> Copied:
         """Copy those of the jobs that exist to one segment, durably: the first ones, until the segment is full.
 
+        A job that is redacted meanwhile is copied as it is afterwards.
+
         Raises:
             FolderUnavailable, OSError: there may be no copy.
         """
+        done: Copied | None = None
+        while done is None:
+            done = await self._copy(jobs)
+        reach(FaultPoint.SEGMENT_STORED)
+        return done
+
+    async def _copy(self, jobs: Sequence[RowVersion]) -> Copied | None:
+        """Copy the jobs. Return None if one of them was redacted meanwhile, so that there is no copy."""
         now = self._now()
         header = HeaderLine(
             export=UUID(bytes=_digest(jobs) + bytes(16 - _DIGEST_BYTES)),
@@ -68,8 +78,8 @@ class Archive:
             segment.end(last=True)
             if copied:
                 name = f"{self._installation}/{now:%Y-%m-%d}/{_digest(copied).hex()}{SUFFIX}"
-                await self._folder.put(name, file)
-        reach(FaultPoint.SEGMENT_STORED)
+                if not await put_unredacted(self._db, self._folder, name, segment, file):
+                    return None
         return Copied(copied, jobs)
 
 

@@ -10,13 +10,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import BinaryIO, Final
 from uuid import UUID
 
 from msgspec.structs import replace
 
 from app.base.faultpoints import FaultPoint, reach
-from app.db.exports.reading import JobRows, count_left_out, export_lock, page
+from app.db.exports.reading import JobRows, count_left_out, export_lock, page, redactions
 from app.db.postgres.engine import Connection, Database
 from app.domain.errors import Conflict
 from app.domain.exports.lines import (
@@ -93,7 +93,10 @@ class Exporter:
             while progress is None or not progress.footer.last:
                 if stop.is_set():
                     return
-                progress = await self._write_segment(selection, progress, segment_bytes, stop)
+                written = await self._write_segment(selection, progress, segment_bytes, stop)
+                if written is None:
+                    continue
+                progress = written
                 done.segments, done.added = progress.header.segment, done.added + progress.footer.jobs
                 report(f"segment {done.segments}: {progress.footer.jobs} jobs")
         done.left_out = await count_left_out(self._db, selection)
@@ -122,7 +125,8 @@ class Exporter:
 
     async def _write_segment(
         self, selection: ExportSelection, before: _Progress | None, most_bytes: int, stop: asyncio.Event
-    ) -> _Progress:
+    ) -> _Progress | None:
+        """Write the next segment. Return None if it must be written again, because a job was redacted meanwhile."""
         number = 1 if before is None else before.header.segment + 1
         header = HeaderLine(
             export=self._export if before is None else before.header.export,
@@ -140,7 +144,8 @@ class Exporter:
                     break
             footer = segment.end(last=is_last)
             reach(FaultPoint.SEGMENT_WRITTEN)
-            await self._folder.put(segment_name(number), file)
+            if not await put_unredacted(self._db, self._folder, segment_name(number), segment, file):
+                return None
         reach(FaultPoint.SEGMENT_STORED)
         return _Progress(header=header, footer=footer)
 
@@ -157,8 +162,30 @@ def segment_name(number: int) -> str:
     return f"segment-{number:08}{SUFFIX}"
 
 
+async def put_unredacted(db: Database, folder: ExportFolder, name: str, segment: SegmentFile, file: BinaryIO) -> bool:
+    """Put a segment, unless one of its jobs was redacted after its rows were read. Return whether the folder has it.
+
+    A redaction while it is put removes it again.
+    """
+    if await _is_redacted(db, segment):
+        return False
+    await folder.put(name, file)
+    if await _is_redacted(db, segment):
+        await folder.remove(name)
+        return False
+    return True
+
+
+async def _is_redacted(db: Database, segment: SegmentFile) -> bool:
+    async with db.read() as connection:
+        found = await redactions(connection, list(segment.redacted_at))
+    return any(segment.redacted_at[uid] != at for uid, at in found.items())
+
+
 async def write_jobs(segment: SegmentFile, connection: Connection, uids: Sequence[UUID]) -> None:
     """Write jobs with all records of them, in a transaction whose statements see the same snapshot."""
+    segment.redacted_at.update(dict.fromkeys(uids))
+    segment.redacted_at.update(await redactions(connection, uids))
     rows = JobRows(connection, uids)
     async for uid, job in rows.jobs():
         is_first = True

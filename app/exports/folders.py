@@ -3,8 +3,6 @@
 A segment is written to a file without a name, and put whole. So a folder never has a part of a segment.
 """
 
-import asyncio
-import os
 import re
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -30,12 +28,11 @@ class FolderUnavailable(OSError):  # noqa: N818  named after what happened, as t
 class ExportFolder:
     """A folder with segments, or one segment of it if `only` names one.
 
-    `place` is its absolute path or URL, and `path` is None if it is no folder of this machine.
+    `place` is its absolute path or URL.
     """
 
     place: str
     store: LogStore
-    path: Path | None = None
     only: str | None = None
 
     async def names(self) -> Sequence[str]:
@@ -51,10 +48,11 @@ class ExportFolder:
         file.seek(0)
         with _translate_errors():
             await self.store.put_file(name, file)
-            if self.path is not None:
-                # In a thread: a disk or a network file system that hangs delays neither the controller nor its lease.
-                async with asyncio.timeout(_SECONDS):
-                    await asyncio.to_thread(_sync, self.path, name)
+
+    async def remove(self, name: str) -> None:
+        """Remove a segment."""
+        with _translate_errors():
+            await self.store.delete([name])
 
     @asynccontextmanager
     async def get(self, name: str) -> AsyncIterator[BinaryIO]:
@@ -89,7 +87,7 @@ def open_folder(place: str, *, for_reading: bool = False) -> ExportFolder:
             raise FolderUnavailable(f"there is no folder {path}")
         place = f"file://{path}"
     try:
-        return ExportFolder(place=place, store=open_store(place, timeout=_SECONDS, called=place), path=path, only=only)
+        return ExportFolder(place=place, store=open_store(place, timeout=_SECONDS, called=place), only=only)
     except (ValueError, OSError) as error:
         raise FolderUnavailable(str(error)) from error
 
@@ -102,16 +100,3 @@ def _translate_errors(name: str = "") -> Iterator[None]:
         raise FolderUnavailable(f"there is no {name}") from error
     except StoreUnavailable as error:
         raise FolderUnavailable(str(error)) from error
-    except TimeoutError as error:
-        raise FolderUnavailable(f"the disk of the folder did not answer within {_SECONDS:g} s") from error
-
-
-def _sync(folder: Path, name: str) -> None:
-    """Bring a file of a folder, and its path within it, to the disk."""
-    path = folder / name
-    for place in (path, *(parent for parent in path.parents if parent.is_relative_to(folder))):
-        descriptor = os.open(place, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -1,7 +1,9 @@
 """The files of segments: lines of JSON, compressed by zstd."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import BinaryIO, Final
+from uuid import UUID
 
 import msgspec
 import zstandard
@@ -20,6 +22,7 @@ class SegmentFile:
     """A segment that is being written. Its lines are in the file when it has its footer.
 
     `until` is the place of the last job of the export so far, and `size` the bytes of the lines before compression.
+    `redacted_at` has the times of the last redactions that the lines of the jobs include; None for jobs without one.
     """
 
     def __init__(self, file: BinaryIO, header: HeaderLine) -> None:
@@ -28,6 +31,7 @@ class SegmentFile:
         )
         self._sums = SegmentSums()
         self.until: JobPlace | None = None
+        self.redacted_at: dict[UUID, datetime | None] = {}
         self.size = 0
         self.write(msgspec.json.encode(header) + b"\n")
 

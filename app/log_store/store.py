@@ -11,6 +11,8 @@ import obstore
 from obstore import store as stores
 from obstore.exceptions import BaseError
 
+from app.log_store.disk import DurableFolder
+
 SCHEMES: Final = ("s3", "gs", "az", "file")
 _CALLED: Final = "the log store"  # in messages
 _CONNECT: Final = 5.0  # seconds
@@ -35,14 +37,17 @@ class StoredObject(NamedTuple):
 
 
 class LogStore:
-    """A store, or a folder in it. Names are paths with slashes.
+    """A store, or a folder in it. Names are paths with slashes. What was written is durable.
 
     Raises, in every method:
         StoreUnavailable: the store did not answer within `timeout` seconds, or refused the call.
     """
 
-    def __init__(self, store: Any, *, timeout: float = _TIMEOUT, called: str = _CALLED) -> None:
+    def __init__(
+        self, store: Any, *, timeout: float = _TIMEOUT, called: str = _CALLED, disk: DurableFolder | None = None
+    ) -> None:
         self._store = store
+        self._disk = disk
         self._timeout = timeout
         self._called = called
 
@@ -50,11 +55,17 @@ class LogStore:
         """Write a whole object."""
         async with self._call():
             await obstore.put_async(self._store, name, data, use_multipart=False)
+            await self._sync(name)
 
     async def put_file(self, name: str, file: BinaryIO) -> None:
         """Write a whole object from a file, without all of it in memory."""
         async with self._call():
             await obstore.put_async(self._store, name, file)
+            await self._sync(name)
+
+    async def _sync(self, name: str) -> None:
+        if self._disk is not None:
+            await self._disk.sync(name)
 
     async def pieces(self, name: str) -> AsyncIterator[bytes]:
         """Yield an object in pieces.
@@ -122,7 +133,8 @@ def open_store(url: str, *, timeout: float = _TIMEOUT, called: str = _CALLED) ->
         raise ValueError(f"{url}: expected {', '.join(f'{scheme}://…' for scheme in SCHEMES)}")
     try:
         if scheme == "file":
-            return LogStore(stores.LocalStore(Path(path), mkdir=True), timeout=timeout, called=called)
+            folder = stores.LocalStore(Path(path), mkdir=True)
+            return LogStore(folder, timeout=timeout, called=called, disk=DurableFolder(Path(path)))
         store = stores.from_url(
             url,
             client_options={

@@ -71,6 +71,7 @@ jobs = Table(
     time_column("finished_at", nullable=True),
     time_column("gone_at", nullable=True),
     time_column("imported_at", nullable=True),
+    time_column("redacted_at", nullable=True),
     flag_column("quiet"),
     flag_column("pinned"),
     time_column("wake_at", nullable=True),
@@ -87,7 +88,8 @@ the manifest as it was posted, or null if that is not known. `posted` is null: p
 `claim_names` are the PersistentVolumeClaims that the manifest mounts; a trigger derives them, for programs of earlier
 versions too. Another trigger derives `pinned`: an annotation keeps the record for ever. `status` has the fields of the
 status without a column that differ from their defaults. `reported` is the last report of the job's own pods. A job
-with `imported_at` comes from an export: it is for reading, and the controller never loads it.
+with `imported_at` comes from an export: it is for reading, and the controller never loads it. `redacted_at` is the time
+of the last step of a redaction, by the clock of PostgreSQL, so two steps have different times.
 Indexed columns, except `wake_at`, change only a few times in the life of a job, so that most status updates do not
 touch the indexes.
 """

@@ -6,6 +6,7 @@ from app.models.base import (
     EXPIRING_ROWS,
     HOT_ROWS,
     attempt_key,
+    flag_column,
     metadata,
     number_column,
     text_column,
@@ -35,6 +36,7 @@ kept_logs = Table(
     time_column("first_at", nullable=True),
     time_column("last_at", nullable=True),
     Column("position", LargeBinary),
+    flag_column("passes_over"),
     number_column("version", default=0),
     text_column("note", nullable=True),
     time_column("updated_at"),
@@ -44,7 +46,7 @@ kept_logs = Table(
     Index("kept_logs_following", "job_uid", postgresql_where=text("finished_at IS NULL")),
     postgresql_with=HOT_ROWS,
 )
-"""Whole logs, one row for each run of a container."""
+"""Whole logs, one row for each run of a container. `passes_over` is set by a redaction: see `KeptLog`."""
 
 log_chunks = Table(
     "log_chunks",

@@ -1,6 +1,9 @@
 """Kept logs are removed with the notes of their objects, and with what they count for."""
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
 from app.db import kept_logs, log_removal
@@ -10,6 +13,7 @@ from app.domain.kept_logs.keys import LogKey, chunk_name
 from app.domain.kept_logs.records import GapReason, KeptChunk, KeptLog, KeptLogState
 from tests.db.factories import NOW, later, new_job, submitted
 from tests.db.test_kept_logs import add, chunk_of, opened
+from tests.support.waiting import until
 
 
 async def kept(db: Database, job: UUID | None = None, *, ended: float | None = None, run: int = 0) -> KeptLog:
@@ -74,10 +78,45 @@ async def test_a_redaction_removes_the_text_and_not_what_follows(db: Database) -
     assert await log_removal.due_deletions(db, 100) == [name_of(log.key)]
     # What a follower had read before must not be written.
     assert await kept_logs.write(db, log, LogWrite(chunks=[_named(log, 10)]), NOW) is None
+    assert await log_removal.due_deletions(db, 100) == [name_of(log.key), name_of(log.key, 10)]
     after = await kept_logs.read(db, log.key)
     assert after is not None
+    assert after.passes_over
     await add(db, after, _named(log, 10))
     assert [chunk.start for chunk in await kept_logs.chunks_in_bytes(db, log.key)] == [0, 10]
+
+
+async def test_a_log_that_begins_after_a_redaction_passes_over_what_may_be_older(db: Database) -> None:
+    [job, other] = await submitted(db, new_job("one"), new_job("two"))
+    async with db.begin() as connection:
+        await log_removal.redact(connection, job, NOW)
+        at = await connection.fetchval("SELECT redacted_at FROM jobs WHERE uid = $1", job)
+    begins: Sequence[tuple[UUID, datetime | None, bool]] = (
+        (job, None, True),
+        (job, at + timedelta(seconds=59), True),
+        (job, at + timedelta(seconds=61), False),
+        (other, None, False),
+    )
+    for run, (uid, started_at, passes_over) in enumerate(begins):
+        key = LogKey(uid, "worker", 0, 1, "main", run)
+        log = await kept_logs.open_log(db, key, "team-a", NOW, started_at=started_at)
+        assert log.passes_over == passes_over
+
+
+async def test_a_log_cannot_begin_beside_a_redaction_that_does_not_see_it(db: Database) -> None:
+    [job] = await submitted(db, new_job())
+    async with asyncio.TaskGroup() as group, db.begin() as connection:
+        await connection.fetchrow("SELECT FROM jobs WHERE uid = $1 FOR UPDATE", job)
+        begun = group.create_task(kept_logs.open_log(db, LogKey(job, "worker", 0, 1, "main"), "team-a", NOW))
+        await until(lambda: _waiting(db), what="the log waits for the redaction")
+        await log_removal.redact(connection, job, NOW)
+    assert begun.result().passes_over
+
+
+async def _waiting(db: Database) -> int:
+    """Return how many statements wait for a lock."""
+    async with db.read() as connection:
+        return int(await connection.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"))
 
 
 async def test_objects_are_known_by_their_log_and_their_name(db: Database) -> None:

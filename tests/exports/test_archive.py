@@ -19,9 +19,9 @@ from app.db.postgres.engine import Database
 from app.db.purge import JOBS, Copied, Purge
 from app.domain.retention import Keeping, Retention
 from app.exports import archive as archives
-from app.exports import folders
 from app.exports.archive import Archive
 from app.exports.folders import open_folder
+from app.log_store import disk
 from app.loops.maintenance.sweeper import EXPORT_EVERY, Sweeper
 from tests.exports.ended_jobs import INSTALLATION, ended_job, imported, remove, stored
 from tests.support.gateways.gateway import NAMESPACE, Gateway
@@ -110,12 +110,12 @@ async def test_a_disk_that_hangs_holds_up_no_other_work(tmp_path: Path, monkeypa
         begun.set()
         ended.append(goes_on.wait(10))
 
-    monkeypatch.setattr(folders, "_sync", sync)
+    monkeypatch.setattr(disk, "_fsync", sync)
     async with TaskGroup() as group:
         group.create_task(open_folder(str(tmp_path)).put("one.jsonl.zst", BytesIO()))
         await until(begun.is_set, what="the segment is brought to the disk")
         goes_on.set()
-    assert ended == [True]
+    assert all(ended)
 
 
 async def test_a_job_that_changes_after_its_copy_is_copied_again(gateway: Gateway) -> None:

@@ -1,8 +1,10 @@
 """The object store of whole logs: a folder, and a bucket of an S3-compatible server."""
 
+import errno
 import os
 import signal
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -35,6 +37,40 @@ async def test_a_store_that_cannot_be_written_is_unavailable(tmp_path: Path) -> 
         await store.put("a/1", b"")
 
 
+async def test_what_was_written_to_a_folder_is_on_the_disk_with_its_whole_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced, fsync = list[int](), os.fsync
+
+    def record(descriptor: int) -> None:
+        fsync(descriptor)
+        synced.append(os.fstat(descriptor).st_ino)
+
+    monkeypatch.setattr(os, "fsync", record)
+    store = open_store(f"file://{tmp_path}")
+    assert await puts(store, "a/b/1")
+    assert set(synced) == {(tmp_path / place).stat().st_ino for place in ("a/b/1", "a/b", "a", "")}
+    synced.clear()
+    assert await puts(store, "a/b/2")
+    assert synced == [(tmp_path / place).stat().st_ino for place in ("a/b/2", "a/b")], "the path is known"
+
+
+@pytest.mark.parametrize("answers", [False, True])
+async def test_a_file_that_does_not_reach_the_disk_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, answers: bool
+) -> None:
+    thawed = Event()
+
+    def fails(_: int) -> None:
+        assert answers or thawed.wait(60)
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises(StoreUnavailable, match="refused a call" if answers else "did not answer"):
+        await open_store(f"file://{tmp_path}", timeout=60.0 if answers else 0.2).put("a/1", b"x")
+    thawed.set()
+
+
 async def test_a_frozen_store_is_unavailable_until_it_is_thawed(monkeypatch: pytest.MonkeyPatch) -> None:
     async with moto_bucket(monkeypatch) as bucket:
         store = open_store(bucket.url, timeout=1.0)
@@ -43,14 +79,14 @@ async def test_a_frozen_store_is_unavailable_until_it_is_thawed(monkeypatch: pyt
             with pytest.raises(StoreUnavailable):
                 await call
         os.kill(bucket.pid, signal.SIGCONT)
-        await until(lambda: puts(store), what="the store works again")
+        await until(lambda: puts(store, "b/1"), what="the store works again")
         # Another name: calls that were given up can have an effect afterwards.
         assert await store.get("b/1") == b"x"
 
 
-async def puts(store: LogStore) -> bool:
+async def puts(store: LogStore, name: str) -> bool:
     try:
-        await store.put("b/1", b"x")
+        await store.put(name, b"x")
     except StoreUnavailable:
         return False
     return True

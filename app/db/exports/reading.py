@@ -1,6 +1,6 @@
 """Reads the ended jobs of an export, in the order of their ends, with few rows in memory."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
@@ -40,6 +40,7 @@ SELECT count(*) FROM (SELECT * FROM jobs WHERE NOT quiet OFFSET 0) AS worked_on
 WHERE finished_at < $1 AND {_MATCHING} AND ($5::timestamptz IS NULL OR finished_at >= $5)
 """  # noqa: S608  constants
 _VERSIONS: Final = "SELECT uid, version FROM jobs WHERE uid = ANY($1::uuid[]) ORDER BY finished_at, uid"
+_REDACTIONS: Final = "SELECT uid, redacted_at FROM jobs WHERE uid = ANY($1::uuid[]) AND redacted_at IS NOT NULL"
 # A lock of the session: a transaction as long as an export would keep PostgreSQL from removing dead rows.
 _LOCK: Final = "SELECT pg_try_advisory_lock(hashtextextended('export to ' || $1, 0))"
 _UNLOCK: Final = "SELECT pg_advisory_unlock(hashtextextended('export to ' || $1, 0))"
@@ -119,6 +120,11 @@ async def page(
 async def versions(connection: Connection, uids: Sequence[UUID]) -> Sequence[RowVersion]:
     """Return the versions of those jobs that exist, in the order of an export."""
     return [RowVersion(*row) for row in await connection.fetch(_VERSIONS, uids)]
+
+
+async def redactions(connection: Connection, uids: Sequence[UUID]) -> Mapping[UUID, datetime]:
+    """Return when each of the jobs was redacted, if it was. Another time means that it was redacted again."""
+    return dict(await connection.fetch(_REDACTIONS, list(uids)))
 
 
 def _arguments(selection: ExportSelection) -> tuple[Any, ...]:

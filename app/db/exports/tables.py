@@ -23,6 +23,7 @@ LEFT_OUT: Final = {
     "quiet": "is true for each exported job",
     "pinned": "as claim_names",
     "planned_pods": "counts only while the job is live",
+    "redacted_at": "belongs to the database in which the job was redacted",
     "imported_at": "belongs to the database that has imported the job",
 }
 """Columns of `jobs` that an export does not have, beside those that PostgreSQL computes, with the reasons."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from msgspec.structs import replace
+
 from app.domain.kept_logs.repeats import NANOSECONDS, ReadPosition, RepeatFilter, second_of
 
 TARGET: Final = 1024 * 1024
@@ -127,6 +129,11 @@ class LogCutter:
             self._add(data, place, end or len(data), chunks)
             place, self._at_start = end or len(data), bool(end)
         return chunks
+
+    @property
+    def end_of_line(self) -> ReadPosition:
+        """How far the log is read, as if its last line were read to its end."""
+        return replace(self._filter.position, is_complete=True)
 
     def cut(self) -> LogChunk | None:
         """End the chunk here. Return None if it has no text."""

@@ -31,15 +31,16 @@ class GapReason(StrEnum):
     RESTARTED = "restarted"
     """The container had restarted again before its earlier run was read."""
     REDACTED = "redacted"
-    """A redaction of the job has removed what was kept until then."""
+    """A redaction of the job has removed what was kept until then, or what was printed before it was not kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptLog:
     """A kept log: how much of it is kept, and the times of the first and last line of that.
 
-    `version` increases with every write. `position` is what `RepeatFilter` needs to continue. `note` is the reason of a
-    cut. `finished_at` is set once the state is final.
+    `version` increases with every write. `position` is what `RepeatFilter` needs to continue. With `passes_over`, the
+    job was redacted, and what the cluster has of the log, up to its present end, must not be kept. `note` is the reason
+    of a cut. `finished_at` is set once the state is final.
     """
 
     job_uid: UUID
@@ -56,6 +57,7 @@ class KeptLog:
     first_at: datetime | None = None
     last_at: datetime | None = None
     position: bytes | None = None
+    passes_over: bool = False
     version: int = 0
     note: str | None = None
     updated_at: datetime

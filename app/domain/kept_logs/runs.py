@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
 
-from app.domain.kubernetes.objects import ContainerStatus, Pod
+from app.domain.kubernetes.objects import ContainerState, ContainerStatus, Pod
 
 _ENDED = frozenset({"Succeeded", "Failed"})
+_CLOCKS_DIFFER: Final = timedelta(minutes=1)  # those of a node and of PostgreSQL, at most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +21,7 @@ class ContainerRun:
         is_running: whether it has not ended yet, as far as is known.
         is_previous: whether the cluster gives its log as that before the last restart in place.
         is_last: whether no further run can follow, so that a log cannot be mistaken for that of another run.
+        started_at: by the clock of the node; None if that is not known.
     """
 
     container: str
@@ -26,6 +30,7 @@ class ContainerRun:
     is_running: bool = False
     is_previous: bool = False
     is_last: bool = False
+    started_at: datetime | None = None
 
 
 def runs_of(pod: Pod) -> Sequence[ContainerRun]:
@@ -39,6 +44,16 @@ def is_finished(pod: Pod) -> bool:
     return pod.status.phase in _ENDED and not any(run.is_running for run in runs_of(pod))
 
 
+def may_have_printed_before(redacted_at: datetime | None, started_at: datetime | None) -> bool:
+    """Return whether a run may have printed something before the redaction of its job."""
+    return redacted_at is not None and (started_at is None or started_at < redacted_at + _CLOCKS_DIFFER)
+
+
+def _started_at(state: ContainerState) -> datetime | None:
+    known = state.running or state.terminated
+    return None if known is None else known.started_at
+
+
 def _runs(status: ContainerStatus, *, is_last: bool) -> Iterator[ContainerRun]:
     number, before = status.restart_count, status.last_state.terminated
     id_before = before.container_id if before is not None else ""
@@ -47,11 +62,21 @@ def _runs(status: ContainerStatus, *, is_last: bool) -> Iterator[ContainerRun]:
     ended = status.state.terminated
     is_other = ended is not None and ended.container_id not in {"", current}  # the state is that of the run before
     if current and not is_other and not (status.state.waiting is not None and current != id_before):
-        running = status.state.running is not None
+        state = status.last_state if status.state.waiting is not None else status.state
         yield ContainerRun(
-            container=status.name, number=number, container_id=current, is_running=running, is_last=is_last
+            container=status.name,
+            number=number,
+            container_id=current,
+            is_running=status.state.running is not None,
+            is_last=is_last,
+            started_at=_started_at(state),
         )
     if id_before and id_before != current and number > 0:
         yield ContainerRun(
-            container=status.name, number=number - 1, container_id=id_before, is_previous=True, is_last=is_last
+            container=status.name,
+            number=number - 1,
+            container_id=id_before,
+            is_previous=True,
+            is_last=is_last,
+            started_at=_started_at(status.last_state),
         )

@@ -107,7 +107,10 @@ class LogFollower:
     async def _keep(self) -> bool:
         """Keep what comes of the log, after what is kept. Return whether it is final."""
         db, key = self._context.db, self._key
-        kept = await kept_logs.open_log(db, key, self._pod.namespace, self._context.clock.now())
+        run = self._observe()
+        started_at = run.started_at if isinstance(run, ContainerRun) else None
+        now = self._context.clock.now()
+        kept = await kept_logs.open_log(db, key, self._pod.namespace, now, started_at=started_at)
         if kept.is_final:
             return True
         totals = await kept_logs.totals(db, self._pod.namespace, key.job_uid)
@@ -154,7 +157,8 @@ class LogFollower:
                 previous=run.is_previous,
                 since_time=writer.since,
                 timestamps=True,
-                follow=run.is_running,
+                # What a redaction passes over ends where the log ends now.
+                follow=run.is_running and not writer.passes_over,
                 buffer=SMALL_BUFFER,
             )
             waiting: asyncio.Queue[bytes | KubeError | None] = asyncio.Queue(1)
@@ -182,6 +186,9 @@ class LogFollower:
                 await self._flush(run, writer)
                 raise piece
             if piece is None:
+                if writer.passes_over:
+                    await self._check(run)
+                    await writer.keep_rest()
                 self._is_read = True
                 break
             if piece:

@@ -36,11 +36,17 @@ class ChunkWriter:
         self._kept = kept
         self._totals = totals
         self._cutter = LogCutter(kept.text_bytes, kept.lines, ReadPosition.decode(kept.position))
+        self._has_passed = False  # whether there was text to pass over
 
     @property
     def is_final(self) -> bool:
         """Whether nothing more of the log is kept."""
         return self._kept.is_final
+
+    @property
+    def passes_over(self) -> bool:
+        """Whether what comes is not kept, until `keep_rest`."""
+        return self._kept.passes_over
 
     @property
     def has_text(self) -> bool:
@@ -69,12 +75,23 @@ class ChunkWriter:
     def feed(self, received: bytes) -> list[LogChunk]:
         """Return the chunks that the bytes complete."""
         chunks = self._cutter.feed(received)
+        if self.passes_over:
+            self._has_passed |= bool(chunks) or self._cutter.size > 0
+            self._cutter.cut()
+            return []
         self._context.unwritten.note(self, self._cutter.size)
         return chunks
 
     def close(self) -> None:
         """Forget the text that was not written."""
         self._context.unwritten.note(self, 0)
+
+    async def keep_rest(self) -> None:
+        """Keep what follows what was fed so far. A line that was fed in part is not kept."""
+        gaps = [gap_at_end(self._kept, (), GapReason.REDACTED)] if self._has_passed else []
+        await self._step(LogWrite(chunks=gaps, position=self._cutter.end_of_line.encode()))
+        kept = self._kept
+        self._cutter = LogCutter(kept.text_bytes, kept.lines, ReadPosition.decode(kept.position))
 
     async def flush(self) -> None:
         """Write the text that waits."""
@@ -106,13 +123,15 @@ class ChunkWriter:
             rows.append(gap_at_end(self._kept, rows, gap))
         reach(FaultPoint.LOG_CHUNK_PUT)
         position = fitting[-1].position.encode() if fitting else None
-        step = LogWrite(chunks=rows, position=position, state=state, note=note)
+        await self._step(LogWrite(chunks=rows, position=position, state=state, note=note))
+
+    async def _step(self, step: LogWrite) -> None:
         written = await kept_logs.write(self._context.db, self._kept, step, self._context.clock.now())
         reach(FaultPoint.LOG_CHUNK_INDEXED)
         if written is None:
             raise Overtaken
         self._kept, self._totals = written
-        _count(rows)
+        _count(step.chunks)
 
     async def _put(self, chunk: LogChunk) -> list[KeptChunk]:
         """Write the object of a chunk. Return its row, after that of a gap before it."""

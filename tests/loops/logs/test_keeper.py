@@ -8,8 +8,9 @@ from typing import Any, Final
 from uuid import UUID
 
 import pytest
+from prometheus_client import REGISTRY
 
-from app.db import kept_logs, log_keepers
+from app.db import kept_logs, log_keepers, log_removal
 from app.db.jobs import controller
 from app.domain.kept_logs.codec import decode_chunk
 from app.domain.kept_logs.keys import LogKey
@@ -249,6 +250,63 @@ async def test_what_was_read_and_not_written_before_the_cluster_lost_it_is_a_gap
         folder.mkdir()
         await log_when(harness, key, KeptLogState.COMPLETE)
     assert await text_of(harness, store, key) == [reason]
+
+
+async def redact(harness: Harness, key: LogKey) -> None:
+    async with harness.db.begin() as connection:
+        assert not await log_removal.redact(connection, key.job_uid, harness.clock.now())
+
+
+def objects(folder: Path) -> bytes:
+    """Return the texts of all chunks in the store."""
+    return b"".join(decode_chunk(file.read_bytes()).text for file in folder.rglob("*.zst"))
+
+
+async def test_text_that_was_read_before_a_redaction_is_not_written_after_it(harness: Harness, tmp_path: Path) -> None:
+    store = open_store(f"file://{tmp_path}/store")
+    key = await running_pod(harness)
+    harness.kubelet.logs[NAME] = timed(b"a secret")
+    patient = LogLimits(flush_after=600.0, session=3.0)
+    async with keeping(harness, store, patient):
+        await until(_unwritten, lambda size: size > 0, what="the text is read", within=WITHIN)
+        await redact(harness, key)
+        await finish(harness)
+        log = await log_when(harness, key, KeptLogState.COMPLETE)
+    assert await text_of(harness, store, key) == [GapReason.REDACTED]
+    refused = await log_removal.due_deletions(harness.db, 100)
+    await store.delete(refused)
+    assert objects(tmp_path / "store") == b""
+    assert log.text_bytes == 0
+
+
+def _unwritten() -> float:
+    return REGISTRY.get_sample_value("jobgate_kept_log_unwritten_bytes") or 0.0
+
+
+async def test_a_log_goes_on_after_what_was_printed_before_a_redaction(harness: Harness, tmp_path: Path) -> None:
+    """The part of a line that was printed before is not kept, and neither is the rest of that line."""
+    store = open_store(f"file://{tmp_path}/store")
+    key = await running_pod(harness)
+    harness.kubelet.logs[NAME] = timed(b"one")
+    async with keeping(harness, store):
+        await log_when(harness, key, KeptLogState.FOLLOWING, 4)
+    harness.kubelet.logs[NAME] += timed(b"a secret", b"a sec", first=1)[:-1]
+    async with harness.db.begin() as connection:
+        assert await log_removal.redact(connection, key.job_uid, harness.clock.now()) == 1
+    async with keeping(harness, store):
+        await until(
+            lambda: kept_logs.read(harness.db, key),
+            lambda log: not log.passes_over,
+            what="the follower has passed over it",
+            within=WITHIN,
+        )
+        harness.kubelet.logs[NAME] += b"ret\n" + timed(b"after", first=3)
+        await finish(harness)
+        await log_when(harness, key, KeptLogState.COMPLETE)
+    assert await text_of(harness, store, key) == [GapReason.REDACTED, GapReason.REDACTED, b"after\n"]
+    [deleted] = await log_removal.due_deletions(harness.db, 100)
+    await store.delete([deleted])
+    assert objects(tmp_path / "store") == b"after\n"
 
 
 async def test_a_pod_is_released_when_its_logs_take_too_long(harness: Harness) -> None:

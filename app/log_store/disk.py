@@ -1,0 +1,48 @@
+"""Brings files of a folder to the disk. A loss of power leaves a file empty, or without a name, that is not there yet.
+
+obstore writes a file under another name and renames it, without a call of fsync.
+"""
+
+import asyncio
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+# Not those of the loop, which also look up host names: a disk that hangs must not hold up anything else.
+_THREADS: Final = 4
+
+
+class DurableFolder:
+    """A folder. Nothing removes the directories in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="disk")
+        self._durable: set[Path] = set()  # directories that their parents have on the disk
+
+    async def sync(self, name: str) -> None:
+        """Return when a file, with its path within the folder, is on the disk. Cancelling the caller does not stop it.
+
+        Raises:
+            OSError: it may not be there.
+        """
+        await asyncio.get_running_loop().run_in_executor(self._threads, self._sync, self._folder / name)
+
+    def _sync(self, file: Path) -> None:
+        _fsync(file)
+        _fsync(file.parent)
+        # Only once: to sync seven directories for each chunk takes ten times as long.
+        made = [place for place in file.parents if place.is_relative_to(self._folder) and place != self._folder]
+        new = [place for place in made if place not in self._durable]
+        for place in new:
+            _fsync(place.parent)
+        self._durable.update(new)
+
+
+def _fsync(place: Path) -> None:
+    descriptor = os.open(place, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
