@@ -10,7 +10,8 @@ import sys
 
 from tools import apart
 
-TESTS = ("tests/log_store", "tests/crash/test_whole_logs.py", "tests/exports/test_s3.py")
+FROZEN = "tests/crash/test_whole_logs.py::test_jobs_go_on_while_the_store_is_frozen"
+TESTS = ("tests/log_store", "tests/exports/test_s3.py", FROZEN)
 SERVER = "JOBGATE_TEST_MOTO"  # for tests/log_store
 
 
