@@ -16,6 +16,7 @@ from tests.dashboard.browser import Tab, opened
 from tests.dashboard.conftest import NAMESPACE, ClosedGateway
 from tests.e2e.user import User, job
 from tests.support.gateways.bearer import bearer
+from tests.support.postgres import connected
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -229,6 +230,26 @@ async def test_mine_shows_the_jobs_of_the_user(browser: Browser, closed_gateway:
         await expect(names(tab)).to_have_text(["of-another-too", "of-another"])
         await tab.page.get_by_role("button", name="a submitter", exact=True).click()
         await expect(tab.page).to_have_url(re.compile("#/jobs$"))
+
+
+async def test_an_imported_job_is_marked_in_the_table_and_on_its_page(
+    browser: Browser, closed_gateway: ClosedGateway
+) -> None:
+    for name in ("of-here", "of-an-export"):
+        await closed_gateway.user.submit(job(name, "exit 0"))
+        await closed_gateway.user.ended(name)
+    async with connected(closed_gateway.database_url) as connection:
+        await connection.execute(
+            "UPDATE jobs SET imported_at = now(), version = version + 1 WHERE name = 'of-an-export'"
+        )
+    async with opened(browser, closed_gateway.url, token=closed_gateway.token) as tab:
+        await tab.open()
+        marks = {name: row(tab, name).get_by_text("imported") for name in ("of-here", "of-an-export")}
+        await expect(marks["of-an-export"]).to_be_visible()
+        await expect(marks["of-here"]).to_have_count(0)
+        assert await tab.accessibility_problems() == []
+        await row(tab, "of-an-export").get_by_role("link", name="of-an-export").click()
+        await expect(tab.page.get_by_text("This record was imported from an export")).to_be_visible()
 
 
 async def test_the_empty_table_submits_an_example(browser: Browser, closed_gateway: ClosedGateway) -> None:

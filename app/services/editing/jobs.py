@@ -209,7 +209,7 @@ class JobEditor(Editor[JobRow, edits.JobEdit]):
     async def retry_documents(self, job: JobRow, name: str | None) -> tuple[Manifest, Manifest | None]:
         """Return the manifest of a new job that repeats this one, complete and as it was posted, if that is known.
 
-        Without `name`, the new name is generated.
+        Without `name`, the new name is generated. The new job is not pinned, whether this one is or not.
 
         Raises:
             Conflict: the job has not ended, or its manifest was redacted.
@@ -229,7 +229,7 @@ class JobEditor(Editor[JobRow, edits.JobEdit]):
             accepted = accepted.kind.with_pause(accepted, paused=False)
         named = {"name": name} if name is not None else {"generateName": f"{_stem(job.name)}-"}
         posted = await resources.read_posted(self._db, self._stored, job.uid)
-        return _rename(postable(accepted.manifest), named), posted and _rename(posted, named)
+        return _repeated(postable(accepted.manifest), named), posted and _repeated(posted, named)
 
     @override
     def edit_of(
@@ -306,8 +306,11 @@ def is_of_pin(patch: Any) -> bool:
     return isinstance(at, dict) and set(at) == {labels.KEEP}
 
 
-def _rename(manifest: Manifest, named: Manifest) -> Manifest:
+def _repeated(manifest: Manifest, named: Manifest) -> Manifest:
+    """Return the manifest with another name, and without the pin, which is one of the record of the former job."""
     metadata = {key: value for key, value in manifest["metadata"].items() if key not in _NAMES}
+    if labels.KEEP in (metadata.get("annotations") or {}):
+        metadata["annotations"] = {key: text for key, text in metadata["annotations"].items() if key != labels.KEEP}
     return {**manifest, "metadata": {**metadata, **named}}
 
 

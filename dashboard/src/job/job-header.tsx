@@ -34,6 +34,14 @@ export function JobHeader({ job, etag }: { job: Job; etag: string }) {
           </span>
         </p>
       )}
+      {job.importedAt !== null && (
+        <p className="note tone-neutral job-imported">
+          <span>
+            This record was imported from an export <When time={job.importedAt} />. It is for reading: the job ran
+            before, and nothing of it is in the cluster. A retry submits it as a new job.
+          </span>
+        </p>
+      )}
       {job.deletedAt !== null && (
         <p className="note tone-neutral job-deleted">
           <span>

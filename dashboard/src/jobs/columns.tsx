@@ -4,6 +4,7 @@ import { causeInShort } from "../job/explanation";
 import { hashOf } from "../routing/location";
 import { Actor } from "../ui/actor";
 import { creatorOf } from "../ui/actors";
+import { localTime } from "../ui/durations";
 import { PhaseBadge } from "../ui/phases";
 import { AggregateBar } from "../ui/progress";
 import type { Column } from "../ui/virtual-table";
@@ -91,7 +92,12 @@ function NameCell(job: JobSummary) {
   return (
     <>
       <a href={hashOf(["jobs", job.uid])}>{job.name}</a>
-      <span className="secondary">{job.namespace}</span>
+      <span className="secondary">
+        {job.namespace}
+        {job.importedAt !== null && (
+          <span title={`Imported from an export ${localTime(job.importedAt)}`}>, imported</span>
+        )}
+      </span>
     </>
   );
 }

@@ -15,6 +15,7 @@ from jobgate.cli.rendering.tables import (
     events_text,
     failure_text,
     history_text,
+    imported_at,
     replicas_text,
     shorten,
     table,
@@ -48,6 +49,8 @@ def describe_text(
         ("Phase", (status.phase or "New") + (f" ({status.reason})" if status.reason else "")),
         ("Cause", "\n".join(causes(job)) or "-"),
     ]
+    if at := imported_at(job):
+        fields.append(("Imported", f"{clock(at)} from an export, for reading: nothing of it is in the cluster"))
     fields += _own_fields(job, around, now)
     if dependents is not None:
         users = [one.name for one in dependents.jobs] + [f"samplejob/{one.name}" for one in dependents.sample_jobs]

@@ -180,12 +180,17 @@ def _list_row(item: Listed, now: datetime, columns: Columns) -> list[str]:
     started, finished = getattr(item.status, "started_at", None), getattr(item.status, "finished_at", None)
     return [
         *([item.namespace] if columns.all_namespaces else []),
-        *(item.name, item.kind, item.status.phase or "New"),
+        *(item.name, item.kind, (item.status.phase or "New") + (" (imported)" if imported_at(item) else "")),
         *([queue_name(item) or "-"] if columns.queue else []),
         *(_size(item), age(started, finished or now), age(item.created_at, now)),
         *(item.labels.get(key, "-") for key in columns.labels),
         *((actor_text(item.created_by, item.created_by_id), item.uid, shorten(why(item))) if columns.wide else ()),
     ]
+
+
+def imported_at(item: Listed) -> datetime | None:
+    """Return when a job was imported from an export; None for one of this installation."""
+    return item.imported_at if isinstance(item, Job | JobSummary) else None
 
 
 def queue_name(item: Listed) -> str:

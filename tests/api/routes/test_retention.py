@@ -216,3 +216,21 @@ async def test_a_stream_says_nothing_of_a_purge(gateway: Gateway) -> None:
         events = (json.loads(line) async for line in stream.aiter_lines())
         shown = await anext(event["data"]["object"]["uid"] async for event in events if event["event"] == "job")
     assert shown == second["uid"]
+
+
+async def test_a_retry_of_a_pinned_job_is_not_pinned(keeping: Gateway) -> None:
+    annotated = manifest()
+    annotated["metadata"]["annotations"] = {KEEP: "true", "example.com/note": "stays"}
+    created = (await keeping.client.post(jobs_path(), json=annotated)).json()
+    await end(keeping, created["uid"])
+    assert (await keeping.client.get(HELLO)).json()["annotations"][KEEP] == "true"
+    retried = (await keeping.client.post(f"{HELLO}/retry")).json()
+    assert retried["annotations"] == {"example.com/note": "stays"}
+    posted = (await keeping.client.get(f"/api/v1/jobs/{retried['uid']}/posted-manifest")).text
+    assert "example.com/note" in posted
+    assert KEEP not in posted
+    async with keeping.db.read() as connection:
+        assert [row["pinned"] for row in await connection.fetch("SELECT pinned FROM jobs ORDER BY pinned")] == [
+            False,
+            True,
+        ]

@@ -99,6 +99,15 @@ def test_describe_and_wide_lists_show_every_cause_whole() -> None:
     assert row.endswith(f"Unschedulable: {NODES} (2 replicas); ImagePull: no such image (1 replica)")
 
 
+def test_an_imported_job_is_told_from_one_of_this_installation() -> None:
+    imported = typed(Job, job("Failed") | {"importedAt": "2026-01-30T12:00:00Z"})
+    assert "Failed (imported)" in list_text([imported], NOW, Columns())
+    assert "imported" not in list_text([typed(Job, job("Failed"))], NOW, Columns())
+    described = describe_text(imported, [], [], [], NOW)
+    assert "2026-01-30" in described.partition("Imported:")[2].partition("\n")[0]
+    assert "Imported:" not in describe_text(typed(Job, job("Failed")), [], [], [], NOW)
+
+
 def test_the_messages_of_replicas_and_events_are_whole() -> None:
     failed = typed(Job, job("Failed", message=NODES))
     event = typed(Event, EVENT | {"message": NODES})
