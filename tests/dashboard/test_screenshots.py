@@ -30,6 +30,7 @@ VIEWS = {
     "manifest": ("#/jobs/{kvstore}/manifest", "mxReplicaType"),
     "submit": ("#/submit", "There is no manifest yet."),
     "data": ("#/data", "imagenet"),
+    "usage": ("#/usage?resource=pods&days=7&by=kind", "TrainingJob"),
     "autoscaler": ("#/autoscaler", "CPU"),
     "system": ("#/system", "Everything works."),
 }

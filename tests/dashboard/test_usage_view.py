@@ -14,9 +14,7 @@ from tests.e2e.user import User, job
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_the_page_shows_what_jobs_have_used(
-    browser: Browser, tab: Tab, user: User, screenshots: Path | None
-) -> None:
+async def test_the_page_shows_what_jobs_have_used(browser: Browser, tab: Tab, user: User) -> None:
     manifest = job("used", "sleep 1; exit 1")
     container = manifest["spec"]["replicaSpecs"][0]["template"]["spec"]["containers"][0]
     container["resources"] = {"requests": {"cpu": "250m", "memory": "64Mi"}}
@@ -47,5 +45,3 @@ async def test_the_page_shows_what_jobs_have_used(
             await expect(other.page.get_by_role("table", name="Usage by namespace")).to_be_visible()
             assert await other.accessibility_problems() == []
             assert await other.page.evaluate("document.documentElement.scrollWidth") <= size[0]
-            if screenshots is not None and (size, dark) == (WIDE, False):
-                await other.page.screenshot(path=screenshots / "usage.png")

@@ -72,6 +72,7 @@ _ACCEPTED: Final = {
     "bool_parsing": "true or false",
     "uuid_parsing": "a UUID",
     "date_parsing": "a date, as 2026-01-31",
+    "date_from_datetime_parsing": "a date, as 2026-01-31",
 }
 # Codes of errors that FastAPI raises itself; the code of any other status is made from its phrase.
 HTTP_CODES: Final = {404: "RouteNotFound", 405: "MethodNotAllowed"}

@@ -2,14 +2,15 @@
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Sequence
-from datetime import date, timedelta
+from datetime import date
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Query, Response
 
-from app.api.answers.errors import parameter_error
+from app.api.answers.errors import InvalidParameter, parameter_error
 from app.api.answers.responses import JSON, PRIVATE, json_bytes
 from app.api.requests import paging
 from app.api.requests.dependencies import Caller, CallerDep
@@ -76,16 +77,23 @@ def _dimensions(text: str | None) -> tuple[str, ...]:
     wrong = next((name for name in names if not is_dimension(name)), None)
     accepted = f"up to {MOST_DIMENSIONS} different ones of {', '.join(Dimension)} and {LABEL}<key>"
     if wrong is not None:
-        raise parameter_error("query", "by", "InvalidParameter", f"{shorten(wrong)} is none of them", accepted)
-    if len(set(names)) < len(names) or len(names) > MOST_DIMENSIONS:
-        raise parameter_error("query", "by", "InvalidParameter", "one is repeated, or there are too many", accepted)
+        raise _by_error(f"there is no dimension {shorten(wrong)}", accepted)
+    repeated = next((name for name, count in Counter(names).items() if count > 1), None)
+    if repeated is not None:
+        raise _by_error(f"{repeated} is repeated", accepted)
+    if len(names) > MOST_DIMENSIONS:
+        raise _by_error(f"these are {len(names)}", accepted)
     return names
+
+
+def _by_error(detail: str, accepted: str) -> InvalidParameter:
+    return parameter_error("query", "by", "InvalidParameter", detail, accepted)
 
 
 def _days(first: date | None, last: date | None, today: date) -> tuple[date, date]:
     last = last or today
-    # The years of a date begin with 1.
-    first = first or max(last, date.min + timedelta(DEFAULT_DAYS)) - timedelta(DEFAULT_DAYS - 1)
+    # No day is before that with the number 1.
+    first = first or date.fromordinal(max(1, last.toordinal() - DEFAULT_DAYS + 1))
     if first > last:
         raise parameter_error("query", "from", "InvalidParameter", f"{first} is after {last}", "a day until `to`")
     if (last - first).days >= MOST_DAYS:

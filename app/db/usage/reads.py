@@ -76,7 +76,7 @@ async def _read_part(connection: Connection, query: UsageQuery, behind: Place, s
     rows: list[UsageRow] = []
     left = await _read_blocks(connection, query, behind, limit, today)
     further = len(left) == limit
-    while left and len(rows) <= size and (room > 0 or not rows):
+    while left and len(rows) <= size and (left[0].sums <= room or not rows):
         count = choose(left, limit - len(rows), room)
         section = section_of(left[:count], behind, query, _MOST_EXAMINED)
         rows += await _read_section(connection, query, section, now)
