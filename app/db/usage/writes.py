@@ -48,14 +48,15 @@ async def store(connection: Connection, changes: Sequence[tuple[UUID, UsageGroup
     # In one order, whatever the order of the jobs.
     groups = {part for _, group, _ in changes for part in (group, group.whole)}
     ids = {group: await _id_of(connection, group) for group in sorted(groups, key=str)}
-    sums: dict[tuple[int, int, str], dict[Use, int]] = {}
+    sums: dict[tuple[int, str, int], dict[Use, int]] = {}
     for _, group, change in changes:
         for (day, resource, use), total in change.ended.items():
             for part in (group, group.whole):
-                row = sums.setdefault((ids[part], day, resource), dict.fromkeys(Use, 0))
+                row = sums.setdefault((ids[part], resource, day), dict.fromkeys(Use, 0))
                 row[use] += total
     if sums:
-        rows = [(group, _date(day), resource, *row.values()) for (group, day, resource), row in sorted(sums.items())]
+        # Days of one resource follow each other, so that the rows of their months are also locked in one order.
+        rows = [(group, _date(day), resource, *row.values()) for (group, resource, day), row in sorted(sums.items())]
         await connection.execute(_ADD, *Columns.arguments(rows))
     await _replace_rates(connection, [(uid, ids[group], change) for uid, group, change in changes])
 
