@@ -90,7 +90,7 @@ async def count_left_out(db: Database, selection: ExportSelection) -> int:
         return int(await connection.fetchval(_LEFT_OUT, *_arguments(selection)))
 
 
-class Page(NamedTuple):
+class PlacePage(NamedTuple):
     """Places of jobs, and how far the search has come: `until`, the place of a job of any selection, or to the end."""
 
     places: Sequence[JobPlace]
@@ -104,17 +104,17 @@ async def page(
     after: JobPlace | None,
     limit: int,
     examined: int = _EXAMINED,
-) -> Page:
+) -> PlacePage:
     """Return at most `limit` jobs of a selection that follow a place. At most `examined` are read for it."""
     before, *lists, begin = _arguments(selection)
     start = after or (JobPlace(begin, _FIRST.uid) if begin else _FIRST)
     rows = await connection.fetch(_PAGE, before, *lists, *start, limit, examined)
     if not rows:
-        return Page([], None, is_last=True)
+        return PlacePage([], None, is_last=True)
     *places, last = [JobPlace(row["finished_at"], row["uid"]) for row in rows]
     if len(places) == limit:
-        return Page(places, places[-1], is_last=False)
-    return Page(places, last, is_last=rows[0]["number"] < examined)
+        return PlacePage(places, places[-1], is_last=False)
+    return PlacePage(places, last, is_last=rows[0]["number"] < examined)
 
 
 async def versions(connection: Connection, uids: Sequence[UUID]) -> Sequence[RowVersion]:

@@ -118,7 +118,7 @@ async def test_a_job_beyond_the_limit_is_loaded_alone(db: Database) -> None:
     assert [list(batch.jobs) for batch in batches] == [[uid] for uid in uids]
 
 
-@pytest.mark.parametrize("step", ["sizes", "load"])
+@pytest.mark.parametrize("step", ["read_sizes", "load"])
 async def test_jobs_that_postgres_does_not_answer_for_come_again(
     db: Database, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
