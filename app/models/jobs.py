@@ -86,7 +86,8 @@ time of the last request, or null once a decision has observed it. Columns that 
 id of the actor whose name is in the column beside them; it is null where only the name is known. `posted_manifest` is
 the manifest as it was posted, or null if that is not known. `posted` is null: processes of the version before name it.
 `claim_names` are the PersistentVolumeClaims that the manifest mounts; a trigger derives them, for programs of earlier
-versions too. Another trigger derives `pinned`: an annotation keeps the record for ever. `status` has the fields of the
+versions too. Another trigger derives `pinned`: an annotation
+keeps the record for ever, and a setting of the session limits how many a namespace has. `status` has the fields of the
 status without a column that differ from their defaults. `reported` is the last report of the job's own pods. A job
 with `imported_at` comes from an export: it is for reading, and the controller never loads it. `redacted_at` is the time
 of the last step of a redaction, by the clock of PostgreSQL, so two steps have different times.
@@ -176,6 +177,8 @@ Index(
 IMPORTED_JOBS_PURGEABLE = "imported_at IS NOT NULL AND NOT pinned"
 """The predicate of the index that finds the imported jobs whose records expire. Most databases have none."""
 Index("jobs_imported", jobs.c.namespace, jobs.c.imported_at, postgresql_where=text(IMPORTED_JOBS_PURGEABLE))
+# A namespace has few pinned jobs: a setting limits them.
+Index("jobs_pinned", jobs.c.namespace, postgresql_where=text("pinned"))
 # The backlog of the controller: empty when every intent has been observed.
 Index("jobs_pending_intent", jobs.c.intent_at, postgresql_where=text("intent_at IS NOT NULL"))
 Index("jobs_wake", jobs.c.wake_at, postgresql_where=text("wake_at IS NOT NULL"))

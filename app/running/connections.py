@@ -56,7 +56,11 @@ async def connections(settings: Settings) -> AsyncIterator[Connections]:
     async with AsyncExitStack() as stack:
         url, api = await _require_connections(settings, stack)
         db = await open_database(
-            stack, url, pool_size=settings.database_pool_size, timeouts=settings.database_timeouts()
+            stack,
+            url,
+            pool_size=settings.database_pool_size,
+            timeouts=settings.database_timeouts(),
+            max_kept_jobs=settings.max_kept_jobs,
         )
         async with db.read() as connection:
             if pending := await schema_version.check(connection):

@@ -41,6 +41,10 @@ class KeepingSettings(QueueSettings):
             "deleted; empty: they are not exported"
         ),
     ] = ""
+    max_kept_jobs: Annotated[
+        int,
+        Field(ge=0, description="most jobs of one namespace that are pinned by `jobgate.dev/keep`; 0: no limit"),
+    ] = 1000
     keep_logs: Annotated[
         RetentionText,
         Field(

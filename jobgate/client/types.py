@@ -746,6 +746,7 @@ class ProblemCode(StrEnum):
     TOO_MANY_CONNECTIONS = "TooManyConnections"
     TOO_MANY_GROUPS = "TooManyGroups"
     TOO_MANY_HEADERS = "TooManyHeaders"
+    TOO_MANY_KEPT_JOBS = "TooManyKeptJobs"
     TOO_MANY_OPEN = "TooManyOpen"
     TOO_MANY_PODS = "TooManyPods"
     TOO_MANY_REQUESTS = "TooManyRequests"

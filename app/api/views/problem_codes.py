@@ -76,6 +76,7 @@ PROBLEM_CODES: Final = (
     "TooManyConnections",
     "TooManyGroups",
     "TooManyHeaders",
+    "TooManyKeptJobs",
     "TooManyOpen",
     "TooManyPods",
     "TooManyRequests",

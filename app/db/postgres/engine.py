@@ -106,8 +106,11 @@ class Database:
         min_size: int = 1,
         timeouts: DatabaseTimeouts | None = None,
         name: str = "requests",
+        max_kept_jobs: int = 0,
     ) -> Self:
         """Open a pool. Its `name` is part of the name of its sessions, and a label of its metrics.
+
+        With `max_kept_jobs`, its sessions refuse to pin more jobs of one namespace.
 
         Raises:
             DatabaseUnavailable: the server does not answer.
@@ -124,7 +127,9 @@ class Database:
                 connection_class=_Connection,
                 timeout=timeouts.connect,
                 command_timeout=timeouts.statement + timeouts.silence,
-                server_settings=session_settings(timeouts, f"jobgate {name}"),
+                # A trigger reads the last one.
+                server_settings=session_settings(timeouts, f"jobgate {name}")
+                | {"jobgate.max_kept_jobs": str(max_kept_jobs)},
             )
         return cls(pool, name, url, timeouts)
 

@@ -10,7 +10,7 @@ from typing import Final
 import asyncpg
 
 from app.base.cancellation import cancellation_first
-from app.domain.errors import DomainError, InvalidManifest, Unavailable
+from app.domain.errors import Conflict, DomainError, FieldError, InvalidManifest, Unavailable
 
 
 class DatabaseUnavailable(Unavailable):
@@ -37,6 +37,12 @@ class NotStorable(InvalidManifest):
     """PostgreSQL cannot store a value: NUL in text, a number out of range, a document over its limits."""
 
     default_code = "NotStorable"
+
+
+class TooManyKeptJobs(Conflict):
+    """The namespace has as many pinned jobs as it may have. Nothing was written."""
+
+    default_code = "TooManyKeptJobs"
 
 
 class LeaseLost(DomainError):
@@ -92,6 +98,8 @@ def translate_errors() -> Iterator[None]:
     try:
         with cancellation_first():
             yield
+    except asyncpg.RaiseError as error:
+        raise _too_many_kept(namespace=error.args[0], most=error.detail or "") from error
     except _NOT_STORABLE as error:
         raise NotStorable(f"the database cannot store this: {_words(error)}") from error
     except _CONTENDED as error:
@@ -106,6 +114,21 @@ def translate_errors() -> Iterator[None]:
         if _AUTHENTICATION.search(str(error)):
             raise DatabaseRefused(f"the database refuses this: {_words(error)}") from error
         raise
+
+
+def _too_many_kept(namespace: str, most: str) -> TooManyKeptJobs:
+    """Return the error of the trigger `set_pinned`, the only one that raises any."""
+    return TooManyKeptJobs(
+        f"the namespace {namespace} has {most} pinned jobs, as many as it may have: unpin others",
+        errors=[
+            FieldError(
+                pointer="/metadata/annotations/jobgate.dev~1keep",
+                code=TooManyKeptJobs.default_code,
+                detail="the job would be pinned",
+                accepted="false, or no annotation",
+            )
+        ],
+    )
 
 
 def is_of_row(error: asyncpg.LockNotAvailableError, table: str) -> bool:

@@ -234,3 +234,51 @@ async def test_a_retry_of_a_pinned_job_is_not_pinned(keeping: Gateway) -> None:
             False,
             True,
         ]
+
+
+async def test_a_namespace_pins_at_most_as_many_jobs_as_it_may(database_url: str) -> None:
+    """By a submission, alone or with others, by an edit, and after the end. Each namespace has a limit of its own."""
+    pinned = {"metadata": {"annotations": {KEEP: "true"}}}
+
+    def kept(name: str) -> Any:
+        document = manifest(name)
+        return document | {"metadata": document["metadata"] | pinned["metadata"]}
+
+    async with running_gateway(database_url, max_kept_jobs=2) as gateway:
+        answers = [
+            await gateway.client.post(jobs_path(), json=kept(name), headers={"Idempotency-Key": f"of-{name}"})
+            for name in ("one", "two", "three")
+        ]
+        assert [answer.status_code for answer in answers] == [201, 201, 409]
+        problem = answers[-1].json()
+        assert problem["code"] == "TooManyKeptJobs"
+        assert "the namespace team has 2 pinned jobs" in problem["detail"]
+        assert problem["errors"][0]["pointer"] == "/metadata/annotations/jobgate.dev~1keep"
+        again = await gateway.client.post(jobs_path(), json=kept("two"), headers={"Idempotency-Key": "of-two"})
+        assert again.status_code == 200, "a repetition is answered as the first request"
+        together = {"apiVersion": "v1", "kind": "List", "items": [manifest("four"), kept("five")]}
+        several = await gateway.client.post(jobs_path() + "/batch", json=together)
+        assert (several.status_code, several.json()["code"]) == (409, "TooManyKeptJobs")
+        uid = (await gateway.submit())["uid"]
+        assert (await patch(gateway, pinned)).json()["code"] == "TooManyKeptJobs"
+        await end(gateway, uid)
+        assert (await patch(gateway, pinned)).json()["code"] == "TooManyKeptJobs"
+        assert (await gateway.client.post(jobs_path("other"), json=kept("six"))).status_code == 201
+        free = json.dumps({"metadata": {"annotations": {KEEP: None}}})
+        unpinned = await gateway.client.patch(jobs_path(NAMESPACE, "one"), content=free, headers=PATCH)
+        assert unpinned.status_code in {200, 202}
+        assert (await patch(gateway, pinned)).json()["annotations"] == {KEEP: "true"}
+        names = {job["name"] for job in (await gateway.client.get("/api/v1/jobs")).json()["items"]}
+        assert names == {"one", "two", "hello", "six"}
+
+
+async def test_requests_at_the_same_time_pin_no_more_than_the_limit(database_url: str) -> None:
+    document = manifest("kept")
+    async with running_gateway(database_url, max_kept_jobs=3) as gateway:
+
+        async def submit(number: int) -> int:
+            metadata = document["metadata"] | {"name": f"kept-{number}", "annotations": {KEEP: "true"}}
+            return (await gateway.client.post(jobs_path(), json=document | {"metadata": metadata})).status_code
+
+        found = await asyncio.gather(*map(submit, range(12)))
+        assert sorted(found) == [201] * 3 + [409] * 9

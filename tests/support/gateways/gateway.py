@@ -145,8 +145,9 @@ async def running_gateway(
     oidc: OidcSettings | None = None,
     timeouts: DatabaseTimeouts | None = None,
     keep_jobs: Retention = FOR_EVER,
+    max_kept_jobs: int = 0,
 ) -> AsyncIterator[Gateway]:
-    db = await Database.open(database_url, pool_size=8, timeouts=timeouts)
+    db = await Database.open(database_url, pool_size=8, timeouts=timeouts, max_kept_jobs=max_kept_jobs)
     clock = SystemClock()
     access: Access = OpenAccess()
     sign_in = None
