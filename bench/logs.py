@@ -2,6 +2,8 @@
 
 An API process reads ranges, times, last lines and matches of it, one request after the other. The time is that to the
 first byte, and the memory is what the peak of the process exceeds its size before the request by.
+
+With `--follow`, it measures a process that follows the containers of so many quiet pods instead.
 """
 
 import argparse
@@ -27,6 +29,7 @@ from app.domain.kept_logs.repeats import ReadPosition
 from app.embedded_postgres.server import EmbeddedPostgres
 from app.log_store import open_store
 from app.services.logs.times import nanoseconds
+from bench import followed_logs
 from bench.measuring.gateway import gateway, new_database, new_token
 from bench.measuring.report import table
 from bench.memory import peak_mib
@@ -60,7 +63,8 @@ async def _keep(writer: Gateway, store_url: str, key: LogKey, size: int) -> int:
             times=times,
             position=ReadPosition(),
         )
-        name, data = f"bench/{key.job_uid}/{number}.zst", encode_chunk(chunk)
+        name = f"bench/{key.job_uid}/{number}.zst"
+        data = encode_chunk(chunk, name)
         await store.put(name, data)
         step = LogWrite(chunks=[kept_chunk(chunk, name, len(data))], position=b"")
         written = await kept_logs.write(writer.db, log, step, BEGIN)
@@ -143,5 +147,10 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench logs", description=__doc__)
     parser.add_argument("--megabytes", type=int, default=1000, help="size of the log (1000)")
     parser.add_argument("--reads", type=int, default=10, help="requests of each sort (10)")
+    parser.add_argument("--follow", type=int, nargs="+", metavar="PODS", help="measure followers of so many quiet pods")
+    parser.add_argument("--at-once", type=int, default=1000, help="JOBGATE_MAX_FOLLOWED_LOGS of the followers (1000)")
     given = parser.parse_args(arguments)
-    asyncio.run(run(given.megabytes, given.reads))
+    if given.follow:
+        asyncio.run(followed_logs.run(given.follow, given.at_once))
+    else:
+        asyncio.run(run(given.megabytes, given.reads))

@@ -87,6 +87,16 @@ class LogStore:
             found = await obstore.get_async(self._store, name)
             return bytes(await found.bytes_async())
 
+    async def modified_at(self, name: str) -> datetime:
+        """Return when an object was written, by the clock of the store.
+
+        Raises:
+            ObjectMissing: there is none of this name.
+        """
+        async with self._call():
+            found = await obstore.head_async(self._store, name)
+            return found["last_modified"]
+
     async def delete(self, names: Sequence[str]) -> None:
         """Delete objects. One that does not exist is no error."""
         for name in names:

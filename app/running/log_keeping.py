@@ -5,11 +5,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
 from app.log_store import open_store
+from app.loops.logs.context import TRANSACTIONS_AT_ONCE
 from app.loops.logs.keeper import LogKeeper
 from app.running.connections import Connections, open_database
 from app.settings import Settings
 
-_CONNECTIONS: Final = 8  # to PostgreSQL; a write of a log takes milliseconds
+# To PostgreSQL. Three are left for the announcement of the process and for upkeep.
+_CONNECTIONS: Final = TRANSACTIONS_AT_ONCE + 3
 
 
 @asynccontextmanager

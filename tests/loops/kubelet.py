@@ -1,5 +1,6 @@
 """A node whose kubelet is the test: pods change when the test says so, and logs are the bytes that the test wrote."""
 
+import asyncio
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,13 +19,19 @@ HOST = "127.0.0.1"
 
 @dataclass(slots=True, kw_only=True)
 class Kubelet:
-    """`logs` holds the log of each pod. A `log_status` other than 200 makes every read of a log fail."""
+    """`logs` holds the log of each pod. A `log_status` other than 200 makes every read of a log fail.
+
+    With `stays_open`, a log that is followed has no end until its reader leaves. `opened` are the pods whose logs were
+    read.
+    """
 
     kube: KubeClient
     namespace: str
     node: str
     logs: dict[str, bytes] = field(default_factory=dict)
     log_status: int = 200
+    stays_open: bool = False
+    opened: set[str] = field(default_factory=set)
 
     def _path(self, pod: str) -> str:
         return f"/api/v1/namespaces/{self.namespace}/pods/{pod}"
@@ -53,10 +60,19 @@ class Kubelet:
         status = {"phase": phase, "startTime": _now(), "containerStatuses": [container | {"state": state}]}
         (await self.kube.patch(f"{self._path(pod)}/status", {"status": status})).ok()
 
-    async def _serve_log(self, request: web.Request) -> web.Response:
+    async def _serve_log(self, request: web.Request) -> web.StreamResponse:
+        pod = request.match_info["pod"]
+        self.opened.add(pod)
         if self.log_status != 200:
             return web.Response(status=self.log_status, text="the kubelet is unwell")
-        return web.Response(body=self.logs.get(request.match_info["pod"], b""))
+        text = self.logs.get(pod, b"")
+        if not self.stays_open or request.query.get("follow") != "true":
+            return web.Response(body=text)
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        await answer.write(text)
+        await asyncio.get_running_loop().create_future()  # cancelled when the reader leaves
+        return answer
 
     def application(self) -> web.Application:
         application = web.Application()
@@ -65,12 +81,14 @@ class Kubelet:
 
 
 @asynccontextmanager
-async def a_kubelet(kube: KubeClient, namespace: str, directory: Path) -> AsyncIterator[Kubelet]:
+async def a_kubelet(
+    kube: KubeClient, namespace: str, directory: Path, *, stays_open: bool = False
+) -> AsyncIterator[Kubelet]:
     """A kubelet with a Node of its own. The Node is unschedulable: the test decides which pod runs."""
-    kubelet = Kubelet(kube=kube, namespace=namespace, node=f"node-{secrets.token_hex(5)}")
+    kubelet = Kubelet(kube=kube, namespace=namespace, node=f"node-{secrets.token_hex(5)}", stays_open=stays_open)
     certificates = Certificates(directory / "kubelet", HOST)
     certificates.renew(datetime.now(UTC))  # noqa: TID251 - a test is its own clock
-    runner = web.AppRunner(kubelet.application())
+    runner = web.AppRunner(kubelet.application(), handler_cancellation=True, shutdown_timeout=1.0)
     await runner.setup()
     try:
         site = web.TCPSite(runner, HOST, 0, ssl_context=certificates.server_context())

@@ -73,7 +73,8 @@ async def finish(
 
 
 async def _add(db: Database, store: LogStore, log: KeptLog, chunk: LogChunk, installation: str) -> KeptLog:
-    name, data = chunk_name(installation, log.key, chunk.start, uuid4().hex), encode_chunk(chunk)
+    name = chunk_name(installation, log.key, chunk.start, uuid4().hex)
+    data = encode_chunk(chunk, name)
     await store.put(name, data)
     row = kept_chunk(chunk, name, len(data))
     return await _write(db, log, LogWrite(chunks=[row], position=chunk.position.encode()))

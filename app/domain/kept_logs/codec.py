@@ -22,7 +22,10 @@ class DamagedChunk(Exception):  # noqa: N818 - a state of the object
 
 
 class _Document(msgspec.Struct, frozen=True, kw_only=True):
-    """`times` are differences, of which the first is the time of the first line, in nanoseconds since 1970."""
+    """`times` are differences, of which the first is the time of the first line, in nanoseconds since 1970.
+
+    `name` is that of the object; earlier versions have written none.
+    """
 
     version: int
     start: int
@@ -30,19 +33,22 @@ class _Document(msgspec.Struct, frozen=True, kw_only=True):
     lengths: list[int]
     times: list[int]
     continues: bool
+    name: str = ""
 
 
 class ChunkText(msgspec.Struct, frozen=True, kw_only=True):
-    """What the object of a chunk contains. The fields are those of `LogChunk`."""
+    """What the object of a chunk contains. The fields are those of `LogChunk`, and the name of the object."""
 
     start: int
     text: bytes
     lengths: Sequence[int]
     times: Sequence[int]
     continues: bool
+    name: str
 
 
-def encode_chunk(chunk: LogChunk) -> bytes:
+def encode_chunk(chunk: LogChunk, name: str) -> bytes:
+    """Return the contents of the object with this name."""
     first = list(chunk.times[:1])
     document = _Document(
         version=_VERSION,
@@ -51,6 +57,7 @@ def encode_chunk(chunk: LogChunk) -> bytes:
         lengths=list(chunk.lengths),
         times=[*first, *(later - earlier for earlier, later in pairwise(chunk.times))],
         continues=chunk.continues,
+        name=name,
     )
     return zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compress(msgspec.msgpack.encode(document))
 
@@ -77,7 +84,12 @@ def decode_chunk(stored: bytes) -> ChunkText:
     if sum(lengths) != len(document.text) or len(lengths) != len(times):
         raise DamagedChunk("the lines of the object are not those of its text")
     return ChunkText(
-        start=document.start, text=document.text, lengths=lengths, times=times, continues=document.continues
+        start=document.start,
+        text=document.text,
+        lengths=lengths,
+        times=times,
+        continues=document.continues,
+        name=document.name,
     )
 
 
@@ -87,5 +99,7 @@ def require_chunk(found: ChunkText, row: KeptChunk) -> None:
     Raises:
         DamagedChunk: it is another one.
     """
+    if found.name not in {"", row.object_name}:
+        raise DamagedChunk("the object is that of another chunk, under the name of this one")
     if (found.start, len(found.text), len(found.lengths) - found.continues) != (row.start, row.length, row.lines):
         raise DamagedChunk(f"the object has {len(found.text)} bytes from byte {found.start}: it is another chunk")

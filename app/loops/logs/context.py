@@ -15,6 +15,8 @@ from app.loops.logs.store_health import StoreHealth
 
 # Chunks that are encoded and written at once. Each needs about three times its size in memory meanwhile.
 _WRITES_AT_ONCE: Final = 8
+TRANSACTIONS_AT_ONCE: Final = 5
+"""Transactions of followers at once. Without the bound, the announcement of the process waits behind thousands."""
 
 
 class UnwrittenText:
@@ -34,7 +36,8 @@ class UnwrittenText:
     @property
     def oldest(self) -> float:
         """The age of the oldest text in seconds; 0 without text."""
-        return self._clock.monotonic() - min(self._since.values(), default=self._clock.monotonic())
+        now = self._clock.monotonic()
+        return now - min(self._since.values(), default=now)
 
     def note(self, follower: object, size: int) -> None:
         """Note that this many bytes of a follower wait."""
@@ -66,3 +69,4 @@ class LogContext:
     slots: ReadSlots
     unwritten: UnwrittenText
     writes: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_WRITES_AT_ONCE))
+    transactions: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(TRANSACTIONS_AT_ONCE))

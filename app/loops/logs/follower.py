@@ -110,10 +110,11 @@ class LogFollower:
         run = self._observe()
         started_at = run.started_at if isinstance(run, ContainerRun) else None
         now = self._context.clock.now()
-        kept = await kept_logs.open_log(db, key, self._pod.namespace, now, started_at=started_at)
-        if kept.is_final:
-            return True
-        totals = await kept_logs.totals(db, self._pod.namespace, key.job_uid)
+        async with self._context.transactions:
+            kept = await kept_logs.open_log(db, key, self._pod.namespace, now, started_at=started_at)
+            if kept.is_final:
+                return True
+            totals = await kept_logs.totals(db, self._pod.namespace, key.job_uid)
         writer, self._is_read = ChunkWriter(self._context, kept, totals), False
         try:
             await self._follow(writer)
@@ -180,7 +181,7 @@ class LogFollower:
     ) -> int:
         received = 0
         while not writer.is_final:
-            piece = await _next_of(waiting, min(writer.patience, _LONGEST_WAIT))
+            piece = await _next_of(waiting, min(writer.patience, turn.left or _LONGEST_WAIT))
             if isinstance(piece, KubeError):
                 # The pod can be gone a moment later.
                 await self._flush(run, writer)

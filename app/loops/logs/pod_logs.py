@@ -64,7 +64,11 @@ class PodLogs:
                 self._changed.clear()
                 continue
             try:
-                if await kept_logs.is_pod_of(self._context.db, self._pod.namespace, self._pod.uid, self._attempt):
+                async with self._context.transactions:
+                    is_known = await kept_logs.is_pod_of(
+                        self._context.db, self._pod.namespace, self._pod.uid, self._attempt
+                    )
+                if is_known:
                     return True
             except DatabaseUnavailable:
                 pass

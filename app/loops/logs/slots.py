@@ -1,4 +1,4 @@
-"""Bounds how many logs a process reads at once. With more logs, they take turns."""
+"""Bounds how many logs a process reads at once, and how many begin in a second. With more logs, they take turns."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,6 +6,9 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 _TURN: Final = 10.0  # seconds of reading after which a log gives its place to one that waits
+# Each read opens a connection. An API server that is asked for a thousand at once answers many of them too late.
+_BEGIN_AT_ONCE: Final = 10
+_BEGIN_EVERY: Final = 0.1  # seconds
 
 
 class ReadSlots:
@@ -13,6 +16,7 @@ class ReadSlots:
 
     def __init__(self, most: int) -> None:
         self._slots = asyncio.Semaphore(most)
+        self._pace = asyncio.Semaphore(_BEGIN_AT_ONCE)
         self.reading = 0
         self.waiting = 0
 
@@ -26,6 +30,8 @@ class ReadSlots:
             self.waiting -= 1
         self.reading += 1
         try:
+            await self._pace.acquire()
+            asyncio.get_running_loop().call_later(_BEGIN_EVERY, self._pace.release)
             yield ReadTurn(self, asyncio.get_running_loop().time() + _TURN)
         finally:
             self.reading -= 1
@@ -38,6 +44,11 @@ class ReadTurn:
     def __init__(self, slots: ReadSlots, until: float) -> None:
         self._slots = slots
         self._until = until
+
+    @property
+    def left(self) -> float:
+        """The seconds of the turn that are left; 0 if it has gone on because nobody waited."""
+        return max(0.0, self._until - asyncio.get_running_loop().time())
 
     @property
     def is_over(self) -> bool:

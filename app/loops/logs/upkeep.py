@@ -5,8 +5,9 @@ One process does this, which rendezvous hashing chooses as for a pod. Two at onc
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
+from uuid import uuid4
 
 import structlog
 
@@ -117,9 +118,18 @@ class Upkeep:
 
         Objects with other names stay: the store can also have the exports of the installation.
         """
-        before = self._context.clock.now() - _IN_FLIGHT
+        before = await self._store_time() - _IN_FLIGHT
         async for page in self._store.list(f"{self._context.installation}/"):
             await self._delete_unknown([item for item in page if item.modified_at < before])
+
+    async def _store_time(self) -> datetime:
+        """Return the time by the clock of the store: that of objects can be hours from the one of this process."""
+        probe = f"{probe_prefix(self._context.installation)}{uuid4()}"
+        await self._store.put(probe, b"")
+        try:
+            return await self._store.modified_at(probe)
+        finally:
+            await self._store.delete([probe])
 
     async def _delete_unknown(self, objects: Sequence[StoredObject]) -> None:
         probes = [item.name for item in objects if item.name.startswith(probe_prefix(self._context.installation))]

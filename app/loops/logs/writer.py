@@ -126,7 +126,8 @@ class ChunkWriter:
         await self._step(LogWrite(chunks=rows, position=position, state=state, note=note))
 
     async def _step(self, step: LogWrite) -> None:
-        written = await kept_logs.write(self._context.db, self._kept, step, self._context.clock.now())
+        async with self._context.transactions:
+            written = await kept_logs.write(self._context.db, self._kept, step, self._context.clock.now())
         reach(FaultPoint.LOG_CHUNK_INDEXED)
         if written is None:
             raise Overtaken
@@ -135,8 +136,8 @@ class ChunkWriter:
 
     async def _put(self, chunk: LogChunk) -> list[KeptChunk]:
         """Write the object of a chunk. Return its row, after that of a gap before it."""
-        data = await offload(encode_chunk, chunk)
         name = chunk_name(self._context.installation, self._kept.key, chunk.start, uuid4().hex)
+        data = await offload(encode_chunk, chunk, name)
         await self._context.store.put(name, data)
         gaps = [gap_before(chunk, self._kept.last_at)] if chunk.follows_gap else []
         return [*gaps, kept_chunk(chunk, name, len(data))]

@@ -163,12 +163,13 @@ def test_times_in_the_zone_of_the_node_are_read(zone: str) -> None:
 def test_what_is_stored_is_what_was_cut(lines: list[Line]) -> None:
     cutter = LogCutter()
     for chunk in [*read(cutter, served(lines)), *rest_of(cutter)]:
-        assert decode_chunk(encode_chunk(chunk)) == ChunkText(
+        assert decode_chunk(encode_chunk(chunk, "name")) == ChunkText(
             start=chunk.start,
             text=chunk.text,
             lengths=array("I", chunk.lengths),
             times=array("q", chunk.times),
             continues=chunk.continues,
+            name="name",
         )
 
 
@@ -203,7 +204,7 @@ def test_a_damaged_chunk_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cutting, "TARGET", 1024)
     cutter = LogCutter()
     read(cutter, served([Line(START + index, b"%d\n" % index) for index in range(3)]))
-    stored = encode_chunk(rest_of(cutter)[0])
+    stored = encode_chunk(rest_of(cutter)[0], "name")
     with pytest.raises(DamagedChunk):
         decode_chunk(stored[:-1])
     with pytest.raises(DamagedChunk):

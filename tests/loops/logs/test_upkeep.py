@@ -1,5 +1,6 @@
 """Logs without a pod are completed, expired ones removed, and objects that no chunk has are deleted."""
 
+import os
 from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
@@ -102,18 +103,27 @@ async def test_objects_of_writes_that_no_chunk_has_are_deleted_once_they_are_old
     foreign = [chunk_name("elsewhere", key, 0, "n"), f"{HERE}/2026-01-02/0123456789ab.jsonl.zst"]
     for name in unknown + foreign:
         await store.put(name, b"")
+    clock.skip(7200)  # the clock of the store is far behind
     await upkeep.sweep()
     assert await names(store) == sorted([known, *unknown, *foreign]), "their rows can be on the way"
-    clock.skip(3601)
+    for name in unknown + foreign:
+        make_old(tmp_path / "store" / name)
     await upkeep.sweep()
     assert await names(store) == sorted([known, *foreign])
+
+
+def make_old(file: Path) -> None:
+    at = file.stat().st_mtime - 3601
+    os.utime(file, (at, at))
 
 
 async def test_a_process_sweeps_in_its_first_day(db: Database, tmp_path: Path) -> None:
     """The objects of jobs whose records are deleted go only this way."""
     store, clock = open_store(f"file://{tmp_path}/store"), SkippingClock()
     upkeep = upkeep_of(db, store, clock)
-    await store.put(chunk_name(HERE, a_key(), 0, "n"), b"")
+    name = chunk_name(HERE, a_key(), 0, "n")
+    await store.put(name, b"")
+    make_old(tmp_path / "store" / name)
     clock.skip(3601)
     await upkeep.once()
     assert await names(store) == []

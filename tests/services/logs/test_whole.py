@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from typing_extensions import override
@@ -245,6 +245,19 @@ async def test_the_log_of_a_store_that_does_not_answer_is_an_error_that_clients_
             await Logs(db, Node(timed(*LINES)), kept).open(UID, story(), 2, request())
         assert refused.value.code == "LogDamaged"
         await store.delete([first, second])
+
+
+async def test_the_text_of_another_log_is_not_shown_although_its_lines_are_as_long(
+    kept: KeptReader, store: LogStore, db: Database
+) -> None:
+    await keep_lines(db, store, 3)
+    [ours] = [chunk.name async for page in store.list("test") for chunk in page]
+    await keep(db, store, KEY._replace(job_uid=uuid4()), timed(*(line.swapcase() for line in LINES[:3])))
+    [theirs] = [chunk.name async for page in store.list("test") for chunk in page if chunk.name != ours]
+    await store.put(ours, await store.get(theirs))
+    with pytest.raises(Unavailable) as refused:
+        await Logs(db, Node(timed(*LINES)), kept).open(UID, story(), 2, request())
+    assert refused.value.code == "LogDamaged"
 
 
 async def test_a_followed_log_goes_on_with_what_is_kept_meanwhile(
