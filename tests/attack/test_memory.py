@@ -17,10 +17,12 @@ from app.domain.plan import Rank
 from app.domain.queueing.queue_status import MOST_PENDING_JOBS
 from app.domain.status.records import Attempt, Replica
 from app.domain.vocabulary import JobPhase, ReplicaPhase
+from app.log_store import open_store
 from app.models.jobs import jobs
 from tests.attack.victim import Victim, running_victim
 from tests.support.clusters.log_cluster import log_cluster, store_running_job
 from tests.support.gateways.gateway import Gateway, jobs_path, manifest, running_gateway
+from tests.support.kept_logs import finish, keep, store_ended_job, timed
 from tests.support.kinds import samples
 from tests.support.machine.raw_http import PATIENCE, Connection, request
 from tests.support.postgres import fresh_database
@@ -39,6 +41,7 @@ REPLICAS: Final = 10_000
 STREAMS: Final = 2500
 CHANGES: Final = 200
 LOG_BYTES: Final = 30 * MIB
+LINE_BYTES: Final = 64  # a chunk then has the most bytes and the most lines
 _COLUMNS: Final = [column.name for column in jobs.columns if column.computed is None]
 _CHANGED: Final = {
     "uid": "gen_random_uuid()",
@@ -50,6 +53,11 @@ _COPY: Final = f"""
 INSERT INTO jobs ({", ".join(_COLUMNS)})
 SELECT {", ".join(_CHANGED.get(column, column) for column in _COLUMNS)}
 FROM jobs, generate_series(1, {JOBS}) AS number WHERE name = 'large'
+"""
+# The logs of further runs of the container of a job.
+_RUNS: Final = """
+INSERT INTO kept_logs (job_uid, task, rank, attempt, container, run, namespace, state, updated_at)
+SELECT $1, 'worker', 0, 1, 'main', number, 'team', 'following', now() FROM generate_series(1, 1000) AS number
 """
 # A queue with as many pending jobs as are stored, and the longest messages.
 _QUEUE: Final = f"""
@@ -88,15 +96,26 @@ async def store_wide_job(gateway: Gateway) -> None:
     await gateway.conclude(uid, {"phase": JobPhase.CREATING, "aggregate": aggregate}, replicas=replicas)
 
 
+async def store_kept_logs(gateway: Gateway, store_url: str) -> None:
+    """Store a job that has ended, with a long log of short lines that is kept whole, and logs of many runs."""
+    store, key = open_store(store_url), await store_ended_job(gateway, "kept")
+    lines = MIB // LINE_BYTES
+    pieces = [timed(*[b"x" * (LINE_BYTES - 1)] * lines, first=number * lines) for number in range(LOG_BYTES // MIB)]
+    await finish(gateway.db, await keep(gateway.db, store, key, *pieces))
+    async with gateway.db.begin() as connection:
+        await connection.execute(_RUNS, key.job_uid)
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def victim(
     postgres_server_url: str, database_template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Victim]:
     directory: Path = tmp_path_factory.mktemp("memory")
+    settings = {**_PATIENT, "JOBGATE_LOG_STORE": f"file://{directory / 'store'}"}
     async with (
         fresh_database(postgres_server_url, template=database_template) as url,
         log_cluster(directory, LOG_BYTES) as kubeconfig,
-        running_victim(url, directory, descriptors=4096, kubeconfig=kubeconfig, **_PATIENT) as running,
+        running_victim(url, directory, descriptors=4096, kubeconfig=kubeconfig, **settings) as running,
     ):
         async with await running.connect() as client:
             body = json.dumps(large_job()).encode()
@@ -111,6 +130,7 @@ async def victim(
         async with running_gateway(url) as gateway:
             await store_wide_job(gateway)
             await store_running_job(gateway, "logs", replicas=16)
+            await store_kept_logs(gateway, settings["JOBGATE_LOG_STORE"])
             for resource in ("samplesets", "samplejobs"):
                 await samples.submit(gateway, resource, "large", namespace="data")
         await db.close()
@@ -135,6 +155,11 @@ READS: Final = {
     "metrics": "/metrics",
     "watch": "/api/v1/jobs/watch",
     "merged log": jobs_path("team", "logs", "logs"),
+    "kept logs": jobs_path("team", "kept", "kept-logs") + "?pageSize=500",
+    "a kept log": jobs_path("team", "kept", "logs") + "?merged=false",
+    "a merged kept log": jobs_path("team", "kept", "logs") + "?merged=true",
+    "the end of a kept log": jobs_path("team", "kept", "logs") + "?merged=false&tailLines=400000",
+    "a search of a kept log": jobs_path("team", "kept", "logs") + "?merged=false&search=(x|xx)x*$",
 }
 # The caller is a pod, with a token of its own; the answers are those of one job.
 OF_PODS: Final = ("/v2alpha1/job/{job_id}/replicas", "/v2alpha1/job/{job_id}/profilings")
@@ -150,7 +175,7 @@ async def targets(victim: Victim) -> dict[str, str]:
     found = {}
     for path, operation in OPERATIONS.items():
         resource = next((part for part in path.split("/") if part in ("jobs", "samplesets", "samplejobs")), "")
-        name = "logs" if path.endswith("/logs") else "large"
+        name = {"logs": "logs", "kept-logs": "kept"}.get(path.rpartition("/")[2], "large")
         namespace = "data" if resource.startswith("sample") else "team"
         values = {"namespace": namespace, "name": name}
         if "{uid}" in path:
