@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from app.db import former_namespaces
+from app.db import former_namespaces, purge
 from app.db.installation.leases import Lease
 from app.db.jobs.controller import persist, persist_in
 from app.db.postgres.engine import Database
@@ -176,6 +176,29 @@ async def test_sums_are_those_of_the_attempts(db: Database, lease: Lease) -> Non
         await pages_are_the_whole(db, random, replace(ALL, by=dimensions), now)
         for first, last in spans_of(random, sorted({key[5] for key in counted}))[:4]:
             await pages_are_the_whole(db, random, replace(ALL, by=dimensions, first=first, last=last), now)
+    assert await purge_ended(db) > 0
+    assert flat(await usage_reads.read(db, replace(ALL, by=by), now)) == counted, (
+        "the sums do not depend on the records"
+    )
+
+
+async def purge_ended(db: Database) -> int:
+    """Purge the jobs that hold nothing, and return the number of their attempts that are deleted with them."""
+    async with db.begin() as connection:
+        await connection.execute(
+            """
+            UPDATE jobs SET phase = 'Failed', finished_at = $1, gone_at = $1, quiet = true
+            WHERE uid NOT IN (SELECT job_uid FROM usage_rates)
+            """,
+            T0,
+        )
+        before = await connection.fetchval("SELECT count(*) FROM attempts")
+    ended_before = {f"ns-{number}": T0 + timedelta(1) for number in range(3)}
+    a_purge = purge.Purge(db=db, of=purge.JOBS, ended_before=ended_before, objects=3, rows=7)
+    while not (await a_purge.step()).is_last:
+        pass
+    async with db.read() as connection:
+        return int(before - await connection.fetchval("SELECT count(*) FROM attempts"))
 
 
 PAGED: Final = [
