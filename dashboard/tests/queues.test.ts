@@ -49,7 +49,7 @@ describe("a quota", () => {
 describe("the position of a job", () => {
   it.each([
     [queue([waiting("x", 4), waiting("a", 7)]), "7 in the ClusterQueue research"],
-    [queue([waiting("x"), waiting("a")], 3), "2 of 5 in this queue, by priority and age"],
+    [queue([waiting("x"), waiting("a")], 3), "not reported by Kueue"],
     [queue([waiting("x")], 3), "after the first 1"],
     [queue([waiting("x")]), "not known"],
   ])("%#", (given, text) => expect(positionText(given, "a")).toBe(text));

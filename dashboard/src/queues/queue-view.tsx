@@ -1,5 +1,5 @@
 import { ApiError } from "../api/problems";
-import type { JobQueue } from "../api/types";
+import type { JobQueue, QueuedJob } from "../api/types";
 import { hashOf } from "../routing/location";
 import { type DataColumn, DataTable } from "../ui/data-table";
 import { ErrorNote, Loading } from "../ui/errors";
@@ -7,7 +7,6 @@ import { Fact, Facts } from "../ui/fact";
 import { thousands } from "../ui/numbers";
 import { When } from "../ui/when";
 import { QueueState } from "./queue-state";
-import { type Positioned, positioned } from "./queues";
 import { Legend, QuotaBars } from "./quota-bars";
 import { useQueue } from "./use-queues";
 
@@ -30,8 +29,7 @@ export function QueueView({ namespace, name }: { namespace: string; name: string
 }
 
 function Parts({ queue }: { queue: JobQueue }) {
-  const { namespace, name, clusterQueue, pending, admitted, pendingJobsOmitted } = queue;
-  const jobs = positioned(queue);
+  const { namespace, name, clusterQueue, pending, admitted, pendingJobs, pendingJobsOmitted } = queue;
   return (
     <>
       <Facts>
@@ -56,11 +54,11 @@ function Parts({ queue }: { queue: JobQueue }) {
         <DataTable
           caption="Pending jobs"
           columns={JOBS}
-          rows={jobs}
+          rows={pendingJobs}
           keyOf={(job) => job.uid}
           empty="No job waits in this queue."
         />
-        {jobs.some((job) => job.position === null) && <p className="secondary">{UNTOLD}</p>}
+        {pendingJobs.some((job) => job.position === null) && <p className="secondary">{UNTOLD}</p>}
         {pendingJobsOmitted > 0 && (
           <p className="secondary">{thousands(pendingJobsOmitted)} further jobs wait after these.</p>
         )}
@@ -69,10 +67,11 @@ function Parts({ queue }: { queue: JobQueue }) {
   );
 }
 
-const UNTOLD = "Kueue does not tell the positions, so the order is that of priority and age in this queue.";
+const UNTOLD =
+  "Kueue does not report the position of all jobs. Those without one are in the order of priority and age.";
 
-const JOBS: readonly DataColumn<Positioned>[] = [
-  { title: "Position", className: "time", cell: (job) => job.shown },
+const JOBS: readonly DataColumn<QueuedJob>[] = [
+  { title: "Position", className: "time", cell: (job) => job.position ?? "–" },
   { title: "Job", className: "queue-name wrap", cell: (job) => <a href={hashOf(["jobs", job.uid])}>{job.name}</a> },
   { title: "Kind", cell: (job) => job.kind },
   { title: "Priority", className: "time", cell: (job) => job.priority },

@@ -1,5 +1,5 @@
 /** Facts about queues in words, and shares of their quota. Pure. */
-import type { JobQueue, JobQueuePage, QueuedJob, Quota } from "../api/types";
+import type { JobQueue, JobQueuePage, Quota } from "../api/types";
 
 const SUFFIXES: Readonly<Record<string, number>> = {
   n: 1e-9,
@@ -54,21 +54,11 @@ export function usageText({ nominalQuota, used, usedByQueue }: Quota): string {
   return `${own} of ${nominalQuota ?? "an unknown quota"}${all}`;
 }
 
-/** A job that waits, with its position: in the ClusterQueue if Kueue tells it, otherwise in its queue. */
-export type Positioned = QueuedJob & { shown: number };
-
-/** Return the first jobs that wait in a queue with their positions. */
-export function positioned({ pendingJobs }: JobQueue): Positioned[] {
-  return pendingJobs.map((job, index) => ({ ...job, shown: job.position ?? index + 1 }));
-}
-
-/** Say the position of a job that waits in its queue. */
-export function positionText(queue: JobQueue, uid: string): string {
-  const { clusterQueue, pendingJobs, pendingJobsOmitted } = queue;
-  const found = positioned(queue).find((job) => job.uid === uid);
+/** Say the position of a job that waits in its queue, if Kueue reports it. */
+export function positionText({ clusterQueue, pendingJobs, pendingJobsOmitted }: JobQueue, uid: string): string {
+  const found = pendingJobs.find((job) => job.uid === uid);
   if (found === undefined) return pendingJobsOmitted > 0 ? `after the first ${pendingJobs.length}` : "not known";
-  if (found.position !== null) return `${found.shown} in the ClusterQueue ${clusterQueue}`;
-  return `${found.shown} of ${pendingJobs.length + pendingJobsOmitted} in this queue, by priority and age`;
+  return found.position === null ? "not reported by Kueue" : `${found.position} in the ClusterQueue ${clusterQueue}`;
 }
 
 /** Say why there is no queue to show, or why some may be missing; empty if all are known. */
