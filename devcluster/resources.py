@@ -189,6 +189,7 @@ LOCAL_QUEUES = _kueue("localqueues", "LocalQueue", short_names=("queue", "queues
 CLUSTER_QUEUES = _kueue(
     "clusterqueues", "ClusterQueue", namespaced=False, short_names=("cq",), subresources=("status",)
 )
+COHORTS = _kueue("cohorts", "Cohort", namespaced=False, short_names=("co",), subresources=("status",))
 RESOURCE_FLAVORS = _kueue(
     "resourceflavors", "ResourceFlavor", namespaced=False, short_names=("flavor", "flavors", "rf")
 )
@@ -199,7 +200,7 @@ WORKLOAD_PRIORITY_CLASSES = _kueue(
 BUILT_IN = (
     PODS, NAMESPACES, NODES, SERVICES, CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, EVENTS, QUOTAS, LEASES,
     PERSISTENT_VOLUMES, PERSISTENT_VOLUME_CLAIMS, STATEFUL_SETS, CONTROLLER_REVISIONS,
-    WORKLOADS, LOCAL_QUEUES, CLUSTER_QUEUES, RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES,
+    WORKLOADS, LOCAL_QUEUES, CLUSTER_QUEUES, COHORTS, RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES,
 )  # fmt: skip
 
 

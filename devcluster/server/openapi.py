@@ -12,6 +12,7 @@ import msgspec
 
 from devcluster.formats.schema import TYPES
 from devcluster.resources import ApiResource, Catalog
+from devcluster.strategies.kueue import MAX_POD_SETS
 
 Json = dict[str, Any]
 
@@ -36,6 +37,16 @@ _RETAIN_KEYS = frozenset(
     {("PodSpec", "volumes"), ("PodSpec", "resourceClaims"), ("PodStatus", "resourceClaimStatuses")}
 )
 """Lists whose items are unions: a strategic merge patch of them lists the keys to retain."""
+# Of the kinds of custom resource definitions, the fields whose schema clients read.
+_CUSTOM: dict[str, Json] = {
+    "Workload": {
+        "spec": {
+            "type": "object",
+            "properties": {"podSets": {"type": "array", "maxItems": MAX_POD_SETS, "items": {"type": "object"}}},
+            "x-kubernetes-preserve-unknown-fields": True,
+        }
+    }
+}
 _PATCH_TYPES = ("application/json-patch+json", "application/merge-patch+json")
 _STRATEGIC = "application/strategic-merge-patch+json"
 
@@ -81,7 +92,8 @@ class OpenApi:
         for row in rows:
             paths |= _operations(row)
             if row.custom:
-                schemas[_PREFIX + row.kind] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+                open_object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+                schemas[_PREFIX + row.kind] = {**open_object, "properties": _CUSTOM.get(row.kind, {})}
             else:
                 _add_schemas(schemas, row.kind)
             schemas[_PREFIX + row.kind]["x-kubernetes-group-version-kind"] = [_kind_of(row)]

@@ -7,6 +7,7 @@ from devcluster.resources import ApiResource
 from devcluster.strategies.base import Strategy
 from devcluster.strategies.kueue import (
     ClusterQueueStrategy,
+    CohortStrategy,
     LocalQueueStrategy,
     ResourceFlavorStrategy,
     WorkloadPriorityClassStrategy,
@@ -44,6 +45,7 @@ _KINDS: dict[str, Strategy] = {
     "Workload": WorkloadStrategy(),
     "LocalQueue": LocalQueueStrategy(),
     "ClusterQueue": ClusterQueueStrategy(),
+    "Cohort": CohortStrategy(),
     "ResourceFlavor": ResourceFlavorStrategy(),
     "WorkloadPriorityClass": WorkloadPriorityClassStrategy(),
 }

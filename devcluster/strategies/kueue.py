@@ -22,7 +22,7 @@ from devcluster.strategies.simple import CustomStrategy
 
 _LABEL = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
-_MAX_POD_SETS = 18
+MAX_POD_SETS = 18
 _STATUSES = ("True", "False", "Unknown")
 _STOP_POLICIES = ("None", "Hold", "HoldAndDrain")
 _FIELDS_OF_CONDITIONS = ("lastTransitionTime", "message", "reason", "status", "type")
@@ -58,8 +58,8 @@ class WorkloadStrategy(CustomStrategy):
         causes = list(_matching("spec.queueName", found.get("queueName"), _SUBDOMAIN))
         if not pod_sets:
             causes.append(invalid_value("spec.podSets", 0, "spec.podSets in body should have at least 1 items"))
-        if len(pod_sets) > _MAX_POD_SETS:
-            causes.append(too_many("spec.podSets", len(pod_sets), _MAX_POD_SETS))
+        if len(pod_sets) > MAX_POD_SETS:
+            causes.append(too_many("spec.podSets", len(pod_sets), MAX_POD_SETS))
         for place, pod_set in enumerate(pod_sets):
             causes += _pod_set(f"spec.podSets[{place}]", pod_set)
             if pod_set["name"] in [other["name"] for other in pod_sets[:place]]:
@@ -186,18 +186,31 @@ class ClusterQueueStrategy(CustomStrategy):
 
     @override
     def validate(self, obj: Object) -> list[FieldCause]:
-        causes = list(_stop_policy(obj))
-        for at, group in enumerate(spec(obj).get("resourceGroups") or []):
-            for place, flavor in enumerate(group.get("flavors") or []):
-                path = f"spec.resourceGroups[{at}].flavors[{place}]"
-                causes += _matching(f"{path}.name", flavor.get("name", ""), _SUBDOMAIN)
-                for number, quota in enumerate(flavor.get("resources") or []):
-                    _check_quota(f"{path}.resources[{number}].nominalQuota", quota.get("nominalQuota"))
-        return causes
+        return [*_stop_policy(obj), *_resource_groups(obj, "clusterqueue")]
 
     @override
     def validate_update(self, new: Object, old: Object) -> list[FieldCause]:
         return self.validate(new)
+
+
+class CohortStrategy(CustomStrategy):
+    @override
+    def validate(self, obj: Object) -> list[FieldCause]:
+        causes = [*_matching("spec.parentName", spec(obj).get("parentName"), _SUBDOMAIN)]
+        return [*causes, *_resource_groups(obj, "cohort")]
+
+    @override
+    def validate_update(self, new: Object, old: Object) -> list[FieldCause]:
+        return self.validate(new)
+
+
+def _resource_groups(obj: Object, kind: str) -> Iterator[FieldCause]:
+    for at, group in enumerate(spec(obj).get("resourceGroups") or []):
+        for place, flavor in enumerate(group.get("flavors") or []):
+            path = f"spec.resourceGroups[{at}].flavors[{place}]"
+            yield from _matching(f"{path}.name", flavor.get("name", ""), _SUBDOMAIN)
+            for number, quota in enumerate(flavor.get("resources") or []):
+                _check_quota(f"{path}.resources[{number}].nominalQuota", quota.get("nominalQuota"), kind)
 
 
 def _stop_policy(obj: Object) -> Iterator[FieldCause]:
@@ -206,14 +219,14 @@ def _stop_policy(obj: Object) -> Iterator[FieldCause]:
         yield unsupported("spec.stopPolicy", policy, _STOP_POLICIES)
 
 
-def _check_quota(path: str, value: str | float | None) -> None:
+def _check_quota(path: str, value: str | float | None, kind: str) -> None:
     try:
         amount = quantity.parse(value if value is not None else "")
     except ValueError as error:
         why = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-        raise StatusError(400, "", f'admission webhook "mclusterqueue.kb.io" denied the request: {why}') from error
+        raise StatusError(400, "", f'admission webhook "m{kind}.kb.io" denied the request: {why}') from error
     if amount < 0:
-        raise denied("vclusterqueue.kb.io", invalid_value(path, str(value), "must be greater than or equal to 0"))
+        raise denied(f"v{kind}.kb.io", invalid_value(path, str(value), "must be greater than or equal to 0"))
 
 
 class ResourceFlavorStrategy(CustomStrategy):

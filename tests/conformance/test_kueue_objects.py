@@ -18,6 +18,8 @@ KINDS = {
     "localqueues/status": "LocalQueue",
     "clusterqueues": "ClusterQueue",
     "clusterqueues/status": "ClusterQueue",
+    "cohorts": "Cohort",
+    "cohorts/status": "Cohort",
     "resourceflavors": "ResourceFlavor",
     "workloadpriorityclasses": "WorkloadPriorityClass",
 }
@@ -41,7 +43,7 @@ async def test_the_api_is_discovered(api: KubeClient, queue: Queues) -> None:
 async def test_tables(api: KubeClient, queue: Queues) -> None:
     await queue.submit("w", "q")
     await queue.admitted("w")
-    await api.eventually(f"{queue.local_queues}/q", lambda obj: obj["status"].get("admittedWorkloads"))
+    await api.eventually(f"{queue.local_queues}/q", lambda obj: obj.get("status", {}).get("admittedWorkloads"))
     name = queue.wide("q")
     accept = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
     for path, columns, cells in (

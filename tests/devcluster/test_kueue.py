@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from devcluster.controllers.kueue.assignment import Quota
+from devcluster.controllers.kueue.cohorts import QuotaNode
 from devcluster.controllers.kueue.preemption import victims
 from devcluster.controllers.kueue.workloads import queue_order
 from devcluster.formats.quantity import render_canonical
@@ -51,7 +52,8 @@ def test_victims(reserving: list[dict[str, Any]], needed: int, expected: list[st
     used = sum((Decimal(entry["resourceUsage"]["cpu"]) for entry in assigned), Decimal(0))
     limit = {"name": "cpu", "nominalQuota": str(used)}
     groups = [{"coveredResources": ["cpu"], "flavors": [{"name": "f", "resources": [limit]}]}]
-    quota = Quota(groups, {"f": {}}, {("f", "cpu"): used}, can_preempt=True)
+    node = QuotaNode({("f", "cpu"): limit}, used={("f", "cpu"): used})
+    quota = Quota(groups, {"f": {}}, node, can_preempt=True)
     preemptor = workload("new", 9, TWO)
     assert names(victims(preemptor, {("f", "cpu"): Decimal(needed)}, reserving, quota)) == expected
 

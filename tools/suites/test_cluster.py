@@ -55,7 +55,7 @@ EMBEDDED_ONLY = (
 )
 FREEZES = "tests/crash/test_freezes.py"
 SLOW = ("tests/crash/test_soak.py", "tests/crash/test_rolling_upgrade.py")
-WITH_KUEUE = tuple(f"tests/conformance/test_kueue{name}.py" for name in ("", "_objects", "_preemption"))
+WITH_KUEUE = tuple(f"tests/conformance/test_kueue{name}.py" for name in ("", "_cohorts", "_objects", "_preemption"))
 QUEUES = ("tests/behaviour/queues", "tests/crash/test_queues.py")
 KUEUE_OUTAGES = "tests/crash/test_kueue_outages.py"
 STRICT_KUEUE = ROOT / "tests/behaviour/queues/strict_kueue.yaml"

@@ -6,9 +6,10 @@ from decimal import Decimal
 from enum import IntEnum
 
 from devcluster.controllers.fit import is_selected, tolerates
-from devcluster.controllers.kueue.workloads import PodSet, Usage, total
+from devcluster.controllers.kueue.cohorts import QuotaNode
+from devcluster.controllers.kueue.workloads import PodSet, Usage
 from devcluster.formats.objects import Object, spec
-from devcluster.formats.quantity import Amounts, parse, render_canonical
+from devcluster.formats.quantity import Amounts, render_canonical
 
 _ZERO = Decimal(0)
 
@@ -33,29 +34,18 @@ class Assignment:
 
 @dataclass(slots=True)
 class Quota:
-    """The resource groups of a ClusterQueue, the specs of its flavors by name, and what is in use."""
+    """The resource groups of a ClusterQueue, the specs of its flavors by name, and what it has and uses."""
 
     groups: list[Object]
     flavors: Mapping[str, Object]
-    used: Usage
+    node: QuotaNode
     can_preempt: bool
 
-    def nominal(self) -> Usage:
-        return {
-            (flavor["name"], resource["name"]): parse(resource["nominalQuota"])
-            for group in self.groups
-            for flavor in group.get("flavors") or []
-            for resource in flavor.get("resources") or []
-        }
-
-    def use(self, amounts: Usage) -> None:
-        self.used = total((self.used, amounts))
-
     def fits(self, wanted: Usage, freed: Usage) -> bool:
-        limits = self.nominal()
-        return all(
-            self.used.get(key, _ZERO) - freed.get(key, _ZERO) + amount <= limits[key] for key, amount in wanted.items()
-        )
+        self.node.give_back(freed)
+        fits = all(amount <= self.node.available(key) for key, amount in wanted.items())
+        self.node.use(freed)
+        return fits
 
 
 def assign(pod_sets: list[PodSet], quota: Quota) -> Assignment:
@@ -119,8 +109,7 @@ def _choose(
         if unsuitable:
             reasons.append(unsuitable)
             continue
-        limits = {entry["name"]: parse(entry["nominalQuota"]) for entry in flavor["resources"]}
-        fit, why = _measure(name, limits, wanted, quota, assumed)
+        fit, why = _measure(name, wanted, quota, assumed)
         if fit is Fit.NOW:
             return fit, name, []
         reasons += why
@@ -129,12 +118,13 @@ def _choose(
     return best, chosen, reasons
 
 
-def _measure(flavor: str, limits: Amounts, wanted: Amounts, quota: Quota, assumed: Usage) -> tuple[Fit, list[str]]:
+def _measure(flavor: str, wanted: Amounts, quota: Quota, assumed: Usage) -> tuple[Fit, list[str]]:
     worst = Fit.NOW
     reasons = []
     for name, amount in wanted.items():
-        before, limit = assumed.get((flavor, name), _ZERO), limits[name]
-        lack = quota.used.get((flavor, name), _ZERO) + before + amount - limit
+        key = (flavor, name)
+        before, limit = assumed.get(key, _ZERO), quota.node.maximum(key)
+        lack = before + amount - quota.node.available(key)
         if before + amount > limit:
             worst = Fit.NONE
             reasons.append(
@@ -143,7 +133,9 @@ def _measure(flavor: str, limits: Amounts, wanted: Amounts, quota: Quota, assume
                 f"maximum capacity ({render_canonical(name, limit)})"
             )
         elif lack > 0:
-            worst = min(worst, Fit.AFTER_PREEMPTION if quota.can_preempt else Fit.NONE)
+            # Nothing is preempted for what would have to be borrowed.
+            preempts = quota.can_preempt and before + amount <= quota.node.nominal(key)
+            worst = min(worst, Fit.AFTER_PREEMPTION if preempts else Fit.NONE)
             needed = render_canonical(name, lack)
             reasons.append(f"insufficient unused quota for {name} in flavor {flavor}, {needed} more needed")
     return worst, reasons

@@ -13,6 +13,7 @@ from functools import partial
 
 from devcluster.controllers.kueue import conditions, preemption, queues
 from devcluster.controllers.kueue.assignment import Fit, Quota, assign
+from devcluster.controllers.kueue.cohorts import QuotaNode, tree
 from devcluster.controllers.kueue.queues import QueueCounts
 from devcluster.controllers.kueue.workloads import (
     cluster_queue_of,
@@ -33,9 +34,9 @@ from devcluster.formats.objects import Object, condition, labels, meta, spec, ui
 from devcluster.formats.selectors import selects
 from devcluster.registry.operations import ObjectAddress, Registry
 from devcluster.registry.store import Change, ChangeType, Record
-from devcluster.resources import CLUSTER_QUEUES, LOCAL_QUEUES, NAMESPACES, RESOURCE_FLAVORS, WORKLOADS
+from devcluster.resources import CLUSTER_QUEUES, COHORTS, LOCAL_QUEUES, NAMESPACES, RESOURCE_FLAVORS, WORKLOADS
 
-_RULES = (LOCAL_QUEUES, CLUSTER_QUEUES, RESOURCE_FLAVORS, NAMESPACES)
+_RULES = (LOCAL_QUEUES, CLUSTER_QUEUES, COHORTS, RESOURCE_FLAVORS, NAMESPACES)
 
 
 class KueueController:
@@ -92,9 +93,15 @@ class KueueController:
                 queue = self._find_queue(record, flavors)
                 if queue:
                     waiting.setdefault(queue, []).append(record)
+        nodes = tree(
+            [queue.object for queue in self._store.iterate(CLUSTER_QUEUES)],
+            [cohort.object for cohort in self._store.iterate(COHORTS)],
+        )
+        for name, node in nodes.items():
+            node.use(total(usage(workload) for workload in reserving.get(name, ())))
         for name, records in waiting.items():
             records.sort(key=lambda record: queue_order(record.object))
-            self._admit(name, records, reserving.get(name, []), flavors)
+            self._admit(name, records, reserving.get(name, []), flavors, nodes[name])
         self._write_queues(flavors)
 
     def _settle(self, record: Record) -> Record:
@@ -164,14 +171,15 @@ class KueueController:
             return ""
         return target
 
-    def _admit(self, name: str, waiting: list[Record], reserving: list[Object], flavors: Mapping[str, Object]) -> None:
+    def _admit(
+        self, name: str, waiting: list[Record], reserving: list[Object], flavors: Mapping[str, Object], node: QuotaNode
+    ) -> None:
         """Admit the Workloads that fit, in their order, until one waits for others to give their quota back."""
         queue = self._store.get(CLUSTER_QUEUES, "", name)
         assert queue is not None
         found = spec(queue.object)
-        used = total(usage(workload) for workload in reserving)
         can_preempt = found["preemption"]["withinClusterQueue"] != "Never"
-        quota = Quota(queues.groups_of(queue.object), flavors, used, can_preempt)
+        quota = Quota(queues.groups_of(queue.object), flavors, node, can_preempt)
         for record in waiting:
             own, generation = uid(record.object), meta(record.object)["generation"]
             is_parked = self._parked.get(own) == generation
@@ -191,7 +199,7 @@ class KueueController:
         if assignment.fit is Fit.NOW:
             admitted = self._write(record, partial(conditions.admit, queue=queue.name, assignment=assignment))
             reserving.append(admitted.object)
-            quota.use(usage(admitted.object))
+            quota.node.use(usage(admitted.object))
             return Fit.NOW
         victims: list[Object] = []
         if assignment.fit is Fit.AFTER_PREEMPTION:

@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from devcluster.controllers.kueue.cohorts import quotas_of
 from devcluster.controllers.kueue.workloads import Usage, has_condition, is_pending, is_reserving, total, usage
 from devcluster.formats.objects import Object, meta, set_condition, spec
-from devcluster.formats.quantity import render_canonical
+from devcluster.formats.quantity import parse, render_canonical
 
 
 def is_stopped(queue: Object) -> bool:
@@ -84,6 +85,11 @@ def local_queue_status(queue: Object, counts: QueueCounts, target: Object | None
     return found
 
 
+def _borrowed(queue: Object, flavor: str, resource: str, counts: QueueCounts) -> str:
+    used, quota = counts.used.get((flavor, resource), Decimal(0)), quotas_of(queue)[flavor, resource]
+    return render_canonical(resource, max(Decimal(0), used - parse(quota["nominalQuota"])))
+
+
 def _status(queue: Object, counts: QueueCounts, flavors: list[tuple[str, list[str]]], *, borrowed: bool) -> Object:
     """Return the queue with its counts. What is reserved is also in use: without checks, all is admitted at once."""
     amounts = [
@@ -91,7 +97,7 @@ def _status(queue: Object, counts: QueueCounts, flavors: list[tuple[str, list[st
             "name": flavor,
             "resources": [
                 {"name": name, "total": render_canonical(name, counts.used.get((flavor, name), Decimal(0)))}
-                | ({"borrowed": "0"} if borrowed else {})
+                | ({"borrowed": _borrowed(queue, flavor, name, counts)} if borrowed else {})
                 for name in resources
             ],
         }

@@ -17,6 +17,7 @@ GROUP_VERSION = "kueue.x-k8s.io/v1beta2"
 JOB_UID = "kueue.x-k8s.io/job-uid"
 NOW = "2026-01-01T00:00:00Z"
 Json = dict[str, Any]
+_Quotas = Mapping[str, Mapping[str, str]]
 
 
 async def require_kueue(api: KubeClient) -> None:
@@ -74,25 +75,56 @@ class Queues:
     async def add_flavor(self, name: str, **spec: Any) -> None:
         await self._add_wide("resourceflavors", "ResourceFlavor", name, spec)
 
+    def cohort(self, name: str) -> str:
+        return f"{API}/cohorts/{self.wide(name)}"
+
+    async def add_cohort(self, name: str, quotas: _Quotas | None = None, **spec: Any) -> None:
+        await self._add_wide(
+            "cohorts", "Cohort", name, {"resourceGroups": self.groups(quotas)} | spec if quotas else spec
+        )
+
     async def add_queue(
-        self, name: str, quotas: Mapping[str, Mapping[str, str]], *, preemption: str = "LowerPriority", **spec: Any
+        self,
+        name: str,
+        quotas: _Quotas,
+        *,
+        preemption: str = "LowerPriority",
+        lending: Mapping[str, str] | None = None,
+        borrowing: Mapping[str, str] | None = None,
+        **spec: Any,
     ) -> None:
-        """Add a ClusterQueue with these quotas by flavor and resource, and a LocalQueue of the same name."""
-        flavors = [
-            {
-                "name": self.wide(flavor),
-                "resources": [{"name": resource, "nominalQuota": amount} for resource, amount in amounts.items()],
-            }
-            for flavor, amounts in quotas.items()
-        ]
-        covered = list(next(iter(quotas.values())))
+        """Add a ClusterQueue with these quotas by flavor and resource, and a LocalQueue of the same name.
+
+        `lending` and `borrowing` limit what it lends and borrows of a resource.
+        """
         defaults = {
             "namespaceSelector": {},
             "preemption": {"withinClusterQueue": preemption},
-            "resourceGroups": [{"coveredResources": covered, "flavors": flavors}],
+            "resourceGroups": self.groups(quotas, lending, borrowing),
         }
         await self._add_wide("clusterqueues", "ClusterQueue", name, defaults | spec)
         await self.add_local_queue(name, name)
+
+    def groups(
+        self,
+        quotas: _Quotas,
+        lending: Mapping[str, str] | None = None,
+        borrowing: Mapping[str, str] | None = None,
+    ) -> list[Json]:
+        """Return the resource groups with these quotas."""
+        limits = {"lendingLimit": lending or {}, "borrowingLimit": borrowing or {}}
+        flavors = [
+            {
+                "name": self.wide(flavor),
+                "resources": [
+                    {"name": resource, "nominalQuota": amount}
+                    | {field: found[resource] for field, found in limits.items() if resource in found}
+                    for resource, amount in amounts.items()
+                ],
+            }
+            for flavor, amounts in quotas.items()
+        ]
+        return [{"coveredResources": list(next(iter(quotas.values()))), "flavors": flavors}]
 
     async def add_local_queue(self, name: str, cluster_queue: str, **spec: Any) -> None:
         body = {
