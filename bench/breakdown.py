@@ -27,6 +27,7 @@ from app.services.reading.jobs import JobReader
 from app.services.reading.objects import Address
 from app.services.submitting.jobs import JobSubmitter
 from app.services.submitting.objects import SubmitRequest
+from app.services.submitting.pod_sets import PodSetCheck
 from bench.measuring.bodies import encode, generic_job
 from bench.measuring.client import Measured
 
@@ -67,7 +68,9 @@ async def cost_of_call(work: Callable[[], object]) -> float:
 async def of_submit(db: Database, under_load: Measured) -> dict[str, float]:
     """The CPU seconds of a submission, by stage."""
     planner, kept, rows = Planner(installation=str(uuid4())), _Kept(), list[JobRow]()
-    submitter = JobSubmitter(cast(GroupCommit, kept), planner, SystemClock(), lambda: None, random.SystemRandom())
+    submitter = JobSubmitter(
+        cast(GroupCommit, kept), planner, SystemClock(), lambda: None, random.SystemRandom(), PodSetCheck(db)
+    )
     body = encode(generic_job("breakdown"))
     document = cast(dict[str, Any], decode_json(body))
 

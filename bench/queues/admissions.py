@@ -14,6 +14,7 @@ from bench.queues.objects import JOBS, WORKLOADS, job, workload
 from bench.queues.watching import Seen, watch_changes
 
 _CLIENTS: Final = 32
+_AT_ONCE: Final = 10_000.0  # per second: as fast as the API server accepts them
 _CHUNK: Final = 1000  # Workloads: the load client must send all its requests in time, and Kueue checks each of them
 _SECONDS: Final = 600.0  # after the last submission: on a busy machine, Kueue admits 20 to 40 Workloads per second
 _SHOWN: Final = 20  # jobs; requests that are sent less than once for so many are not printed
@@ -75,6 +76,14 @@ async def admit_workloads(client: LoadClient, plane: ControlPlane, load: Load) -
             await client.paced(target, chunk, clients=_CLIENTS, rate=load.rate, expect=201)
         await seen.until(f"{load.title}: all admitted", lambda: len(seen.admitted) >= load.count, _SECONDS)
     return _measured(load, seen, min(seen.created.values()), await Used.read(plane, target) - before)
+
+
+async def create_workloads(client: LoadClient, plane: ControlPlane, count: int) -> None:
+    """Create Workloads of others, which nobody admits."""
+    target = plane.target()
+    requests = [target.request("POST", WORKLOADS, encode(workload(f"others-{n}", 1))) for n in range(count)]
+    for first in range(0, count, _CHUNK):
+        await client.paced(target, requests[first : first + _CHUNK], clients=_CLIENTS, rate=_AT_ONCE, expect=201)
 
 
 async def admit_jobs(client: LoadClient, plane: ControlPlane, ours: Target, load: Load, *, queued: bool) -> Admissions:

@@ -4,7 +4,7 @@ submission  the CPU time of a submission with and without a queue; the controlle
 admission   Kueue alone: Workloads that are created as fast as possible, and at --rate; then jobs of jobgate at --rate,
             without and with a queue: from the admission that a watch shows until it shows the last pod of the job
 restart     the time from the lease until the controller has reconciled --jobs live jobs, without queues and with one
-            Workload each, beside --workloads Workloads of others
+            Workload each, beside --workloads Workloads of others; Kueue is stopped
 
 Kueue, kube-apiserver, etcd, PostgreSQL and jobgate share the cores. kube-controller-manager and the scheduler are
 stopped.
@@ -27,7 +27,15 @@ from bench.measuring.client import LoadClient, Measured, MeasurementFailed, NoCo
 from bench.measuring.gateway import gateway, new_database, new_token
 from bench.measuring.kubernetes import SCRIPT, ControlPlane, Unavailable, control_plane, kueue
 from bench.measuring.report import table
-from bench.queues.admissions import Admissions, Load, admissions_table, admit_jobs, admit_workloads, requests_table
+from bench.queues.admissions import (
+    Admissions,
+    Load,
+    admissions_table,
+    admit_jobs,
+    admit_workloads,
+    create_workloads,
+    requests_table,
+)
 from bench.queues.objects import JOBS, job, make_queue
 from bench.queues.restarts import Side, restart, restarts_table
 from bench.throughput import in_turn
@@ -120,11 +128,15 @@ class QueueBench:
                 filling = replace(load, title=title, prefix=name)
                 await admit_jobs(self._client, self._plane, target, filling, queued=queued)
             sides.append(side)
-        others = replace(load, title="others", prefix="others", count=self._arguments.workloads, rate=_AT_ONCE)
-        await admit_workloads(self._client, self._plane, others)
+            print(f"{title}: all pods exist", flush=True)
+        # A restart asks nothing of Kueue, which would admit the Workloads of others meanwhile.
+        await self._plane.script("stop", name="kueue")
+        await create_workloads(self._client, self._plane, self._arguments.workloads)
+        print(f"{self._arguments.workloads} Workloads of others exist", flush=True)
         for turn in range(self._arguments.pairs):
             for side in sides if turn % 2 == 0 else sides[::-1]:
                 await restart(side)
+                print(f"{side.title}: reconciled in {side.seconds[-1]:.1f} s, CPU {side.cpu[-1]:.1f} s", flush=True)
         return restarts_table(sides)
 
 
