@@ -38,12 +38,14 @@ class QueueRow:
 class KueueRecord:
     """What the controller knows of Kueue. The stored queues were true at `observed_at`; None if it never listed them.
 
-    `message` says why the state is not `listed`, or what the controller cannot read in spite of it.
+    `message` says why the state is not `listed`, or what the controller cannot read in spite of it. `most_pod_sets` is
+    how many pod sets Kueue accepts in a Workload; None if that is not known.
     """
 
     state: KueueState
     message: str = ""
     observed_at: datetime | None = None
+    most_pod_sets: int | None = None
 
 
 _ROW: Final = record_columns(queues, QueueRow)
@@ -73,7 +75,8 @@ _WRITE_KUEUE: Final = f"""
 INSERT INTO kueue ({_KUEUE}) SELECT {_KUEUE} FROM {_KUEUE.rows("w")}
 ON CONFLICT (singleton) DO UPDATE
 SET state = excluded.state, message = excluded.message,
-    observed_at = COALESCE(excluded.observed_at, kueue.observed_at)
+    observed_at = COALESCE(excluded.observed_at, kueue.observed_at),
+    most_pod_sets = COALESCE(excluded.most_pod_sets, kueue.most_pod_sets)
 """  # noqa: S608  constants
 _READ_KUEUE: Final = f"SELECT {_KUEUE} FROM kueue"  # noqa: S608  constants
 
@@ -81,7 +84,7 @@ _READ_KUEUE: Final = f"SELECT {_KUEUE} FROM kueue"  # noqa: S608  constants
 async def write(
     db: Database, lease: Lease, known: KueueRecord, changed: Sequence[QueueRow] = (), gone: Collection[QueueKey] = ()
 ) -> None:
-    """Store the queues that have changed, and what is known of Kueue. Without its time, the former one stays.
+    """Store the queues that have changed, and what is known of Kueue. What is None of it stays as it was.
 
     Raises:
         LeaseLost: another controller holds the lease.

@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 
 from app.domain.kubernetes.objects import Event, Metadata, Node, Object, Pod
-from app.domain.kubernetes.queueing import ClusterQueue, LocalQueue, ResourceFlavor, Workload
+from app.domain.kubernetes.queueing import ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Workload
 from app.k8s.errors import BrokenAnswer
 from app.k8s.text import clean_json, clean_text
 
@@ -73,6 +73,7 @@ EVENT = StructCodec(Event)
 WORKLOAD = StructCodec(Workload)
 LOCAL_QUEUE = StructCodec(LocalQueue)
 CLUSTER_QUEUE = StructCodec(ClusterQueue)
+COHORT = StructCodec(Cohort)
 RESOURCE_FLAVOR = StructCodec(ResourceFlavor)
 OBJECT = ObjectCodec()
 

@@ -70,6 +70,7 @@ POD_GROUPS = tuple(
 WORKLOAD = KubeResource("kueue.x-k8s.io/v1beta2", "Workload", "workloads")
 LOCAL_QUEUE = KubeResource("kueue.x-k8s.io/v1beta2", "LocalQueue", "localqueues")
 CLUSTER_QUEUE = KubeResource("kueue.x-k8s.io/v1beta2", "ClusterQueue", "clusterqueues", namespaced=False)
+COHORT = KubeResource("kueue.x-k8s.io/v1beta2", "Cohort", "cohorts", namespaced=False)
 RESOURCE_FLAVOR = KubeResource("kueue.x-k8s.io/v1beta2", "ResourceFlavor", "resourceflavors", namespaced=False)
 # Of Kueue's visibility API, the newest version first. Kueue 0.15 has the older one.
 PENDING_WORKLOADS = tuple(
@@ -100,6 +101,7 @@ _TABLE = {
         WORKLOAD,
         LOCAL_QUEUE,
         CLUSTER_QUEUE,
+        COHORT,
         RESOURCE_FLAVOR,
         WORKLOAD_PRIORITY_CLASS,
     )

@@ -80,9 +80,10 @@ class QueueRecorder:
             self._stored = {QueueKey(row.namespace, row.name): row.status for row in await queues.read_all(self._db)}
         match state:
             case KueueState.LISTED:
-                await self._write(
-                    KueueRecord(state=state, message=message, observed_at=contact), await self._statuses()
+                known = KueueRecord(
+                    state=state, message=message, observed_at=contact, most_pod_sets=mirror.most_pod_sets
                 )
+                await self._write(known, await self._statuses())
             case KueueState.ABSENT:
                 await self._write(KueueRecord(state=state, message=message, observed_at=self._clock.now()), {})
             case KueueState.UNKNOWN | KueueState.DENIED:
@@ -112,7 +113,8 @@ class QueueRecorder:
         used = {local.spec.cluster_queue for local in served if _key(local) in waiting}
         # A LocalQueue may name a ClusterQueue that nobody has made.
         positions = await self._positions.read([name for name in used if self._mirror.cluster_queue(name) is not None])
-        shares = cohort_shares(self._mirror.cluster_queues())
+        cohorts = self._mirror.cohorts()
+        shares = {} if cohorts is None else cohort_shares(self._mirror.cluster_queues(), cohorts)
         found: dict[QueueKey, QueueStatus] = {}
         for number, local in enumerate(served, 1):
             key = _key(local)

@@ -3,7 +3,7 @@
 from sqlalchemy import Column, Table
 from sqlalchemy.dialects.postgresql import JSONB
 
-from app.models.base import metadata, singleton_key, text_column, time_column, word_column
+from app.models.base import metadata, number_column, singleton_key, text_column, time_column, word_column
 
 queues = Table(
     "queues",
@@ -22,6 +22,7 @@ kueue = Table(
     text_column("state"),
     text_column("message"),
     time_column("observed_at", nullable=True),
+    number_column("most_pod_sets", nullable=True),
     # One row that is rewritten every few seconds.
     postgresql_with={"fillfactor": "50"},
 )

@@ -45,6 +45,7 @@ from app.services.submitting.cluster_dry_run import ClusterChecker, NoCluster
 from app.services.submitting.cluster_match import ClusterMatch
 from app.services.submitting.cluster_namespaces import NamespaceCheck
 from app.services.submitting.jobs import JobSubmitter
+from app.services.submitting.pod_sets import PodSetCheck
 from app.services.submitting.samples import SampleSubmitter
 from app.services.watching.watcher import Watcher
 
@@ -147,7 +148,9 @@ class Services:
         lists = list_turns()
         self._commit = GroupCommit(self.db, self.planner.limits.pods)
         self.reading = JobReader(self.db, self.planner, lists, self.gang_apis)
-        self.submitter = JobSubmitter(self._commit, self.planner, self.clock, self.job_hint, self.randomness)
+        self.submitter = JobSubmitter(
+            self._commit, self.planner, self.clock, self.job_hint, self.randomness, PodSetCheck(self.db)
+        )
         self.submission_turns = Turns(
             "submissions",
             at_once=_SUBMISSIONS_AT_ONCE,

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 from uuid import UUID, uuid4
 
@@ -15,8 +16,10 @@ from app.db.queues import KueueRecord, QueueKey, QueueRow
 from app.domain.queueing.queue_status import FlavorQuota, QueueStatus
 from app.domain.status.observed import KueueState
 from app.domain.vocabulary import PendingCode
+from app.k8s.errors import KubeNotFound
 from app.k8s.watching.reflector import Reflector
 from app.loops.controller_settings import QueueMode
+from app.loops.jobs import queues as mirrored
 from app.loops.jobs.queues import QueueMirror
 from app.loops.queue_recorder import QueueRecorder
 from tests.loops.harness import WITHIN, Harness, ignore
@@ -275,6 +278,65 @@ async def test_what_a_cohort_lends_is_recorded(harness: Harness) -> None:
         row = await until_row(harness, recorder, "team", lambda row: row.status.cohort and row.status.quotas)
         (quota,) = row.status.quotas
         assert (quota.nominal, quota.cohort_free, quota.cohort_most) == ("4", "12", "12")
+
+
+async def test_cohorts_count_with_their_own_quota(harness: Harness) -> None:
+    async with queues_of(harness.kube, harness.namespace) as made, recording(harness) as recorder:
+        await made.add_flavor("big")
+        await made.add_cohort("top", {"big": {"cpu": "3"}})
+        await made.add_cohort("all", {"big": {"cpu": "2"}}, parentName=made.wide("top"))
+        await made.add_queue("team", {"big": {"cpu": "4"}}, cohortName=made.wide("all"))
+        await until_row(harness, recorder, "team", lambda row: _shares(row) == [("9", "9")])
+        (await harness.kube.patch(made.cohort("all"), {"spec": {"parentName": None}})).ok()
+        await until_row(harness, recorder, "team", lambda row: _shares(row) == [("6", "6")])
+
+
+async def test_without_the_right_to_cohorts_what_they_lend_is_unknown(harness: Harness) -> None:
+    await harness.inject(namespace="", verb="list", resource="cohorts", status=403)
+    async with queues_of(harness.kube, harness.namespace) as made, recording(harness) as recorder:
+        await made.add_flavor("big")
+        await made.add_queue("team", {"big": {"cpu": "4"}}, cohortName=made.wide("all"))
+        row = await until_row(harness, recorder, "team", lambda row: row.status.quotas)
+        assert ([quota.nominal for quota in row.status.quotas], _shares(row)) == (["4"], [(None, None)])
+        known = await until_state(harness, recorder, KueueState.LISTED)
+        assert known.message.startswith("jobgate cannot read Cohorts: ")
+        await harness.heal()
+        await until_row(harness, recorder, "team", lambda row: _shares(row) == [("4", "4")])
+        assert (await until_state(harness, recorder, KueueState.LISTED)).message == ""
+
+
+def _shares(row: QueueRow) -> list[tuple[str | None, str | None]]:
+    return [(quota.cohort_free, quota.cohort_most) for quota in row.status.quotas]
+
+
+async def test_a_kueue_that_is_removed_is_absent_and_may_come_back(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api, serves = harness.context.api, asyncio.Event()
+    serves.set()
+    read = api.get_raw
+
+    async def get_raw(path: str, timeout: float | None = None) -> dict[str, Any]:
+        if "kueue" in path and not serves.is_set():
+            raise KubeNotFound(404, "NotFound", path)
+        return await read(path, timeout)
+
+    monkeypatch.setattr(api, "get_raw", get_raw)
+    monkeypatch.setattr(mirrored, "DISCOVER_EVERY", 0.2)
+    async with queues_of(harness.kube, harness.namespace) as made, recording(harness) as recorder:
+        await made.add_flavor("big")
+        await made.add_queue("team", {"big": {"cpu": "4"}})
+        await until_row(harness, recorder, "team")
+        await until(partial(until_state, harness, recorder, KueueState.LISTED), lambda known: known.most_pod_sets == 18)
+
+        serves.clear()
+        await until_gone(harness, recorder, QueueKey(harness.namespace, "team"))
+        known = await until_state(harness, recorder, KueueState.ABSENT)
+        assert known.message == "the cluster does not serve kueue.x-k8s.io/v1beta2"
+
+        serves.set()
+        await until_state(harness, recorder, KueueState.LISTED)
+        await until_row(harness, recorder, "team", lambda row: row.status.active)
 
 
 async def test_without_the_right_to_cluster_queues_only_their_quota_is_unknown(harness: Harness) -> None:

@@ -150,6 +150,18 @@ class ClusterQueue(msgspec.Struct, frozen=True):
     status: ClusterQueueStatus = ClusterQueueStatus()
 
 
+class CohortSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The quota of a Cohort itself, and the Cohort above it, which may not exist as an object."""
+
+    parent_name: str = ""
+    resource_groups: tuple[ResourceGroup, ...] = ()
+
+
+class Cohort(msgspec.Struct, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: CohortSpec = CohortSpec()
+
+
 class PendingWorkload(msgspec.Struct, frozen=True, rename="camel"):
     """A Workload that waits, and its place in its ClusterQueue, from 0."""
 

@@ -53,9 +53,20 @@ def check_queue(plan: JobPlan, *, required: bool) -> None:
     for name, pointer in requested:
         if wrong := names.dns_subdomain(name):
             problems.add(pointer, "InvalidName", wrong, "an RFC 1123 subdomain")
+    problems.raise_if_any("the queue of the job is not valid")
     # Without Kueue, the kind's own scheduler has the queue, and no Workload is made.
-    count = 0 if queue.of_own_scheduler else len(pod_sets(plan))
-    if count > MOST_POD_SETS:
+    if not queue.of_own_scheduler:
+        check_pod_sets(len(pod_sets(plan)), MOST_POD_SETS)
+
+
+def check_pod_sets(count: int, most: int) -> None:
+    """Check that Kueue accepts the Workload of a job with so many pod sets.
+
+    Raises:
+        InvalidManifest: it has more than `most`.
+    """
+    problems = Problems()
+    if count > most:
         detail = f"the tasks of the job request {count} different sets of resources and nodes"
-        problems.add("/spec", "TooManyPodSets", detail, f"{MOST_POD_SETS} or fewer in a job with a queue")
+        problems.add("/spec", "TooManyPodSets", detail, f"{most} or fewer in a job with a queue")
     problems.raise_if_any("the queue of the job is not valid")

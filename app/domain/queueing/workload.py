@@ -17,7 +17,7 @@ from app.domain.plan import JobPlan, Manifest, TaskPlan
 from app.domain.queueing.priorities import Priority
 
 API_VERSION: Final = "kueue.x-k8s.io/v1beta2"
-# Without rights on the cluster, a submission cannot read the limit of its Kueue: 8 pod sets in 0.15, 18 in 0.19.
+# The bounds of all known versions of Kueue: 8 pod sets in 0.15, 18 in 0.19.
 MOST_UNMERGED: Final = 8
 MOST_POD_SETS: Final = 18
 SUSPENDING_PARENT: Final = "kueue.x-k8s.io/pod-suspending-parent"

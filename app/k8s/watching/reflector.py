@@ -201,6 +201,12 @@ class Reflector(Generic[T]):
         # Without `_take`, which would move the position of the watch past events that have not arrived.
         self._deliver(WatchEvent(WatchEventType.MODIFIED, obj))
 
+    def forget(self) -> None:
+        """Remove all objects from the sink, because the server has none of them any more. No `run` may be running."""
+        self._versions = {}
+        self._sink.replaced(())
+        self.synced.clear()
+
     async def _list(self) -> None:
         objects: list[T] = []
         version = ""

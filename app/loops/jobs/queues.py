@@ -1,12 +1,13 @@
 """Kueue's objects in the cluster as reflectors keep them in memory: Workloads of jobs, queues and ResourceFlavors.
 
-Reflectors follow them once the cluster serves Kueue's API. Before they are listed, no new job starts, because its
+Reflectors follow them while the cluster serves Kueue's API. Before they are listed, no new job starts, because its
 namespace may have a queue. Without the right to list them, jobs that name a queue wait, and all others run. Jobs do not
-depend on ClusterQueues: only what users see of a queue does.
+depend on ClusterQueues and Cohorts: only what users see of a queue does.
 """
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from itertools import chain
 from typing import Any, TypeVar
@@ -16,7 +17,7 @@ from typing_extensions import override
 from app.base.cancellation import TaskGroup, rounds
 from app.base.clock import Clock
 from app.domain.kubernetes import labels
-from app.domain.kubernetes.queueing import ClusterQueue, FlavorSpec, LocalQueue, ResourceFlavor, Workload
+from app.domain.kubernetes.queueing import ClusterQueue, Cohort, FlavorSpec, LocalQueue, ResourceFlavor, Workload
 from app.domain.plan import JobIdentity, JobPlan
 from app.domain.queueing.admission import observe_workload
 from app.domain.queueing.requests import DEFAULT_QUEUE
@@ -27,10 +28,11 @@ from app.k8s import codec
 from app.k8s.api import KubeApi
 from app.k8s.codec import Codec, HasMetadata, ListPage
 from app.k8s.errors import KubeError, KubeForbidden
-from app.k8s.resources import CLUSTER_QUEUE, LOCAL_QUEUE, RESOURCE_FLAVOR, WORKLOAD, Discovery, KubeResource
+from app.k8s.resources import CLUSTER_QUEUE, COHORT, LOCAL_QUEUE, RESOURCE_FLAVOR, WORKLOAD, KubeResource
 from app.k8s.watching.reflector import ObjectSink, ObjectSource, Reflector, ResourceSource
 from app.k8s.watching.store import ReflectorStore, by_name
 from app.loops.controller_settings import QueueMode
+from app.loops.jobs.kueue_api import KueueApi
 
 DISCOVER_EVERY = 30.0  # seconds between two reads of whether the cluster serves Kueue
 RETRY_EVERY = 1.0  # seconds between two reads while they fail
@@ -79,10 +81,11 @@ class QueueMirror:
     ) -> None:
         self._mode = mode
         self._on_state = on_state
-        self._discovery = Discovery(api.get_raw, clock, DISCOVER_EVERY / 2)
+        self._kueue = KueueApi(api, clock, DISCOVER_EVERY / 2)
         self._workloads: dict[str | None, ReflectorStore[Workload]] = {}
         self._local_queues: dict[str | None, ReflectorStore[LocalQueue]] = {}
         self._cluster_queues: ReflectorStore[ClusterQueue] = ReflectorStore(by_name, _ignore)
+        self._cohorts: ReflectorStore[Cohort] = ReflectorStore(by_name, _ignore)
         self._flavors: ReflectorStore[ResourceFlavor] = ReflectorStore(by_name, self._flavor_changed)
         self._flavor_specs: dict[str, FlavorSpec] = {}
         self._state = KueueState.ABSENT if mode is QueueMode.OFF else KueueState.UNKNOWN
@@ -98,6 +101,8 @@ class QueueMirror:
         self._workload_reflectors: dict[str | None, Reflector[Workload]] = {}
         of_clusters: ObjectSource[ClusterQueue] = ResourceSource(api, CLUSTER_QUEUE, codec.CLUSTER_QUEUE)
         self._cluster_queue_reflector = reflect(of_clusters, self._cluster_queues)
+        of_cohorts: ObjectSource[Cohort] = ResourceSource(api, COHORT, codec.COHORT)
+        self._cohort_reflector = reflect(of_cohorts, self._cohorts)
         self._reflectors = [reflector(RESOURCE_FLAVOR, codec.RESOURCE_FLAVOR, self._flavors)]
         selector = f"{labels.INSTALLATION}={installation},{labels.JOB_UID}"
         for namespace in namespaces or (None,):
@@ -110,22 +115,35 @@ class QueueMirror:
             self._reflectors += [followed, reflector(LOCAL_QUEUE, codec.LOCAL_QUEUE, local_queues, namespace=namespace)]
 
     async def run(self) -> None:
-        """Follow the objects until cancelled, once the cluster serves them."""
+        """Follow the objects until cancelled, while the cluster serves them."""
         if self._mode is QueueMode.OFF:
             self.known.set()
             return
-        await self._until_served()
-        async with TaskGroup() as group:
-            for reflector in (*self._reflectors, self._cluster_queue_reflector):
-                group.create_task(reflector.run())
-            for reflector in self._reflectors:
-                await reflector.synced.wait()
-            self._become(KueueState.LISTED)
+        for _ in rounds():
+            await self._until_served()
+            async with TaskGroup() as group:
+                tasks = [group.create_task(reflector.run()) for reflector in self._all_reflectors]
+                tasks.append(group.create_task(self._report_lists()))
+                await self._until_gone()
+                for task in tasks:
+                    task.cancel()
+            # Nobody reports the deletion of each object.
+            for reflector in self._all_reflectors:
+                reflector.forget()
+
+    async def _report_lists(self) -> None:
+        for reflector in self._reflectors:
+            await reflector.synced.wait()
+        self._become(KueueState.LISTED)
+
+    @property
+    def _all_reflectors(self) -> Sequence[Reflector[Any]]:
+        return *self._reflectors, self._cluster_queue_reflector, self._cohort_reflector
 
     async def _until_served(self) -> None:
         for _ in rounds():
             try:
-                if await self._discovery.has(WORKLOAD):
+                if await self._kueue.is_served():
                     break
             except KubeError as error:
                 self._error = str(error)
@@ -135,6 +153,15 @@ class QueueMirror:
                 await asyncio.sleep(DISCOVER_EVERY)
         if self._state is KueueState.ABSENT:
             self._become(KueueState.UNKNOWN)
+
+    async def _until_gone(self) -> None:
+        served = True
+        while served:
+            # Beside the lists, which jobs wait for.
+            await self._kueue.read_limits()
+            await asyncio.sleep(DISCOVER_EVERY)
+            with suppress(KubeError):
+                served = await self._kueue.is_served()
 
     def _become(self, state: KueueState, error: str = "") -> None:
         self._error = error
@@ -156,16 +183,22 @@ class QueueMirror:
     @property
     def message(self) -> str:
         """Why the state is not LISTED, or what cannot be read in spite of it."""
-        if self._state is not KueueState.LISTED or self._cluster_queue_reflector.synced.is_set():
+        if self._state is not KueueState.LISTED:
             return self._error
-        return f"jobgate cannot read ClusterQueues: {self._cluster_queue_reflector.stats.last_error}"
+        unread = {"ClusterQueues": self._cluster_queue_reflector}
+        if self._kueue.has_cohorts:
+            unread["Cohorts"] = self._cohort_reflector
+        return "; ".join(
+            f"jobgate cannot read {what}: {reflector.stats.last_error}"
+            for what, reflector in unread.items()
+            if not reflector.synced.is_set()
+        )
 
     @property
     def last_contact(self) -> datetime | None:
         """The oldest time at which one of the copies was last known to be equal to the cluster; None without a list."""
-        reflectors = [*self._reflectors]
-        if self._cluster_queue_reflector.synced.is_set():
-            reflectors.append(self._cluster_queue_reflector)
+        optional = self._cluster_queue_reflector, self._cohort_reflector
+        reflectors = [*self._reflectors, *(reflector for reflector in optional if reflector.synced.is_set())]
         contacts = [reflector.last_contact for reflector in reflectors]
         return None if None in contacts else min(filter(None, contacts))
 
@@ -180,6 +213,16 @@ class QueueMirror:
 
     def cluster_queues(self) -> Iterable[ClusterQueue]:
         return self._cluster_queues.all()
+
+    def cohorts(self) -> Iterable[Cohort] | None:
+        """Return the Cohorts; None if they cannot be read. A cluster that does not serve them has none."""
+        is_known = self._cohort_reflector.synced.is_set() or not self._kueue.has_cohorts
+        return self._cohorts.all() if is_known else None
+
+    @property
+    def most_pod_sets(self) -> int | None:
+        """How many pod sets Kueue accepts in a Workload; None if that is not known."""
+        return self._kueue.most_pod_sets
 
     def workloads(self) -> Iterator[Workload]:
         """Return the Workloads with the labels of this installation and of a job."""

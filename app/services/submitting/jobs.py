@@ -1,7 +1,7 @@
 """Submission of new jobs: plan, reserved names, and the group commit that stores them."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Final
@@ -41,20 +41,29 @@ class PreparedJob(Prepared[NewJob]):
 
 
 class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
-    """Submits jobs."""
+    """Submits jobs. `check_plan` raises for a plan that this cluster would refuse."""
 
     def __init__(
-        self, commit: GroupCommit, planner: Planner, clock: Clock, hint: Hint, randomness: random.Random
+        self,
+        commit: GroupCommit,
+        planner: Planner,
+        clock: Clock,
+        hint: Hint,
+        randomness: random.Random,
+        check_plan: Callable[[JobPlan], Awaitable[None]],
     ) -> None:
         super().__init__("job", clock, hint, randomness)
         self._commit = commit
         self._planner = planner
+        self._check_plan = check_plan
 
     @override
     async def prepare(self, document: Manifest, request: SubmitRequest) -> PreparedJob:
         large = is_large(document)
         prepare = partial(self._prepare, document, request, large=large)
-        return await offload(prepare) if large else prepare()
+        prepared = await offload(prepare) if large else prepare()
+        await self._check_plan(prepared.plan)
+        return prepared
 
     def _prepare(self, document: Manifest, request: SubmitRequest, *, large: bool) -> PreparedJob:
         draft = self._planner.draft(document, request.namespace, self.suffix, administers=request.administers)

@@ -32,6 +32,7 @@ from app.services.submitting.jobs import JobSubmitter
 from app.services.submitting.objects import SubmitRequest
 from tests.support.kinds.every_kind import example
 from tests.support.kinds.variations import JOBS, accepted
+from tests.support.plans import accept_any_plan
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 PLANNER = Planner(installation="i")
@@ -44,7 +45,7 @@ def posted(job: str) -> dict[str, Any]:
 async def new_row(document: dict[str, Any]) -> JobRow:
     """The row of a new job, as the database would store it."""
     no_commit = cast(GroupCommit, None)
-    submitter = JobSubmitter(no_commit, PLANNER, SystemClock(), lambda: None, random.Random(7))
+    submitter = JobSubmitter(no_commit, PLANNER, SystemClock(), lambda: None, random.Random(7), accept_any_plan)
     metadata = {"name": "one", "labels": {"team": "a"}, "annotations": {"note": 'tab\t quote" \u2028 ü 😀 \x7f'}}
     request = SubmitRequest(namespace="team", actor=Actor("me", "token:1"), administers=True)
     prepared = await submitter.prepare({**document, "metadata": metadata}, request)

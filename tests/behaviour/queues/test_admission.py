@@ -1,11 +1,14 @@
 """The life of a job with a queue: it waits, is admitted, runs, ends, and leaves nothing."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from app.domain.queueing.schema import SCHEMA, most_pod_sets_of
+from tests.behaviour.client import DEADLINE, Body
 from tests.behaviour.manifests import job, until_marked
-from tests.behaviour.queues.kueue import NODE_LABEL, TOLERATION, Queues, condition, requesting
+from tests.behaviour.queues.kueue import NODE_LABEL, TOLERATION, Queues, condition, queued, requesting
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.timeout(600)
@@ -122,12 +125,45 @@ async def test_ended_replicas_give_their_quota_back(queues: Queues, tmp_path: Pa
     await queues.until_no_workload()
 
 
-async def test_a_job_of_more_pod_sets_than_kueue_accepts_fails(queues: Queues) -> None:
+def many(name: str, count: int, *, paused: bool = False) -> Body:
+    """A job of so many different tasks."""
+    found = job(name, *(requesting("exit 0", kind=f"t{number}", cpu=f"{number + 1}m") for number in range(count)))
+    found["spec"]["runMode"] = {"pause": {"enabled": paused}}
+    return found
+
+
+@pytest.mark.parametrize("queue", ["team", None])
+async def test_a_job_of_more_pod_sets_than_kueue_accepts_is_refused(queues: Queues, queue: str | None) -> None:
     jobs = queues.jobs
     await queues.add_local("default")
-    # No Kueue accepts 19. A job that names no queue is not checked at submission.
-    tasks = [requesting("exit 0", kind=f"t{number}", cpu=f"{number + 1}m") for number in range(19)]
-    await jobs.submit(job("many", *tasks))
+    for name in ("team", "default"):
+        await until(
+            partial(jobs.http.get, f"/api/v1/namespaces/{jobs.namespace}/queues/{name}"),
+            lambda answer: answer.status_code == 200,
+            what="the controller has recorded the queue",
+            within=DEADLINE,
+            every=0.1,
+        )
+    most = most_pod_sets_of((await jobs.kube.get(SCHEMA)).ok())
+    assert most in (8, 18), "Kueue 0.15 accepts 8, and 0.19 accepts 18"
+    answer = await jobs.http.post(
+        f"/api/v1/namespaces/{jobs.namespace}/jobs", json=queued(many("too-many", most + 1), queue)
+    )
+    (error,) = answer.json()["errors"]
+    assert (answer.status_code, error["code"], error["pointer"]) == (422, "TooManyPodSets", "/spec")
+    assert error["accepted"] == f"{most} or fewer in a job with a queue"
+    uid = (await jobs.submit(queued(many("as-many", most), queue)))["uid"]
+    assert len((await queues.workload(uid))["spec"]["podSets"]) == most
+    await jobs.delete("as-many")
+    await queues.until_nothing_left()
+
+
+async def test_a_job_of_more_pod_sets_than_kueue_accepts_fails_if_it_gets_its_queue_later(queues: Queues) -> None:
+    jobs = queues.jobs
+    await jobs.submit(many("many", 19, paused=True))
+    await jobs.until("many", "Paused")
+    await queues.add_local("default")
+    await jobs.resume("many")
     status = await jobs.until("many", "Failed")
     assert status["reason"] == "RefusedByCluster"
     assert "spec.podSets: Too many: 19: must have at most" in status["message"]

@@ -21,6 +21,7 @@ from app.services.submitting.objects import SubmitRequest
 from tests.k8s.support import LIMITS, api_of
 from tests.support.gateways.gateway import manifest
 from tests.support.machine.ports import kept_port
+from tests.support.plans import accept_any_plan
 from tests.support.waiting import until
 
 FAST = 1000.0  # objects per second
@@ -30,7 +31,9 @@ ADDRESS = "10.0.0.7"  # of the platform: no client may read it
 
 async def prepared(name: str = "train", replicas: int = 2) -> PreparedJob:
     no_commit = cast(GroupCommit, None)
-    submitter = JobSubmitter(no_commit, Planner(installation="one"), SystemClock(), lambda: None, random.Random(7))
+    submitter = JobSubmitter(
+        no_commit, Planner(installation="one"), SystemClock(), lambda: None, random.Random(7), accept_any_plan
+    )
     request = SubmitRequest(namespace="team", actor=Actor("me"))
     return await submitter.prepare(manifest(name, replicas=replicas), request)
 

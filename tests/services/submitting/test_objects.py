@@ -28,6 +28,7 @@ from app.services.submitting.jobs import JobSubmitter
 from app.services.submitting.objects import SubmitRequest
 from app.services.submitting.request_keys import RequestKey, fingerprint
 from tests.support.gateways.gateway import manifest
+from tests.support.plans import accept_any_plan
 
 REQUEST = SubmitRequest(namespace="team", actor=Actor("me"))
 KEY = RequestKey(scope="s", key="k", fingerprint="f")
@@ -64,7 +65,8 @@ class Scripted(GroupCommit):
 def submitter(commit: GroupCommit, limits: Limits | None = None) -> tuple[JobSubmitter, list[str]]:
     hints: list[str] = []
     planner = Planner(installation="i", limits=limits or Limits())
-    return JobSubmitter(commit, planner, Clock(), lambda: hints.append("hint"), random.Random(7)), hints
+    service = JobSubmitter(commit, planner, Clock(), lambda: hints.append("hint"), random.Random(7), accept_any_plan)
+    return service, hints
 
 
 def name_of(row: JobRow) -> bytes:
