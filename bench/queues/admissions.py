@@ -10,7 +10,7 @@ from bench.measuring.client import LoadClient, Target
 from bench.measuring.kubernetes import ControlPlane
 from bench.measuring.processes import cpu_seconds
 from bench.measuring.report import percentile, table
-from bench.queues.objects import JOBS, WORKLOADS, job, workload
+from bench.queues.objects import BATCH_JOBS, JOBS, WORKLOADS, batch_job, job, workload
 from bench.queues.watching import Seen, watch_changes
 
 _CLIENTS: Final = 32
@@ -18,7 +18,6 @@ _AT_ONCE: Final = 10_000.0  # per second: as fast as the API server accepts them
 _CHUNK: Final = 1000  # Workloads: the load client must send all its requests in time, and Kueue checks each of them
 _SECONDS: Final = 600.0  # after the last submission: on a busy machine, Kueue admits 20 to 40 Workloads per second
 _SHOWN: Final = 20  # jobs; requests that are sent less than once for so many are not printed
-_ANCHOR: Final = "jobgate-"  # before the uid of a job in the name of its Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +77,17 @@ async def admit_workloads(client: LoadClient, plane: ControlPlane, load: Load) -
     return _measured(load, seen, min(seen.created.values()), await Used.read(plane, target) - before)
 
 
+async def admit_batch_jobs(client: LoadClient, plane: ControlPlane, load: Load) -> Admissions:
+    """Create Jobs of Kubernetes in the queue: Kueue integrates them, and the Job controller creates their pods."""
+    target = plane.target("kueue", "kcm")
+    requests = [target.request("POST", BATCH_JOBS, encode(batch_job(name, load.replicas))) for name in load.names]
+    async with watch_changes(plane) as seen:
+        before = await Used.read(plane, target)
+        _, times = await client.paced(target, requests, clients=_CLIENTS, rate=load.rate, expect=201)
+        await seen.until(f"{load.title}: all pods", lambda: _complete(seen, load.replicas) >= load.count, _SECONDS)
+    return _measured(load, seen, min(began for began, _ in times), await Used.read(plane, target) - before)
+
+
 async def create_workloads(client: LoadClient, plane: ControlPlane, count: int) -> None:
     """Create Workloads of others, which nobody admits."""
     target = plane.target()
@@ -99,7 +109,7 @@ async def admit_jobs(client: LoadClient, plane: ControlPlane, ours: Target, load
 
 
 def _measured(load: Load, seen: Seen, began: float, used: Used) -> Admissions:
-    admitted = {name.removeprefix(_ANCHOR): at for name, at in seen.admitted.items()}
+    admitted = seen.admitted
     last = {uid: max(created) for uid, created in seen.pods.items()}
     return Admissions(
         load=load,
@@ -115,7 +125,7 @@ def _complete(seen: Seen, replicas: int) -> int:
 
 
 def admissions_table(runs: Sequence[Admissions]) -> list[str]:
-    processes = ("jobgate", "postgres", "apiserver", "etcd", "kueue")
+    processes = ("jobgate", "postgres", "apiserver", "etcd", "kueue", "kcm")
     head = ("", "per second", "created → admitted p50/p99 ms", "admitted → all pods p50/p99 ms")
     rows = [
         (
@@ -124,10 +134,11 @@ def admissions_table(runs: Sequence[Admissions]) -> list[str]:
             _percentiles(run.to_admission),
             _percentiles(run.to_pods),
             *(f"{run.used.cpu[name] / run.load.count * 1e3:.1f}" if name in run.used.cpu else "" for name in processes),
+            f"{sum(run.used.cpu.values()) / run.load.count * 1e3:.1f}",
         )
         for run in runs
     ]
-    return table((*head, *(f"CPU ms: {name}" for name in processes)), rows)
+    return table((*head, *(f"CPU ms: {name}" for name in processes), "all"), rows)
 
 
 def _percentiles(values: Sequence[float]) -> str:

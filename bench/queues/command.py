@@ -1,8 +1,9 @@
 """`python -m bench queues`: jobs that Kueue admits, on a real control plane with the real Kueue and without nodes.
 
 submission  the CPU time of a submission with and without a queue; the controller is stopped
-admission   Kueue alone: Workloads that are created as fast as possible, and at --rate; then jobs of jobgate at --rate,
-            without and with a queue: from the admission that a watch shows until it shows the last pod of the job
+admission   at each of --rates, with jobs of each size: Workloads that nobody starts, which is Kueue's own rate; Jobs of
+            Kubernetes, which is its own integration with the Job controller; jobs of jobgate without and with a queue.
+            The times are from the admission that a watch shows until it shows the last pod of the job
 restart     the time from the lease until the controller has reconciled --jobs live jobs, without queues and with one
             Workload each, beside --workloads Workloads of others; Kueue is stopped
 
@@ -31,6 +32,7 @@ from bench.queues.admissions import (
     Admissions,
     Load,
     admissions_table,
+    admit_batch_jobs,
     admit_jobs,
     admit_workloads,
     create_workloads,
@@ -41,7 +43,13 @@ from bench.queues.restarts import Side, restart, restarts_table
 from bench.throughput import in_turn
 
 PARTS = ("submission", "admission", "restart")
-_AT_ONCE = 10_000.0  # per second: as fast as the API server accepts them
+SIDES = {
+    "workloads": "Workloads alone",
+    "batch": "Jobs of Kubernetes",
+    "plain": "jobs without a queue",
+    "queued": "jobs with a queue",
+}
+_LEAST = 40  # jobs of a measurement
 _CLIENTS = 16
 
 
@@ -91,7 +99,7 @@ class QueueBench:
 
             async def submit(*, queued: bool) -> Measured:
                 name = f"{'queued' if queued else 'other'}-{NUMBER}"
-                request = target.request("POST", JOBS, encode(job(name, self._arguments.replicas, queued=queued)))
+                request = target.request("POST", JOBS, encode(job(name, self._arguments.replicas[-1], queued=queued)))
                 return await self._client.run(target, [request], clients=_CLIENTS, seconds=3.0, expect=201)
 
             titles = {"without a queue": False, "with a queue": True}
@@ -99,23 +107,33 @@ class QueueBench:
         return submissions_table(dict(zip(titles, runs, strict=True)))
 
     async def _admission(self) -> list[str]:
-        rate = self._arguments.rate
-        load = Load(title="", prefix="", count=self._arguments.count, replicas=self._arguments.replicas, rate=rate)
         runs: list[Admissions] = []
-        for name, pace in (("at once", _AT_ONCE), (f"{rate:g}/s", rate)):
-            alone = replace(load, title=f"Workloads without jobgate, {name}", prefix=f"alone-{pace:g}", rate=pace)
-            runs.append(await admit_workloads(self._client, self._plane, alone))
         side = await self._side("admission", "", "all")
-        async with side.serving() as target:
-            for title, queued, count in (
-                ("", True, 50),  # the first jobs are slower
-                (f"jobs without a queue, {rate:g}/s", False, load.count),
-                (f"jobs with a queue, {rate:g}/s", True, load.count),
-            ):
-                jobs = replace(load, title=title, prefix=f"job-{len(runs)}-{count}", count=count)
-                runs.append(await admit_jobs(self._client, self._plane, target, jobs, queued=queued))
-        shown = [run for run in runs if run.load.title]
-        return [*admissions_table(shown), "", *requests_table(shown)]
+        for replicas in self._arguments.replicas:
+            for rate in self._arguments.rates:
+                count = max(_LEAST, round(rate * self._arguments.seconds))
+                load = Load(title="", prefix="", count=count, replicas=replicas, rate=rate)
+                for name in self._arguments.sides:
+                    title = f"{SIDES[name]}, {replicas} pods, {rate:g}/s"
+                    run = await self._admit(side, name, replace(load, title=title, prefix=f"run-{len(runs)}"))
+                    print(f"{title}: {run.rate:.1f}/s", flush=True)
+                    runs.append(run)
+        return [*admissions_table(runs), "", *requests_table(runs)]
+
+    async def _admit(self, side: Side, name: str, load: Load) -> Admissions:
+        match name:
+            case "workloads":
+                return await admit_workloads(self._client, self._plane, load)
+            case "batch":
+                await self._plane.script("up", "kcm")
+                run = await admit_batch_jobs(self._client, self._plane, load)
+                await self._plane.script("kill", "kcm")
+                return run
+            case _:
+                async with side.serving() as target:
+                    first = replace(load, prefix=f"{load.prefix}-first", count=20)  # the first jobs are slower
+                    await admit_jobs(self._client, self._plane, target, first, queued=True)
+                    return await admit_jobs(self._client, self._plane, target, load, queued=name == "queued")
 
     async def _restart(self) -> list[str]:
         jobs = self._arguments.jobs
@@ -172,9 +190,11 @@ def main(given: Sequence[str]) -> None:
         prog="python -m bench queues", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", choices=PARTS, nargs="+", default=PARTS, help="measure only these parts")
-    parser.add_argument("--rate", type=float, default=50.0, help="admissions per second (50)")
-    parser.add_argument("--count", type=int, default=1000, help="jobs of each measurement of admissions (1000)")
-    parser.add_argument("--replicas", type=int, default=2, help="replicas of each of these jobs (2)")
+    rates = [5.0, 10.0, 15.0, 20.0, 25.0, 50.0]
+    parser.add_argument("--rates", type=float, nargs="+", default=rates, help="admissions per second (5 to 50)")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement of admissions (10)")
+    parser.add_argument("--replicas", type=int, nargs="+", default=[1, 2], help="replicas of these jobs (1 2)")
+    parser.add_argument("--sides", choices=SIDES, nargs="+", default=list(SIDES), help="who is measured (all)")
     parser.add_argument("--jobs", type=int, default=2000, help="live jobs at a restart (2000)")
     parser.add_argument("--fill-rate", type=float, default=100.0, help="at which they are submitted, per second (100)")
     parser.add_argument("--workloads", type=int, default=10_000, help="Workloads of others at a restart (10000)")

@@ -11,6 +11,7 @@ GROUP: Final = "/apis/kueue.x-k8s.io/v1beta2"
 WORKLOADS: Final = f"{GROUP}/namespaces/{NAMESPACE}/workloads"
 PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 JOBS: Final = f"/api/v1/namespaces/{NAMESPACE}/jobs"
+BATCH_JOBS: Final = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 _LABEL: Final = "kueue.x-k8s.io/queue-name"
 _ENOUGH: Final = {"cpu": "10M", "memory": "1E"}  # Kueue admits every Workload as soon as it considers it
 
@@ -38,11 +39,26 @@ def job(name: str, replicas: int, *, queued: bool) -> dict[str, Any]:
     return found
 
 
+def batch_job(name: str, replicas: int) -> dict[str, Any]:
+    """Return a Job of Kubernetes with the queue and the same pods. Kueue starts it when it is admitted."""
+    template = {"spec": {"restartPolicy": "Never", "containers": _containers(replicas)}}
+    spec = {"parallelism": replicas, "completions": replicas, "suspend": True, "template": template}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "labels": {_LABEL: QUEUE}},
+        "spec": spec,
+    }
+
+
+def _containers(replicas: int) -> list[dict[str, Any]]:
+    spec = generic_job("any", replicas)["spec"]["replicaSpecs"][0]["template"]["spec"]
+    return [{key: item[key] for key in ("name", "image", "resources")} for item in spec["containers"]]
+
+
 def workload(name: str, replicas: int) -> dict[str, Any]:
     """Return a Workload as jobgate creates it for a job, but without an owner."""
-    spec = generic_job(name, replicas)["spec"]["replicaSpecs"][0]["template"]["spec"]
-    containers = [{key: item[key] for key in ("name", "image", "resources")} for item in spec["containers"]]
-    pod_set = {"name": "worker", "count": replicas, "template": {"spec": {"containers": containers}}}
+    pod_set = {"name": "worker", "count": replicas, "template": {"spec": {"containers": _containers(replicas)}}}
     return {
         "apiVersion": "kueue.x-k8s.io/v1beta2",
         "kind": "Workload",

@@ -18,6 +18,8 @@ from bench.measuring.client import MeasurementFailed
 from bench.measuring.kubernetes import ControlPlane
 from bench.queues.objects import PODS, WORKLOADS
 
+_JOB_UID: Final = "kueue.x-k8s.io/job-uid"  # of a Workload
+_CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"  # of the pod of a Job
 _PAUSE: Final = 0.05  # seconds between two reads of what the watches have shown
 
 
@@ -48,21 +50,23 @@ class _Event(msgspec.Struct):
 
 @dataclass(slots=True)
 class Seen:
-    """What the watches have shown: by the name of a Workload, which contains the uid of its job, or by the uid."""
+    """What the watches have shown: by the uid of the job, or by the name of a Workload without one."""
 
     created: dict[str, float] = field(default_factory=dict)
     admitted: dict[str, float] = field(default_factory=dict)
     pods: dict[str, list[float]] = field(default_factory=dict)
 
     def note_workload(self, event: _Event) -> None:
-        now, name = time.monotonic(), event.object.metadata.name
+        metadata = event.object.metadata
+        now, name = time.monotonic(), metadata.labels.get(_JOB_UID) or metadata.name
         if event.type == "ADDED":
             self.created.setdefault(name, now)
         if any(one.type == "Admitted" and one.status == "True" for one in event.object.status.conditions):
             self.admitted.setdefault(name, now)
 
     def note_pod(self, event: _Event) -> None:
-        uid = event.object.metadata.labels.get(labels.JOB_UID)
+        known = event.object.metadata.labels
+        uid = known.get(labels.JOB_UID) or known.get(_CONTROLLER_UID)
         if event.type == "ADDED" and uid is not None:
             self.pods.setdefault(uid, []).append(time.monotonic())
 
