@@ -5,6 +5,7 @@ from typing import Final, TypedDict
 
 from app.domain.errors import Problems, pointer_to, shorten
 from app.domain.kubernetes import labels, names
+from app.domain.kubernetes.topology import PREFIX as TOPOLOGY_PREFIX
 from app.domain.plan import Manifest
 from app.domain.policy.table import NAMES
 from app.domain.suggestions import add_unknown_field
@@ -28,6 +29,7 @@ _CLUSTERS_OWN: Final = (
     "clusterName",
     "initializers",
 )
+_IN_TEMPLATE: Final = "this annotation in pod templates, which TrainingJobs and SampleSets do not have"
 _KEY: Final = "a name of 63 characters or fewer, which a DNS prefix and a slash may precede"
 FLAGS: Final = ("true", "false")
 # Ten years: longer than any job, and short enough to be added to any date.
@@ -150,6 +152,9 @@ def _check_annotations(metadata: Manifest, problems: Problems) -> None:
         elif key.startswith(labels.PREFIX) and key not in labels.CLIENT_ANNOTATIONS:
             known = sorted(labels.CLIENT_ANNOTATIONS)
             add_unknown_field(problems, at, key, known)
+        elif key.startswith(TOPOLOGY_PREFIX):
+            # Of the whole job, it would have no effect.
+            problems.add(at, "NotSupported", "each pod template requests its own topology", _IN_TEMPLATE)
         elif key in labels.CLIENT_FLAGS and value not in FLAGS:
             problems.add(at, "InvalidAnnotation", f'"{shorten(value)}" is neither', " or ".join(FLAGS))
         elif key == labels.POD_POLICY_ALLOW and (unknown := sorted(listed_controls(value) - NAMES)):

@@ -11,9 +11,14 @@ import msgspec
 REQUIRED: Final = "kueue.x-k8s.io/podset-required-topology"
 PREFERRED: Final = "kueue.x-k8s.io/podset-preferred-topology"
 UNCONSTRAINED: Final = "kueue.x-k8s.io/podset-unconstrained-topology"
-ANNOTATIONS: Final = (REQUIRED, PREFERRED, UNCONSTRAINED)
-"""The annotations of a pod template that request a topology. A template has at most one of them."""
-
+PLACES: Final = (REQUIRED, PREFERRED, UNCONSTRAINED)
+"""The annotations of a pod template that say where its pods are. A template has at most one of them."""
+SLICE_LEVEL: Final = "kueue.x-k8s.io/podset-slice-required-topology"
+SLICE_SIZE: Final = "kueue.x-k8s.io/podset-slice-size"
+ANNOTATIONS: Final = (*PLACES, SLICE_LEVEL, SLICE_SIZE)
+"""The annotations of a pod template that request a topology. Those of slices come together."""
+PREFIX: Final = "kueue.x-k8s.io/podset-"
+"""The beginning of all annotations by which Kueue's own integrations request a topology."""
 
 MOST_OF_LEVEL: Final = 63  # characters of a requested label of nodes
 
@@ -159,8 +164,14 @@ def _assignment(levels: tuple[str, ...], domains: Sequence[tuple[str, ...]]) -> 
 def topology_request(template: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the topology that an accepted pod template requests, as a field of a pod set; None if it requests none."""
     annotations = (template.get("metadata") or {}).get("annotations") or {}
+    found: dict[str, Any] = {}
     if REQUIRED in annotations:
-        return {"required": annotations[REQUIRED]}
+        found["required"] = annotations[REQUIRED]
     if PREFERRED in annotations:
-        return {"preferred": annotations[PREFERRED]}
-    return {"unconstrained": True} if UNCONSTRAINED in annotations else None
+        found["preferred"] = annotations[PREFERRED]
+    if UNCONSTRAINED in annotations:
+        found["unconstrained"] = True
+    if SLICE_LEVEL in annotations:
+        found["podSetSliceRequiredTopology"] = annotations[SLICE_LEVEL]
+        found["podSetSliceSize"] = int(annotations[SLICE_SIZE])
+    return found or None

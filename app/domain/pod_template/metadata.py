@@ -1,5 +1,6 @@
 """Rules on the metadata of a template: its labels, its annotations, and the fields that it may not set."""
 
+import re
 from typing import Final
 
 from app.domain.decoding import JsonValue
@@ -24,6 +25,7 @@ _NOT_A_TEMPLATES = {
 }
 
 
+_SLICE_SIZE: Final = re.compile(r"[1-9][0-9]{0,5}")
 _POD_GROUP: Final = "kueue.x-k8s.io/pod-group-name"
 
 
@@ -52,17 +54,39 @@ def _check_pod_group(declared: Mapping, pointer: str, problems: Problems) -> Non
 
 def _check_topology(annotations: Mapping, pointer: str, problems: Problems) -> None:
     """Report a request for a topology that Kueue cannot fulfil in any cluster."""
-    requests = [key for key in topology.ANNOTATIONS if key in annotations]
+    for key, value in annotations.items():
+        if key.startswith(topology.PREFIX):
+            _check_request(key, value, pointer_to(pointer, key), problems)
+    requests = [key for key in topology.PLACES if key in annotations]
     if len(requests) > 1:
         problems.add(pointer, "Conflict", f"the template has {' and '.join(requests)}", "one of them")
-    for key in requests:
-        value, here = annotations[key], pointer_to(pointer, key)
-        if key == topology.UNCONSTRAINED and value != "true":
-            problems.add(here, "Invalid", "the topology is requested by another value", '"true"')
-        wrong = names.label_key(value) if isinstance(value, str) and key != topology.UNCONSTRAINED else None
-        if wrong or (isinstance(value, str) and len(value) > topology.MOST_OF_LEVEL):
-            detail = f"the level of the topology {wrong or 'is too long'}"
-            problems.add(here, "Invalid", detail, f"a label of nodes, of at most {topology.MOST_OF_LEVEL} characters")
+    slices = [key for key in (topology.SLICE_LEVEL, topology.SLICE_SIZE) if key in annotations]
+    if len(slices) == 1:
+        detail = f"the template has {slices[0]} alone"
+        problems.add(pointer, "Required", detail, f"{topology.SLICE_LEVEL} and {topology.SLICE_SIZE}, or none of them")
+    if slices and topology.UNCONSTRAINED in annotations:
+        detail = f"the template has {slices[0]} and {topology.UNCONSTRAINED}"
+        problems.add(pointer, "Conflict", detail, "one of them")
+
+
+def _check_request(key: str, value: JsonValue, pointer: str, problems: Problems) -> None:
+    if key not in topology.ANNOTATIONS:
+        problems.add(pointer, "NotSupported", "jobgate does not pass this request to Kueue", _any_of_topology())
+    elif not isinstance(value, str):
+        return  # reported with the other values that are not strings
+    elif key == topology.UNCONSTRAINED:
+        if value != "true":
+            problems.add(pointer, "Invalid", "the topology is requested by another value", '"true"')
+    elif key == topology.SLICE_SIZE:
+        if _SLICE_SIZE.fullmatch(value) is None:
+            problems.add(pointer, "Invalid", f'"{shorten(value)}" is no number of pods', '"1" to "999999"')
+    elif (wrong := names.label_key(value)) or len(value) > topology.MOST_OF_LEVEL:
+        detail = f"the level of the topology {wrong or 'is too long'}"
+        problems.add(pointer, "Invalid", detail, f"a label of nodes, of at most {topology.MOST_OF_LEVEL} characters")
+
+
+def _any_of_topology() -> str:
+    return ", ".join(topology.ANNOTATIONS)
 
 
 def check_main_container(template: Mapping, pointer: str, problems: Problems) -> None:

@@ -83,11 +83,13 @@ async def _existing_nodes(racks: Racks) -> AsyncIterator[None]:
             await kube.delete(f"{NODES}/{node}")
 
 
-async def _submit(queues: Queues, name: str, replicas: int, **annotations: str) -> str:
-    """Submit a job whose pods no scheduler binds, and return its uid."""
+async def _submit(queues: Queues, name: str, replicas: int, slices: str = "", **annotations: str) -> str:
+    """Submit a job whose pods no scheduler binds, and return its uid. `slices` is the level of slices of two pods."""
     found = task("exec sleep 600", replicas=replicas, schedulerName="nobody")
     found["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
     requested = {f"{GROUP}/podset-{key}-topology": value for key, value in annotations.items()}
+    if slices:
+        requested |= {f"{GROUP}/podset-slice-required-topology": slices, f"{GROUP}/podset-slice-size": "2"}
     found["template"].setdefault("metadata", {})["annotations"] = requested
     return str((await queues.jobs.submit(queued(job(name, found), "racks")))["uid"])
 
@@ -125,6 +127,22 @@ async def test_pods_get_the_nodes_of_their_topology_by_rank(racks: Racks) -> Non
     assert "requested level" in (await jobs.pending("unknown", "NoMatchingFlavor"))["message"]
     for name in ("together", "anywhere", "large", "unknown"):
         await jobs.delete(name)
+    await queues.until_no_workload()
+
+
+async def test_slices_of_neighbours_in_rank_share_a_domain(racks: Racks) -> None:
+    queues, jobs = racks.queues, racks.queues.jobs
+    uid = await _submit(queues, "sliced", 6, slices=racks.level)
+    topology = (await queues.workload(uid))["spec"]["podSets"][0]["topologyRequest"]
+    assert (topology["podSetSliceRequiredTopology"], topology["podSetSliceSize"]) == (racks.level, 2)
+    nodes = list(racks.nodes)
+    pods = await _placed(queues, uid, 6)
+    places = [nodes.index(pod["spec"]["nodeSelector"][HOST]) // 2 for pod in pods]
+    assert places[::2] == places[1::2], "two neighbours are in different racks"
+    assert set(places) == {0, 1}
+    for pod in pods:
+        assert not [key for key in pod["metadata"]["annotations"] if "slice" in key]
+    await jobs.delete("sliced")
     await queues.until_no_workload()
 
 

@@ -26,3 +26,12 @@ def test_autoscale_is_true_or_false(value: str, accepted: bool) -> None:  # noqa
 def test_the_first_unknown_control_is_named(value: str, unknown: str | None) -> None:
     found = [error.detail for error in errors_of("pod-policy-allow", value)]
     assert found == ([] if unknown is None else [f"there is no control {unknown}"])
+
+
+@pytest.mark.parametrize("key", ["podset-required-topology", "podset-slice-size", "podset-group-name"])
+def test_a_topology_of_the_whole_job_is_refused(key: str) -> None:
+    problems = Problems()
+    metadata = {"name": "n", "annotations": {f"kueue.x-k8s.io/{key}": "rack"}}
+    read_envelope({"apiVersion": "v1", "kind": "K", "metadata": metadata}, problems)
+    [error] = problems.errors
+    assert (error.code, error.pointer) == ("NotSupported", f"/metadata/annotations/kueue.x-k8s.io~1{key}")

@@ -120,6 +120,21 @@ def test_a_topology_replaces_one_that_contradicts_itself() -> None:
         ({"kueue.x-k8s.io/podset-required-topology": "rack"}, {"required": "rack"}),
         ({"kueue.x-k8s.io/podset-preferred-topology": "rack"}, {"preferred": "rack"}),
         ({"kueue.x-k8s.io/podset-unconstrained-topology": "true"}, {"unconstrained": True}),
+        (
+            {
+                "kueue.x-k8s.io/podset-required-topology": "block",
+                "kueue.x-k8s.io/podset-slice-required-topology": "rack",
+                "kueue.x-k8s.io/podset-slice-size": "4",
+            },
+            {"required": "block", "podSetSliceRequiredTopology": "rack", "podSetSliceSize": 4},
+        ),
+        (
+            {
+                "kueue.x-k8s.io/podset-slice-required-topology": "rack",
+                "kueue.x-k8s.io/podset-slice-size": "2",
+            },
+            {"podSetSliceRequiredTopology": "rack", "podSetSliceSize": 2},
+        ),
     ],
 )
 def test_an_annotation_requests_a_topology(annotations: dict[str, str] | None, request_: dict[str, Any] | None) -> None:

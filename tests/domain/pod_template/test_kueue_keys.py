@@ -9,6 +9,7 @@ from app.domain.pod_template import validate_pod_template
 REQUIRED, PREFERRED, UNCONSTRAINED = (
     f"kueue.x-k8s.io/podset-{kind}-topology" for kind in ("required", "preferred", "unconstrained")
 )
+SLICE, SIZE = "kueue.x-k8s.io/podset-slice-required-topology", "kueue.x-k8s.io/podset-slice-size"
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,17 @@ REQUIRED, PREFERRED, UNCONSTRAINED = (
         ({REQUIRED: f"{'a' * 60}/rack"}, "Invalid"),
         ({UNCONSTRAINED: "false"}, "Invalid"),
         ({REQUIRED: "rack", PREFERRED: "rack"}, "Conflict"),
+        ({SLICE: "rack", SIZE: "4"}, None),
+        ({PREFERRED: "block", SLICE: "rack", SIZE: "4"}, None),
+        ({UNCONSTRAINED: "true", SLICE: "rack", SIZE: "4"}, "Conflict"),
+        ({SLICE: "rack"}, "Required"),
+        ({SIZE: "4"}, "Required"),
+        ({SLICE: "a b", SIZE: "4"}, "Invalid"),
+        ({SLICE: "rack", SIZE: "0"}, "Invalid"),
+        ({SLICE: "rack", SIZE: "4.5"}, "Invalid"),
+        ({SLICE: "rack", SIZE: "1000000"}, "Invalid"),
+        ({"kueue.x-k8s.io/podset-slice-required-topology-constraints": "[]"}, "NotSupported"),
+        ({"kueue.x-k8s.io/podset-group-name": "g"}, "NotSupported"),
     ],
 )
 def test_a_request_names_one_level(annotations: JsonValue, code: str | None) -> None:
