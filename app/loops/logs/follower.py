@@ -69,6 +69,8 @@ class LogFollower:
         self._observe = observe
         self.changed = asyncio.Event()
         """Set when the pod has changed."""
+        self.has_ended = False
+        """Whether the log is final."""
         self._refusals = 0  # consecutive answers that there is no such log
         self._is_read = False  # whether the writer has got the log to its end
         # The read that is in progress.
@@ -82,6 +84,7 @@ class LogFollower:
             await self._context.store.wait()
             try:
                 if await self._keep():
+                    self.has_ended = True
                     return
                 failures = 0
             except (KubeError, DatabaseUnavailable, StoreUnavailable) as error:

@@ -1,7 +1,7 @@
 """Keeps the logs of one pod: a follower for each run of each container, as they begin."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from app.base.backoff import ExponentialBackoff
@@ -45,7 +45,9 @@ class PodLogs:
                 pod = self._observe()
                 if pod is None:
                     return  # after the followers
-                for run in runs_of(pod):
+                runs = runs_of(pod)
+                self._forget_others(runs)
+                for run in runs:
                     if run.container_id not in self._followers:
                         group.create_task(self._follower(run).run())
                 if is_finished(pod):
@@ -76,6 +78,13 @@ class PodLogs:
             failures = _UNKNOWN.count(failures)
             await asyncio.sleep(_UNKNOWN.delay(failures))
         return False
+
+    def _forget_others(self, runs: Sequence[ContainerRun]) -> None:
+        """Forget the logs of runs that the cluster does not have any more, unless one is not final yet."""
+        present = {run.container_id for run in runs}
+        self._followers = {
+            known: follower for known, follower in self._followers.items() if known in present or not follower.has_ended
+        }
 
     def _follower(self, run: ContainerRun) -> LogFollower:
         key = self._attempt.of_run(run.container, run.number)

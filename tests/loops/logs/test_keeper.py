@@ -151,6 +151,24 @@ async def test_the_runs_of_a_container_have_logs_of_their_own(harness: Harness, 
     assert (await text_of(harness, store, key.of_run("main", 1)))[-1:] == [b"after\n"]
 
 
+async def test_runs_that_the_cluster_has_no_more_are_forgotten(harness: Harness, tmp_path: Path) -> None:
+    """A sidecar can be restarted for weeks."""
+    store, following = open_store(f"file://{tmp_path}/store"), keeper(harness, open_store(f"file://{tmp_path}/store"))
+    key = await running_pod(harness)
+    harness.kubelet.logs[NAME] = timed(b"again")
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(following.run())
+        for run in range(1, 6):
+            await log_when(harness, key.of_run("main", run - 1), KeptLogState.FOLLOWING, 6)
+            await report(harness, {"running": {}}, run=run)
+            await log_when(harness, key.of_run("main", run - 1), KeptLogState.COMPLETE)
+        [pod] = following._logs.values()
+        followed = set(pod._followers)
+        running.cancel()
+    assert followed <= {"test://3", "test://4", "test://5"}
+    assert await text_of(harness, store, key) == [b"again\n"]
+
+
 async def test_lines_that_the_node_has_rotated_away_are_a_gap(harness: Harness, tmp_path: Path) -> None:
     store = open_store(f"file://{tmp_path}/store")
     key = await running_pod(harness)
