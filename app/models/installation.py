@@ -1,6 +1,7 @@
 """The identity of the database, the lease of the controller, and its heartbeat."""
 
-from sqlalchemy import Column, Float, LargeBinary, Table
+from sqlalchemy import Column, Float, LargeBinary, Table, Text, text
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from app.models.base import (
     json_column,
@@ -22,11 +23,13 @@ installation = Table(
     text_column("cluster_uid", nullable=True),
     number_column("cluster_epoch", default=0),
     time_column("created_at"),
+    Column("marks", ARRAY(Text), nullable=False, server_default=text("'{}'::text[]")),
 )
 """The identity of this database, and the cluster that it is bound to. One row.
 
-The credentials of the jobs' own pods are derived from `key`. `cluster_epoch` is unused, but processes of the previous
-version read it; a later release removes it.
+The credentials of the jobs' own pods are derived from `key`. `marks` are those with which the last terms of the
+controller have marked the cluster, the newest first: a copy of this database has others. `cluster_epoch` is unused, but
+processes of the previous version read it; a later release removes it.
 """
 
 leases = Table(

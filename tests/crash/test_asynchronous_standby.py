@@ -1,4 +1,7 @@
-"""A standby that follows asynchronously is promoted as docs/recovery.md describes: what is lost, and how it returns."""
+"""A standby that follows asynchronously is promoted, as docs/recovery.md describes: what is lost, and how it returns.
+
+The former primary comes back with a controller of its own, and changes nothing.
+"""
 
 import asyncio
 import secrets
@@ -100,6 +103,16 @@ def uids_of(found: dict[str, Any]) -> set[str]:
     return {item["metadata"]["uid"] for item in found["items"]}
 
 
+async def stays_away(client: Client, former: Client) -> None:
+    """The controller of the former primary finds the mark of the new one, and its API accepts no jobs."""
+    before = await contents(client.api, client.namespace)
+    assert "another copy of this database has worked on this cluster" in await until_ready(former.http, 503, "copy")
+    attempts = count()
+    await until(lambda: refuses(former, attempts), what="a submission is refused", within=PATIENCE)
+    assert await contents(client.api, client.namespace) == before
+    await until_ready(client.http, 200, "Running")
+
+
 async def test_what_an_asynchronous_standby_does_not_have_is_shown_and_recovered(
     busy_cluster: Cluster, crash_api: KubeClient, crash_namespace: str, tmp_path: Path
 ) -> None:
@@ -126,5 +139,16 @@ async def test_what_an_asynchronous_standby_does_not_have_is_shown_and_recovered
         recovering = Recovering(both, config, tmp_path)
         await is_stopped(client, recovering)
         await is_recovered(client, recovering, tmp_path, lost)
+
+        # The former primary comes back, and its clients have brought it further than the new one.
+        await primary.start()
+        await execute(primary.url, "UPDATE feed SET last = last + 1000000, first = last + 1000001")
+        await execute(primary.url, "UPDATE leases SET epoch = epoch + 1000")
+        own = await stack.enter_async_context(gateway_process(primary.url, config, tmp_path / "former", **YIELDING))
+        await own.start()
+        former = await stack.enter_async_context(client_of(own, crash_api, crash_namespace))
+        await stays_away(client, former)
+        await own.stop()
+        await primary.stop()
         await serves("later", tmp_path).run(client)
         await assert_invariants(standby.url, busy_cluster)

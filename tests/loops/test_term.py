@@ -280,6 +280,31 @@ async def test_a_term_does_nothing_with_a_database_that_is_older_than_the_cluste
     assert await harness.pods() == {}
 
 
+async def test_a_term_stops_once_a_copy_of_its_database_works_on_the_cluster(harness: Harness) -> None:
+    """A former primary that comes back may have reached more than the one that has replaced it."""
+    path = f"/api/v1/namespaces/jobgate-system/configmaps/jobgate-installation-{harness.installation}"
+    async with a_running_term(harness) as state:
+        await state_is(state, "Running")
+    await harness.kube.eventually(path, lambda found: "mark" in found["data"], within=WITHIN)
+    async with a_running_term(harness) as state:
+        await state_is(state, "Running")
+    (await harness.kube.patch(path, {"data": {"mark": "of-the-copy", "epoch": "0", "position": "0"}})).ok()
+    await harness.submit()
+    term, _ = a_term(harness)
+    with pytest.raises(WrongCluster, match="another copy of this database has worked on this cluster"):
+        await asyncio.wait_for(term.run(), WITHIN)
+    assert await harness.pods() == {}
+
+
+async def test_a_record_of_a_version_without_marks_is_accepted(harness: Harness) -> None:
+    path = f"/api/v1/namespaces/jobgate-system/configmaps/jobgate-installation-{harness.installation}"
+    async with a_running_term(harness) as state:
+        await state_is(state, "Running")
+    (await harness.kube.patch(path, {"data": {"mark": None}})).ok()
+    async with a_running_term(harness) as state:
+        await state_is(state, "Running")
+
+
 @pytest.mark.parametrize("value", ["not-a-uid", "{uid}"], ids=["no uid", "uid in capitals"])
 async def test_a_pod_whose_job_label_is_no_uid_does_not_end_the_term(harness: Harness, value: str) -> None:
     """Any client that may create a pod can set the labels, and could otherwise stop the controller for all tenants."""

@@ -1,6 +1,7 @@
 """The identity of this installation, and the cluster that it is bound to."""
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -17,13 +18,14 @@ from app.models.installation import installation
 class Installation:
     """`cluster_uid` is the uid of the namespace kube-system, or None until a controller has bound a cluster.
 
-    The credentials of jobs are derived from `key`.
+    The credentials of jobs are derived from `key`. `marks` are those that this database has put on the cluster.
     """
 
     id: UUID
     key: bytes = field(repr=False)
     cluster_uid: str | None
     created_at: datetime
+    marks: Sequence[str] = ()
 
 
 # The size of a SHA-256 digest, as recommended for an HMAC key.
@@ -39,6 +41,11 @@ _READ: Final = f"SELECT {_COLUMNS} FROM installation"  # noqa: S608  constants
 _BIND: Final = f"""
 UPDATE installation SET cluster_uid = COALESCE(cluster_uid, $1)
 RETURNING {_COLUMNS}
+"""  # noqa: S608  constants
+
+# More than the terms that can be late: a record of an earlier one may still arrive at the cluster.
+_ADD_MARK: Final = f"""
+UPDATE installation SET marks = (ARRAY[$1::text] || marks)[1:16] RETURNING {_COLUMNS}
 """  # noqa: S608  constants
 
 
@@ -69,3 +76,14 @@ async def bind_cluster(db: Database, lease: Lease, cluster_uid: str) -> Installa
     async with db.begin() as connection:
         await leases.fence(connection, lease)
         return Installation(**await connection.fetchrow(_BIND, cluster_uid))
+
+
+async def add_mark(db: Database, lease: Lease, mark: str) -> Installation:
+    """Store a mark before it is put on the cluster, and return the installation.
+
+    Raises:
+        LeaseLost: another controller holds the lease.
+    """
+    async with db.begin() as connection:
+        await leases.fence(connection, lease)
+        return Installation(**await connection.fetchrow(_ADD_MARK, mark))

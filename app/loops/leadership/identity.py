@@ -2,10 +2,13 @@
 
 Postgres keeps the uid of the cluster's kube-system namespace. The cluster keeps, in one ConfigMap, the lease epoch and
 the feed position that this installation had reached when it was last seen. A cluster with another uid is another
-cluster. A ConfigMap that is ahead of the database shows that the database was restored from an older backup.
+cluster. A ConfigMap that is ahead of the database shows that the database was restored from an older backup. One with a
+mark that the database does not know was written by a copy of it: a former primary has come back, or is still used.
 """
 
 import asyncio
+import secrets
+from collections.abc import Sequence
 from contextlib import suppress
 from uuid import UUID
 
@@ -57,6 +60,8 @@ class Identity:
         self._record = InstallationRecord(api, leadership, str(installation_id), system_namespace, timeout=timeout)
         self._timeout = timeout
         self._cluster_uid: str | None = None
+        self._mark = ""
+        self._marks: Sequence[str] = ()
         self._verified_at: float | None = None
         self._verified_connections = -1
         self._verifying = asyncio.Lock()
@@ -79,7 +84,16 @@ class Identity:
         self._cluster_uid = uid
         self._verified_at = self._clock.monotonic()
         self._verified_connections = connections
+        self._marks = bound.marks
+        await self._compare_record()
+        await self.make_mark()
         await self._record_epoch()
+
+    async def make_mark(self) -> str:
+        """Store a new mark, with which what this process records on the cluster is known to be of this database."""
+        self._mark = secrets.token_hex(8)
+        self._marks = (await installation.add_mark(self._db, self._leadership.lease, self._mark)).marks
+        return self._mark
 
     async def check(self) -> None:
         """Compare the database with the cluster without a lease, and change nothing.
@@ -91,6 +105,7 @@ class Identity:
         uid, bound = await self._uid(), await installation.read(self._db)
         if bound.cluster_uid not in (None, uid):
             raise WrongCluster(f"the cluster at {self._api.url} has the uid {uid}, not {bound.cluster_uid}")
+        self._marks = bound.marks
         reached = await self._record.read()
         if reached is not None:
             epoch = await leases.epoch(self._db, leases.CONTROLLER)
@@ -158,17 +173,26 @@ class Identity:
         found = await self._api.get(NAMESPACE, KUBE_SYSTEM, codec=OBJECT, timeout=self._timeout)
         return found.metadata.uid
 
-    async def _record_epoch(self) -> None:
-        epoch = self._leadership.lease.epoch
-        position = (await entries.bounds(self._db)).last
+    async def _compare_record(self) -> tuple[Reached | None, Reached]:
+        """Return what is recorded on the cluster, and what is to be recorded now.
+
+        Raises:
+            WrongCluster: this database may not continue what is recorded.
+        """
+        epoch, position = self._leadership.lease.epoch, (await entries.bounds(self._db)).last
         reached = await self._record.read()
+        if reached is not None:
+            self._compare(reached, epoch, position)
+        return reached, Reached(epoch=epoch, position=position, mark=self._mark)
+
+    async def _record_epoch(self) -> None:
+        reached, now = await self._compare_record()
         if reached is None:
-            await self._record.create(Reached(epoch=epoch, position=position))
+            await self._record.create(now)
             return
-        self._compare(reached, epoch, position)
         # After a conflict, the next period compares with what the other controller wrote.
         with suppress(KubeConflict):
-            await self._record.write(Reached(epoch=epoch, position=position), over=reached)
+            await self._record.write(now, over=reached)
 
     def _compare(self, reached: Reached, epoch: int, position: int) -> None:
         if reached.recovering:
@@ -179,4 +203,10 @@ class Identity:
             raise WrongCluster(
                 f"the database is older than what this cluster has seen of it: epoch {epoch} and feed position "
                 f"{position} here, {reached.epoch} and {reached.position} in ConfigMap {self._record}"
+            )
+        # A database without marks is of a version before them, or has never marked a cluster.
+        if reached.mark and self._marks and reached.mark not in self._marks:
+            raise WrongCluster(
+                f"another copy of this database has worked on this cluster since, as ConfigMap {self._record} records: "
+                "if this one is a former primary that came back, stop the processes that use it"
             )

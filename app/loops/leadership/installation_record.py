@@ -15,6 +15,7 @@ from app.loops.leadership.lease import Leadership
 
 _RECOVERY = "recovery"  # a key of the ConfigMap
 _BEGUN = "begun"
+_MARK = "mark"
 
 
 def record_name(installation: str) -> str:
@@ -25,12 +26,14 @@ def record_name(installation: str) -> str:
 class Reached:
     """What an installation has reached. `recovering` says that `jobgate recover` has begun and not completed.
 
+    `mark` is that of the term or the recovery which has written this, or empty if it is of a version without marks.
     `version` is the resourceVersion of the ConfigMap from which this was read.
     """
 
     epoch: int
     position: int
     recovering: bool = False
+    mark: str = ""
     version: str = ""
 
 
@@ -62,6 +65,7 @@ class InstallationRecord:
             epoch=int(data.get("epoch", "0")),
             position=int(data.get("position", "0")),
             recovering=_RECOVERY in data,
+            mark=data.get(_MARK, ""),
             version=found.metadata.resource_version,
         )
 
@@ -106,4 +110,5 @@ class InstallationRecord:
 
 def _data(reached: Reached) -> dict[str, str]:
     begun = {_RECOVERY: _BEGUN} if reached.recovering else {}
-    return {"epoch": str(reached.epoch), "position": str(reached.position), **begun}
+    mark = {_MARK: reached.mark} if reached.mark else {}
+    return {"epoch": str(reached.epoch), "position": str(reached.position), **mark, **begun}

@@ -149,4 +149,5 @@ class Recovery:
         await recovery.continue_after(self._db, self._leadership.lease, reached.position, self._cluster_uid, now)
         reach(FaultPoint.RECOVERY_CONTINUED)
         position = (await entries.bounds(self._db)).last
-        await self._record.write(Reached(epoch=self._leadership.epoch, position=position), over=reached)
+        mark = await self._identity.make_mark()
+        await self._record.write(Reached(epoch=self._leadership.epoch, position=position, mark=mark), over=reached)
