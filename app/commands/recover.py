@@ -58,13 +58,16 @@ def recover(
     rendered = recovery_report.as_json if output is ReportFormat.JSON else recovery_report.as_text
 
     async def work(_: asyncio.Event) -> int:
-        differs = await recovering.recover(
-            settings,
-            choices,
-            rebinds=cluster,
-            confirmed=yes,
-            show=lambda report: typer.echo(rendered(report, choices)),
-        )
+        has_differed = False
+
+        def show(report: recovering.Report) -> None:
+            nonlocal has_differed
+            has_differed = report.differs
+            typer.echo(rendered(report, choices))
+
+        differs = await recovering.recover(settings, choices, rebinds=cluster, confirmed=yes, show=show)
+        if has_differed and not differs and output is ReportFormat.TABLE:
+            typer.echo("Recovered. The controller continues.")
         return int(differs)
 
     run(work)

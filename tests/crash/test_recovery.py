@@ -169,6 +169,7 @@ async def recovers(client: Client, recovering: Recovering, directory: Path) -> N
     shown, second = await asyncio.gather(asyncio.to_thread(page), recovering.run("--yes", *CHOSEN))
     assert second.returncode == 0 or "the lease of the controller was not free" in second.stderr
     assert "has begun and not completed" in shown + second.stdout
+    assert "Recovered. The controller continues." in shown + second.stdout
     await until_ready(client.http, 200, "Running")
     assert (await recovering.run()).stdout.startswith("Database and cluster match.")
 

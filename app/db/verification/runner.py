@@ -19,7 +19,7 @@ CHECKS: Final = (*JOB_CHECKS, *RECORD_CHECKS)
 """All checks of the database."""
 # Seconds that a batch should take.
 _WANTED: Final = 1.0
-_FIRST_BATCH: Final = 10
+_FIRST_BATCH: Final = 1
 
 Progress = Callable[[str, int], object]
 """Gets what is examined, and how many of them have been."""

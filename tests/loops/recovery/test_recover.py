@@ -329,6 +329,7 @@ async def bind(scene: Scene, remedy: Remedy, directory: Path) -> None:
         page = partial(run_commands, "recovery.md", "Another cluster", directory, **scene.environment)
         shown = await asyncio.to_thread(page)
         assert "1 Missing, 1 Unstarted" in shown
+        assert shown.endswith("Recovered. The controller continues.\n")
         return
     report, differs = await scene.recover(Choices(live=remedy), rebinds=True)
     assert not differs
