@@ -8,7 +8,7 @@ import base64
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Annotated, Final, TypeVar
 from uuid import UUID
 
@@ -62,8 +62,10 @@ class QueueStart(_PageStart, frozen=True, forbid_unknown_fields=True, rename={"q
 
 
 class UsageStart(_PageStart, frozen=True, forbid_unknown_fields=True, rename={"query": "question"}):
-    """The page begins behind this place among the groups of usage."""
+    """The page begins behind this place among the groups of usage of these days, also when another day has begun."""
 
+    first: date
+    last: date
     place: tuple[Annotated[str, Meta(max_length=300, pattern=r"^[^\x00]*$")], ...]
 
 

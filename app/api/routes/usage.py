@@ -118,25 +118,26 @@ async def get_usage(
     Jobs that still run or wait are counted until now. Days are those of UTC.
     """
     usage, now = caller.services.usage, caller.services.clock.now()
-    first, last = _days(wanted["first"], wanted["last"], now.date())
-    query = UsageQuery(**{**wanted, "first": first, "last": last, "namespaces": caller.select_namespaces(namespace)})
+    asked = {**wanted, "namespaces": caller.select_namespaces(namespace)}
+    digest = paging.query_digest(["usage", asked])
+    start = paging.decode(page_token, paging.UsageStart, digest) if page_token else None
+    first, last = _days(asked["first"], asked["last"], now.date()) if start is None else (start.first, start.last)
+    query = UsageQuery(**{**asked, "first": first, "last": last})
+    behind = before_all(query) if start is None else _place(start, query)
     if answer is UsageFormat.CSV:
         return await _csv(caller, query)
-    digest = paging.query_digest(["usage", query])
-    behind = _behind(page_token, query, digest)
     shown, end = await usage.page(query, behind, paging.page_size(page_size), caller.principal.id)
-    token = paging.encode(paging.UsageStart(query=digest, place=end)) if end is not None else None
+    token = None
+    if end is not None:
+        token = paging.encode(paging.UsageStart(query=digest, first=first, last=last, place=end))
     return Response(json_bytes(page_view(query, shown, token, now, usage.prices)), media_type=JSON, headers=PRIVATE)
 
 
-def _behind(token: str | None, query: UsageQuery, digest: str) -> Place:
-    """Return the place behind which a page begins."""
-    if not token:
-        return before_all(query)
-    place = paging.decode(token, paging.UsageStart, digest).place
-    if not is_place(place, query):
+def _place(start: paging.UsageStart, query: UsageQuery) -> Place:
+    """Return the place behind which a page begins. A client may have made the token up."""
+    if not is_place(start.place, query) or not 0 <= (start.last - start.first).days < MOST_DAYS:
         raise paging.invalid_token()
-    return place
+    return start.place
 
 
 async def _csv(caller: Caller, query: UsageQuery) -> Response:

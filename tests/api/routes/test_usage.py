@@ -125,16 +125,37 @@ async def test_groups_with_the_longest_names_have_tokens(gateway: Gateway) -> No
     assert len(await pages(gateway, by="user,queue,label:team,namespace,day", pageSize=1)) == 2
 
 
+def changed(token: str, **values: Any) -> str:
+    """Return a token with other values."""
+    start = msgspec.json.decode(base64.urlsafe_b64decode(token + "=="))
+    return base64.urlsafe_b64encode(msgspec.json.encode({**start, **values})).rstrip(b"=").decode()
+
+
 async def test_a_token_is_that_of_its_query(gateway: Gateway) -> None:
     await some_usage(gateway)
     token = (await got(gateway, by="namespace,day", pageSize=1))["nextPageToken"]
-    start = msgspec.json.decode(base64.urlsafe_b64decode(token + "=="))
-    for place in (start["place"][:1], [*start["place"], "0a"], ["0team-a", "yesterday"], ["0team-a", "20260101"]):
-        made_up = base64.urlsafe_b64encode(msgspec.json.encode({**start, "place": place})).rstrip(b"=").decode()
-        answer = await gateway.client.get(USAGE, params={"by": "namespace,day", "pageToken": made_up})
-        assert (answer.status_code, answer.json()["code"]) == (400, "InvalidPageToken"), place
-    answer = await gateway.client.get(USAGE, params={"by": "day,namespace", "pageToken": token})
-    assert (answer.status_code, answer.json()["code"]) == (400, "InvalidPageToken")
+    made_up = [
+        changed(token, place=["0team-a"]),
+        changed(token, place=["0team-a", "2026-01-01", "0a"]),
+        changed(token, place=["0team-a", "yesterday"]),
+        changed(token, place=["0team-a", "20260101"]),
+        changed(token, first="0001-01-01"),
+        changed(token, last="0001-01-01"),
+        changed(token, last="yesterday"),
+    ]
+    for by, wrong in [*(("namespace,day", each) for each in made_up), ("day,namespace", token)]:
+        answer = await gateway.client.get(USAGE, params={"by": by, "pageToken": wrong})
+        assert (answer.status_code, answer.json()["code"]) == (400, "InvalidPageToken"), wrong
+
+
+async def test_pages_have_the_same_days_after_midnight(gateway: Gateway) -> None:
+    await some_usage(gateway)
+    page = await got(gateway, by="namespace", pageSize=1)
+    days = {name: datetime.fromisoformat(page[f"{name}Day"]) - timedelta(1) for name in ("first", "last")}
+    yesterday = changed(page["nextPageToken"], **{name: day.date().isoformat() for name, day in days.items()})
+    following = await got(gateway, by="namespace", pageSize=1, pageToken=yesterday)
+    assert following["lastDay"] == days["last"].date().isoformat()
+    assert [item["namespace"] for item in following["items"]] == ["team-b"]
 
 
 async def test_csv_has_a_limit_and_pages_have_none(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
