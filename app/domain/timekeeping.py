@@ -74,6 +74,14 @@ class Correction:
     step: float
 
 
+def unrecorded(reading: Reading) -> timedelta:
+    """Return how much time seems to have passed since a holder of the lease has recorded one.
+
+    It is short while a controller runs. Otherwise no controller has run, or the clock of the database has made a step.
+    """
+    return timedelta() if reading.reached_at is None else max(reading.time - reading.reached_at, timedelta())
+
+
 def first_time(reading: Reading) -> datetime:
     """Return the time with which a process starts that has counted none."""
     return reading.time if reading.reached_at is None else max(reading.time, reading.reached_at)

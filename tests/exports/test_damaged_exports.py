@@ -132,3 +132,24 @@ async def test_the_line_with_a_fault_is_named(export: Path, empty: Database, dam
         await imported(empty, tmp_path)
     assert str(refused.value).startswith(f"{NAME}: {message}")
     assert await count_rows(empty, "jobs") == 0
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_file_that_is_cut_off_anywhere_is_refused(export: Path, empty: Database, tmp_path: Path) -> None:
+    whole = (export / NAME).read_bytes()
+    # Of the last bytes, four are the checksum of zstd. Without it, the one of the footer still proves all lines.
+    for size in (0, 1, 5, len(whole) // 3, len(whole) // 2, len(whole) - 30):
+        (tmp_path / NAME).write_bytes(whole[:size])
+        with pytest.raises(InvalidExport, match=f"^{NAME}: line "):
+            await imported(empty, tmp_path)
+        assert await count_rows(empty, "jobs") == 0, size
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_changed_byte_anywhere_is_noticed(export: Path, empty: Database, tmp_path: Path) -> None:
+    whole = (export / NAME).read_bytes()
+    for place in range(0, len(whole), max(1, len(whole) // 40)):
+        (tmp_path / NAME).write_bytes(whole[:place] + bytes([whole[place] ^ 0x10]) + whole[place + 1 :])
+        with pytest.raises(InvalidExport):
+            await imported(empty, tmp_path)
+        assert await count_rows(empty, "jobs") == 0, place

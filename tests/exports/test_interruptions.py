@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from signal import SIGKILL
 from typing import Any, cast
+from uuid import uuid4
 
 import pytest
 
@@ -18,6 +19,7 @@ from app.exports.importer import ImportSummary
 from tests.db.factories import NOW, later
 from tests.db.lists.rows import Explained
 from tests.db.test_purge import MANY
+from tests.exports import ended_jobs
 from tests.exports.ended_jobs import ALL, ended_job, exported, imported, remove, stored
 from tests.exports.test_damaged_exports import lines_of
 from tests.support.gateways.forked_commands import jobgate
@@ -72,6 +74,17 @@ async def test_an_export_does_not_continue_another_one(gateway: Gateway, tmp_pat
     await exported(gateway.db, tmp_path)
     with pytest.raises(Conflict, match="an export of another selection"):
         await exported(gateway.db, tmp_path, ExportSelection(before=ALL.before, kinds=("MxJob",)))
+
+
+async def test_an_export_does_not_continue_that_of_another_installation(
+    gateway: Gateway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await exported(gateway.db, tmp_path)
+    segments = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    monkeypatch.setattr(ended_jobs, "INSTALLATION", uuid4())
+    with pytest.raises(Conflict, match="an export of another installation"):
+        await exported(gateway.db, tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == segments
 
 
 async def test_only_one_process_exports_to_a_folder(

@@ -7,18 +7,25 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Self
+from typing import Final, Self
 
 from app.base.clock import SystemClock
 from app.db import purge as stored
+from app.db.installation import timekeeping
+from app.db.postgres.engine import Database
 from app.db.purge import Deleted, Purge
 from app.domain.retention import parse_duration, parse_time
+from app.domain.timekeeping import unrecorded
 from app.domain.vocabulary import TERMINAL_PHASES
 from app.loops.maintenance.sweeper import take_turns
 from app.running.archiving import open_archive
+from app.running.connections import NotPossible
 from app.running.operations.interruptions import INTERRUPTED, finish_or_abandon
 from app.running.operations.opening import OpenedDatabase, opened_database
 from app.settings import Settings
+
+_MOST_UNRECORDED: Final = timedelta(days=1)
+"""A controller records the time every few seconds. An upgrade may take hours."""
 
 
 class _Stopped(Exception):  # noqa: N818 - leaves `take_turns`
@@ -107,6 +114,8 @@ class _Work:
         db, installation, clock = self._opened
         order, purgeable = self._order, stored.SAMPLES if self._order.samples else stored.JOBS
         before = order.ended_before(clock.now())
+        if isinstance(order.before, timedelta):
+            await _require_sure_time(db)
         present = await stored.namespaces(db, purgeable)
         chosen = [name for name in present if name in order.namespaces] if order.namespaces else present
         self._say(f"{purgeable.table} that ended before {before.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}:")
@@ -123,6 +132,21 @@ class _Work:
             return
         rows = ", ".join(f"{number} {table}" for table, number in sorted(self._deleted.items()) if number)
         self._say(f"deleted: {rows or 'nothing'}{'' if self.is_complete else '; not complete: run the command again'}")
+
+
+async def _require_sure_time(db: Database) -> None:
+    """Check that a duration before now is what the operator means: with a wrong clock, it could be everything.
+
+    Raises:
+        NotPossible: the time is not sure.
+    """
+    async with db.read() as connection:
+        unsure = unrecorded(await timekeeping.read(connection))
+    if unsure > _MOST_UNRECORDED:
+        raise NotPossible(
+            f"no controller has recorded the time for {unsure.days} days, by the clock of the database: if that is "
+            "right, give --before as a time, such as 2026-08-31T12:00Z; otherwise correct the clock"
+        )
 
 
 def _time(text: str) -> datetime | timedelta:

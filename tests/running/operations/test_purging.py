@@ -99,6 +99,24 @@ async def test_nothing_is_deleted_that_cannot_be_exported(db: Database, database
     assert await count_rows(db, "jobs") == 3
 
 
+async def test_a_clock_that_is_a_year_ahead_makes_no_duration_too_short(
+    db: Database, database_url: str, tmp_path: Path
+) -> None:
+    """For the database, a controller has recorded the last time a year ago."""
+    await store(db, "a", "Failed", 3)
+    async with db.begin() as connection:
+        await connection.execute(
+            "INSERT INTO timekeeping (ahead, reached_at, fault) VALUES (0, now() - interval '365 days', '')"
+        )
+    ran = jobgate("purge", "--before", "30d", home=tmp_path, JOBGATE_DATABASE_URL=database_url)
+    assert ran.returncode == 2
+    assert "no controller has recorded the time for 365 days" in ran.stderr
+    assert await count_rows(db, "jobs") == 3
+    sure = jobgate("purge", "--before", "2026-01-02", home=tmp_path, JOBGATE_DATABASE_URL=database_url)
+    assert sure.returncode == 0, sure.stderr
+    assert await count_rows(db, "jobs") == 0
+
+
 @pytest.mark.parametrize("batches", [1, 3])
 async def test_another_one_completes_what_a_killed_one_began(
     db: Database, database_url: str, tmp_path: Path, batches: int
