@@ -116,7 +116,7 @@ class QueueBench:
                 for name in self._arguments.sides:
                     title = f"{SIDES[name]}, {replicas} pods, {rate:g}/s"
                     run = await self._admit(side, name, replace(load, title=title, prefix=f"run-{len(runs)}"))
-                    print(f"{title}: {run.rate:.1f}/s", flush=True)
+                    print("\n".join(admissions_table([run])[2:]), flush=True)  # in case of the deadline
                     runs.append(run)
         return [*admissions_table(runs), "", *requests_table(runs)]
 

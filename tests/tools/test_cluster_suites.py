@@ -117,7 +117,7 @@ def test_every_suite_names_tests_that_exist() -> None:
         (["tests/conformance/test_kueue.py"], [("tests/conformance/test_kueue.py",)]),
         (
             ["tests/crash"],
-            [("tests/crash",), (FREEZES,), SLOW, (QUEUES[1],), (KUEUE_OUTAGES,)],
+            [("tests/crash",), (FREEZES,), SLOW, (QUEUES[1],), KUEUE_OUTAGES],
         ),
         ([FREEZES], [(FREEZES,)]),
         (["tests/crash/test_workers.py"], []),

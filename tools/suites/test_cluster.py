@@ -57,7 +57,7 @@ FREEZES = "tests/crash/test_freezes.py"
 SLOW = ("tests/crash/test_soak.py", "tests/crash/test_rolling_upgrade.py")
 WITH_KUEUE = tuple(f"tests/conformance/test_kueue{name}.py" for name in ("", "_cohorts", "_objects", "_preemption"))
 QUEUES = ("tests/behaviour/queues", "tests/crash/test_queues.py")
-KUEUE_OUTAGES = "tests/crash/test_kueue_outages.py"
+KUEUE_OUTAGES = tuple(f"tests/crash/test_kueue_{name}.py" for name in ("outages", "replaced"))
 STRICT_KUEUE = ROOT / "tests/behaviour/queues/strict_kueue.yaml"
 WITH_STRICT_KUEUE = tuple(f"tests/behaviour/queues/test_{name}.py" for name in ("strict_kueue", "lives"))
 # Their gateways have no cluster, or their tests only read files, so a real control plane changes nothing.
@@ -102,7 +102,7 @@ SUITES = (
         paths=("tests/crash", "tests/deploy"),
         workers=3,
         shared_node=True,
-        left_out=(FREEZES, KUEUE_OUTAGES, *QUEUES, *WITHOUT_CLUSTER),
+        left_out=(FREEZES, *KUEUE_OUTAGES, *QUEUES, *WITHOUT_CLUSTER),
     ),
     # The other parts that freeze are not the cluster's. A test that stops the API server runs alone.
     Suite(paths=(FREEZES,), workers=1, shared_node=True, only="api_server or network_to_cluster", is_quick=False),
@@ -112,7 +112,7 @@ SUITES = (
     Suite(paths=WITH_KUEUE, workers=3, shared_node=False, kueue=True),
     Suite(paths=QUEUES, workers=2, shared_node=True, left_out=WITH_STRICT_KUEUE[:1], kueue=True),
     # Without Kueue, other tests could not create pods.
-    Suite(paths=(KUEUE_OUTAGES,), workers=1, shared_node=True, kueue=True, is_quick=False),
+    Suite(paths=KUEUE_OUTAGES, workers=1, shared_node=True, kueue=True, is_quick=False),
     Suite(paths=WITH_STRICT_KUEUE, workers=3, shared_node=True, kueue=True, kueue_config=STRICT_KUEUE),
 )
 

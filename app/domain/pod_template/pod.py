@@ -3,6 +3,7 @@
 import ipaddress
 from collections.abc import Collection
 from dataclasses import replace
+from typing import Final
 
 from app.domain.decoding import JsonValue
 from app.domain.errors import Problems, pointer_to
@@ -32,6 +33,7 @@ _SUBDOMAINS = (
     "priorityClassName",
     "runtimeClassName",
 )
+_KUEUE: Final = "kueue.x-k8s.io/"
 _SEARCHES_MAX = 2048
 _LABELS = ("hostname", "subdomain")
 
@@ -142,6 +144,10 @@ def _check_aliases_and_gates(pod: Mapping, pointer: str, problems: Problems) -> 
         for gate, here in items(pod, field, pointer):
             if wrong := names.label_key(text(gate, name)):
                 problems.add(pointer_to(here, name), "Invalid", wrong, "a name, with or without a DNS prefix and /")
+            elif text(gate, name).startswith(_KUEUE) and field == "schedulingGates":
+                # The pod would look as if Kueue had captured it, and be replaced again and again.
+                detail = "only Kueue and jobgate set gates of Kueue"
+                problems.add(pointer_to(here, name), "NotSupported", detail, "a gate with another prefix")
 
 
 def _is_address(address: str) -> bool:

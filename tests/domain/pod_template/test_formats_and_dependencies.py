@@ -128,6 +128,11 @@ REFUSED = [
      f"{C0}/volumeDevices/0/name", "Invalid"),
     (pod(resourceClaims=[{"name": "a"}]), "/spec/resourceClaims/0", "Required"),
     (pod(schedulingGates=[{"name": "a"}, {"name": "a"}]), "/spec/schedulingGates/1/name", "Duplicate"),
+    (
+        pod(schedulingGates=[{"name": "kueue.x-k8s.io/admission"}]),
+        "/spec/schedulingGates/0/name",
+        "NotSupported",
+    ),
     (pod(resources={"claims": []}), "/spec/resources/claims", "NotSupported"),
     (pod(container(resources={"requests": {"cpu": 2}}), resources={"requests": {"cpu": 1}}),
      "/spec/resources/requests/cpu", "OutOfRange"),
