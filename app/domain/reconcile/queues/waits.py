@@ -9,7 +9,7 @@ from app.domain.reconcile.queues.admissions import creating, wait_after
 from app.domain.reconcile.queues.permit import Permit
 from app.domain.reconcile.values import Inputs
 from app.domain.status.log_lines import one_line
-from app.domain.status.observed import ObservedPod
+from app.domain.status.observed import KueueState, ObservedPod
 from app.domain.status.pods.terminating import still_terminating
 from app.domain.status.records import JobPendingReason, JobStatus, Replica
 from app.domain.status.rollup import SHOWN_REPLICAS, Situation, refusal_reason
@@ -19,9 +19,10 @@ from app.domain.vocabulary import JobPhase, PendingCode, Reason
 def queued_status(inputs: Inputs, status: JobStatus, waits: Unadmitted, replicas: Mapping[Rank, Replica]) -> JobStatus:
     """Return the status of a job that waits in its queue. Neither deadline counts this wait."""
     code, message = str(waits.code), waits.message
-    # The cluster refuses the Workload, or an object that it needs.
-    if inputs.observed.job_refusal is not None:
-        code, message = inputs.observed.job_refusal.code, inputs.observed.job_refusal.message
+    # The cluster refuses the Workload, or an object that it needs. Without Kueue, no Workload is tried again.
+    refusal = inputs.observed.job_refusal
+    if refusal is not None and inputs.observed.queue.state is not KueueState.ABSENT:
+        code, message = refusal.code, refusal.message
     reason = _reason_of_wait(inputs, code, message, [key for key, replica in replicas.items() if not replica.settled])
     return replace(
         status,
