@@ -21,11 +21,13 @@ from app.db.postgres import migrations
 from app.db.postgres.schema_version import check_database
 from tests.crash.gateways import client_of
 from tests.crash.ledger import ledger
-from tests.crash.stories import recovers, serves, trains
+from tests.crash.stories import FOREVER, generic_job, recovers, serves, task, trains
+from tests.crash.test_recovery import pod_uids
 from tests.crash.test_rolling_restart import API, CHECK_EVERY, Traffic, restart, stored
 from tests.crash.test_workers import KUBECONFIG
 from tests.support.clusters.kube import Cluster, KubeClient
 from tests.support.gateways.balancer import balancer
+from tests.support.gateways.forked_commands import jobgate
 from tests.support.gateways.process import STEADY, GatewayProcess, gateway_process
 from tests.support.schemas import revision
 
@@ -131,3 +133,41 @@ async def test_the_schema_goes_back_to_the_version_before(version_before: Path, 
     assert await revision(database_url) == ("0023", "0023")
     assert migrate_before(version_before, database_url) == "the schema is current\n"
     assert "run `jobgate migrate`" in (await check_database(database_url))[0]
+
+
+@pytest.mark.slow
+async def test_jobs_live_through_a_schema_that_goes_back(
+    version_before: Path,
+    busy_cluster: Cluster,
+    crash_api: KubeClient,
+    crash_namespace: str,
+    empty_database_url: str,
+    tmp_path: Path,
+) -> None:
+    """An operator takes the migrations back, runs the version before, and upgrades again. No pod is replaced."""
+    url = empty_database_url
+    await asyncio.to_thread(migrations.migrate, url)
+    async with gateway_process(url, busy_cluster.kubeconfig, tmp_path / "gateway", **STEADY) as gateway:
+        await gateway.start()
+        async with client_of(gateway, crash_api, crash_namespace) as client:
+            await client.submit(generic_job("stays", task("worker", FOREVER)))
+            await client.until("stays", "Running")
+            pods = await pod_uids(crash_api, crash_namespace)
+            for number, (checkout, options) in enumerate(((version_before, ("--to", "0023", "--yes")), (None, ()))):
+                await gateway.stop()
+                migrated = await asyncio.to_thread(
+                    jobgate, "migrate", *options, home=tmp_path, JOBGATE_DATABASE_URL=url
+                )
+                assert migrated.returncode == 0, migrated.stderr
+                gateway.checkout = checkout
+                await gateway.start()
+                await client.until("stays", "Running")
+                await serves(f"serves-{number}", tmp_path).run(client)
+                assert (await pod_uids(crash_api, crash_namespace))["stays-worker-0"] == pods["stays-worker-0"]
+            await client.act("POST", "stays", "cancel")
+            await client.until("stays", "Cancelled")
+            names = [job["name"] for job in (await client.http.get("/api/v1/jobs")).json()["items"]]
+        async with ledger(url, busy_cluster) as book:
+            await book.settled()
+    assert sorted(names) == ["serves-0", "serves-1", "stays"]
+    assert await check_database(url) == []
