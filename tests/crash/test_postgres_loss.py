@@ -14,12 +14,15 @@ import httpx2
 import pytest
 
 from app.base.cancellation import TaskGroup
+from app.db.jobs.submit import submit
+from app.db.objects.idempotency import IdempotencyKey, Replayed
+from app.db.objects.submission import Submitted
 from app.db.postgres.engine import Database
 from app.db.postgres.migrations import migrate
 from app.embedded_postgres.server import EmbeddedPostgres
 from tests.crash.gateways import PATIENCE
 from tests.crash.stories import FOREVER, generic_job, task
-from tests.db.factories import new_job, submitted
+from tests.db.factories import new_job
 from tests.support.clusters.kube import Cluster
 from tests.support.gateways.process import gateway_process, insist
 from tests.support.page_commands import run_commands
@@ -53,10 +56,14 @@ async def job_uids(url: str) -> set[str]:
         return {row["uid"] for row in await connection.fetch("SELECT uid::text FROM jobs")}
 
 
-async def store(url: str, name: str) -> None:
+async def store(url: str, name: str) -> bool:
+    """Submit a job with an idempotency key of its own. Return whether it is new: a repetition finds the stored one."""
     db = await Database.open(url, pool_size=1)
     try:
-        await submitted(db, new_job(name, names=()))
+        key = IdempotencyKey(scope="POST /jobs", key=name, fingerprint="", answer=b"")
+        (answer,) = await submit(db, [new_job(name, names=(), idempotency=key)])
+        assert isinstance(answer, Submitted | Replayed)
+        return isinstance(answer, Submitted)
     finally:
         await db.close()
 
@@ -85,7 +92,10 @@ async def test_archived_wal_restores_a_point_in_time(tmp_path: Path, postgres_di
     async with database(restored) as server:
         await until(lambda: is_primary(server.url), what="the restored server accepts writes", within=PATIENCE)
         assert await job_names(server.url) == {"before-the-base", "before-the-time"}
-        await store(server.url, "new")
+        # Clients that have no answer repeat their requests, whether their jobs were committed before the time or after.
+        assert not await store(server.url, "before-the-time")
+        assert await store(server.url, "after-the-time")
+        assert await job_names(server.url) == {"before-the-base", "before-the-time", "after-the-time"}
 
 
 async def is_primary(url: str) -> bool:
