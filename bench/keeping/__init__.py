@@ -169,7 +169,7 @@ def main(arguments: Sequence[str]) -> None:
     add("--jobs", type=int, default=20_000, help="ended jobs of the 90 days (20000); 5400000 are 60000 a day")
     add("--namespaces", type=int, default=30, help="namespaces of these jobs (30)")
     add("--days", type=int, default=8, help="days that pass after the measurement (8)")
-    add("--backlog", type=int, default=20_000, help="expired jobs beside the measured requests (20000)")
+    add("--backlog", type=int, default=50_000, help="expired jobs beside the measured requests (50000)")
     add("--rounds", type=int, default=20, help="rounds alone and with the sweeper at each speed (20)")
     add("--seconds", type=float, default=3.0, help="duration of each round (3)")
     add("--within", type=float, default=480.0, help="seconds after which no round begins, beside the first three (480)")

@@ -118,8 +118,9 @@ async def measure(
     deleted = dict.fromkeys(_MODES, 0)
     left = await backlog.left()
     order, random = list(_MODES), Random(1)
-    rounds = 0
-    while rounds < arguments.rounds and (rounds < _LEAST_ROUNDS or time.monotonic() < until):
+    rounds, most = 0, 0
+    # No round begins that could delete the whole backlog: its sweeper would have nothing to do.
+    while rounds < arguments.rounds and left > 2 * most and (rounds < _LEAST_ROUNDS or time.monotonic() < until):
         rounds += 1
         random.shuffle(order)
         for mode in order:
@@ -131,6 +132,7 @@ async def measure(
                 times[name, mode].append(result)
             left, before = await backlog.left(), left
             deleted[mode] += before - left
+            most = max(most, before - left)
     if not left:
         raise MeasurementFailed("everything was deleted before the end: use a larger --backlog")
     rows = []
