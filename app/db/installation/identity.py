@@ -43,9 +43,12 @@ UPDATE installation SET cluster_uid = COALESCE(cluster_uid, $1)
 RETURNING {_COLUMNS}
 """  # noqa: S608  constants
 
-# More than the terms that can be late: a record of an earlier one may still arrive at the cluster.
+# Sixteen are more than the terms that can be late: a record of an earlier one may still arrive at the cluster.
 _ADD_MARK: Final = f"""
-UPDATE installation SET marks = (ARRAY[$1::text] || marks)[1:16] RETURNING {_COLUMNS}
+UPDATE installation SET marks = (
+    ARRAY[$1::text] || ARRAY(SELECT mark FROM unnest(marks) WITH ORDINALITY AS m(mark, n) ORDER BY mark <> $2, n)
+)[1:16]
+RETURNING {_COLUMNS}
 """  # noqa: S608  constants
 
 
@@ -78,12 +81,15 @@ async def bind_cluster(db: Database, lease: Lease, cluster_uid: str) -> Installa
         return Installation(**await connection.fetchrow(_BIND, cluster_uid))
 
 
-async def add_mark(db: Database, lease: Lease, mark: str) -> Installation:
+async def add_mark(db: Database, lease: Lease, mark: str, *, recorded: str = "") -> Installation:
     """Store a mark before it is put on the cluster, and return the installation.
+
+    The oldest marks are dropped, but not the one that is `recorded` on the cluster: any number of terms may fail before
+    one of them replaces it.
 
     Raises:
         LeaseLost: another controller holds the lease.
     """
     async with db.begin() as connection:
         await leases.fence(connection, lease)
-        return Installation(**await connection.fetchrow(_ADD_MARK, mark))
+        return Installation(**await connection.fetchrow(_ADD_MARK, mark, recorded))

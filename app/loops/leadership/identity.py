@@ -85,14 +85,18 @@ class Identity:
         self._verified_at = self._clock.monotonic()
         self._verified_connections = connections
         self._marks = bound.marks
-        await self._compare_record()
-        await self.make_mark()
+        reached, _ = await self._compare_record()
+        await self.make_mark("" if reached is None else reached.mark)
         await self._record_epoch()
 
-    async def make_mark(self) -> str:
-        """Store a new mark, with which what this process records on the cluster is known to be of this database."""
+    async def make_mark(self, recorded: str = "") -> str:
+        """Store a new mark, with which what this process records on the cluster is known to be of this database.
+
+        `recorded` is the mark that the cluster has now.
+        """
         self._mark = secrets.token_hex(8)
-        self._marks = (await installation.add_mark(self._db, self._leadership.lease, self._mark)).marks
+        lease = self._leadership.lease
+        self._marks = (await installation.add_mark(self._db, lease, self._mark, recorded=recorded)).marks
         return self._mark
 
     async def check(self) -> None:

@@ -2,14 +2,11 @@
 
 import asyncio
 from pathlib import Path
-from uuid import uuid4
 
 import asyncpg
 import pytest
 
-from app.db.installation import identity as installation
 from app.db.installation import leases
-from app.db.installation.leases import Lease
 from app.db.jobs.rows import STORED_JOBS
 from app.db.objects import resources
 from app.db.postgres import migrations
@@ -18,14 +15,13 @@ from app.db.postgres.errors import (
     DatabaseContended,
     DatabaseRefused,
     DatabaseUnavailable,
-    LeaseLost,
     NotStorable,
     translate_errors,
 )
 from app.db.postgres.timeouts import DatabaseTimeouts
 from app.embedded_postgres.server import EmbeddedPostgres
 from app.fairness.share import CURRENT, FairShares
-from tests.db.factories import NOW, new_job, submitted
+from tests.db.factories import new_job, submitted
 from tests.fairness.test_fair_memory import Client
 from tests.support.telemetry.metrics import value
 from tests.support.waiting import until
@@ -249,14 +245,3 @@ async def found(db: Database, uid: object) -> bool:
         return await resources.get(db, STORED_JOBS, uid) is not None  # type: ignore[arg-type]
     except DatabaseUnavailable:
         return False
-
-
-async def test_an_installation_is_made_once_and_bound_once(db: Database, lease: Lease) -> None:
-    made = await asyncio.gather(*(installation.get_or_create(db, uuid4(), NOW) for _ in range(8)))
-    assert len({one.id for one in made}) == 1
-    assert made[0].cluster_uid is None
-    assert (await installation.bind_cluster(db, lease, "cluster-1")).cluster_uid == "cluster-1"
-    assert (await installation.bind_cluster(db, lease, "cluster-2")).cluster_uid == "cluster-1"
-    await leases.release(db, lease)
-    with pytest.raises(LeaseLost):
-        await installation.bind_cluster(db, lease, "cluster-3")
