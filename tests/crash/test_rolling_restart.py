@@ -152,11 +152,14 @@ async def restart(process: GatewayProcess, other: GatewayProcess, traffic: Traff
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("starved", [False, True])
+@pytest.mark.parametrize("starved", [False, pytest.param(True, marks=pytest.mark.slow)])
 async def test_a_rolling_restart_behind_a_load_balancer_loses_no_request(
     database_url: str, tmp_path: Path, prove: Callable[[str], None], *, workers: int, starved: bool
 ) -> None:
-    """On a machine without free cores, the load balancer learns late that a process is not ready."""
+    """On a machine without free cores, the load balancer learns late that a process is not ready.
+
+    The test makes it such a machine, which would slow down the tests that run at the same time.
+    """
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(KUBECONFIG)
     environment = API | {"JOBGATE_WORKERS": str(workers)} | (LATE if starved else {})
