@@ -29,9 +29,9 @@ _ROW: Final = _KEY + _CHUNK
 _IS_LOG: Final = " AND ".join(f"{name} = ${number}" for number, name in enumerate(LogKey._fields, start=1))
 _OF_ATTEMPT: Final = "job_uid = $1 AND task = $2 AND rank = $3 AND attempt = $4"
 
+_OPENED: Final = columns(kept_logs, *LogKey._fields, "namespace", "state", "updated_at", "passes_over")
 _OPEN: Final = f"""
-INSERT INTO kept_logs ({_KEY}, namespace, state, updated_at, passes_over)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING
+INSERT INTO kept_logs ({_OPENED}) SELECT {_OPENED} FROM {_OPENED.rows("w")} ON CONFLICT DO NOTHING
 """  # noqa: S608  constants
 # A redaction has locked the row until it has changed all logs of the job. So it has seen this one, or is seen here.
 _REDACTED: Final = "SELECT redacted_at FROM jobs WHERE uid = $1 FOR KEY SHARE"
@@ -166,7 +166,8 @@ async def open_log(
     async with db.begin() as connection:
         redacted_at = await connection.fetchval(_REDACTED, key.job_uid)
         passes_over = may_have_printed_before(redacted_at, started_at)
-        await connection.execute(_OPEN, *key, namespace, KeptLogState.FOLLOWING, now, passes_over)
+        values = (*key, namespace, KeptLogState.FOLLOWING, now, passes_over)
+        await connection.execute(_OPEN, *_OPENED.arguments([values]))
         return _log(await connection.fetchrow(_READ, *key))
 
 

@@ -44,7 +44,7 @@ BEGIN
         IF most <= (
             SELECT count(*) FROM (SELECT FROM jobs WHERE namespace = NEW.namespace AND pinned LIMIT most) AS kept
         ) THEN
-            RAISE EXCEPTION USING MESSAGE = NEW.namespace, DETAIL = most;
+            RAISE check_violation USING MESSAGE = NEW.namespace, DETAIL = most, CONSTRAINT = 'most_kept_jobs';
         END IF;
     END IF;
     RETURN NEW;

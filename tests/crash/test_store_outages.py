@@ -108,7 +108,7 @@ class Drill:
         before = self.reset_memory()
         with self.server.failing(fault):
             begun = monotonic()
-            await until(lambda: live(self.db), _all_fail, what="the processes notice", within=PATIENCE)
+            await until(lambda: live(self.db), _one_fails, what="a process notices", within=PATIENCE)
             for number in range(SHORT_JOBS):
                 await reached(begun + seconds * number / SHORT_JOBS)
                 await self.short(f"short-{number}")
@@ -116,7 +116,7 @@ class Drill:
             await self.client.until("within", "Succeeded")
             await reached(begun + seconds)
             lasted = monotonic() - begun
-            assert _all_fail(await live(self.db)), "the store failed all the time"
+            assert _one_fails(await live(self.db)), "the store failed all the time"
         thawed = monotonic()
         (self.marks / "through").touch()
         await self.client.until("through", "Succeeded")
@@ -188,8 +188,9 @@ async def reached(at: float) -> None:
     await until(lambda: monotonic() >= at, within=max(0.0, at - monotonic()) + PATIENCE, every=0.2)
 
 
-def _all_fail(keepers: Sequence[Any]) -> bool:
-    return len(keepers) > 1 and all(keeper.store_error for keeper in keepers)
+def _one_fails(keepers: Sequence[Any]) -> bool:
+    """Return whether one notices the failure. The other one may have no log to keep."""
+    return len(keepers) > 1 and any(keeper.store_error for keeper in keepers)
 
 
 @asynccontextmanager

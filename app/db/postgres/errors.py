@@ -92,13 +92,19 @@ _LOST: Final = re.compile("(connection|pool) is clos(ed|ing)|another operation i
 _AUTHENTICATION: Final = re.compile("authentication", re.IGNORECASE)
 
 
+MOST_KEPT_JOBS: Final = "most_kept_jobs"
+"""The constraint that the trigger `set_pinned` names."""
+
+
 @contextmanager
 def translate_errors() -> Iterator[None]:
     """Raise errors of the driver as errors of the domain. A cancellation inside the block has precedence."""
     try:
         with cancellation_first():
             yield
-    except asyncpg.RaiseError as error:
+    except asyncpg.CheckViolationError as error:
+        if error.constraint_name != MOST_KEPT_JOBS:
+            raise
         raise _too_many_kept(namespace=error.args[0], most=error.detail or "") from error
     except _NOT_STORABLE as error:
         raise NotStorable(f"the database cannot store this: {_words(error)}") from error
@@ -117,7 +123,7 @@ def translate_errors() -> Iterator[None]:
 
 
 def _too_many_kept(namespace: str, most: str) -> TooManyKeptJobs:
-    """Return the error of the trigger `set_pinned`, the only one that raises any."""
+    """Return the error of the trigger `set_pinned`."""
     return TooManyKeptJobs(
         f"the namespace {namespace} has {most} pinned jobs, as many as it may have: unpin others",
         errors=[

@@ -257,8 +257,10 @@ async def test_a_namespace_pins_at_most_as_many_jobs_as_it_may(database_url: str
         again = await gateway.client.post(jobs_path(), json=kept("two"), headers={"Idempotency-Key": "of-two"})
         assert again.status_code == 200, "a repetition is answered as the first request"
         together = {"apiVersion": "v1", "kind": "List", "items": [manifest("four"), kept("five")]}
-        several = await gateway.client.post(jobs_path() + "/batch", json=together)
+        several = await gateway.client.post(jobs_path() + "/batch?atomic=true", json=together)
         assert (several.status_code, several.json()["code"]) == (409, "TooManyKeptJobs")
+        each = (await gateway.client.post(jobs_path() + "/batch", json=together)).json()["items"]
+        assert [item["status"] for item in each] == [201, 409]
         uid = (await gateway.submit())["uid"]
         assert (await patch(gateway, pinned)).json()["code"] == "TooManyKeptJobs"
         await end(gateway, uid)
@@ -269,7 +271,7 @@ async def test_a_namespace_pins_at_most_as_many_jobs_as_it_may(database_url: str
         assert unpinned.status_code in {200, 202}
         assert (await patch(gateway, pinned)).json()["annotations"] == {KEEP: "true"}
         names = {job["name"] for job in (await gateway.client.get("/api/v1/jobs")).json()["items"]}
-        assert names == {"one", "two", "hello", "six"}
+        assert names == {"one", "two", "four", "hello", "six"}
 
 
 async def test_requests_at_the_same_time_pin_no_more_than_the_limit(database_url: str) -> None:

@@ -12,9 +12,11 @@ from prometheus_client import REGISTRY
 
 from app.db import kept_logs, log_keepers, log_removal
 from app.db.jobs import controller
+from app.db.log_keepers import LogKeeperRow
 from app.domain.kept_logs.codec import decode_chunk
 from app.domain.kept_logs.keys import LogKey
 from app.domain.kept_logs.records import GapReason, KeptLog, KeptLogState
+from app.domain.kept_logs.sharing import owner_of
 from app.domain.kubernetes import labels
 from app.domain.plan import Rank
 from app.domain.retention import FOR_EVER
@@ -325,6 +327,19 @@ async def test_a_log_goes_on_after_what_was_printed_before_a_redaction(harness: 
     [deleted] = await log_removal.due_deletions(harness.db, 100)
     await store.delete([deleted])
     assert objects(tmp_path / "store") == b"after\n"
+
+
+async def test_a_pod_waits_for_the_process_that_keeps_its_logs(harness: Harness) -> None:
+    """A process without a log to keep does not find out that the store fails."""
+    gate = WholeLogs(harness.db, harness.clock, 60.0)
+    await running_pod(harness)
+    processes = ["one", "two"]
+    owner = owner_of((await harness.pods())[NAME]["metadata"]["uid"], processes)
+    for failing in processes:
+        for process in processes:
+            error = "the store is full" if process == failing else None
+            await log_keepers.announce(harness.db, LogKeeperRow(process, error), 60.0)
+        assert await may_release(harness, gate) == (failing == owner)
 
 
 async def test_a_pod_is_released_when_its_logs_take_too_long(harness: Harness) -> None:

@@ -12,6 +12,7 @@ from app.base.caches import BoundedCache
 from app.base.clock import Clock
 from app.db import kept_logs, log_keepers
 from app.db.postgres.engine import Database
+from app.domain.kept_logs.sharing import owner_of
 from app.domain.kubernetes.objects import Pod
 from app.domain.status.pods.log_keys import attempt_key, log_keys
 from app.loops import metrics
@@ -43,7 +44,7 @@ class WholeLogs:
             metrics.UNKEPT_LOGS.labels("deadline").inc()
             log.warning("pod.released_before_logs_are_kept", pod=pod.metadata.name)
             return True
-        if await self._store_fails():
+        if await self._store_fails(uid):
             metrics.UNKEPT_LOGS.labels("store").inc()
             return True
         return False
@@ -55,7 +56,11 @@ class WholeLogs:
         known = await kept_logs.of_attempt(self._db, attempt.job_uid, attempt.replica, attempt.attempt)
         return {kept.key for kept in known if kept.is_final}.issuperset(keys)
 
-    async def _store_fails(self) -> bool:
-        """Return whether no process can write to the log store. Without a process, one may be starting again."""
-        keepers = await log_keepers.live(self._db)
-        return bool(keepers) and all(keeper.store_error is not None for keeper in keepers)
+    async def _store_fails(self, pod_uid: str) -> bool:
+        """Return whether the process that keeps the logs of the pod cannot write to the log store.
+
+        Another one can still believe that it can, because it keeps no logs. Without a process, one may be starting.
+        """
+        errors = {keeper.id: keeper.store_error for keeper in await log_keepers.live(self._db)}
+        owner = owner_of(pod_uid, errors)
+        return owner is not None and errors[owner] is not None
