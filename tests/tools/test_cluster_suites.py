@@ -14,6 +14,7 @@ from tools.suites.test_cluster import (
     FREEZES,
     KUEUE_OUTAGES,
     NO_CONDITIONS,
+    OTHER_PARTS,
     QUEUES,
     ROOT,
     SLOW,
@@ -90,8 +91,9 @@ def test_without_a_named_test_all_suites_run() -> None:
     assert selected_suites(["-v", "-k", "pause"]) == (list(SUITES), ["-v", "-k", "pause"])
 
 
-def test_quick_leaves_out_the_suites_that_run_alone_for_minutes() -> None:
-    assert selected_suites(["--quick", "-v"]) == ([suite for suite in SUITES if suite.workers > 1], ["-v"])
+def test_quick_leaves_out_the_suites_that_take_minutes() -> None:
+    quick = [suite for suite in SUITES if suite.workers > 1 and suite.paths != OTHER_PARTS]
+    assert selected_suites(["--quick", "-v"]) == (quick, ["-v"])
     assert paths("--quick", "tests/crash") == [("tests/crash",), (QUEUES[1],)]
 
 
@@ -117,7 +119,7 @@ def test_every_suite_names_tests_that_exist() -> None:
         (["tests/conformance/test_kueue.py"], [("tests/conformance/test_kueue.py",)]),
         (
             ["tests/crash"],
-            [("tests/crash",), (FREEZES,), SLOW, (QUEUES[1],), KUEUE_OUTAGES],
+            [("tests/crash",), OTHER_PARTS, (FREEZES,), SLOW, (QUEUES[1],), KUEUE_OUTAGES],
         ),
         ([FREEZES], [(FREEZES,)]),
         (["tests/crash/test_workers.py"], []),

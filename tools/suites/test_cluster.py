@@ -9,7 +9,8 @@ It uses the first of these control planes that is available:
 K8S_VERSION selects the version of the new control plane, GANG=1 turns on its gang scheduling, and KUEUE selects the
 version of Kueue (../shared/k8s/kueue), which runs for the suites that need it. On a given cluster, these skip
 themselves unless it serves Kueue. Arguments that name files or directories of tests restrict the run to these.
-`--quick` leaves out the suites that run one test at a time for minutes. All others are those of pytest.
+`--quick` leaves out the suites that run one test at a time for minutes, and failures of parts that are not the
+cluster's. All other options are those of pytest.
 
 The gateway authenticates as the user `gateway`, which has only the rights of deploy/. Its kubeconfig is that of
 JOBGATE_TEST_GATEWAY_KUBECONFIG, or gateway.kubeconfig beside that of the admin.
@@ -54,6 +55,10 @@ EMBEDDED_ONLY = (
     "tests/e2e/test_dev.py::test_the_children_end_by_themselves_after_a_sigkill",
 )
 FREEZES = "tests/crash/test_freezes.py"
+# Parts fail that are not the cluster's, so that `make test` tests nearly the same.
+OTHER_PARTS = tuple(
+    f"tests/crash/test_{name}.py" for name in ("asynchronous_standby", "postgres_loss", "store_outages")
+)
 SLOW = ("tests/crash/test_soak.py", "tests/crash/test_rolling_upgrade.py")
 WITH_KUEUE = tuple(f"tests/conformance/test_kueue{name}.py" for name in ("", "_cohorts", "_objects", "_preemption"))
 QUEUES = ("tests/behaviour/queues", "tests/crash/test_queues.py")
@@ -102,8 +107,9 @@ SUITES = (
         paths=("tests/crash", "tests/deploy"),
         workers=3,
         shared_node=True,
-        left_out=(FREEZES, *KUEUE_OUTAGES, *QUEUES, *WITHOUT_CLUSTER),
+        left_out=(FREEZES, *KUEUE_OUTAGES, *OTHER_PARTS, *QUEUES, *WITHOUT_CLUSTER),
     ),
+    Suite(paths=OTHER_PARTS, workers=2, shared_node=True, is_quick=False),
     # The other parts that freeze are not the cluster's. A test that stops the API server runs alone.
     Suite(paths=(FREEZES,), workers=1, shared_node=True, only="api_server or network_to_cluster", is_quick=False),
     # One compares memory and descriptors over a minute of load, the other runs two versions.
