@@ -12,9 +12,9 @@ from tests.support.waiting import until
 from tools.suites import test_cluster
 from tools.suites.test_cluster import (
     FREEZES,
+    KILLS,
     KUEUE_OUTAGES,
     NO_CONDITIONS,
-    OTHER_PARTS,
     QUEUES,
     ROOT,
     SLOW,
@@ -92,9 +92,9 @@ def test_without_a_named_test_all_suites_run() -> None:
 
 
 def test_quick_leaves_out_the_suites_that_take_minutes() -> None:
-    quick = [suite for suite in SUITES if suite.workers > 1 and suite.paths != OTHER_PARTS]
+    quick = [suite for suite in SUITES if suite.workers > 1 and suite.paths != ("tests/crash",)]
     assert selected_suites(["--quick", "-v"]) == (quick, ["-v"])
-    assert paths("--quick", "tests/crash") == [("tests/crash",), (QUEUES[1],)]
+    assert paths("--quick", "tests/crash") == [(KILLS,), (QUEUES[1],)]
 
 
 def test_every_suite_names_tests_that_exist() -> None:
@@ -119,7 +119,7 @@ def test_every_suite_names_tests_that_exist() -> None:
         (["tests/conformance/test_kueue.py"], [("tests/conformance/test_kueue.py",)]),
         (
             ["tests/crash"],
-            [("tests/crash",), OTHER_PARTS, (FREEZES,), SLOW, (QUEUES[1],), KUEUE_OUTAGES],
+            [(KILLS,), ("tests/crash",), (FREEZES,), SLOW, (QUEUES[1],), KUEUE_OUTAGES],
         ),
         ([FREEZES], [(FREEZES,)]),
         (["tests/crash/test_workers.py"], []),

@@ -9,8 +9,8 @@ It uses the first of these control planes that is available:
 K8S_VERSION selects the version of the new control plane, GANG=1 turns on its gang scheduling, and KUEUE selects the
 version of Kueue (../shared/k8s/kueue), which runs for the suites that need it. On a given cluster, these skip
 themselves unless it serves Kueue. Arguments that name files or directories of tests restrict the run to these.
-`--quick` leaves out the suites that run one test at a time for minutes, and failures of parts that are not the
-cluster's. All other options are those of pytest.
+`--quick` leaves out the suites that run one test at a time for minutes, and the crash tests beside the kills of
+jobgate, which `make test` runs on the embedded cluster. All other options are those of pytest.
 
 The gateway authenticates as the user `gateway`, which has only the rights of deploy/. Its kubeconfig is that of
 JOBGATE_TEST_GATEWAY_KUBECONFIG, or gateway.kubeconfig beside that of the admin.
@@ -55,10 +55,7 @@ EMBEDDED_ONLY = (
     "tests/e2e/test_dev.py::test_the_children_end_by_themselves_after_a_sigkill",
 )
 FREEZES = "tests/crash/test_freezes.py"
-# Parts fail that are not the cluster's, so that `make test` tests nearly the same.
-OTHER_PARTS = tuple(
-    f"tests/crash/test_{name}.py" for name in ("asynchronous_standby", "postgres_loss", "store_outages")
-)
+KILLS = "tests/crash/test_kills.py"
 SLOW = ("tests/crash/test_soak.py", "tests/crash/test_rolling_upgrade.py")
 WITH_KUEUE = tuple(f"tests/conformance/test_kueue{name}.py" for name in ("", "_cohorts", "_objects", "_preemption"))
 QUEUES = ("tests/behaviour/queues", "tests/crash/test_queues.py")
@@ -103,13 +100,14 @@ SUITES = (
     Suite(paths=("tests/e2e",), workers=3, shared_node=True, left_out=EMBEDDED_ONLY),
     Suite(paths=("tests/behaviour",), workers=4, shared_node=True, left_out=QUEUES),
     # These use leases of 3 s and count rights exactly, so few tests may run at the same time.
+    Suite(paths=(KILLS, "tests/deploy"), workers=3, shared_node=True, left_out=WITHOUT_CLUSTER),
     Suite(
-        paths=("tests/crash", "tests/deploy"),
+        paths=("tests/crash",),
         workers=3,
         shared_node=True,
-        left_out=(FREEZES, *KUEUE_OUTAGES, *OTHER_PARTS, *QUEUES, *WITHOUT_CLUSTER),
+        left_out=(KILLS, FREEZES, *KUEUE_OUTAGES, *QUEUES, *WITHOUT_CLUSTER),
+        is_quick=False,
     ),
-    Suite(paths=OTHER_PARTS, workers=2, shared_node=True, is_quick=False),
     # The other parts that freeze are not the cluster's. A test that stops the API server runs alone.
     Suite(paths=(FREEZES,), workers=1, shared_node=True, only="api_server or network_to_cluster", is_quick=False),
     # One compares memory and descriptors over a minute of load, the other runs two versions.
