@@ -56,10 +56,18 @@ print("printed", number)
 """
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "seconds",
+    [
+        pytest.param(10.0, marks=pytest.mark.timeout(900)),
+        pytest.param(600.0, marks=[pytest.mark.timeout(3600), pytest.mark.slow]),
+    ],
+)
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_jobs_go_on_and_their_logs_are_written_later(
+    *,
     fault: Fault,
+    seconds: float,
     busy_cluster: Cluster,
     crash_api: KubeClient,
     crash_namespace: str,
@@ -69,24 +77,7 @@ async def test_jobs_go_on_and_their_logs_are_written_later(
     prove: Callable[[str], None],
 ) -> None:
     async with drill(busy_cluster, crash_api, crash_namespace, database_url, tmp_path, monkeypatch) as begun:
-        prove(f"log store, {fault}: {await begun.survive(fault, 10.0)}")
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("fault", FAULTS)
-async def test_jobs_go_on_for_ten_minutes_and_their_logs_are_written_later(
-    fault: Fault,
-    busy_cluster: Cluster,
-    crash_api: KubeClient,
-    crash_namespace: str,
-    database_url: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    prove: Callable[[str], None],
-) -> None:
-    async with drill(busy_cluster, crash_api, crash_namespace, database_url, tmp_path, monkeypatch) as begun:
-        prove(f"log store, {fault} for ten minutes: {await begun.survive(fault, 600.0)}")
+        prove(f"log store, {fault}: {await begun.survive(fault, seconds)}")
 
 
 @dataclass(slots=True, kw_only=True)
