@@ -124,7 +124,7 @@ class ControlPlane:
 
 
 def count_requests(metrics: str) -> Counter[str]:
-    """Read the requests by verb and resource from the metrics of an API server."""
+    """Return how many requests an API server has counted in its metrics, by verb and resource."""
     found: Counter[str] = Counter()
     for line in metrics.splitlines():
         if line.startswith(_COUNTED):

@@ -71,7 +71,7 @@ class TaskAdmission:
         return self.from_rank <= rank < self.size
 
     def domain_of(self, rank: int) -> Mapping[str, str]:
-        """Return the labels of the nodes that the topology of the cluster has for a replica."""
+        """Return the node labels of the topology domain that Kueue has assigned to a rank; none without a topology."""
         place = self.first + rank - self.from_rank - bisect_left(self.ended, rank)
         return self.pods.topology.domain_of(place) if self.pods.topology is not None else {}
 

@@ -128,7 +128,7 @@ class Stepper:
             step.replica = replace(step.replica, attempt=replace(attempt, stopping=stop))
 
     def _clear(self, step: Step, pod: ObservedPod) -> None:
-        """Delete a pod of another attempt: of a former one, or of one that a controller without lease created."""
+        """Delete a pod of another attempt: a former one, or one that a controller without the lease created."""
         if not pod.deleting:
             step.actions.append(DeletePod(name=pod.name, uid=pod.uid))
         # The evidence of a former attempt is stored before the attempt is replaced, so its pod can be released. A pod

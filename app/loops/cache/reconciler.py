@@ -178,7 +178,7 @@ class SampleReconciler:
             outcome.inc()
 
     async def _reconcile_once(self, key: str) -> Counter:
-        """Reconcile one resource, and return the counter of its result."""
+        """Reconcile one SampleSet or SampleJob, and return the counter of its outcome. A failure queues it again."""
         try:
             done = await self._reconcile(key)
         except (LeaseLost, WrongCluster):

@@ -48,7 +48,7 @@ class RoomTurns:
             self._changed.set()
 
     async def run(self) -> None:
-        """Give room until cancelled.
+        """Let jobs that wait take the room that others leave, in their order, until cancelled.
 
         Raises:
             LeaseLost: another controller holds the lease.

@@ -39,7 +39,7 @@ class ReadSlots:
 
 
 class ReadTurn:
-    """The place of one log."""
+    """The right to read one log. It lasts until it is over and another log waits."""
 
     def __init__(self, slots: ReadSlots, until: float) -> None:
         self._slots = slots

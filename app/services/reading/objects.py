@@ -1,4 +1,4 @@
-"""Reads of the stored objects of any resource. The caller has checked that the principal may see them."""
+"""Reads stored objects of any resource. The caller has checked that the principal may see them."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

@@ -78,7 +78,7 @@ class Watcher:
         self._wake_all()
 
     async def run(self) -> None:
-        """Follow the feed until cancelled. While Postgres does not answer, events are late and none is lost."""
+        """Follow the feed until cancelled. While PostgreSQL does not answer, events are late, but none is lost."""
         with expose({metrics.FOLLOWED: lambda: {(): self._last} if self._begun.is_set() else {}}):
             async with TaskGroup() as group:
                 group.create_task(self.waker.run())
