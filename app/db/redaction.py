@@ -59,9 +59,9 @@ WHERE created_at BETWEEN $2 AND $3 AND (job_uid = $1 OR position($4::bytea IN an
 """
 _ANSWER: Final = "UPDATE idempotency_keys SET answer = $3 WHERE scope = $1 AND key = $2"
 
-Place: TypeAlias = tuple[int, tuple[int | str, ...]]
+RedactionCursor: TypeAlias = tuple[int, tuple[int | str, ...]]
 """A table of an object's records by its number, and the key of the last row that was read."""
-START: Final[Place] = (0, ())
+START: Final[RedactionCursor] = (0, ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,15 +261,15 @@ async def batch(
     redactable: Redactable[Row],
     uid: UUID,
     redaction: Redaction,
-    place: Place,
+    cursor: RedactionCursor,
     entry: RedactionEntry | None,
-) -> tuple[Place | None, int]:
+) -> tuple[RedactionCursor | None, int]:
     """Redact the next records of an object.
 
     `entry` is written to its history if a record changes. Returns where to continue, None at the end, and the number of
     rows that changed.
     """
-    number, after = place
+    number, after = cursor
     if number >= len(redactable.records):
         return None, 0
     records = redactable.records[number]

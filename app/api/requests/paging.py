@@ -62,11 +62,11 @@ class QueueStart(_PageStart, frozen=True, forbid_unknown_fields=True, rename={"q
 
 
 class UsageStart(_PageStart, frozen=True, forbid_unknown_fields=True, rename={"query": "question"}):
-    """The page begins behind this place among the groups of usage of these days, also when another day has begun."""
+    """The page begins after the group at the cursor. All pages show the days of the first one, also on a later day."""
 
     first: date
     last: date
-    place: tuple[Annotated[str, Meta(max_length=300, pattern=r"^[^\x00]*$")], ...]
+    cursor: tuple[Annotated[str, Meta(max_length=300, pattern=r"^[^\x00]*$")], ...]
 
 
 class RecordStart(_PageStart, frozen=True, forbid_unknown_fields=True, rename={"query": "question"}):

@@ -19,7 +19,7 @@ from app.api.routers import new_router
 from app.api.views.usage import UsagePage, page_view
 from app.base.offload import offload
 from app.domain.errors import shorten
-from app.domain.usage.pages import Place, before_all, is_place
+from app.domain.usage.pages import Cursor, before_all, is_cursor
 from app.domain.usage.prices import Prices
 from app.domain.usage.query import LABEL, MOST_DAYS, MOST_DIMENSIONS, Dimension, UsageQuery, is_dimension
 from app.domain.usage.report import HELD, ShownUsage
@@ -123,21 +123,21 @@ async def get_usage(
     start = paging.decode(page_token, paging.UsageStart, digest) if page_token else None
     first, last = _days(asked["first"], asked["last"], now.date()) if start is None else (start.first, start.last)
     query = UsageQuery(**{**asked, "first": first, "last": last})
-    behind = before_all(query) if start is None else _place(start, query)
+    behind = before_all(query) if start is None else _cursor(start, query)
     if answer is UsageFormat.CSV:
         return await _csv(caller, query)
     shown, end = await usage.page(query, behind, paging.page_size(page_size), caller.principal.id)
     token = None
     if end is not None:
-        token = paging.encode(paging.UsageStart(query=digest, first=first, last=last, place=end))
+        token = paging.encode(paging.UsageStart(query=digest, first=first, last=last, cursor=end))
     return Response(json_bytes(page_view(query, shown, token, now, usage.prices)), media_type=JSON, headers=PRIVATE)
 
 
-def _place(start: paging.UsageStart, query: UsageQuery) -> Place:
-    """Return the place behind which a page begins. A client may have made the token up."""
-    if not is_place(start.place, query) or not 0 <= (start.last - start.first).days < MOST_DAYS:
+def _cursor(start: paging.UsageStart, query: UsageQuery) -> Cursor:
+    """Return the cursor behind which a page begins. A client may have made the token up."""
+    if not is_cursor(start.cursor, query) or not 0 <= (start.last - start.first).days < MOST_DAYS:
         raise paging.invalid_token()
-    return start.place
+    return start.cursor
 
 
 async def _csv(caller: Caller, query: UsageQuery) -> Response:

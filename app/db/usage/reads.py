@@ -1,6 +1,6 @@
 """Reads usage: the sums of what has ended, and what goes on, in one snapshot.
 
-A page is read in sections of the groups, from the place behind the page before it (`app/domain/usage/pages.py`).
+A page is read in sections of the groups, from the cursor of the page before it (`app/domain/usage/pages.py`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,13 +15,13 @@ from app.db.usage.statements import blocks_statement, ended_statement, rates_sta
 from app.domain.usage.pages import (
     LONGEST_MONTH,
     Block,
+    Cursor,
     Key,
-    Place,
     Section,
     before_all,
     behind_all,
     choose,
-    place_of,
+    cursor_of,
     prefix_length,
     section_of,
     value_of,
@@ -43,35 +43,35 @@ GROUP BY 1, 2, 3 HAVING sum(r.amount) <> 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsagePart:
-    """Groups that follow each other; `end` is the place behind them, None behind the last group."""
+    """Groups that follow each other; `end` is the cursor after them; None after the last group."""
 
     rows: list[UsageRow]
-    end: Place | None
+    end: Cursor | None
 
 
 async def read(db: Database, query: UsageQuery, now: int) -> list[UsageRow] | None:
     """Return the usage of all groups that a query wants, as it is at a time; None if they have too many sums."""
     rows: list[UsageRow] = []
-    sums, place = 0, before_all(query)
+    sums, cursor = 0, before_all(query)
     async with db.snapshot() as connection:
         while True:
-            part = await _read_part(connection, query, place, MOST_SUMS, now)
+            part = await _read_part(connection, query, cursor, MOST_SUMS, now)
             rows += part.rows
             sums += sum(len(row.sums) for row in part.rows)
             if sums > MOST_SUMS:
                 return None
             if part.end is None:
                 return rows
-            place = part.end
+            cursor = part.end
 
 
-async def read_page(db: Database, query: UsageQuery, behind: Place, size: int, now: int) -> UsagePart:
-    """Return so many groups behind a place, or less if much must be examined for them."""
+async def read_page(db: Database, query: UsageQuery, behind: Cursor, size: int, now: int) -> UsagePart:
+    """Return so many groups behind a cursor, or less if much must be examined for them."""
     async with db.snapshot() as connection:
         return await _read_part(connection, query, behind, size, now)
 
 
-async def _read_part(connection: Connection, query: UsageQuery, behind: Place, size: int, now: int) -> UsagePart:
+async def _read_part(connection: Connection, query: UsageQuery, behind: Cursor, size: int, now: int) -> UsagePart:
     limit, room, today = size + 1, _MOST_EXAMINED, date_of(now // DAY)
     rows: list[UsageRow] = []
     left = await _read_blocks(connection, query, behind, limit, today)
@@ -88,12 +88,12 @@ async def _read_part(connection: Connection, query: UsageQuery, behind: Place, s
             left = await _read_blocks(connection, query, behind, limit, today)
             further = len(left) == limit
     if len(rows) > size:
-        return UsagePart(rows=rows[:size], end=place_of(rows[size - 1].key, query))
+        return UsagePart(rows=rows[:size], end=cursor_of(rows[size - 1].key, query))
     return UsagePart(rows=rows, end=behind if left else None)
 
 
 async def _read_blocks(
-    connection: Connection, query: UsageQuery, behind: Place, limit: int, today: date
+    connection: Connection, query: UsageQuery, behind: Cursor, limit: int, today: date
 ) -> list[Block]:
     if not query.by:
         return [Block((), None, 0, 1)]
@@ -127,7 +127,7 @@ def _rows_of(
     )
     rows = collect(query.by, _both(ended, grown))
     # The rates of a group concern all days, also those that other sections have.
-    return [row for row in rows if section.has(place_of(row.key, query))] if by_day else rows
+    return [row for row in rows if section.has(cursor_of(row.key, query))] if by_day else rows
 
 
 def _both(

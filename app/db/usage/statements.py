@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 
 from app.db.postgres.queries import namespace_arguments
 from app.domain.usage.holds import JOBS
-from app.domain.usage.pages import Place, Section, day_index, first_day, prefix_length
+from app.domain.usage.pages import Cursor, Section, day_index, first_day, prefix_length
 from app.domain.usage.query import LABEL, Dimension, Stretch, UsageQuery, stretches
 from app.domain.vocabulary import Use
 
@@ -23,7 +23,7 @@ _NOT_NOTHING: Final = " OR ".join(f"sum(d.{use}) <> 0" for use in Use)
 
 
 class _Builder:
-    """Builds a statement of a query. `keys` are the columns of the dimensions except the day, as `Place` has them."""
+    """Builds a statement of a query. `keys` are the columns of the dimensions except the day, as `Cursor` has them."""
 
     def __init__(self, query: UsageQuery) -> None:
         self.query = query
@@ -39,17 +39,17 @@ class _Builder:
     def wanted(self, table: str) -> str:
         return f" AND {table}.resource = ANY({self._resources})" if self._resources is not None else ""
 
-    def compared(self, columns: Sequence[str], operator: str, place: Sequence[str]) -> str:
-        """Return the condition that these columns lie before or behind a place, which has as many texts."""
+    def compared(self, columns: Sequence[str], operator: str, cursor: Sequence[str]) -> str:
+        """Return the condition that these columns lie before or behind a cursor, which has as many texts."""
         if not columns:
             return "true"
         values = [
             self.parameter(date.fromisoformat(text), "date") if column in _DATES else self.parameter(text, "text")
-            for column, text in zip(columns, place, strict=True)
+            for column, text in zip(columns, cursor, strict=True)
         ]
         return f"({', '.join(columns)}) {operator} ({', '.join(values)})"
 
-    def chosen(self, behind: Place, until: Place | None = None) -> str:
+    def chosen(self, behind: Cursor, until: Cursor | None = None) -> str:
         """Return a CTE of the groups that a section can have, with their keys, and whether one is a whole namespace."""
         length = prefix_length(self.query)
         columns = self.keys[:length]
@@ -91,8 +91,8 @@ class _Builder:
 _DATES: Final = frozenset({"d.day", "month"})
 
 
-def blocks_statement(query: UsageQuery, behind: Place, limit: int, today: date) -> Statement:
-    """Return the statement that finds the blocks that have groups behind a place."""
+def blocks_statement(query: UsageQuery, behind: Cursor, limit: int, today: date) -> Statement:
+    """Return the statement that finds the blocks that have groups behind a cursor."""
     build = _Builder(query)
     first, last = build.parameter(query.first, "date"), build.parameter(query.last, "date")
     chosen = build.chosen(behind)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final
 
 from app.domain.errors import FieldError
 from app.domain.kinds.changes import immutable_changes
-from app.domain.kinds.spec.checks import Place
+from app.domain.kinds.spec.checks import Location
 from app.domain.kinds.spec.model import SpecModel
 from app.domain.kinds.spec.schema import manifest_schema
 from app.domain.plan import Manifest
@@ -32,7 +32,7 @@ class Kind(ABC):
         """Return an error for each immutable field in which two accepted manifests differ."""
         return immutable_changes(stored, new, self.mutable_fields)
 
-    def is_consequence(self, error: FieldError, left_out: Sequence[Place]) -> bool:  # noqa: ARG002  for kinds that know
+    def is_consequence(self, error: FieldError, left_out: Sequence[Location]) -> bool:  # noqa: ARG002  for kinds that know
         """Return whether the error may exist only because the fields at these places could not be read."""
         return False
 

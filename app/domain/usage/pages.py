@@ -1,4 +1,4 @@
-"""Places among the groups of usage, so that a page reads little more than it shows.
+"""Cursors among the groups of usage, with which a page reads little more than it shows.
 
 Groups are in the order of their keys. They are read in blocks: all days of a group, or, by day, those of a month of the
 groups with the same values before the day.
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeAlias
 from app.domain.usage.query import Dimension, UsageQuery
 
 Key: TypeAlias = tuple[str | None, ...]
-Place: TypeAlias = tuple[str, ...]
+Cursor: TypeAlias = tuple[str, ...]
 """A text for each dimension, in the order of code points: a day, or `0` and a value, `1` for none, `2` behind all."""
 
 _VALUE: Final = "0"
@@ -26,7 +26,7 @@ _ONE: Final = timedelta(1)
 class Block(NamedTuple):
     """A part of the groups. It has at most so many `sums`, and by day so many groups (`cells`)."""
 
-    prefix: Place
+    prefix: Cursor
     month: date | None
     sums: int
     cells: int
@@ -34,15 +34,15 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """What lies behind a place, until and with another one. `first` and `last` are the days that have some of it."""
+    """The groups behind a cursor, up to and with another one. `first` and `last` are the days of their sums."""
 
-    behind: Place
-    until: Place
+    behind: Cursor
+    until: Cursor
     first: date
     last: date
 
-    def has(self, place: Place) -> bool:
-        return not place or self.behind < place <= self.until
+    def has(self, cursor: Cursor) -> bool:
+        return not cursor or self.behind < cursor <= self.until
 
 
 def day_index(query: UsageQuery) -> int | None:
@@ -56,8 +56,8 @@ def prefix_length(query: UsageQuery) -> int:
     return len(query.by) if index is None else index
 
 
-def place_of(key: Key, query: UsageQuery) -> Place:
-    """Return the place of a group."""
+def cursor_of(key: Key, query: UsageQuery) -> Cursor:
+    """Return the cursor of a group."""
     index = day_index(query)
     return tuple(
         str(value) if position == index else _NONE if value is None else _VALUE + value
@@ -70,26 +70,26 @@ def value_of(text: str) -> str | None:
     return text.removeprefix(_VALUE) if text.startswith(_VALUE) else None
 
 
-def is_place(place: Sequence[str], query: UsageQuery) -> bool:
-    """Return whether these texts are a place in the answer of a query."""
+def is_cursor(cursor: Sequence[str], query: UsageQuery) -> bool:
+    """Return whether these texts can be a cursor of the query."""
     index = day_index(query)
-    return len(place) == len(query.by) and (index is None or _is_day(place[index]))
+    return len(cursor) == len(query.by) and (index is None or _is_day(cursor[index]))
 
 
-def before_all(query: UsageQuery) -> Place:
+def before_all(query: UsageQuery) -> Cursor:
     day = (max(query.first, date.min + _ONE) - _ONE).isoformat()
     return tuple(day if name == Dimension.DAY else "" for name in query.by)
 
 
-def behind_all(block: Block, query: UsageQuery) -> Place:
-    """Return the place behind all groups of a block."""
+def behind_all(block: Block, query: UsageQuery) -> Cursor:
+    """Return the cursor behind all groups of a block."""
     if block.month is None:
         return block.prefix
     return _behind_day(block, _end_of(block.month), query)
 
 
-def first_day(behind: Place, query: UsageQuery) -> date:
-    """Return the first day on which groups with the same prefix can lie behind a place."""
+def first_day(behind: Cursor, query: UsageQuery) -> date:
+    """Return the first day on which groups with the same prefix can lie behind a cursor."""
     index = day_index(query)
     assert index is not None, "the groups have a day"
     day, rest = date.fromisoformat(behind[index]), behind[index + 1 :]
@@ -109,8 +109,8 @@ def choose(blocks: Sequence[Block], wanted: int, most: int) -> int:
     return len(blocks)
 
 
-def section_of(blocks: Sequence[Block], behind: Place, query: UsageQuery, most: int) -> Section:
-    """Return what blocks that follow each other have behind a place: of a block with more sums, only some days."""
+def section_of(blocks: Sequence[Block], behind: Cursor, query: UsageQuery, most: int) -> Section:
+    """Return what blocks that follow each other have behind a cursor: of a block with more sums, only some days."""
     first, last = query.first, query.last
     begin, end = blocks[0], blocks[-1]
     until = behind_all(end, query)
@@ -126,7 +126,7 @@ def section_of(blocks: Sequence[Block], behind: Place, query: UsageQuery, most: 
     return Section(behind=behind, until=until, first=first, last=last)
 
 
-def _behind_day(block: Block, day: date, query: UsageQuery) -> Place:
+def _behind_day(block: Block, day: date, query: UsageQuery) -> Cursor:
     rest = len(query.by) - len(block.prefix) - 1
     return (*block.prefix, day.isoformat(), *[_BEHIND] * rest)
 

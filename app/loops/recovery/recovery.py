@@ -25,7 +25,7 @@ from app.loops.leadership.installation_record import InstallationRecord, Reached
 from app.loops.leadership.lease import Leadership
 from app.loops.leadership.own_cluster import OwnCluster
 from app.loops.recovery.remedies import Remedies
-from app.loops.recovery.survey import Place, find_differences
+from app.loops.recovery.survey import InstallationScope, find_differences
 
 _OFFER_EVERY = 0.5  # seconds between two tries to get the lease
 
@@ -35,7 +35,7 @@ class Recovery:
 
     def __init__(
         self,
-        place: Place,
+        scope: InstallationScope,
         db: Database,
         lease_db: Database,
         leadership: Leadership,
@@ -43,23 +43,23 @@ class Recovery:
         *,
         system_namespace: str,
     ) -> None:
-        self._place = place
+        self._scope = scope
         self._db = db
         self._lease_db = lease_db
         self._leadership = leadership
         self._clock = clock
         self._cluster_uid = ""
         self._record = InstallationRecord(
-            place.api, leadership, place.installation, system_namespace, timeout=place.timeout
+            scope.api, leadership, scope.installation, system_namespace, timeout=scope.timeout
         )
         self._identity = Identity(
-            place.api,
+            scope.api,
             db,
             leadership,
             clock,
-            installation_id=UUID(place.installation),
+            installation_id=UUID(scope.installation),
             system_namespace=system_namespace,
-            timeout=place.timeout,
+            timeout=scope.timeout,
         )
 
     async def mismatch(self) -> str:
@@ -100,7 +100,7 @@ class Recovery:
         Raises:
             WrongCluster: another cluster has answered, which has none of the objects.
         """
-        found = await find_differences(self._place, self._db)
+        found = await find_differences(self._scope, self._db)
         await self._identity.probe()
         return found
 
@@ -136,10 +136,10 @@ class Recovery:
 
     def _remedies(self) -> Remedies:
         cluster = OwnCluster(
-            api=self._place.api,
+            api=self._scope.api,
             leadership=self._leadership,
             verify=self._identity.verify,
-            timeout=self._place.timeout,
+            timeout=self._scope.timeout,
         )
         return Remedies(cluster, self._db, self._clock)
 

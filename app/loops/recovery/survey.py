@@ -35,7 +35,7 @@ _JobKey: TypeAlias = tuple[str, str]  # uid and namespace: another client can co
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class InstallationScope:
     """Where the objects of an installation are: in `namespaces`, or everywhere if there are none.
 
     `timeout` is seconds for each request to the cluster.
@@ -48,22 +48,22 @@ class Place:
     timeout: float
 
 
-async def find_differences(place: Place, db: Database) -> list[JobFinding]:
+async def find_differences(scope: InstallationScope, db: Database) -> list[JobFinding]:
     """Return all differences, ordered by namespace and name.
 
     Raises:
         KubeError, DatabaseUnavailable: one of the two did not answer.
     """
     # The cluster is read first: a job is stored before it has objects, so those of new jobs are not lost ones.
-    listed = await list_scopes(place.api, place.namespaces)
-    cluster = await _cluster_jobs(place, listed)
+    listed = await list_scopes(scope.api, scope.namespaces)
+    cluster = await _cluster_jobs(scope, listed)
     pairs: list[tuple[ClusterJob | None, KnownJob | None]] = []
     async for jobs, known in _known_of_cluster(db, cluster.values()):
         # Objects with the uid of a job in another namespace are of a client that has copied its labels.
         pairs += [(job, known.get(job.uid)) for job in jobs if _is_at_home(job, known.get(job.uid))]
-    async for known in _live_jobs(db, place.served):
+    async for known in _live_jobs(db, scope.served):
         pairs += [(None, job) for job in known.values() if (job.uid, job.namespace) not in cluster]
-    found = [await _compare(place, listed, *pair) for pair in pairs]
+    found = [await _compare(scope, listed, *pair) for pair in pairs]
     return sorted(filter(None, found), key=lambda finding: (finding.namespace, finding.name, finding.uid))
 
 
@@ -73,12 +73,12 @@ def count(findings: Iterable[JobFinding]) -> Mapping[Difference, int]:
     return {difference: counts[difference] for difference in Difference}
 
 
-async def find_unknown_sets(place: Place, db: Database) -> list[str]:
+async def find_unknown_sets(scope: InstallationScope, db: Database) -> list[str]:
     """Return the StatefulSets of SampleSets that the database does not know, as namespace/name. They stay."""
     servers: dict[str, str] = {}
-    selector = f"{labels.INSTALLATION}={place.installation},{labels.SAMPLE_SET_UID}"
-    for namespace in await list_scopes(place.api, place.namespaces):
-        async for item in list_labelled(place.api, STATEFUL_SET, namespace, selector, OBJECT):
+    selector = f"{labels.INSTALLATION}={scope.installation},{labels.SAMPLE_SET_UID}"
+    for namespace in await list_scopes(scope.api, scope.namespaces):
+        async for item in list_labelled(scope.api, STATEFUL_SET, namespace, selector, OBJECT):
             uid = item.metadata.labels[labels.SAMPLE_SET_UID]
             if labels.is_job_uid(uid):
                 servers[uid] = f"{item.metadata.namespace}/{item.metadata.name}"
@@ -91,7 +91,7 @@ def _is_at_home(job: ClusterJob, known: KnownJob | None) -> bool:
 
 
 async def _compare(
-    place: Place, listed: Sequence[str | None], found: ClusterJob | None, known: KnownJob | None
+    scope: InstallationScope, listed: Sequence[str | None], found: ClusterJob | None, known: KnownJob | None
 ) -> JobFinding | None:
     """Compare one job. Another client may have removed the labels of an anchor that was not listed, so it is read."""
     finding = compare(found, known)
@@ -101,7 +101,7 @@ async def _compare(
         return finding  # without the namespace, its objects are gone, and so is the right to read them
     try:
         name = labels.anchor_name(finding.uid)
-        anchor = await place.api.get(CONFIG_MAP, name, finding.namespace, codec=OBJECT, timeout=place.timeout)
+        anchor = await scope.api.get(CONFIG_MAP, name, finding.namespace, codec=OBJECT, timeout=scope.timeout)
     except KubeNotFound:
         return finding
     job = _of_anchor(anchor.metadata, finding.uid)
@@ -109,27 +109,27 @@ async def _compare(
     return compare(job, known)
 
 
-async def _cluster_jobs(place: Place, listed: Sequence[str | None]) -> dict[_JobKey, ClusterJob]:
+async def _cluster_jobs(scope: InstallationScope, listed: Sequence[str | None]) -> dict[_JobKey, ClusterJob]:
     jobs: dict[_JobKey, ClusterJob] = {}
-    selector = f"{labels.INSTALLATION}={place.installation},{labels.JOB_UID}"
+    selector = f"{labels.INSTALLATION}={scope.installation},{labels.JOB_UID}"
     for namespace in listed:
-        async for item in list_labelled(place.api, CONFIG_MAP, namespace, selector, OBJECT):
+        async for item in list_labelled(scope.api, CONFIG_MAP, namespace, selector, OBJECT):
             metadata = item.metadata
             uid = metadata.labels[labels.JOB_UID]
-            if metadata.name == labels.anchor_name(uid) and _may_be_ours(metadata, place):
+            if metadata.name == labels.anchor_name(uid) and _may_be_ours(metadata, scope):
                 jobs[uid, metadata.namespace] = _of_anchor(metadata, uid)
-        async for pod in list_labelled(place.api, POD, namespace, selector, POD_CODEC):
-            if (job := _job_of(jobs, pod.metadata, place)) is not None:
+        async for pod in list_labelled(scope.api, POD, namespace, selector, POD_CODEC):
+            if (job := _job_of(jobs, pod.metadata, scope)) is not None:
                 seen = observe_pod(pod, lost_nodes=())
                 job.pods.append(ClusterPod(key=seen.key, attempt=seen.attempt, name=seen.name))
-        async for workload in list_labelled(place.api, WORKLOAD, namespace, selector, OBJECT):
-            if (job := _job_of(jobs, workload.metadata, place)) is not None:
+        async for workload in list_labelled(scope.api, WORKLOAD, namespace, selector, OBJECT):
+            if (job := _job_of(jobs, workload.metadata, scope)) is not None:
                 job.workloads.append(workload.metadata.name)
     return jobs
 
 
-def _may_be_ours(metadata: Metadata, place: Place) -> bool:
-    return labels.is_job_uid(metadata.labels[labels.JOB_UID]) and metadata.namespace in place.served
+def _may_be_ours(metadata: Metadata, scope: InstallationScope) -> bool:
+    return labels.is_job_uid(metadata.labels[labels.JOB_UID]) and metadata.namespace in scope.served
 
 
 def _cluster_job(metadata: Metadata, uid: str) -> ClusterJob:
@@ -147,10 +147,10 @@ def _of_anchor(metadata: Metadata, uid: str) -> ClusterJob:
     return job
 
 
-def _job_of(jobs: dict[_JobKey, ClusterJob], metadata: Metadata, place: Place) -> ClusterJob | None:
+def _job_of(jobs: dict[_JobKey, ClusterJob], metadata: Metadata, scope: InstallationScope) -> ClusterJob | None:
     """Return the job of an object, or None if the object only has its label. A job without anchor is added."""
     uid = metadata.labels[labels.JOB_UID]
-    if not names_anchor(metadata, uid) or not _may_be_ours(metadata, place):
+    if not names_anchor(metadata, uid) or not _may_be_ours(metadata, scope):
         return None
     job = jobs.setdefault((uid, metadata.namespace), _cluster_job(metadata, uid))
     return job if job.anchor is None or is_owned(metadata, uid, {job.anchor}) else None

@@ -10,7 +10,7 @@ from app.db.installation.identity import Installation
 from app.domain.recovery.differences import Choices, Difference, JobFinding, with_remedies
 from app.loops.leadership.lease import Leadership
 from app.loops.recovery.recovery import Recovery
-from app.loops.recovery.survey import Place, find_unknown_sets
+from app.loops.recovery.survey import InstallationScope, find_unknown_sets
 from app.running.connections import Connections, NotConfigured, connections
 from app.running.controlling import lease_database
 from app.settings import ENV_PREFIX, Settings
@@ -51,9 +51,9 @@ async def recover(
         leadership = Leadership(
             lease_db, opened.clock, ttl=settings.lease_seconds, renew_every=settings.lease_seconds / 5
         )
-        place = _place(settings, opened, opened.installation)
+        scope = _scope(settings, opened, opened.installation)
         recovery = Recovery(
-            place,
+            scope,
             opened.db,
             lease_db,
             leadership,
@@ -68,7 +68,7 @@ async def recover(
         report = Report(
             stopped=await recovery.mismatch(),
             findings=await recovery.find_differences(),
-            sets=await find_unknown_sets(place, opened.db),
+            sets=await find_unknown_sets(scope, opened.db),
         )
         show(report)
         if not confirmed or not report.differs:
@@ -79,9 +79,9 @@ async def recover(
         return False
 
 
-def _place(settings: Settings, opened: Connections, installation: Installation) -> Place:
+def _scope(settings: Settings, opened: Connections, installation: Installation) -> InstallationScope:
     assert opened.api is not None
-    return Place(
+    return InstallationScope(
         api=opened.api,
         installation=str(installation.id),
         namespaces=settings.namespaces,

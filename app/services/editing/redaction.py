@@ -13,7 +13,7 @@ from app.db import redaction as stored
 from app.db.jobs.rows import JobRow
 from app.db.objects.resources import Row
 from app.db.postgres.engine import Database
-from app.db.redaction import START, Place, Redactable, RedactionEntry
+from app.db.redaction import START, Redactable, RedactionCursor, RedactionEntry
 from app.db.samples.rows import SampleRow
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict, DomainError, PreconditionFailed, Unavailable
@@ -37,7 +37,7 @@ class Redacted:
 
     changed: int
     in_cluster: bool
-    rest: Place | None
+    rest: RedactionCursor | None
 
 
 class Redactor(ABC, Generic[Row]):
@@ -57,7 +57,9 @@ class Redactor(ABC, Generic[Row]):
             Conflict: the object has not ended, or its manifest names something that jobgate must find again.
         """
 
-    async def redact(self, row: Row, selection: SecretSelection, actor: Actor, after: Place = START) -> Redacted:
+    async def redact(
+        self, row: Row, selection: SecretSelection, actor: Actor, after: RedactionCursor = START
+    ) -> Redacted:
         """Remove what is selected from the object, from stored answers and from records about it.
 
         A repeated request finds nothing to remove, and changes nothing. `after` is where the previous request ended.
@@ -69,7 +71,7 @@ class Redactor(ABC, Generic[Row]):
         row, redaction, changed = await self._redact_row(row, selection, entry)
         if redaction.reaches_records and after == START:
             changed += await stored.remove_logs(self._db, self._redactable, row.uid, entry, is_first=not changed)
-        rest: Place | None = after if redaction.reaches_records else None
+        rest: RedactionCursor | None = after if redaction.reaches_records else None
         deadline = self._clock.monotonic() + _SECONDS
         while rest is not None:
             # One entry for each request that changes something.

@@ -9,7 +9,7 @@ from app.db.jobs.rows import JobRow
 from app.db.postgres.engine import Database
 from app.db.usage import reads as usage_reads
 from app.domain.usage.holds import milliseconds
-from app.domain.usage.pages import Place
+from app.domain.usage.pages import Cursor
 from app.domain.usage.prices import Prices
 from app.domain.usage.query import UsageQuery, UsageRow
 from app.domain.usage.report import ShownUsage, show, usage_of_job
@@ -36,9 +36,9 @@ class UsageReader:
         return None if found is None else await offload(_show_all, found, self.prices)
 
     async def page(
-        self, query: UsageQuery, behind: Place, size: int, caller: Hashable
-    ) -> tuple[list[ShownUsage], Place | None]:
-        """Return some groups behind a place, and the place behind them; None if no other group follows."""
+        self, query: UsageQuery, behind: Cursor, size: int, caller: Hashable
+    ) -> tuple[list[ShownUsage], Cursor | None]:
+        """Return some groups behind a cursor, and the cursor of the next page; None if no other group follows."""
         async with self._lists.turn(caller):
             await room_for(_BYTES)
             part = await usage_reads.read_page(self._db, query, behind, size, milliseconds(self._clock.now()))

@@ -53,7 +53,7 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class RedactionCursor:
     y: int
     notes: dict[str, str] | None
     elsewhere: str = ""
@@ -63,11 +63,11 @@ points = Table("points", MetaData(), Column("x", Integer), Column("y", Integer),
 
 
 def test_the_columns_of_a_record_are_in_the_order_of_the_table() -> None:
-    found = columns(points, "x") + record_columns(points, Place, elsewhere=["elsewhere"])
+    found = columns(points, "x") + record_columns(points, RedactionCursor, elsewhere=["elsewhere"])
     assert str(found) == "x, y, notes"
     assert found.of("p") == "p.x, p.y, p.notes"
     assert found.without("x").assignments("w") == "y = w.y, notes = w.notes"
-    assert shared_columns(points, Place).names == ("y", "notes")
+    assert shared_columns(points, RedactionCursor).names == ("y", "notes")
     assert found.rows("w", first=3, number="n") == (
         "(SELECT x, y, notes::jsonb AS notes, n "
         "FROM unnest((SELECT $3::integer[])::integer[], $4::integer[], $5::text[]) "
@@ -76,14 +76,14 @@ def test_the_columns_of_a_record_are_in_the_order_of_the_table() -> None:
 
 
 def test_json_is_sent_as_text_and_null_as_null() -> None:
-    found = shared_columns(points, Place)
-    assert found.values(Place(y=1, notes={"a": "b"})) == (1, '{"a":"b"}')
-    assert found.values(Place(y=1, notes=None)) == (1, None)
+    found = shared_columns(points, RedactionCursor)
+    assert found.values(RedactionCursor(y=1, notes={"a": "b"})) == (1, '{"a":"b"}')
+    assert found.values(RedactionCursor(y=1, notes=None)) == (1, None)
     assert found.arguments([(1, "{}"), (2, None)]) == [[1, 2], ["{}", None]]
     assert found.arguments([(1, None), (2, "{}")]) == [[1, 2], [None, "{}"]]
-    assert columns(points, "notes").values(Place(y=1, notes={})) == ("{}",)
+    assert columns(points, "notes").values(RedactionCursor(y=1, notes={})) == ("{}",)
     with pytest.raises(NotStorable):
-        found.values(Place(y=1, notes={"a": "\ud800"}))
+        found.values(RedactionCursor(y=1, notes={"a": "\ud800"}))
 
 
 async def test_a_column_of_nulls_is_an_empty_array(db: Database) -> None:
@@ -96,8 +96,8 @@ async def test_a_column_of_nulls_is_an_empty_array(db: Database) -> None:
 
 
 def test_a_field_without_a_column_is_refused_when_the_statement_is_built() -> None:
-    with pytest.raises(ValueError, match="no column for elsewhere of Place"):
-        record_columns(points, Place)
+    with pytest.raises(ValueError, match="no column for elsewhere of RedactionCursor"):
+        record_columns(points, RedactionCursor)
     with pytest.raises(ValueError, match="listed twice"):
         columns(points, "x") + record_columns(points, Point)
     with pytest.raises(TypeError, match="flatten"):

@@ -20,7 +20,7 @@ from app.domain.plan import JobPlan
 from app.domain.reconcile.values import Decision
 from app.domain.usage.groups import UsageGroup
 from app.domain.usage.holds import milliseconds
-from app.domain.usage.pages import before_all, is_place
+from app.domain.usage.pages import before_all, is_cursor
 from app.domain.usage.query import UsageQuery, UsageRow
 from app.domain.usage.report import usage_of_job
 from app.domain.usage.sums import Cell, Rate, UsageChange
@@ -224,7 +224,7 @@ async def pages_are_the_whole(db: Database, random: Random, query: UsageQuery, n
             found += part.rows
             if part.end is None:
                 break
-            assert is_place(part.end, query)
+            assert is_cursor(part.end, query)
             assert part.end > place
             place = part.end
     assert found == whole

@@ -1,4 +1,4 @@
-"""Places are in the order of groups, and sections follow each other without a gap."""
+"""Cursors are in the order of groups, and sections follow each other without a gap."""
 
 from datetime import date, timedelta
 
@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from app.domain.usage.pages import (
     Block,
-    Place,
+    Cursor,
     before_all,
     behind_all,
     choose,
-    is_place,
-    place_of,
+    cursor_of,
+    is_cursor,
     section_of,
     value_of,
 )
@@ -31,14 +31,14 @@ VALUES = st.sampled_from([None, "", "a", "a0", "b", "\U0001f600", "\uffff", "0",
 def test_places_are_in_the_order_of_the_groups(found: list[tuple[str | None, int, str | None]]) -> None:
     cells = [((user, queue), Cell(20_000 + day, "cpu", Use.IDLE), 1) for user, day, queue in found]
     keys = [row.key for row in collect(BY_DAY.by, cells)]
-    places = [place_of(key, BY_DAY) for key in keys]
-    assert places == sorted(places)
-    assert all(place > before_all(BY_DAY) and is_place(place, BY_DAY) for place in places)
-    assert [(value_of(user), day, value_of(queue)) for user, day, queue in places] == keys
+    cursors = [cursor_of(key, BY_DAY) for key in keys]
+    assert cursors == sorted(cursors)
+    assert all(cursor > before_all(BY_DAY) and is_cursor(cursor, BY_DAY) for cursor in cursors)
+    assert [(value_of(user), day, value_of(queue)) for user, day, queue in cursors] == keys
 
 
 @pytest.mark.parametrize(
-    ("place", "valid"),
+    ("cursor", "valid"),
     [
         (("0a", "2026-01-31", "1"), True),
         (("0a", "2026-01-31"), False),
@@ -48,8 +48,8 @@ def test_places_are_in_the_order_of_the_groups(found: list[tuple[str | None, int
         (("0a", "", "1"), False),
     ],
 )
-def test_a_made_up_place_is_found(place: Place, *, valid: bool) -> None:
-    assert is_place(place, BY_DAY) is valid
+def test_a_made_up_cursor_is_found(cursor: Cursor, *, valid: bool) -> None:
+    assert is_cursor(cursor, BY_DAY) is valid
 
 
 def test_as_many_blocks_are_read_as_have_the_groups_within_the_limit() -> None:

@@ -21,7 +21,7 @@ from app.domain.kinds.di_job.templates import current_templates
 from app.domain.kinds.di_job.validation import TASKS, add_names, declared_template, refuse_first_form, validate
 from app.domain.kinds.envelope import ASSIGNED, postable
 from app.domain.kinds.job_kind import Accepted, Context, Given, JobKind, Scaling, Site, StatusFacts
-from app.domain.kinds.spec.checks import Place
+from app.domain.kinds.spec.checks import Location
 from app.domain.kinds.spec.spelling import Spelling
 from app.domain.kinds.warnings import ignored_restart_policies
 from app.domain.plan import JobIdentity, JobPlan, JobWarning, Manifest
@@ -62,7 +62,7 @@ class DIJobKind(JobKind[DIJobSpec]):
         validate(spec, context.job, context.limits, problems)
 
     @override
-    def is_consequence(self, error: FieldError, left_out: Sequence[Place]) -> bool:
+    def is_consequence(self, error: FieldError, left_out: Sequence[Location]) -> bool:
         consequences: set[str] = set()  # pointers, and names of fields
         for place in left_out:
             if place[-1] in ("type", "name"):

@@ -17,7 +17,7 @@ from app.domain.kinds.generic_job.spec import GenericJobSpec
 from app.domain.kinds.generic_job.spellings import current_spelling
 from app.domain.kinds.generic_job.validation import validate
 from app.domain.kinds.job_kind import Accepted, Context, JobKind, Site, StatusFacts
-from app.domain.kinds.spec.checks import Place
+from app.domain.kinds.spec.checks import Location
 from app.domain.kinds.spec.spelling import Spelling
 from app.domain.kinds.warnings import ignored_restart_policies, warning
 from app.domain.plan import JobIdentity, JobPlan, JobWarning, Manifest
@@ -49,7 +49,7 @@ class GenericJobKind(JobKind[GenericJobSpec]):
         validate(spec, context.job, "/spec", context.limits, problems)
 
     @override
-    def is_consequence(self, error: FieldError, left_out: Sequence[Place]) -> bool:
+    def is_consequence(self, error: FieldError, left_out: Sequence[Location]) -> bool:
         consequences: set[str] = set()
         for place in left_out:
             # Without the size of a type, its ranks and all sums are unknown.

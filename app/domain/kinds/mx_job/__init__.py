@@ -15,7 +15,7 @@ from app.domain.kinds.mx_job.native import native_status
 from app.domain.kinds.mx_job.plan import plan_job
 from app.domain.kinds.mx_job.spec import MxJobSpec
 from app.domain.kinds.mx_job.validation import validate
-from app.domain.kinds.spec.checks import Place
+from app.domain.kinds.spec.checks import Location
 from app.domain.kinds.warnings import ignored_restart_policies
 from app.domain.plan import JobIdentity, JobPlan, JobWarning, Manifest
 from app.domain.policy.template import DeclaredTemplate
@@ -52,7 +52,7 @@ class MxJobKind(JobKind[MxJobSpec]):
         validate(spec, context.job, "/spec", context.limits, problems)
 
     @override
-    def is_consequence(self, error: FieldError, left_out: Sequence[Place]) -> bool:
+    def is_consequence(self, error: FieldError, left_out: Sequence[Location]) -> bool:
         return any(error.code in _CONSEQUENCES.get(str(place[-1]), ()) for place in left_out)
 
     @override

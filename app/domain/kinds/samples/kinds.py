@@ -31,7 +31,7 @@ from app.domain.kinds.samples.status import (
     set_figures,
 )
 from app.domain.kinds.samples.warnings import job_warnings, set_warnings
-from app.domain.kinds.spec.checks import Place
+from app.domain.kinds.spec.checks import Location
 from app.domain.plan import JobWarning, Manifest
 from app.domain.status.conditions import Wanted
 from app.domain.vocabulary import ConditionType
@@ -57,7 +57,7 @@ class _CacheKind(SampleKind):
     """A kind of the data cache."""
 
     @override
-    def is_consequence(self, error: FieldError, left_out: Sequence[Place]) -> bool:
+    def is_consequence(self, error: FieldError, left_out: Sequence[Location]) -> bool:
         return any(error.code in _consequences(place) for place in left_out)
 
     @override
@@ -65,7 +65,7 @@ class _CacheKind(SampleKind):
         return without_empty_values(manifest)
 
 
-def _consequences(place: Place) -> set[str]:
+def _consequences(place: Location) -> set[str]:
     # Several objects have a field `name`, so the step before it counts too.
     names = [str(step) for step in place[-2:]]
     return _CONSEQUENCES.get(names[-1], set()) | _CONSEQUENCES.get(".".join(names), set())

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from app.domain.errors import FieldError, Problems
 from app.domain.kinds.spec.model import SpecModel, read_in_part, read_spec
 
-Place: TypeAlias = tuple[str | int, ...]
+Location: TypeAlias = tuple[str | int, ...]
 """The steps from a spec to one of its fields."""
 _Spec = TypeVar("_Spec", bound=SpecModel)
 
@@ -30,7 +30,7 @@ class SpecChecks(Generic[_Spec]):
     """
 
     check: Callable[[_Spec, Problems], None]
-    is_consequence: Callable[[FieldError, Sequence[Place]], bool]
+    is_consequence: Callable[[FieldError, Sequence[Location]], bool]
     complete: Callable[[_Spec], _Spec] = _keep
     check_unreadable: Callable[[Any, Problems], None] = _no_checks
 

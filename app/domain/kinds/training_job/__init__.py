@@ -14,7 +14,7 @@ from typing_extensions import override
 from app.domain.errors import Conflict, FieldError, Problems
 from app.domain.kinds.envelope import ASSIGNED
 from app.domain.kinds.job_kind import Accepted, Context, Given, JobKind, Scaling, Site, StatusFacts
-from app.domain.kinds.spec.checks import Place
+from app.domain.kinds.spec.checks import Location
 from app.domain.kinds.training_job.elasticity import elastic
 from app.domain.kinds.training_job.native import native_status
 from app.domain.kinds.training_job.plan import plan_job
@@ -54,7 +54,7 @@ class TrainingJobKind(JobKind[TrainingJobSpec]):
         validate(spec, context.job, context.namespace, context.limits, problems)
 
     @override
-    def is_consequence(self, error: FieldError, left_out: Sequence[Place]) -> bool:
+    def is_consequence(self, error: FieldError, left_out: Sequence[Location]) -> bool:
         return error.code in _CONSEQUENCES and any(not _COUNTS.isdisjoint(place) for place in left_out)
 
     @override
