@@ -153,7 +153,7 @@ class Exporter:
         """Write the next jobs. Return whether they were the last ones."""
         async with self._db.snapshot(by_index=True) as connection:
             found = await page(connection, selection, segment.until, JOBS_AT_ONCE)
-            await write_jobs(segment, connection, [place.uid for place in found.places])
+            await write_jobs(segment, connection, [job.uid for job in found.jobs])
         segment.until = found.until or segment.until
         return found.is_last
 

@@ -9,7 +9,7 @@ import msgspec
 import zstandard
 
 from app.domain.errors import shorten
-from app.domain.exports.lines import FooterLine, HeaderLine, JobPlace, Line
+from app.domain.exports.lines import FooterLine, HeaderLine, JobCursor, Line
 from app.domain.exports.segments import SegmentReader, SegmentSums
 
 _LEVEL: Final = 3  # zstd's own default: faster than PostgreSQL returns the rows
@@ -21,7 +21,7 @@ _MOST_MEMORY: Final = 128 * 1024 * 1024  # of the decoder: a file can ask for an
 class SegmentFile:
     """A segment that is being written. Its lines are in the file when it has its footer.
 
-    `until` is the place of the last job of the export so far, and `size` the bytes of the lines before compression.
+    `until` is the cursor of the last job of the export so far, and `size` the bytes of the lines before compression.
     `redacted_at` has the times of the last redactions that the lines of the jobs include; None for jobs without one.
     """
 
@@ -30,7 +30,7 @@ class SegmentFile:
             file, closefd=False
         )
         self._sums = SegmentSums()
-        self.until: JobPlace | None = None
+        self.until: JobCursor | None = None
         self.redacted_at: dict[UUID, datetime | None] = {}
         self.size = 0
         self.write(msgspec.json.encode(header) + b"\n")

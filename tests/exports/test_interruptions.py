@@ -13,7 +13,7 @@ from app.base.faultpoints import FaultPoint
 from app.db.exports import reading
 from app.db.postgres.engine import Database
 from app.domain.errors import Conflict
-from app.domain.exports.lines import ExportSelection, JobPlace
+from app.domain.exports.lines import ExportSelection, JobCursor
 from app.exports import exporter
 from app.exports.importer import ImportSummary
 from tests.db.factories import NOW, later
@@ -139,12 +139,12 @@ async def test_a_page_of_rare_jobs_reads_a_bounded_number_of_rows(
     async with db.snapshot(by_index=True) as connection:
         explained = Explained(connection)
         until, pages = None, 0
-        found: list[JobPlace] = []
+        found: list[JobCursor] = []
         while True:
             explained.examined = 0
             next_one = await reading.page(cast(Any, explained), rare, until, 100, examined=1_000)
             assert explained.examined <= 1_002, explained.plans[-1]
-            found += next_one.places
+            found += next_one.jobs
             pages, until = pages + 1, next_one.until
             if next_one.is_last:
                 break

@@ -10,11 +10,11 @@ from app.db.exports.tables import JOB_TABLE, RECORD_TABLES, ExportedTable
 from app.db.objects.resources import RowVersion
 from app.db.postgres.engine import Connection, Database
 from app.domain.errors import Conflict
-from app.domain.exports.lines import ExportSelection, JobPlace
+from app.domain.exports.lines import ExportSelection, JobCursor
 
 _JOBS_AT_ONCE: Final = 4  # with manifests of up to 3 MiB, each of them twice
 _RECORDS_AT_ONCE: Final = 32  # of one table: at most 32 logs of 64 KiB, twice as long in hexadecimal
-_FIRST: Final = JobPlace(datetime.min.replace(tzinfo=UTC), UUID(int=0))
+_FIRST: Final = JobCursor(datetime.min.replace(tzinfo=UTC), UUID(int=0))
 
 _EXAMINED: Final = 2_000  # jobs that a statement for a page reads at most, whatever they are
 
@@ -90,31 +90,31 @@ async def count_left_out(db: Database, selection: ExportSelection) -> int:
         return int(await connection.fetchval(_LEFT_OUT, *_arguments(selection)))
 
 
-class PlacePage(NamedTuple):
-    """Places of jobs, and how far the search has come: `until`, the place of a job of any selection, or to the end."""
+class ExportPage(NamedTuple):
+    """The cursors of `jobs`, and how far the search has come: to `until`, a job of any selection, or to the end."""
 
-    places: Sequence[JobPlace]
-    until: JobPlace | None
+    jobs: Sequence[JobCursor]
+    until: JobCursor | None
     is_last: bool
 
 
 async def page(
     connection: Connection,
     selection: ExportSelection,
-    after: JobPlace | None,
+    after: JobCursor | None,
     limit: int,
     examined: int = _EXAMINED,
-) -> PlacePage:
-    """Return at most `limit` jobs of a selection that follow a place. At most `examined` are read for it."""
+) -> ExportPage:
+    """Return at most `limit` jobs of a selection that follow a cursor. At most `examined` are read for it."""
     before, *lists, begin = _arguments(selection)
-    start = after or (JobPlace(begin, _FIRST.uid) if begin else _FIRST)
+    start = after or (JobCursor(begin, _FIRST.uid) if begin else _FIRST)
     rows = await connection.fetch(_PAGE, before, *lists, *start, limit, examined)
     if not rows:
-        return PlacePage([], None, is_last=True)
-    *places, last = [JobPlace(row["finished_at"], row["uid"]) for row in rows]
-    if len(places) == limit:
-        return PlacePage(places, places[-1], is_last=False)
-    return PlacePage(places, last, is_last=rows[0]["number"] < examined)
+        return ExportPage([], None, is_last=True)
+    *jobs, last = [JobCursor(row["finished_at"], row["uid"]) for row in rows]
+    if len(jobs) == limit:
+        return ExportPage(jobs, jobs[-1], is_last=False)
+    return ExportPage(jobs, last, is_last=rows[0]["number"] < examined)
 
 
 async def versions(connection: Connection, uids: Sequence[UUID]) -> Sequence[RowVersion]:

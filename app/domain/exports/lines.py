@@ -25,8 +25,8 @@ digits, and texts their escapes.
 """
 
 
-class JobPlace(NamedTuple):
-    """The place of a job in an export: jobs are in the order of their ends, then of their uids."""
+class JobCursor(NamedTuple):
+    """The cursor of a job in an export: jobs are in the order of their ends, then of their uids."""
 
     finished_at: datetime
     uid: UUID
@@ -84,14 +84,14 @@ class RecordsLine(_Line, tag="records", frozen=True, kw_only=True):
 class FooterLine(_Line, tag="footer", frozen=True, kw_only=True):
     """The last line of a segment.
 
-    `lines` and `sha256` are those of all lines before it. `until` is the place of the last job of the export so far;
+    `lines` and `sha256` are those of all lines before it. `until` is the cursor of the last job of the export so far;
     `last` says that no segment follows.
     """
 
     jobs: int
     lines: int
     sha256: str
-    until: JobPlace | None
+    until: JobCursor | None
     last: bool
 
 

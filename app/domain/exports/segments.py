@@ -12,8 +12,8 @@ from app.domain.exports.lines import (
     VERSION,
     FooterLine,
     HeaderLine,
+    JobCursor,
     JobLine,
-    JobPlace,
     Line,
     RecordsLine,
 )
@@ -47,7 +47,7 @@ class SegmentSums:
         self.lines += 1
         self._digest.update(line)
 
-    def footer(self, until: JobPlace | None, *, last: bool) -> FooterLine:
+    def footer(self, until: JobCursor | None, *, last: bool) -> FooterLine:
         return FooterLine(jobs=self.jobs, lines=self.lines, sha256=self._digest.hexdigest(), until=until, last=last)
 
 
