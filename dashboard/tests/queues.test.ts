@@ -2,8 +2,13 @@ import { describe, expect, it } from "vitest";
 import type { JobQueue, QueuedJob } from "../src/api/types";
 import { absenceText, numberOf, positionText, sharesOf, usageText } from "../src/queues/queues";
 
-function quota(nominalQuota: string | null, used: string | null, usedByQueue: string | null) {
-  return { flavor: "f", resource: "cpu", nominalQuota, used, usedByQueue };
+function quota(
+  nominalQuota: string | null,
+  used: string | null,
+  usedByQueue: string | null,
+  cohortFree: string | null = null,
+) {
+  return { flavor: "f", resource: "cpu", nominalQuota, used, usedByQueue, cohortFree, cohortMost: cohortFree };
 }
 
 function waiting(uid: string, position: number | null = null): QueuedJob {
@@ -12,8 +17,8 @@ function waiting(uid: string, position: number | null = null): QueuedJob {
 
 function queue(pendingJobs: QueuedJob[], pendingJobsOmitted = 0): JobQueue {
   const counts = { pending: 0, admitted: 0, pendingJobs, pendingJobsOmitted };
-  const name = { namespace: "team", name: "q", clusterQueue: "research", observedAt: "2026-01-31T12:00:00Z" };
-  return { ...name, active: true, message: "", resources: [], ...counts };
+  const name = { namespace: "team", name: "q", observedAt: "2026-01-31T12:00:00Z" };
+  return { ...name, clusterQueue: "research", cohort: null, active: true, message: "", resources: [], ...counts };
 }
 
 describe("quantities", () => {
@@ -36,6 +41,7 @@ describe("a quota", () => {
     [quota("8", "6", "2"), { own: 0.25, others: 0.5, limit: 1 }, "2 of 8, 6 by all queues"],
     [quota("8", "2", "2"), { own: 0.25, others: 0, limit: 1 }, "2 of 8"],
     [quota("5", "10", "10"), { own: 1, others: 0, limit: 0.5 }, "10 of 5"],
+    [quota("5", "10", "10", "3"), { own: 1, others: 0, limit: 0.5 }, "10 of 5, 3 free in the cohort"],
     [quota("0", "0", "0"), { own: 0, others: 0, limit: 1 }, "0 of 0"],
     [quota("8", "2", null), { own: 0, others: 0.25, limit: 1 }, "an unknown part of 8, 2 by all queues"],
     [quota(null, null, "1"), null, "1 of an unknown quota"],

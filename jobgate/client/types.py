@@ -912,6 +912,8 @@ class Quota(Struct, frozen=True, kw_only=True, rename="camel"):
     nominal_quota: str | None = None
     used: str | None = None
     used_by_queue: str | None = None
+    cohort_free: str | None = None
+    cohort_most: str | None = None
 
 
 class JobQueue(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -920,6 +922,7 @@ class JobQueue(Struct, frozen=True, kw_only=True, rename="camel"):
     namespace: str
     name: str
     cluster_queue: str
+    cohort: str | None = None
     active: bool
     message: str
     resources: list[Quota]

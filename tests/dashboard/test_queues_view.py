@@ -88,10 +88,12 @@ async def test_the_pages_show_queues_who_waits_and_who_preempted(
                     await other.page.screenshot(path=screenshots / f"{name}.png")
 
 
-async def test_the_page_of_a_queue_shows_only_positions_that_kueue_reported(tab: Tab) -> None:
+async def test_the_page_of_a_queue_shows_what_is_free_and_only_reported_positions(tab: Tab) -> None:
     about = {"kind": "MxJob", "priority": 0, "since": None, "code": "WaitingForQuota", "message": ""}
     jobs = [{"uid": name, "name": name, "position": place, **about} for name, place in (("known", 7), ("other", None))]
-    empty = {"resources": [], "active": True, "message": "", "observedAt": "2026-01-31T12:00:00Z"}
+    quota = {"flavor": "a100", "resource": "cpu", "nominalQuota": "4", "used": "6", "usedByQueue": "5"}
+    lent = [quota | {"cohortFree": "2", "cohortMost": "8"}]
+    empty = {"cohort": "lab", "resources": lent, "active": True, "message": "", "observedAt": "2026-01-31T12:00:00Z"}
     counts = {"pending": 2, "admitted": 0, "pendingJobs": jobs, "pendingJobsOmitted": 0}
     queue = {"namespace": NAMESPACE, "name": "long", "clusterQueue": RESEARCH} | empty | counts
     await tab.page.route(f"**/namespaces/{NAMESPACE}/queues/long", lambda route: route.fulfill(json=queue))
@@ -99,6 +101,8 @@ async def test_the_page_of_a_queue_shows_only_positions_that_kueue_reported(tab:
     rows = tab.page.get_by_role("table", name="Pending jobs").get_by_role("row")
     for name, shown in (("known", "7"), ("other", "\N{EN DASH}")):
         await expect(rows.filter(has_text=name).get_by_role("cell").first).to_have_text(shown)
+    await expect(tab.page.get_by_text("5 of 4, 6 by all queues, 2 free in the cohort")).to_be_visible()
+    await expect(tab.page.get_by_text("lab, whose ClusterQueues lend each other quota")).to_be_visible()
     await expect(tab.page.get_by_text("Kueue does not report the position of all jobs")).to_be_visible()
 
 

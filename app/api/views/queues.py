@@ -22,6 +22,10 @@ class QuotaView(View):
     """What all Workloads of the ClusterQueue hold."""
     used_by_queue: str | None
     """What the Workloads of this LocalQueue hold."""
+    cohort_free: str | None
+    """What the ClusterQueue can still use, with what the others of its cohort lend; null without a cohort."""
+    cohort_most: str | None
+    """What the ClusterQueue could use if no queue of its cohort used any; null without a cohort."""
 
 
 class QueuedJobView(View):
@@ -47,6 +51,8 @@ class JobQueueView(View):
     name: str
     cluster_queue: str
     """The ClusterQueue, whose quota the queue uses."""
+    cohort: str | None
+    """The cohort of the ClusterQueue, whose members lend each other quota; null if it has none, or none is known."""
     active: bool
     """Whether Kueue admits jobs of the queue."""
     message: str
@@ -96,6 +102,7 @@ def queue_view(row: QueueRow) -> JobQueueView:
         namespace=row.namespace,
         name=row.name,
         cluster_queue=status.cluster_queue,
+        cohort=status.cohort or None,
         active=status.active,
         message=status.message,
         resources=list(map(_quota, status.quotas)),
@@ -114,6 +121,8 @@ def _quota(found: FlavorQuota) -> QuotaView:
         nominal_quota=found.nominal,
         used=found.used,
         used_by_queue=found.used_by_queue,
+        cohort_free=found.cohort_free,
+        cohort_most=found.cohort_most,
     )
 
 

@@ -29,7 +29,7 @@ export function QueueView({ namespace, name }: { namespace: string; name: string
 }
 
 function Parts({ queue }: { queue: JobQueue }) {
-  const { namespace, name, clusterQueue, pending, admitted, pendingJobs, pendingJobsOmitted } = queue;
+  const { namespace, name, clusterQueue, cohort, pending, admitted, pendingJobs, pendingJobsOmitted } = queue;
   return (
     <>
       <Facts>
@@ -37,6 +37,7 @@ function Parts({ queue }: { queue: JobQueue }) {
           <QueueState queue={queue} />
         </Fact>
         <Fact name="ClusterQueue">{clusterQueue}</Fact>
+        {cohort && <Fact name="Cohort">{cohort}, whose ClusterQueues lend each other quota</Fact>}
         <Fact name="Workloads">
           {thousands(pending)} pending, {thousands(admitted)} admitted, of all clients of Kueue
         </Fact>

@@ -46,12 +46,13 @@ export function sharesOf({ nominalQuota, used, usedByQueue }: Quota): Shares | n
   return { own: Math.min(own, all) / whole, others: Math.max(0, all - own) / whole, limit: quota / whole };
 }
 
-/** Say the use of a quota: `12 of 64 here, 62 in all`. */
-export function usageText({ nominalQuota, used, usedByQueue }: Quota): string {
+/** Say the use of a quota: `12 of 64, 62 by all queues, 30 free in the cohort`. */
+export function usageText({ nominalQuota, used, usedByQueue, cohortFree }: Quota): string {
   if (nominalQuota === null && used === null && usedByQueue === null) return "not known";
   const own = usedByQueue ?? "an unknown part";
   const all = used === null || used === usedByQueue ? "" : `, ${used} by all queues`;
-  return `${own} of ${nominalQuota ?? "an unknown quota"}${all}`;
+  const lent = cohortFree ? `, ${cohortFree} free in the cohort` : "";
+  return `${own} of ${nominalQuota ?? "an unknown quota"}${all}${lent}`;
 }
 
 /** Say the position of a job that waits in its queue, if Kueue reports it. */

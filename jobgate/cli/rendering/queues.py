@@ -88,19 +88,28 @@ def queue_text(queue: JobQueue, now: datetime, width: int | None = None) -> str:
     state = "active" if queue.active else f"not active: {queue.message}".removesuffix(": ")
     about = [
         f"Queue:         {queue.namespace}/{queue.name} ({state})",
-        f"ClusterQueue:  {queue.cluster_queue}",
+        f"ClusterQueue:  {queue.cluster_queue}" + (f" (cohort {queue.cohort})" if queue.cohort else ""),
         f"Workloads:     {queue.pending} pending, {queue.admitted} admitted",
     ]
     sections = ["\n".join(about)]
     if queue.resources:
-        header = ["RESOURCE", "FLAVOR", "QUOTA", "USED", "USED HERE"]
-        rows = [
-            [one.resource, one.flavor, *(amount or "-" for amount in (one.nominal_quota, one.used, one.used_by_queue))]
-            for one in queue.resources
-        ]
-        sections.append(table(header, rows))
+        sections.append(_quotas(queue))
     sections.append(_pending(queue, now, width))
     return "\n\n".join(sections)
+
+
+def _quotas(queue: JobQueue) -> str:
+    """Return the table of the quota; in a cohort, also with what the ClusterQueue can still use."""
+    header = ["RESOURCE", "FLAVOR", "QUOTA", "USED", "USED HERE", *(["FREE IN COHORT"] if queue.cohort else [])]
+    rows = [
+        [
+            *(quota.resource, quota.flavor),
+            *(amount or "-" for amount in (quota.nominal_quota, quota.used, quota.used_by_queue)),
+            *([quota.cohort_free or "-"] if queue.cohort else []),
+        ]
+        for quota in queue.resources
+    ]
+    return table(header, rows)
 
 
 def _pending(queue: JobQueue, now: datetime, width: int | None) -> str:

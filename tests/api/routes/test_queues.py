@@ -73,11 +73,13 @@ async def listed(gateway: Gateway, headers: dict[str, str] | None = None, **para
 
 
 async def test_a_queue_has_its_quota_and_its_jobs_in_order(gateway: Gateway) -> None:
+    lent = FlavorQuota(flavor="lent", resource="cpu", cohort_free="6", cohort_most="10")
     status = QueueStatus(
         cluster_queue="research",
+        cohort="ml",
         active=False,
         message="stopped",
-        quotas=(*STATUS.quotas, FlavorQuota(flavor="small", resource="cpu")),
+        quotas=(*STATUS.quotas, lent),
         pending=7,
         admitted=2,
         queued=5,
@@ -85,6 +87,8 @@ async def test_a_queue_has_its_quota_and_its_jobs_in_order(gateway: Gateway) -> 
     )
     await recorded(gateway, QueueRow(namespace="team-a", name="team", observed_at=AT, status=status))
     answer = await gateway.client.get("/api/v1/namespaces/team-a/queues/team")
+    alone = {"resource": "cpu", "cohortFree": None, "cohortMost": None}
+    in_cohort = {"resource": "cpu", "cohortFree": "6", "cohortMost": "10"}
     waiting = {
         "kind": "GenericJob",
         "priority": 5,
@@ -96,11 +100,12 @@ async def test_a_queue_has_its_quota_and_its_jobs_in_order(gateway: Gateway) -> 
         "namespace": "team-a",
         "name": "team",
         "clusterQueue": "research",
+        "cohort": "ml",
         "active": False,
         "message": "stopped",
         "resources": [
-            {"flavor": "big", "resource": "cpu", "nominalQuota": "4", "used": "3", "usedByQueue": "1"},
-            {"flavor": "small", "resource": "cpu", "nominalQuota": None, "used": None, "usedByQueue": None},
+            {"flavor": "big", "nominalQuota": "4", "used": "3", "usedByQueue": "1", **alone},
+            {"flavor": "lent", "nominalQuota": None, "used": None, "usedByQueue": None, **in_cohort},
         ],
         "pending": 7,
         "admitted": 2,

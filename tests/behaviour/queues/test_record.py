@@ -37,6 +37,8 @@ async def test_a_queue_shows_its_quota_and_who_waits(queues: Queues) -> None:
         "nominalQuota": "2",
         "used": "2",
         "usedByQueue": "2",
+        "cohortFree": None,
+        "cohortMost": None,
     }
     assert (found["clusterQueue"], found["active"], found["message"], found["admitted"]) == (queues.name, True, "", 1)
 

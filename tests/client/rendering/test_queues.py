@@ -46,6 +46,16 @@ def test_a_queue_has_its_quota_and_the_jobs_that_wait_in_order() -> None:
     ]
 
 
+def test_a_queue_of_a_cohort_has_what_is_free_in_it() -> None:
+    text = queue_text(made(cohort="ml", resources=[SPOT | {"cohortFree": "40"}, FIXED]), NOW)
+    about, quota, _ = text.split("\n\n")
+    assert about.splitlines()[1] == "ClusterQueue:  research (cohort ml)"
+    assert [line.split() for line in quota.splitlines()[1:]] == [
+        ["cpu", "spot", "64", "62", "12", "40"],
+        ["cpu", "fixed", "64", "-", "12", "-"],
+    ]
+
+
 def test_an_empty_queue_that_is_not_active() -> None:
     assert queue_text(made(active=False, message=""), NOW).splitlines()[0].endswith("(not active)")
     assert (
