@@ -15,7 +15,7 @@ from app.db.postgres.columns import columns, record_columns
 from app.db.postgres.engine import Connection, Database
 from app.domain.kept_logs.keys import LogKey
 from app.domain.kept_logs.records import KeptChunk, KeptLog, KeptLogState
-from app.domain.kept_logs.runs import may_have_printed_before
+from app.domain.kept_logs.runs import kept_since
 from app.domain.plan import Rank
 from app.models.kept_logs import kept_log_totals, kept_logs, log_chunks
 
@@ -165,7 +165,7 @@ async def open_log(
         return known
     async with db.begin() as connection:
         redacted_at = await connection.fetchval(_REDACTED, key.job_uid)
-        passes_over = may_have_printed_before(redacted_at, started_at)
+        passes_over = kept_since(redacted_at, started_at) is not None
         values = (*key, namespace, KeptLogState.FOLLOWING, now, passes_over)
         await connection.execute(_OPEN, *_OPENED.arguments([values]))
         return _log(await connection.fetchrow(_READ, *key))

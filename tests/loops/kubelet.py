@@ -21,6 +21,8 @@ HOST = "127.0.0.1"
 class Kubelet:
     """`logs` holds the log of each pod. A `log_status` other than 200 makes every read of a log fail.
 
+    Lines have times if they are read with times, or since one.
+
     With `stays_open`, a log that is followed has no end until its reader leaves. `opened` are the pods whose logs were
     read.
     """
@@ -66,6 +68,8 @@ class Kubelet:
         if self.log_status != 200:
             return web.Response(status=self.log_status, text="the kubelet is unwell")
         text = self.logs.get(pod, b"")
+        if request.query.get("timestamps") != "true" and "sinceTime" in request.query:
+            text = _since(text, datetime.fromisoformat(request.query["sinceTime"]))
         if not self.stays_open or request.query.get("follow") != "true":
             return web.Response(body=text)
         answer = web.StreamResponse()
@@ -108,6 +112,12 @@ async def _register(kube: KubeClient, name: str, port: int) -> None:
         "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
     }
     (await kube.patch(f"/api/v1/nodes/{name}/status", {"status": status})).ok()
+
+
+def _since(log: bytes, begin: datetime) -> bytes:
+    """Return the lines from a time on, without their times."""
+    lines = [line.split(b" ", 1) for line in log.splitlines(keepends=True)]
+    return b"".join(text for at, text in lines if datetime.fromisoformat(at.decode()) >= begin)
 
 
 def _now() -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -28,7 +29,7 @@ class Log:
 # The new `status_version` rejects a concurrent decision, which would overwrite the state of the evidence.
 _LOCK = """
 UPDATE jobs SET version = version + 1, status_version = status_version + 1
-WHERE uid = $1 RETURNING namespace, uid, version
+WHERE uid = $1 RETURNING redacted_at, namespace, uid, version
 """
 _LOG: Final = ATTEMPT_KEY + columns(attempt_logs, "container", "tail", "truncated")
 _LOGS: Final = f"""
@@ -96,10 +97,23 @@ class Capture:
     last_lines: Sequence[str] | None = None
 
 
-async def store(db: Database, lease: Lease, uid: UUID, captures: Sequence[Capture]) -> bool:
+class Redacted(Exception):  # noqa: N818 - what a client has requested
+    """The job was redacted at another time than the one that was known when its logs were read."""
+
+    def __init__(self, at: datetime | None) -> None:
+        super().__init__(f"the job was redacted at {at}")
+        self.at = at
+
+
+async def store(
+    db: Database, lease: Lease, uid: UUID, captures: Sequence[Capture], *, redacted_at: datetime | None = None
+) -> bool:
     """Store evidence of attempts of one job, and its state, in one transaction. Return False if the job does not exist.
 
+    The logs have nothing that was printed before the redaction at `redacted_at`.
+
     Raises:
+        Redacted: the job was redacted later; nothing was written.
         LeaseLost: another controller holds the lease; nothing was written.
         NotStorable: a value cannot be stored, and nothing was written.
     """
@@ -108,8 +122,11 @@ async def store(db: Database, lease: Lease, uid: UUID, captures: Sequence[Captur
         changed = await connection.fetchrow(_LOCK, uid)
         if changed is None:
             return False
+        redaction, *version = changed
+        if redaction != redacted_at:
+            raise Redacted(redaction)
         await _write(connection, uid, captures)
-        await changes.announce(connection, changes.STATUS, [tuple(changed)])
+        await changes.announce(connection, changes.STATUS, [tuple(version)])
     return True
 
 

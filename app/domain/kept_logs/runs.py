@@ -44,9 +44,15 @@ def is_finished(pod: Pod) -> bool:
     return pod.status.phase in _ENDED and not any(run.is_running for run in runs_of(pod))
 
 
-def may_have_printed_before(redacted_at: datetime | None, started_at: datetime | None) -> bool:
-    """Return whether a run may have printed something before the redaction of its job."""
-    return redacted_at is not None and (started_at is None or started_at < redacted_at + _CLOCKS_DIFFER)
+def kept_since(redacted_at: datetime | None, started_at: datetime | None) -> datetime | None:
+    """Return from when on the output of a run, or of a pod, is kept after a redaction of its job; None if all of it is.
+
+    The result is by the clock of a node: what it reports from then on was printed after the redaction.
+    """
+    if redacted_at is None:
+        return None
+    after = redacted_at + _CLOCKS_DIFFER
+    return after if started_at is None or started_at < after else None
 
 
 def _started_at(state: ContainerState) -> datetime | None:

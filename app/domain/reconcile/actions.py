@@ -1,6 +1,7 @@
 """The actions of a decision on the cluster. Each is safe to repeat; they run in the order of the decision."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeAlias
 
 from app.domain.plan import Rank
@@ -50,7 +51,8 @@ class ReleasePod:
 class CaptureEvidence:
     """Store the log tails and last Events of an ended attempt, then record in its evidence field that this is done.
 
-    The last `lines` of the log of `failed_container` become part of the attempt; None if no container failed.
+    The last `lines` of the log of `failed_container` become part of the attempt; None if no container failed. The pod
+    was created at `created_at`, if that is known.
     """
 
     key: Rank
@@ -58,6 +60,7 @@ class CaptureEvidence:
     pod_name: str
     pod_uid: str
     containers: tuple[str, ...]
+    created_at: datetime | None = None
     node: str | None = None
     failed_container: str | None = None
     lines: int

@@ -261,6 +261,7 @@ class Stepper:
                 pod_uid=pod.uid,
                 # A container that never started has no log, and the kubelet answers a request for it with an error.
                 containers=tuple(c.name for c in pod.containers if c.started_at is not None or c.restart_count),
+                created_at=pod.created_at,
                 node=pod.node,
                 failed_container=pod.failed_container if is_loss(attempt) else None,
                 lines=MAX_LINES if self._failed_first(step.replica) else 1,

@@ -91,6 +91,7 @@ def test_a_failed_attempt_waits_for_its_evidence() -> None:
             pod_name=NAME,
             pod_uid=pod_uid(W0),
             containers=("main", "again"),
+            created_at=pod.created_at,
             node="node-7",
             lines=MAX_LINES,
         ),

@@ -8,6 +8,7 @@ reason is stored.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +21,7 @@ from app.db.jobs import evidence as store
 from app.db.jobs.evidence import Capture, Log
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import NotStorable
+from app.domain.kept_logs.runs import kept_since
 from app.domain.kubernetes.objects import Event
 from app.domain.plan import JobIdentity
 from app.domain.reconcile.actions import CaptureEvidence
@@ -80,8 +82,11 @@ class EvidenceCapture:
         actions: Sequence[CaptureEvidence],
         expectations: Expectations,
         events: Awaitable[PodEvents],
+        redacted_at: datetime | None = None,
     ) -> list[KubeError]:
         """Store the evidence that the cluster gives, in one transaction. `events` can be awaited many times.
+
+        `redacted_at` is when the job was last redacted. If that is not so, the evidence is read again.
 
         Returns the errors of the attempts whose capture must be tried again: the cluster did not give their evidence,
         and the deadline has not passed.
@@ -91,7 +96,7 @@ class EvidenceCapture:
 
         async def read_one(action: CaptureEvidence) -> None:
             try:
-                read.append(await self._read(job, action, expectations, events))
+                read.append(await self._read(job, action, expectations, events, redacted_at))
             # One pod without evidence must not lose the evidence of the others.
             except KubeError as error:
                 failures.append(error)
@@ -101,7 +106,10 @@ class EvidenceCapture:
                 group.create_task(read_one(action))
         reach(FaultPoint.EVIDENCE_READ)
         if read:
-            await self._store(UUID(job.uid), read)
+            try:
+                await self._store(UUID(job.uid), read, redacted_at)
+            except store.Redacted as redaction:
+                return await self.capture(job, actions, expectations, events, redaction.at)
             reach(FaultPoint.EVIDENCE_STORED)
             stored = {(capture.key, capture.attempt) for capture in read}
             for action in actions:
@@ -110,15 +118,16 @@ class EvidenceCapture:
             expectations.revision += 1
         return failures
 
-    async def _store(self, uid: UUID, captures: Sequence[Capture]) -> None:
+    async def _store(self, uid: UUID, captures: Sequence[Capture], redacted_at: datetime | None) -> None:
+        lease = self._leadership.lease
         try:
-            await store.store(self._db, self._leadership.lease, uid, captures)
+            await store.store(self._db, lease, uid, captures, redacted_at=redacted_at)
         except NotStorable:
             if len(captures) == 1:
                 raise
             # One attempt whose evidence cannot be stored must not keep the evidence of the others from being stored.
             for capture in captures:
-                await store.store(self._db, self._leadership.lease, uid, [capture])
+                await store.store(self._db, lease, uid, [capture], redacted_at=redacted_at)
 
     async def _read(
         self,
@@ -126,6 +135,7 @@ class EvidenceCapture:
         action: CaptureEvidence,
         expectations: Expectations,
         events: Awaitable[PodEvents],
+        redacted_at: datetime | None,
     ) -> Capture:
         """Read the logs of one attempt, and return them with its Events.
 
@@ -137,7 +147,7 @@ class EvidenceCapture:
             # new controller gives the capture its full time again, which loses nothing.
             since = expectations.capturing_since.setdefault(action.pod_uid, self._clock.monotonic())
             expired = self._clock.monotonic() - since >= self._settings.deadline
-            logs, refusals = await self._logs(job, action)
+            logs, refusals = await self._logs(job, action, kept_since(redacted_at, action.created_at))
         failure = next((error for error in refusals.values() if not _is_final(error)), None)
         if failure is not None and (not expired or isinstance(failure, Unreachable)):
             # While the API server does not answer, the pod keeps its finalizer and its logs, so waiting loses nothing.
@@ -160,13 +170,15 @@ class EvidenceCapture:
         """Return the slot of an attempt at its node. An attempt without logs needs none."""
         return self._node_slots.slot(action.node or "") if action.containers else nullcontext()
 
-    async def _logs(self, job: JobIdentity, action: CaptureEvidence) -> tuple[dict[str, Log], dict[str, KubeError]]:
+    async def _logs(
+        self, job: JobIdentity, action: CaptureEvidence, since: datetime | None
+    ) -> tuple[dict[str, Log], dict[str, KubeError]]:
         logs: dict[str, Log] = {}
         refusals: dict[str, KubeError] = {}
 
         async def read(container: str) -> None:
             try:
-                logs[container] = await self._tail(job.namespace, action.pod_name, container)
+                logs[container] = await self._tail(job.namespace, action.pod_name, container, since)
             # One container without a log must not lose the logs of the others.
             except KubeError as error:
                 refusals[container] = error
@@ -177,15 +189,17 @@ class EvidenceCapture:
                 group.create_task(read(container))
         return logs, refusals
 
-    async def _tail(self, namespace: str, pod: str, container: str) -> Log:
+    async def _tail(self, namespace: str, pod: str, container: str, since: datetime | None) -> Log:
         """Return the last bytes of a log. The API limits lines from the end, but bytes only from the beginning."""
-        tail, dropped = bytearray(), False
+        tail, dropped = bytearray(), since is not None
         limit = self._settings.log_bytes
         lines = 0
         try:
             async with (
                 asyncio.timeout(CALL_TIMEOUT),
-                aclosing(read_log(self._api, namespace, pod, container, tail_lines=TAIL_LINES)) as pieces,
+                aclosing(
+                    read_log(self._api, namespace, pod, container, tail_lines=TAIL_LINES, since_time=since)
+                ) as pieces,
             ):
                 async for piece in pieces:
                     lines += piece.count(b"\n")

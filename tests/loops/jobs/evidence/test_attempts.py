@@ -3,11 +3,13 @@
 import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from app.db import log_removal
 from app.db.jobs import controller, evidence
 from app.db.postgres.errors import LeaseLost
 from app.domain.kubernetes.objects import Event
@@ -137,6 +139,29 @@ async def test_the_last_lines_of_the_failed_container_become_part_of_the_attempt
     uid, work, action = await ended(harness, log=log)
     await captured(harness.evidence, work, replace(action, failed_container=failed))
     assert await last_lines(harness, uid) == lines
+
+
+@pytest.mark.parametrize("created", [timedelta(0), timedelta(minutes=2)], ids=["before", "after"])
+async def test_what_was_printed_before_a_redaction_is_not_stored(harness: Harness, created: timedelta) -> None:
+    uid, work, action = await ended(harness)
+    async with harness.db.begin() as connection:
+        await log_removal.redact(connection, uid, harness.clock.now())
+        redacted_at = await connection.fetchval("SELECT redacted_at FROM jobs WHERE uid = $1", uid)
+    # The clock of the node is a minute ahead at most.
+    lines = [(timedelta(seconds=59), b"old\n"), (timedelta(seconds=61), b"end\n")]
+    harness.kubelet.logs[NAME] = b"".join(b"%s %s" % (_stamp(redacted_at + at), text) for at, text in lines)
+    await captured(harness.evidence, work, replace(action, created_at=redacted_at + created))
+    log = await evidence.log(harness.db, uid, KEY, 1, "main")
+    assert log is not None
+    if created:
+        assert (log.tail, log.truncated) == (harness.kubelet.logs[NAME], False), "the pod is younger"
+    else:
+        assert (log.tail, log.truncated) == (b"end\n", True)
+        assert await last_lines(harness, uid) == ("end",)
+
+
+def _stamp(at: datetime) -> bytes:
+    return at.isoformat(timespec="seconds").encode()
 
 
 async def test_a_kubelet_that_does_not_answer_is_asked_again_until_the_deadline(harness: Harness) -> None:
