@@ -97,7 +97,7 @@ class Capture:
     last_lines: Sequence[str] | None = None
 
 
-class Redacted(Exception):  # noqa: N818 - what a client has requested
+class LaterRedaction(Exception):  # noqa: N818 - what a client has requested
     """The job was redacted at another time than the one that was known when its logs were read."""
 
     def __init__(self, at: datetime | None) -> None:
@@ -113,7 +113,7 @@ async def store(
     The logs have nothing that was printed before the redaction at `redacted_at`.
 
     Raises:
-        Redacted: the job was redacted later; nothing was written.
+        LaterRedaction: the job was redacted later; nothing was written.
         LeaseLost: another controller holds the lease; nothing was written.
         NotStorable: a value cannot be stored, and nothing was written.
     """
@@ -124,7 +124,7 @@ async def store(
             return False
         redaction, *version = changed
         if redaction != redacted_at:
-            raise Redacted(redaction)
+            raise LaterRedaction(redaction)
         await _write(connection, uid, captures)
         await changes.announce(connection, changes.STATUS, [tuple(version)])
     return True

@@ -108,7 +108,7 @@ class EvidenceCapture:
         if read:
             try:
                 await self._store(UUID(job.uid), read, redacted_at)
-            except store.Redacted as redaction:
+            except store.LaterRedaction as redaction:
                 return await self.capture(job, actions, expectations, events, redaction.at)
             reach(FaultPoint.EVIDENCE_STORED)
             stored = {(capture.key, capture.attempt) for capture in read}
