@@ -59,6 +59,7 @@ class HeldAnswer:
         self._memory.count(self, 0)
 
     def release(self) -> None:
+        self.since = float("inf")
         if self.held:
             self._memory.change(self, 0)
 

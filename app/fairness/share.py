@@ -93,6 +93,14 @@ def let_go() -> None:
         share.answer.release()
 
 
+def begin_sending(count: int) -> None:
+    """Hold only this number of bytes, which wait for the client from now on: those of a part of an answer."""
+    share = CURRENT.get()
+    if share is not None:
+        share.answer.resize(count)
+        share.answer.begin_sending()
+
+
 def identify(verified: str) -> None:
     """Count the work of this request for its caller, whose credential has been verified."""
     share = CURRENT.get()

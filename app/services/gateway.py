@@ -92,7 +92,7 @@ class Services:
         stale_after: age of the controller's last contact with the cluster from which status is stale. It is longer than
             an idle cluster is silent.
         cache_limits: limits of SampleSets, without a namespace.
-        long_request_limits: limits of streams, long polls and logs.
+        long_request_limits: limits of streams, long polls, logs and CSVs.
         keep_jobs: how long the records of ended jobs are kept.
         max_waiting_submissions: most submissions that wait for their turn; further ones are refused.
         prices: what usage costs; None without prices.
@@ -203,6 +203,6 @@ class Services:
                 group.create_task(services.reading.run())
 
     def close(self) -> None:
-        """End all streams, long polls and logs. The server waits for open requests, so call this before it stops."""
+        """End all long-running requests. The server waits for open requests, so call this before it stops."""
         self.watcher.close()
         self.long_requests.close()

@@ -11,7 +11,7 @@ OVERLOAD_REFUSALS: Final = Counter(
     "jobgate_overload_refusals_total", "Requests refused: too many waited, or for too long.", ("work",)
 )
 LONG_REQUESTS: Final = ComputedMetric(
-    "gauge", "jobgate_long_requests", "Open long-running requests by kind: stream, poll or log.", ("kind",)
+    "gauge", "jobgate_long_requests", "Open long-running requests by kind: stream, poll, log or csv.", ("kind",)
 )
 FOLLOWED: Final = ComputedMetric(
     "gauge", "jobgate_feed_follower_position", "Number of the last feed entry that this process has read."

@@ -93,7 +93,7 @@ class ServingSettings(KeptLogSettings):
     ] = 4096
     max_open: Annotated[
         int,
-        Field(ge=1, description="most open streams, long polls and logs of a process; each needs 100 KiB"),
+        Field(ge=1, description="most open streams, long polls, logs and CSVs of a process; each needs 100 KiB"),
     ] = 5000
     max_open_per_token: Annotated[
         int, Field(ge=1, description="most of these for one token: half, so that one token cannot exclude the others")

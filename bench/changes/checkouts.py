@@ -72,7 +72,16 @@ class Connection:
     async def answer(self) -> tuple[int, dict[str, str], bytes]:
         head = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:])}
+        if headers.get("transfer-encoding") == "chunked":
+            return int(head[0].split()[1]), headers, await self._chunks()
         return int(head[0].split()[1]), headers, await self.reader.readexactly(int(headers.get("content-length", 0)))
+
+    async def _chunks(self) -> bytes:
+        body = b""
+        while size := int(await self.reader.readuntil(b"\r\n"), 16):
+            body += (await self.reader.readexactly(size + 2))[:size]
+        await self.reader.readuntil(b"\r\n")
+        return body
 
 
 def compared(against: Path | None) -> list[Side]:

@@ -744,7 +744,6 @@ class ProblemCode(StrEnum):
     TOO_MANY = "TooMany"
     TOO_MANY_BODIES = "TooManyBodies"
     TOO_MANY_CONNECTIONS = "TooManyConnections"
-    TOO_MANY_GROUPS = "TooManyGroups"
     TOO_MANY_HEADERS = "TooManyHeaders"
     TOO_MANY_KEPT_JOBS = "TooManyKeptJobs"
     TOO_MANY_OPEN = "TooManyOpen"

@@ -63,7 +63,7 @@ _DESCRIPTIONS: Final = {
     "413": "The body exceeds the size limit.",
     "415": "The Content-Type or Content-Encoding of the body is not supported.",
     "422": "The manifest or another body is not valid. `errors` lists all errors.",
-    "429": "The process or the token has too many open streams, long polls and logs. Retry after Retry-After seconds.",
+    "429": "The process or the token has too many streams, long polls, logs and CSVs. Retry after Retry-After seconds.",
     "503": "The database, or the cluster that the request needs, does not answer. Retry after Retry-After seconds.",
     "default": "Any other error.",
 }
@@ -236,10 +236,10 @@ def _codes(path: str, method: str, operation: dict[str, Any]) -> Sequence[str]:
 
 
 def _is_long_running(operation: dict[str, Any]) -> bool:
-    """Return whether the operation is a stream, a log or a possible long poll."""
+    """Return whether the operation is a stream, a log, or possibly a long poll or a CSV."""
     parameters = {parameter["name"].lower() for parameter in operation.get("parameters", ())}
     streams = "text/event-stream" in operation["responses"]["200"].get("content", {})
-    return streams or bool(parameters & {"prefer", "follow"})
+    return streams or bool(parameters & {"prefer", "follow", "format"})
 
 
 def _problem_response(code: str) -> dict[str, Any]:

@@ -1,9 +1,6 @@
 """What jobs have used, by namespace, user, queue, kind, label and day."""
 
-import csv
-import io
 from collections import Counter
-from collections.abc import Sequence
 from datetime import date
 from enum import StrEnum
 from typing import Annotated, Any, Final
@@ -12,25 +9,20 @@ from fastapi import Depends, Query, Response
 
 from app.api.answers.errors import InvalidParameter, parameter_error
 from app.api.answers.responses import JSON, PRIVATE, json_bytes
+from app.api.long_requests.usage_csv import UsageCsv
 from app.api.requests import paging
-from app.api.requests.dependencies import Caller, CallerDep
+from app.api.requests.dependencies import CallerDep
 from app.api.requests.parameters import NO_NUL, Day, NamespaceFilter, PageSize, PageToken
 from app.api.routers import new_router
 from app.api.views.usage import UsagePage, page_view
-from app.base.offload import offload
 from app.domain.errors import shorten
 from app.domain.usage.pages import Cursor, before_all, is_cursor
-from app.domain.usage.prices import Prices
 from app.domain.usage.query import LABEL, MOST_DAYS, MOST_DIMENSIONS, Dimension, UsageQuery, is_dimension
-from app.domain.usage.report import HELD, ShownUsage
 
 router = new_router("usage")
 
 DEFAULT_DAYS: Final = 30
-_CSV: Final = "text/csv"
 _NAMES: Final = {"max_length": 100}
-# A spreadsheet takes a text that begins like this for a formula.
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 _Text = Annotated[str, Query(max_length=253, pattern=NO_NUL)]
 
@@ -115,7 +107,8 @@ async def get_usage(
 ) -> Response:
     """Return what jobs of the namespaces that you may see have used.
 
-    Jobs that still run or wait are counted until now. Days are those of UTC.
+    Jobs that still run or wait are counted until now. Days are those of UTC. A CSV is sent while it is read:
+    if it cannot be completed, the connection is closed without a last chunk.
     """
     usage, now = caller.services.usage, caller.services.clock.now()
     asked = {**wanted, "namespaces": caller.select_namespaces(namespace)}
@@ -125,7 +118,7 @@ async def get_usage(
     query = UsageQuery(**{**asked, "first": first, "last": last})
     behind = before_all(query) if start is None else _cursor(start, query)
     if answer is UsageFormat.CSV:
-        return await _csv(caller, query)
+        return UsageCsv(caller, query)
     shown, end = await usage.page(query, behind, paging.page_size(page_size), caller.principal.id)
     token = None
     if end is not None:
@@ -138,30 +131,3 @@ def _cursor(start: paging.UsageStart, query: UsageQuery) -> Cursor:
     if not is_cursor(start.cursor, query) or not 0 <= (start.last - start.first).days < MOST_DAYS:
         raise paging.invalid_token()
     return start.cursor
-
-
-async def _csv(caller: Caller, query: UsageQuery) -> Response:
-    usage = caller.services.usage
-    found = await usage.groups(query, caller.principal.id)
-    if found is None:
-        accepted = "fewer of them, filters, or fewer days; JSON has all groups, in pages"
-        raise parameter_error("query", "by", "TooManyGroups", "there are too many groups of jobs for CSV", accepted)
-    return Response(await offload(csv_text, query.by, found, usage.prices), media_type=_CSV, headers=PRIVATE)
-
-
-def csv_text(by: Sequence[str], found: Sequence[ShownUsage], prices: Prices | None) -> str:
-    """Return a line for each group and resource, with exact seconds. The cost is that of the whole group."""
-    text = io.StringIO()
-    lines = csv.writer(text, lineterminator="\r\n")  # as RFC 4180
-    cost = [f"cost_{prices.currency}"] if prices is not None else []
-    lines.writerow([*by, "queued_seconds", "resource", *(f"{use}_seconds" for use in HELD), *map(_cell, cost)])
-    for usage in found:
-        key = [_cell(value or "") for value in usage.key]
-        total = [f"{sum(usage.cost.values()):f}"] if usage.cost is not None else []
-        for resource, uses in usage.resources.items() or [("", dict.fromkeys(HELD, 0))]:
-            lines.writerow([*key, f"{usage.queued:f}", resource, *(f"{uses[use]:f}" for use in HELD), *total])
-    return text.getvalue()
-
-
-def _cell(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULA) else text

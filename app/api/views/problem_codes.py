@@ -74,7 +74,6 @@ PROBLEM_CODES: Final = (
     "TooMany",
     "TooManyBodies",
     "TooManyConnections",
-    "TooManyGroups",
     "TooManyHeaders",
     "TooManyKeptJobs",
     "TooManyOpen",

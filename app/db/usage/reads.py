@@ -18,7 +18,6 @@ from app.domain.usage.pages import (
     Cursor,
     Key,
     Section,
-    before_all,
     behind_all,
     choose,
     cursor_of,
@@ -29,9 +28,6 @@ from app.domain.usage.pages import (
 from app.domain.usage.query import Dimension, UsageQuery, UsageRow, collect, date_of, day_number
 from app.domain.usage.sums import DAY, Cell, Rate, sum_rates
 from app.domain.vocabulary import Use
-
-MOST_SUMS: Final = 20_000
-"""The sums that a read of all groups returns, of all groups and resources."""
 
 # Sums that a page examines, unless one block has more. It takes some 100 ms.
 _MOST_EXAMINED: Final = 60_000
@@ -47,22 +43,6 @@ class UsagePart:
 
     rows: list[UsageRow]
     end: Cursor | None
-
-
-async def read(db: Database, query: UsageQuery, now: int) -> list[UsageRow] | None:
-    """Return the usage of all groups that a query wants, as it is at a time; None if they have too many sums."""
-    rows: list[UsageRow] = []
-    sums, cursor = 0, before_all(query)
-    async with db.snapshot() as connection:
-        while True:
-            part = await _read_part(connection, query, cursor, MOST_SUMS, now)
-            rows += part.rows
-            sums += sum(len(row.sums) for row in part.rows)
-            if sums > MOST_SUMS:
-                return None
-            if part.end is None:
-                return rows
-            cursor = part.end
 
 
 async def read_page(db: Database, query: UsageQuery, behind: Cursor, size: int, now: int) -> UsagePart:

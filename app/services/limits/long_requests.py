@@ -1,4 +1,4 @@
-"""Long-running requests: streams, long polls and logs.
+"""Long-running requests: streams, long polls, logs and CSV of usage.
 
     track ─▶ counted against the limits ─▶ token rechecked every few seconds ─▶ ended, with the reason
 
@@ -39,6 +39,7 @@ class LongRequestKind(StrEnum):
     STREAM = "stream"
     POLL = "poll"
     LOG = "log"
+    CSV = "csv"
 
 
 class EndReason(StrEnum):
@@ -200,9 +201,11 @@ class LongRequests:
         """Raise TooManyRequests if another open request of this principal and kind would exceed a limit."""
         limits = self._limits
         if self._of_token[principal.id] >= limits.per_token:
-            raise _too_many(f"this token has {limits.per_token} open streams, long polls and logs", "of this token")
+            raise _too_many(
+                f"this token has {limits.per_token} open streams, long polls, logs and CSVs", "of this token"
+            )
         if self._total >= limits.total:
-            raise _too_many(f"this process has {limits.total} open streams, long polls and logs")
+            raise _too_many(f"this process has {limits.total} open streams, long polls, logs and CSVs")
         if kind is LongRequestKind.LOG and (problem := self._logs_problem(principal, 1)):
             raise problem
 

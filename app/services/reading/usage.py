@@ -28,13 +28,6 @@ class UsageReader:
         self._clock = clock
         self.prices = prices
 
-    async def groups(self, query: UsageQuery, caller: Hashable) -> list[ShownUsage] | None:
-        """Return the usage of all groups that a query wants, sorted by their keys; None if they are too many."""
-        async with self._lists.turn(caller):
-            await room_for(_BYTES)
-            found = await usage_reads.read(self._db, query, milliseconds(self._clock.now()))
-        return None if found is None else await offload(_show_all, found, self.prices)
-
     async def page(
         self, query: UsageQuery, behind: Cursor, size: int, caller: Hashable
     ) -> tuple[list[ShownUsage], Cursor | None]:

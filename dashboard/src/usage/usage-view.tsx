@@ -1,4 +1,5 @@
 import { useState } from "react";
+import { ApiError } from "../api/problems";
 import type { UsageGroup, UsagePage } from "../api/types";
 import { usePage } from "../page-context";
 import { navigate, useLocation } from "../routing/use-location";
@@ -147,7 +148,8 @@ function CsvButton({ by, span: [from, to] }: { by: DimensionName; span: readonly
       const { data } = await client.GET("/api/v1/usage", { params: { query }, parseAs: "blob" });
       if (data !== undefined) save(data as Blob, `usage-${by}-${from}-${to}.csv`);
     } catch (cause) {
-      setError(cause instanceof Error ? cause : new Error(String(cause)));
+      // The gateway closes the connection of a CSV that it cannot complete.
+      setError(cause instanceof ApiError ? cause : new Error("The CSV was cut off before its end. Nothing was saved."));
     }
   };
   return (

@@ -70,7 +70,8 @@ def usage(  # noqa: PLR0913, PLR0917  each argument is an option
             resources=_given(resource),
         )
         if output is UsageOutput.CSV:
-            say(client.usage.csv(dimensions, where).replace("\r\n", "\n").rstrip("\n"))
+            for line in client.usage.csv(dimensions, where):
+                say(line)
             return
         page = client.usage.groups(dimensions, where)
         say(usage_text(page) if output is UsageOutput.TEXT else printed(page, Output(output)))

@@ -1,8 +1,8 @@
 """Reads what jobs have used."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from jobgate.client.calls import UsageCalls, UsageFilter
 from jobgate.client.types import JobUsage, UsagePage
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from jobgate.client.asynchronous.client import AsyncClient
 
 _ALL = UsageFilter()
+# Seconds in which the gateway reads a page of groups, with its waits for a turn and for memory.
+_SILENCE: Final = 45.0
 
 
 class AsyncUsage:
@@ -40,9 +42,15 @@ class AsyncUsage:
             next_page_token=None,
         )
 
-    async def csv(self, by: Sequence[str] = (), where: UsageFilter = _ALL) -> str:
-        """Return what `groups` returns as CSV, with exact seconds."""
-        return (await self._client.exchange(self._calls.csv(by, where))).text
+    async def csv(self, by: Sequence[str] = (), where: UsageFilter = _ALL) -> AsyncIterator[str]:
+        """Yield the lines of what `groups` returns as CSV, with exact seconds and without line ends.
+
+        Raises:
+            UnreachableError: also after some lines, if the gateway could not complete them.
+        """
+        async with self._client.stream(self._calls.csv(by, where), read_timeout=_SILENCE) as answer:
+            async for line in self._client.lines_of(answer):
+                yield line.removesuffix("\r")
 
     async def of_job(self, name: str, *, namespace: str | None = None) -> JobUsage:
         """Return what one job has used until now."""

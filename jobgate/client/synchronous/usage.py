@@ -3,9 +3,9 @@
 `make openapi` generates this module from its asynchronous counterpart.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from jobgate.client.calls import UsageCalls, UsageFilter
 from jobgate.client.types import JobUsage, UsagePage
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from jobgate.client.synchronous.client import Client
 
 _ALL = UsageFilter()
+# Seconds in which the gateway reads a page of groups, with its waits for a turn and for memory.
+_SILENCE: Final = 45.0
 
 
 class Usage:
@@ -43,9 +45,15 @@ class Usage:
             next_page_token=None,
         )
 
-    def csv(self, by: Sequence[str] = (), where: UsageFilter = _ALL) -> str:
-        """Return what `groups` returns as CSV, with exact seconds."""
-        return (self._client.exchange(self._calls.csv(by, where))).text
+    def csv(self, by: Sequence[str] = (), where: UsageFilter = _ALL) -> Iterator[str]:
+        """Yield the lines of what `groups` returns as CSV, with exact seconds and without line ends.
+
+        Raises:
+            UnreachableError: also after some lines, if the gateway could not complete them.
+        """
+        with self._client.stream(self._calls.csv(by, where), read_timeout=_SILENCE) as answer:
+            for line in self._client.lines_of(answer):
+                yield line.removesuffix("\r")
 
     def of_job(self, name: str, *, namespace: str | None = None) -> JobUsage:
         """Return what one job has used until now."""

@@ -40,6 +40,7 @@ async def compare(gateway: Gateway, url: str, **headers: str) -> int:
         ("/api/v1/jobs", 200),
         ("/api/v1/jobs?nothing=1", 400),
         ("/api/v1/jobs/watch", 200),
+        ("/api/v1/usage?format=csv", 200),
         ("/nothing", 404),
         (jobs_path("team", "none"), 404),
         (jobs_path("team", "none", "logs"), 404),

@@ -12,7 +12,6 @@ from uuid import UUID, uuid4
 import msgspec
 import pytest
 
-from app.db.usage import reads as usage_reads
 from app.db.usage import writes as usage_writes
 from app.domain.usage.groups import UsageGroup
 from app.domain.usage.holds import JobUse, milliseconds
@@ -156,14 +155,6 @@ async def test_pages_have_the_same_days_after_midnight(gateway: Gateway) -> None
     following = await got(gateway, by="namespace", pageSize=1, pageToken=yesterday)
     assert following["lastDay"] == days["last"].date().isoformat()
     assert [item["namespace"] for item in following["items"]] == ["team-b"]
-
-
-async def test_csv_has_a_limit_and_pages_have_none(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
-    await some_usage(gateway)
-    monkeypatch.setattr(usage_reads, "MOST_SUMS", 2)
-    answer = await gateway.client.get(USAGE, params={"by": "namespace", "format": "csv"})
-    assert (answer.status_code, answer.json()["code"]) == (400, "TooManyGroups")
-    assert len((await got(gateway, by="namespace"))["items"]) == 2
 
 
 async def test_csv_is_exact_and_no_formula(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:

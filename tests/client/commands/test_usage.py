@@ -1,9 +1,11 @@
 """What `jobgate usage` asks for and prints."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import httpx2
 import pytest
+from typing_extensions import override
 
 from tests.client.scripted import RunCommand, ok
 
@@ -69,8 +71,20 @@ def test_csv_is_that_of_the_gateway(run: RunCommand) -> None:
     result, script = run(["usage", "--by", "user", "-o", "csv"], answer)
     assert script.requests[0].url.params["format"] == "csv"
     assert result.stdout.splitlines() == ["user,resource", "a,cpu"]
+    result, _ = run(["usage", "--by", "user", "-o", "csv"], lambda _: httpx2.Response(200, stream=Torn()))
+    assert (result.exit_code, result.stdout.splitlines()) == (2, ["user,resource", "a,cpu"])
+    assert "incomplete" in result.stderr
     result, _ = run(["usage", "train", "-o", "csv"])
     assert (result.exit_code, "omit the name of the job" in result.stderr) == (2, True)
+
+
+class Torn(httpx2.SyncByteStream):
+    """A CSV whose connection is closed before its end, within a line."""
+
+    @override
+    def __iter__(self) -> Iterator[bytes]:
+        yield b"user,resource\r\na,cpu\r\nb,c"
+        raise httpx2.RemoteProtocolError("incomplete chunked read")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,130 @@
+"""The CSV of usage has all groups in pages that are read as its client takes them, and is cut off where one fails."""
+
+import asyncio
+import csv
+from collections.abc import Callable
+from typing import Any
+
+import httpx2
+import pytest
+
+from app.api.long_requests import usage_csv
+from app.db.postgres.errors import DatabaseUnavailable
+from app.db.usage import reads as usage_reads
+from app.fairness.answer_memory import HeldAnswer
+from tests.api.routes.test_usage import USAGE, pages, some_usage
+from tests.support.gateways.gateway import Gateway
+from tests.support.waiting import until
+
+BY = "namespace,user,day"
+CSV = {"by": BY, "format": "csv"}
+
+
+@pytest.fixture
+def one_group_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usage_csv, "PAGE", 1)
+
+
+@pytest.mark.usefixtures("one_group_at_once")
+async def test_it_has_the_groups_of_all_pages(gateway: Gateway) -> None:
+    await some_usage(gateway)
+    expected = [
+        [item["namespace"], item["user"], item["day"], resource]
+        for item in await pages(gateway, by=BY)
+        for resource in item["resources"]
+    ]
+    answer = await gateway.client.get(USAGE, params=CSV, headers={"Accept-Encoding": "gzip"})
+    header, *lines = csv.reader(answer.text.splitlines())
+    assert header[:5] == ["namespace", "user", "day", "queued_seconds", "resource"]
+    assert [[namespace, user.removeprefix("'"), day, resource] for namespace, user, day, _, resource, *_ in lines] == (
+        expected
+    )
+    # As with other streams: a compressor would hold memory for as long as its client reads.
+    assert "content-encoding" not in answer.headers
+    assert "content-length" not in answer.headers
+    assert answer.headers["cache-control"] == "no-store"
+    head = await gateway.client.head(USAGE, params=CSV)
+    assert (head.status_code, head.content, head.headers["content-type"]) == (200, b"", "text/csv; charset=utf-8")
+
+
+async def test_it_has_a_header_without_groups(gateway: Gateway) -> None:
+    answer = await gateway.client.get(USAGE, params={"format": "csv"})
+    assert answer.text.splitlines() == [
+        "queued_seconds,resource,useful_seconds,repeated_seconds,disrupted_seconds,idle_seconds"
+    ]
+
+
+class Reads:
+    """Reads of pages, of which the one with the number `fails` fails and the one with the number `waits` waits."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, fails: int = 0, waits: int = 0) -> None:
+        self.count = 0
+        self._fails, self._waits, self._read = fails, waits, usage_reads.read_page
+        monkeypatch.setattr(usage_reads, "read_page", self)
+
+    async def __call__(self, *arguments: Any) -> usage_reads.UsagePart:
+        self.count += 1
+        if self.count == self._fails:
+            raise DatabaseUnavailable("the server has ended")
+        if self.count == self._waits:
+            await asyncio.Event().wait()
+        return await self._read(*arguments)
+
+
+async def cut_off(gateway: Gateway, meanwhile: Callable[[], Any]) -> list[str]:
+    """Return the lines of a CSV that is cut off, during which something else happens."""
+    received = b""
+    async with asyncio.timeout(60), gateway.client.stream("GET", USAGE, params=CSV) as answer:
+        assert answer.status_code == 200
+        with pytest.raises(httpx2.RemoteProtocolError):  # noqa: PT012  what was received before is kept
+            async for piece in answer.aiter_raw():
+                received += piece
+                await meanwhile()
+    return received.decode().splitlines()
+
+
+@pytest.mark.usefixtures("one_group_at_once")
+async def test_it_is_cut_off_where_postgres_fails(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    await some_usage(gateway)
+    Reads(monkeypatch, fails=2)
+
+    async def nothing() -> None: ...
+
+    lines = await cut_off(gateway, nothing)
+    assert len(lines) == 3, "the header and the resources of the first group"
+    assert gateway.services.long_requests.count == 0
+
+
+@pytest.mark.usefixtures("one_group_at_once")
+async def test_it_is_cut_off_where_the_process_stops(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    await some_usage(gateway)
+    reads = Reads(monkeypatch, waits=2)
+
+    async def stop() -> None:
+        await until(lambda: reads.count, (2).__eq__, what="the second page is read")
+        gateway.services.long_requests.close()
+
+    assert len(await cut_off(gateway, stop)) == 3
+
+
+async def test_a_failure_before_its_first_page_is_an_answer(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    Reads(monkeypatch, fails=1)
+    answer = await gateway.client.get(USAGE, params=CSV)
+    assert (answer.status_code, answer.json()["code"]) == (503, "DatabaseUnavailable")
+
+
+@pytest.mark.usefixtures("one_group_at_once")
+async def test_it_holds_no_more_than_it_sends(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    await some_usage(gateway)
+    held: list[int] = []
+    resize = HeldAnswer.resize
+
+    def recorded(self: HeldAnswer, count: int) -> None:
+        held.append(count)
+        resize(self, count)
+
+    monkeypatch.setattr(HeldAnswer, "resize", recorded)
+    answer = await gateway.client.get(USAGE, params=CSV)
+    header, text = answer.text.split("\r\n", 1)
+    assert header
+    assert (len(held), sum(held)) == (3, len(text.encode())), "the bytes of each page"
