@@ -14,9 +14,16 @@ _THREADS: Final = 4
 
 
 class DurableFolder:
-    """A folder. Nothing removes the directories in it."""
+    """A folder, which is made if there is none. Nothing removes the directories in it.
+
+    Raises:
+        OSError: it cannot be made.
+    """
 
     def __init__(self, folder: Path) -> None:
+        for missing in reversed([place for place in (folder, *folder.parents) if not place.exists()]):
+            missing.mkdir(exist_ok=True)  # another process can make it too
+            _fsync(missing.parent)
         self._folder = folder
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="disk")
         self._durable: set[Path] = set()  # directories that their parents have on the disk

@@ -143,8 +143,8 @@ def open_store(url: str, *, timeout: float = _TIMEOUT, called: str = _CALLED) ->
         raise ValueError(f"{url}: expected {', '.join(f'{scheme}://…' for scheme in SCHEMES)}")
     try:
         if scheme == "file":
-            folder = stores.LocalStore(Path(path), mkdir=True)
-            return LogStore(folder, timeout=timeout, called=called, disk=DurableFolder(Path(path)))
+            disk = DurableFolder(Path(path))
+            return LogStore(stores.LocalStore(Path(path)), timeout=timeout, called=called, disk=disk)
         store = stores.from_url(
             url,
             client_options={

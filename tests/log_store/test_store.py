@@ -47,12 +47,15 @@ async def test_what_was_written_to_a_folder_is_on_the_disk_with_its_whole_path(
         synced.append(os.fstat(descriptor).st_ino)
 
     monkeypatch.setattr(os, "fsync", record)
-    store = open_store(f"file://{tmp_path}")
+    store = open_store(f"file://{tmp_path}/made/here")
+    assert synced == [(tmp_path / place).stat().st_ino for place in ("", "made")], "the store was made"
+    synced.clear()
     assert await puts(store, "a/b/1")
-    assert set(synced) == {(tmp_path / place).stat().st_ino for place in ("a/b/1", "a/b", "a", "")}
+    root = tmp_path / "made" / "here"
+    assert set(synced) == {(root / place).stat().st_ino for place in ("a/b/1", "a/b", "a", "")}
     synced.clear()
     assert await puts(store, "a/b/2")
-    assert synced == [(tmp_path / place).stat().st_ino for place in ("a/b/2", "a/b")], "the path is known"
+    assert synced == [(root / place).stat().st_ino for place in ("a/b/2", "a/b")], "the path is known"
 
 
 @pytest.mark.parametrize("answers", [False, True])
