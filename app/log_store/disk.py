@@ -4,6 +4,7 @@ obstore writes a file under another name and renames it, without a call of fsync
 """
 
 import asyncio
+import glob
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -35,6 +36,20 @@ class DurableFolder:
             OSError: it may not be there.
         """
         await asyncio.get_running_loop().run_in_executor(self._threads, self._sync, self._folder / name)
+
+    async def remove_unfinished(self, name: str) -> None:
+        """Remove what processes that were killed have left of a file. One that writes it now gets an error.
+
+        Raises:
+            OSError: something may be left.
+        """
+        await asyncio.get_running_loop().run_in_executor(self._threads, self._remove_unfinished, self._folder / name)
+
+    @staticmethod
+    def _remove_unfinished(file: Path) -> None:
+        # obstore adds "#" and a number to the name while it writes, and lists no such file.
+        for rest in file.parent.glob(f"{glob.escape(file.name)}#*"):
+            rest.unlink(missing_ok=True)
 
     def _sync(self, file: Path) -> None:
         _fsync(file)

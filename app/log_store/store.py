@@ -58,8 +58,10 @@ class LogStore:
             await self._sync(name)
 
     async def put_file(self, name: str, file: BinaryIO) -> None:
-        """Write a whole object from a file, without all of it in memory."""
+        """Write a whole object from a file, without all of it in memory. No other process writes it at this time."""
         async with self._call():
+            if self._disk is not None:
+                await self._disk.remove_unfinished(name)
             await obstore.put_async(self._store, name, file)
             await self._sync(name)
 

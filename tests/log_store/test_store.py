@@ -1,8 +1,12 @@
 """The object store of whole logs: a folder, and a bucket of an S3-compatible server."""
 
+import asyncio
 import errno
 import os
 import signal
+import subprocess
+import sys
+from io import BytesIO
 from pathlib import Path
 from threading import Event
 
@@ -56,6 +60,30 @@ async def test_what_was_written_to_a_folder_is_on_the_disk_with_its_whole_path(
     synced.clear()
     assert await puts(store, "a/b/2")
     assert synced == [(root / place).stat().st_ino for place in ("a/b/2", "a/b")], "the path is known"
+
+
+# The process ends at the second piece of a file.
+_KILLED = """
+import asyncio, io, os, signal, sys
+from app.log_store import open_store
+
+class File(io.BytesIO):
+    def read(self, size=-1):
+        if self.tell():
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().read(size)
+
+asyncio.run(open_store(sys.argv[1]).put_file("a.zst", File(bytes(24 * 1024 * 1024))))
+"""
+
+
+async def test_a_file_whose_writer_was_killed_is_replaced_and_leaves_nothing(tmp_path: Path) -> None:
+    url = f"file://{tmp_path}"
+    killed = await asyncio.to_thread(subprocess.run, [sys.executable, "-c", _KILLED, url], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert [path.name for path in tmp_path.iterdir()] == ["a.zst#1"]
+    await open_store(url).put_file("a.zst", BytesIO(b"whole"))
+    assert [path.name for path in tmp_path.iterdir()] == ["a.zst"]
 
 
 @pytest.mark.parametrize("answers", [False, True])
