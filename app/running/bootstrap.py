@@ -228,6 +228,7 @@ def _services(
         stale_after=timedelta(seconds=settings.stale_after),
         cache_limits=settings.cache_limits(),
         prices=settings.prices(),
+        usage_labels=settings.usage_labels,
         long_request_limits=settings.long_requests(),
         keep_jobs=settings.keeping().jobs,
         max_waiting_submissions=settings.max_waiting_submissions,

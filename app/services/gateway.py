@@ -1,7 +1,7 @@
 """The services of one process, and their background work."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -96,6 +96,7 @@ class Services:
         keep_jobs: how long the records of ended jobs are kept.
         max_waiting_submissions: most submissions that wait for their turn; further ones are refused.
         prices: what usage costs; None without prices.
+        usage_labels: the keys of the labels by which usage is added up.
         randomness: draws uids and the suffixes of generated names.
     """
 
@@ -122,6 +123,7 @@ class Services:
     keep_jobs: Retention = FOR_EVER
     max_waiting_submissions: int = 1000
     prices: Prices | None = None
+    usage_labels: Sequence[str] = ()
     randomness: random.Random = field(default_factory=random.SystemRandom)
 
     reading: JobReader = field(init=False)
@@ -169,7 +171,7 @@ class Services:
         self.merged_logs = MergedLogs(self.reading, self.logs, self.watcher)
         self.freshness = FreshnessReader(self.db, self.clock, self.stale_after)
         self.queues = QueueReader(self.db, self.freshness, self.planner.limits.pods)
-        self.usage = UsageReader(self.db, lists, self.clock, self.prices)
+        self.usage = UsageReader(self.db, lists, self.clock, self.prices, self.usage_labels)
         self.system = SystemReader(self.db, self.freshness, self.readiness)
         self.cluster_match = ClusterMatch(self.db, self.freshness)
         self.namespace_check = NamespaceCheck(

@@ -1,6 +1,7 @@
 """What jobs have used, by namespace, user, queue, kind, label and day."""
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import date
 from enum import StrEnum
 from typing import Annotated, Any, Final
@@ -11,13 +12,21 @@ from app.api.answers.errors import InvalidParameter, parameter_error
 from app.api.answers.responses import JSON, PRIVATE, json_bytes
 from app.api.long_requests.usage_csv import UsageCsv
 from app.api.requests import paging
-from app.api.requests.dependencies import CallerDep
+from app.api.requests.dependencies import Caller, CallerDep
 from app.api.requests.parameters import NO_NUL, Day, NamespaceFilter, PageSize, PageToken
 from app.api.routers import new_router
 from app.api.views.usage import UsagePage, page_view
 from app.domain.errors import shorten
 from app.domain.usage.pages import Cursor, before_all, is_cursor
-from app.domain.usage.query import LABEL, MOST_DAYS, MOST_DIMENSIONS, Dimension, UsageQuery, is_dimension
+from app.domain.usage.query import (
+    LABEL,
+    MOST_DAYS,
+    MOST_DIMENSIONS,
+    Dimension,
+    UsageQuery,
+    is_dimension,
+    label_keys,
+)
 
 router = new_router("usage")
 
@@ -67,7 +76,7 @@ async def _query(
 def _dimensions(text: str | None) -> tuple[str, ...]:
     names = tuple(item.strip() for item in (text or "").split(",") if item.strip())
     wrong = next((name for name in names if not is_dimension(name)), None)
-    accepted = f"up to {MOST_DIMENSIONS} different ones of {', '.join(Dimension)} and {LABEL}<key>"
+    accepted = _accepted(f"{LABEL}<key>")
     if wrong is not None:
         raise _by_error(f"there is no dimension {shorten(wrong)}", accepted)
     repeated = next((name for name, count in Counter(names).items() if count > 1), None)
@@ -76,6 +85,26 @@ def _dimensions(text: str | None) -> tuple[str, ...]:
     if len(names) > MOST_DIMENSIONS:
         raise _by_error(f"these are {len(names)}", accepted)
     return names
+
+
+async def _check_labels(by: Sequence[str], caller: Caller) -> None:
+    """Refuse labels of which no sum has or will have a value.
+
+    Raises:
+        InvalidParameter: with the labels that are accepted.
+    """
+    keys = label_keys(by)
+    known = await caller.services.usage.labels(keys, caller.principal.id)
+    wrong = next((key for key in keys if key not in known), None)
+    if wrong is None:
+        return
+    accepted = _accepted(*(LABEL + key for key in sorted(known)))
+    detail = f"usage is not added up by the label {shorten(wrong)}"
+    raise _by_error(detail, accepted if known else f"{accepted}; operators set labels with JOBGATE_USAGE_LABELS")
+
+
+def _accepted(*labels: str) -> str:
+    return f"up to {MOST_DIMENSIONS} different ones of {', '.join([*Dimension, *labels])}"
 
 
 def _by_error(detail: str, accepted: str) -> InvalidParameter:
@@ -110,6 +139,7 @@ async def get_usage(
     Jobs that still run or wait are counted until now. Days are those of UTC. A CSV is sent while it is read:
     if it cannot be completed, the connection is closed without a last chunk.
     """
+    await _check_labels(wanted["by"], caller)
     usage, now = caller.services.usage, caller.services.clock.now()
     asked = {**wanted, "namespaces": caller.select_namespaces(namespace)}
     digest = paging.query_digest(["usage", asked])

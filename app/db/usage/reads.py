@@ -31,6 +31,7 @@ from app.domain.vocabulary import Use
 
 # Sums that a page examines, unless one block has more. It takes some 100 ms.
 _MOST_EXAMINED: Final = 60_000
+_LABEL_KEYS: Final = "SELECT DISTINCT jsonb_object_keys(labels) FROM usage_groups"
 _HELD: Final = """
 SELECT g.namespace, r.resource, r.use, sum(r.amount) FROM usage_rates AS r JOIN usage_groups AS g ON g.id = r.group_id
 GROUP BY 1, 2, 3 HAVING sum(r.amount) <> 0
@@ -146,6 +147,12 @@ async def _read_rates(
 def _key(row: Any, query: UsageQuery) -> Key:
     """Return the values of the dimensions except the day."""
     return tuple(map(value_of, tuple(row)[: len(query.by) - (Dimension.DAY in query.by)]))
+
+
+async def read_label_keys(db: Database) -> set[str]:
+    """Return the keys of all labels by which usage is stored. They are few, and none disappears."""
+    async with db.read() as connection:
+        return {key for (key,) in await connection.fetch(_LABEL_KEYS)}
 
 
 async def read_held(db: Database) -> dict[tuple[str, str, str], int]:

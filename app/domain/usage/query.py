@@ -108,6 +108,11 @@ def is_dimension(name: str) -> bool:
     return name in set(Dimension)
 
 
+def label_keys(by: Iterable[str]) -> list[str]:
+    """Return the keys of the labels among dimensions."""
+    return [name.removeprefix(LABEL) for name in by if name.startswith(LABEL)]
+
+
 def day_number(day: date) -> int:
     """Return the number of days since 1970."""
     return day.toordinal() - EPOCH

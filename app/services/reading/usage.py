@@ -1,6 +1,6 @@
 """Reads what jobs have used, with its cost."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Final
 
 from app.base.clock import Clock
@@ -20,13 +20,27 @@ _BYTES: Final = 24 * 1024 * 1024
 
 
 class UsageReader:
-    """Reads usage from PostgreSQL. `prices` are None if the installation has none."""
+    """Reads usage from PostgreSQL. `prices` are None if the installation has none.
 
-    def __init__(self, db: Database, lists: Turns, clock: Clock, prices: Prices | None) -> None:
+    `labels` are the keys of the labels by which it adds up.
+    """
+
+    def __init__(self, db: Database, lists: Turns, clock: Clock, prices: Prices | None, labels: Sequence[str]) -> None:
         self._db = db
         self._lists = lists
         self._clock = clock
         self.prices = prices
+        self._labels = set(labels)
+
+    async def labels(self, wanted: Iterable[str], caller: Hashable) -> frozenset[str]:
+        """Return the keys of labels by which usage is added up, or was: its values remain readable.
+
+        Those that were are read only if some label is wanted that is not known.
+        """
+        if not self._labels.issuperset(wanted):
+            async with self._lists.turn(caller):
+                self._labels |= await usage_reads.read_label_keys(self._db)
+        return frozenset(self._labels)
 
     async def page(
         self, query: UsageQuery, behind: Cursor, size: int, caller: Hashable

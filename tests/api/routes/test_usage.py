@@ -200,6 +200,27 @@ async def test_wrong_parameters_are_named(gateway: Gateway, params: dict[str, st
     assert error["accepted"]
 
 
+async def test_a_label_that_no_sum_has_is_refused(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def asked(key: str, **params: str) -> Any:
+        answer = await gateway.client.get(USAGE, params={"by": f"namespace,label:{key}", **params})
+        return answer.status_code, answer.json().get("errors")
+
+    status, [error] = await asked("team")
+    assert (status, error["pointer"], error["detail"]) == (400, "/query/by", "usage is not added up by the label team")
+    assert error["accepted"] == (
+        "up to 5 different ones of namespace, user, queue, kind, day; operators set labels with JOBGATE_USAGE_LABELS"
+    )
+    monkeypatch.setattr(gateway.services.usage, "_labels", {"project"})
+    assert await asked("project") == (200, None), "a label of the setting, before a job has it"
+    await used(gateway, ALICE, {(0, "cpu", Use.USEFUL): 1})
+    assert await asked("team") == (200, None), "a label that was in the setting, of which values are stored"
+    for params in ({}, {"format": "csv"}):
+        status, [error] = await asked("tema", **params)
+        assert (status, error["accepted"]) == (
+            400, "up to 5 different ones of namespace, user, queue, kind, day, label:project, label:team"
+        )  # fmt: skip
+
+
 async def test_the_days_are_those_until_today(gateway: Gateway) -> None:
     await some_usage(gateway)
     page = await got(gateway)
