@@ -76,3 +76,11 @@ async def contents(connection: Any) -> dict[str, list[dict[str, Any]]]:
         rows = await connection.fetch(f"SELECT to_jsonb(t) AS row FROM {table} AS t")
         found[table] = [json.loads(row["row"]) for row in rows]
     return found
+
+
+def restricted(rows: dict[str, list[dict[str, Any]]], to: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Return the rows without the tables and columns that `to` does not have."""
+    return {
+        table: [{name: row[name] for name in kept[0]} for row in rows[table]] if kept else []
+        for table, kept in to.items()
+    }

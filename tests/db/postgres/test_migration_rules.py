@@ -20,7 +20,7 @@ from app.db.postgres.concurrent_indexes import create_index, drop_index
 from app.db.postgres.errors import DatabaseContended
 from app.db.postgres.schema_version import Migration
 from tests.support.migration_rules import find_blocks
-from tests.support.schemas import contents, fill, revision
+from tests.support.schemas import contents, fill, restricted, revision
 from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[3]
@@ -164,14 +164,6 @@ async def test_a_migration_can_be_taken_back_and_repeated(step: Migration, empty
     assert await revision(empty_database_url) == (step.revision, step.compatible_with)
     assert restricted(await contents(connection), older) == older
     await connection.close()
-
-
-def restricted(rows: dict[str, list[dict[str, Any]]], to: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
-    """Return the rows without the tables and columns that `to` does not have."""
-    return {
-        table: [{name: row[name] for name in kept[0]} for row in rows[table]] if kept else []
-        for table, kept in to.items()
-    }
 
 
 async def test_a_migration_that_waits_for_a_table_lets_writes_pass(
