@@ -1,4 +1,7 @@
-"""A database in which every invariant holds, with an object of each sort."""
+"""A database in which every invariant holds, with an object of each sort.
+
+The controller has not seen the job WAITING.
+"""
 
 from typing import Any
 from uuid import UUID
@@ -15,12 +18,12 @@ INSERT INTO jobs (uid, namespace, name, kind, api_version, manifest, created_at,
                   quiet, history_count, scale_count, planned_pods, status, started_at, finished_at,
                   observed_generation, version)
 SELECT uid::uuid, 'team', name, 'GenericJob', 'v1', '{{}}', now(), 'me', phase, '', '', quiet, history, scales, pods,
-       status::jsonb, now(), finished, 1, 3
+       status::jsonb, now(), finished, observed, 3
 FROM (VALUES
-    ('{RUNNING}', 'running', 'Running', false, 3, 1, 2, '{{"aggregate": {{"Running": 2}}}}', NULL::timestamptz),
-    ('{ENDED}', 'ended', 'Succeeded', true, 2, 0, 1, '{{"aggregate": {{"Succeeded": 1}}}}', now()),
-    ('{WAITING}', 'waiting', 'Queued', false, 1, 0, 0, '{{}}', NULL)
-) AS j (uid, name, phase, quiet, history, scales, pods, status, finished);
+    ('{RUNNING}', 'running', 'Running', false, 3, 1, 2, '{{"aggregate": {{"Running": 2}}}}', NULL::timestamptz, 1),
+    ('{ENDED}', 'ended', 'Succeeded', true, 2, 0, 1, '{{"aggregate": {{"Succeeded": 1}}}}', now(), 1),
+    ('{WAITING}', 'waiting', 'Queued', false, 1, 0, 0, '{{"aggregate": {{"Creating": 1}}}}', NULL, 0)
+) AS j (uid, name, phase, quiet, history, scales, pods, status, finished, observed);
 
 INSERT INTO status_history (job_uid, seq, at, phase, reason, message, actor, task, rank, attempt) VALUES
     ('{RUNNING}', 1, now(), 'Queued', '', '', 'me', NULL, NULL, NULL),

@@ -38,12 +38,16 @@ class Fault:
 
 @dataclass(slots=True, kw_only=True)
 class CheckResult:
-    """What a check has found among `examined` subjects of a kind."""
+    """What a check has found among `examined` subjects of a kind.
+
+    A check that has found very many faults ends before it has examined all: then it is not complete.
+    """
 
     name: str
     why: str
     subjects: str
     examined: int = 0
+    is_complete: bool = True
     faults: list[Fault] = field(default_factory=list)
 
 

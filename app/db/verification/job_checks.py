@@ -81,7 +81,7 @@ JOB_CHECKS: Final[tuple[Invariant, ...]] = (
     ),
     job_check(
         "aggregate",
-        "the counts of the aggregate add up to the desired number of replicas",
+        "the counts of the aggregate add up to the desired number of replicas, which the first reconcile stores",
         "format('the aggregate counts %s replicas, and there are %s', a.counted, r.stored)",
         """
         FROM jobs AS j
@@ -91,7 +91,7 @@ JOB_CHECKS: Final[tuple[Invariant, ...]] = (
         CROSS JOIN LATERAL (
             SELECT count(*) AS stored FROM replicas WHERE job_uid = j.uid AND NOT leaving
         ) AS r
-        WHERE j.uid = ANY($1) AND a.counted <> r.stored
+        WHERE j.uid = ANY($1) AND a.counted <> r.stored AND j.observed_generation > 0
         """,
     ),
     job_check(

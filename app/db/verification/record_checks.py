@@ -38,6 +38,8 @@ def _is_paged(records: RecordTable) -> bool:
     return next(iter(records.table.primary_key)).name == records.owner
 
 
+# Of two ranges that share a name, one begins within the other, so an index finds it. Names without a number
+# share their stem only if they are equal.
 _NAMES: Final = Subjects(
     name="rows of names",
     first=UUID(int=0),
@@ -70,9 +72,8 @@ RECORD_CHECKS: Final[tuple[Invariant, ...]] = (
         SELECT a.job_uid AS key, format('%s/%s %s', a.namespace, a.kind, a.name) AS subject,
             format('held by the jobs %s and %s', a.job_uid, b.job_uid) AS found
         FROM names AS a JOIN names AS b ON (b.namespace, b.stem, b.kind) = (a.namespace, a.stem, a.kind)
-            AND b.job_uid > a.job_uid AND NOT b.released
-            AND CASE WHEN a.number < 0 OR b.number < 0 THEN a.name = b.name
-                ELSE a.number < b.number + b.count AND b.number < a.number + a.count END
+            AND b.number BETWEEN a.number AND CASE WHEN a.number < 0 THEN a.number ELSE a.number + a.count - 1 END
+            AND b.job_uid <> a.job_uid AND (b.number > a.number OR b.job_uid > a.job_uid) AND NOT b.released
         WHERE a.job_uid = ANY($1) AND NOT a.released
         """,
     ),

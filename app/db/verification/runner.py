@@ -5,6 +5,7 @@ rows, such as jobs of ten thousand replicas, and on a slow server.
 """
 
 from asyncio import sleep
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final
@@ -20,6 +21,8 @@ CHECKS: Final = (*JOB_CHECKS, *RECORD_CHECKS)
 # Seconds that a batch should take.
 _WANTED: Final = 1.0
 _FIRST_BATCH: Final = 1
+_MOST_FAULTS: Final = 10_000
+"""A check that has found so many ends, so that it has few of them in memory."""
 
 Progress = Callable[[str, int], object]
 """Gets what is examined, and how many of them have been."""
@@ -42,24 +45,17 @@ async def verify_database(
 ) -> list[CheckResult]:
     """Run the checks, and return what each has found.
 
-    What looks like a fault is examined again after `pause` seconds, and reported if it is still there.
-    `batch` replaces the largest sizes of all batches.
+    What looks like a fault is examined again after `pause` seconds, and reported if it is still there. A check that has
+    found very many ends early. `batch` replaces the largest sizes of all batches.
     """
     results = {
         check.name: CheckResult(name=check.name, why=check.why, subjects=check.subjects.name) for check in checks
     }
-    examiner = _Examiner(db, clock or SystemClock(), progress)
     for subjects, group in _by_subjects(checks):
-        suspects = await examiner.find_suspects(subjects, group, results, batch or subjects.batch)
-        if not any(suspects.values()):
-            continue
-        await sleep(pause)
-        for check in group:
-            before = {fault.subject for _, fault in suspects[check.name]}
-            keys = list(dict.fromkeys(key for key, _ in suspects[check.name]))
-            again = [fault async for fault in examiner.examine_again(check, keys, batch or subjects.batch)]
-            still = (fault for fault in again if fault.subject in before)
-            results[check.name].faults = sorted(still, key=lambda fault: fault.subject)
+        examiner = _Examiner(db, clock or SystemClock(), pause, batch or subjects.batch)
+        await examiner.examine(subjects, [(check, results[check.name]) for check in group], progress)
+    for result in results.values():
+        result.faults.sort(key=lambda fault: fault.subject)
     return list(results.values())
 
 
@@ -73,42 +69,60 @@ def _by_subjects(checks: Sequence[Invariant]) -> Iterator[tuple[Subjects, list[I
 
 
 class _Examiner:
-    """Examines keys in batches whose sizes follow from the time that they take."""
+    """Examines keys in batches of at most `most`, whose sizes follow from the time that they take."""
 
-    def __init__(self, db: Database, clock: Clock, progress: Progress) -> None:
+    def __init__(self, db: Database, clock: Clock, pause: float, most: int) -> None:
         self._db = db
         self._clock = clock
-        self._progress = progress
+        self._pause = pause
+        self._most = most
+        self._suspects: dict[str, list[tuple[Any, Fault]]] = defaultdict(list)
 
-    async def find_suspects(
-        self, subjects: Subjects, checks: Sequence[Invariant], results: dict[str, CheckResult], most: int
-    ) -> dict[str, list[tuple[Any, Fault]]]:
-        """Return what looks like a fault, by check, and count what was examined."""
-        suspects: dict[str, list[tuple[Any, Fault]]] = {check.name: [] for check in checks}
-        after, size, examined = subjects.first, min(_FIRST_BATCH, most), 0
-        while True:
+    async def examine(
+        self, subjects: Subjects, checks: Sequence[tuple[Invariant, CheckResult]], progress: Progress
+    ) -> None:
+        """Examine all subjects, and add what is found to the results."""
+        after, size, examined = subjects.first, min(_FIRST_BATCH, self._most), 0
+        while checks:
             began = self._clock.monotonic()
             async with self._db.snapshot() as connection:
                 keys = [row["key"] for row in await connection.fetch(subjects.page, after, size)]
-                for check in checks if keys else ():
-                    suspects[check.name] += await _faults(connection, check, keys)
-                    results[check.name].examined += len(keys)
+                for check, result in checks if keys else ():
+                    self._suspects[check.name] += await _faults(connection, check, keys)
+                    result.examined += len(keys)
+            seconds = self._clock.monotonic() - began
             examined += len(keys)
-            self._progress(subjects.name, examined)
-            if len(keys) < size:
-                return suspects
-            after, size = keys[-1], next_batch(size, self._clock.monotonic() - began, most=most)
+            progress(subjects.name, examined)
+            is_last = len(keys) < size
+            if is_last or any(len(found) >= _MOST_FAULTS for found in self._suspects.values()):
+                await self._confirm(checks)
+            if is_last:
+                return
+            after, size = keys[-1], next_batch(size, seconds, most=self._most)
+            for _, result in checks:
+                result.is_complete = len(result.faults) < _MOST_FAULTS
+            checks = [each for each in checks if each[1].is_complete]
 
-    async def examine_again(self, check: Invariant, keys: Sequence[Any], most: int) -> AsyncIterator[Fault]:
+    async def _confirm(self, checks: Sequence[tuple[Invariant, CheckResult]]) -> None:
+        """Examine the suspects again after the pause, and move those that still look like faults to the results."""
+        if any(self._suspects.values()):
+            await sleep(self._pause)
+        for check, result in checks:
+            suspects = self._suspects.pop(check.name, [])
+            before = {fault.subject for _, fault in suspects}
+            again = self._examine_again(check, list(dict.fromkeys(key for key, _ in suspects)))
+            result.faults += [fault async for fault in again if fault.subject in before]
+
+    async def _examine_again(self, check: Invariant, keys: Sequence[Any]) -> AsyncIterator[Fault]:
         """Yield what still looks like a fault."""
-        done, size = 0, min(_FIRST_BATCH, most)
+        done, size = 0, min(_FIRST_BATCH, self._most)
         while done < len(keys):
             began = self._clock.monotonic()
             async with self._db.snapshot() as connection:
                 found = await _faults(connection, check, keys[done : done + size])
             for _, fault in found:
                 yield fault
-            done, size = done + size, next_batch(size, self._clock.monotonic() - began, most=most)
+            done, size = done + size, next_batch(size, self._clock.monotonic() - began, most=self._most)
 
 
 async def _faults(connection: Connection, check: Invariant, keys: Sequence[Any]) -> list[tuple[Any, Fault]]:

@@ -57,7 +57,8 @@ def as_text(results: Sequence[CheckResult]) -> list[str]:
     lines = []
     for result in results:
         count = len(result.faults)
-        verdict = f"{count} fault{'s' if count > 1 else ''}: {result.why}" if count else "ok"
+        ended = "" if result.is_complete else ", where it ended"
+        verdict = f"{count} fault{'s' if count > 1 else ''}{ended}: {result.why}" if count else "ok"
         lines.append(f"{result.name:<28} {result.examined:>9} {result.subjects:<26} {verdict}")
         lines += [f"    {fault.subject}: {fault.found}" for fault in result.faults[:MOST_SHOWN]]
         if count > MOST_SHOWN:

@@ -227,6 +227,19 @@ async def test_small_batches_find_the_same(world: Any, db: Database) -> None:
     assert [(result.name, result.faults) for result in large] == [(result.name, result.faults) for result in small]
 
 
+async def test_a_check_ends_when_it_has_found_many_faults(
+    world: Any, db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is gone at the second look does not count."""
+    await world.execute("UPDATE jobs SET history_count = 9, scale_count = 9")
+    monkeypatch.setattr(runner, "_MOST_FAULTS", 2)
+    monkeypatch.setattr(runner, "sleep", lambda _: world.execute("UPDATE jobs SET scale_count = 0"))
+    results = {result.name: result for result in await verify_database(db, pause=0, batch=1)}
+    numbers, records = results["history-numbers"], results["scale-records"]
+    assert (numbers.examined, len(numbers.faults), numbers.is_complete) == (2, 2, False)
+    assert (records.examined, len(records.faults), records.is_complete) == (3, 1, True)
+
+
 async def test_what_is_gone_at_the_second_look_is_no_fault(
     world: Any, db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
