@@ -21,6 +21,7 @@ stored   submissions, polls and lists beside few and beside a million stored job
 stages   the CPU time of a submission without HTTP and the database
 submit   the CPU time of a submission in all processes, in two checkouts
 usage    the time in which a year of usage is read
+verify   `jobgate verify` on a million stored jobs, and polls and submissions beside it
 """
 
 import argparse
@@ -38,6 +39,7 @@ from typing import Final
 from app.embedded_postgres.server import EmbeddedPostgres
 from bench import cache, keeping, large, logs, memory, migrations, recovery, scale, stages, start, usage
 from bench.changes import follow, neighbours, poll, stored, submit
+from bench.keeping import verify
 from bench.measuring.client import LoadClient, MeasurementFailed, NoCompiler
 from bench.measuring.gateway import durability
 from bench.measuring.kubernetes import SCRIPT, ControlPlane, Unavailable, control_plane
@@ -134,6 +136,7 @@ _COMMANDS: Final[Mapping[str, Callable[[list[str]], None]]] = {
     "stored": stored.main,
     "submit": submit.main,
     "usage": usage.main,
+    "verify": verify.main,
 }
 
 if __name__ == "__main__":

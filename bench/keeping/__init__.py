@@ -53,6 +53,7 @@ WHERE s.relname = ANY($1) AND s.n_dead_tup > 50 + 0.02 * c.reltuples
 class Installation:
     """A database with ended jobs, and a gateway on it."""
 
+    url: str
     connection: Any
     db: Database
     target: Target
@@ -83,7 +84,7 @@ class Installation:
 
 
 @asynccontextmanager
-async def _installation(arguments: argparse.Namespace, place: Path) -> AsyncIterator[Installation]:
+async def installation(arguments: argparse.Namespace, place: Path) -> AsyncIterator[Installation]:
     async with AsyncExitStack() as stack:
         postgres = await stack.enter_async_context(EmbeddedPostgres(place / "postgres", settings=_SETTINGS))
         url = await new_database(postgres, "keeping")
@@ -94,7 +95,7 @@ async def _installation(arguments: argparse.Namespace, place: Path) -> AsyncIter
         stack.push_async_callback(db.close)
         await throughput.prepare_poll(target, None)
         rows = await Rows.like(url, throughput.POLLED, arguments.namespaces)
-        yield Installation(connection=connection, db=db, target=target, rows=rows)
+        yield Installation(url=url, connection=connection, db=db, target=target, rows=rows)
 
 
 async def days(here: Installation, number: int, of_day: int) -> list[str]:
@@ -136,6 +137,19 @@ def require_disk(place: Path, stored: int, most: float) -> None:
         raise MeasurementFailed(f"{stored} jobs need {needed:.0f} GiB of free disk in {place}")
 
 
+async def store(here: Installation, arguments: argparse.Namespace, expired: int) -> None:
+    """Store the ended jobs, and so many that have expired long ago."""
+    began = time.monotonic()
+    await here.rows.add(expired, days_ago=BACKLOG_DAYS)
+    await here.rows.add_days(arguments.jobs // DAYS, DAYS)
+    size = await here.connection.fetchval("SELECT pg_database_size(current_database())")
+    print(
+        f"{arguments.jobs} jobs of {DAYS} days in {arguments.namespaces} namespaces and {expired} "
+        f"expired ones, {size / 2**30:.2f} GiB, stored in {time.monotonic() - began:.0f} s",
+        flush=True,
+    )
+
+
 async def run(arguments: argparse.Namespace) -> None:
     of_day, last_round = arguments.jobs // DAYS, time.monotonic() + arguments.within
     with tempfile.TemporaryDirectory(
@@ -143,39 +157,35 @@ async def run(arguments: argparse.Namespace) -> None:
     ) as directory:
         place = Path(directory)
         require_disk(place, arguments.jobs + arguments.backlog + arguments.days * of_day, arguments.disk)
-        async with _installation(arguments, place) as here:
-            began = time.monotonic()
-            await here.rows.add(arguments.backlog, days_ago=BACKLOG_DAYS)
-            await here.rows.add_days(of_day, DAYS)
-            size = await here.connection.fetchval("SELECT pg_database_size(current_database())")
-            print(
-                f"{arguments.jobs} jobs of {DAYS} days in {arguments.namespaces} namespaces and {arguments.backlog} "
-                f"expired ones, {size / 2**30:.2f} GiB, stored in {time.monotonic() - began:.0f} s",
-                flush=True,
-            )
+        async with installation(arguments, place) as here:
+            await store(here, arguments, arguments.backlog)
             found = await works(here.target, place, arguments)
-            backlog = Backlog(here.db, here.connection)
-            print(
-                "\n".join(["", *await measure(here.target, found, backlog, arguments, until=last_round), ""]),
-                flush=True,
-            )
+            backlog = Backlog(here.db, here.connection, arguments.rate)
+            lines = await measure(here.target, found, backlog, arguments, until=last_round)
+            print("\n".join(["", *lines, *backlog.report(), ""]), flush=True)
             if arguments.days:
                 print("\n".join(["", *await days(here, arguments.days, of_day)]))
 
 
-def main(arguments: Sequence[str]) -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench keeping", description=__doc__)
+def add_options(parser: argparse.ArgumentParser, *, jobs: int, rounds: int) -> None:
+    """Add the options of a database with ended jobs, and of the requests that are measured on it."""
     add = parser.add_argument
-    add("--jobs", type=int, default=20_000, help="ended jobs of the 90 days (20000); 5400000 are 60000 a day")
+    add("--jobs", type=int, default=jobs, help=f"ended jobs of the 90 days ({jobs}); 5400000 are 60000 a day")
     add("--namespaces", type=int, default=30, help="namespaces of these jobs (30)")
-    add("--days", type=int, default=8, help="days that pass after the measurement (8)")
-    add("--backlog", type=int, default=50_000, help="expired jobs beside the measured requests (50000)")
-    add("--rounds", type=int, default=20, help="rounds alone and with the sweeper at each speed (20)")
+    add("--rounds", type=int, default=rounds, help=f"rounds alone and beside the other work ({rounds})")
     add("--seconds", type=float, default=3.0, help="duration of each round (3)")
     add("--within", type=float, default=480.0, help="seconds after which no round begins, beside the first three (480)")
     add("--polls", type=float, default=300.0, help="polls per second (300)")
     add("--submissions", type=float, default=60.0, help="submissions per second (60)")
-    add("--rate", type=float, default=0.7, help="jobs per second that the slow sweeper deletes (0.7: 60000 a day)")
     add("--disk", type=float, default=25.0, help="GiB of disk that the run may take (25)")
     add("--directory", type=Path, help="directory of the database; by default that of temporary files")
+
+
+def main(arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench keeping", description=__doc__)
+    add_options(parser, jobs=20_000, rounds=20)
+    add = parser.add_argument
+    add("--days", type=int, default=8, help="days that pass after the measurement (8)")
+    add("--backlog", type=int, default=50_000, help="expired jobs beside the measured requests (50000)")
+    add("--rate", type=float, default=0.7, help="jobs per second that the slow sweeper deletes (0.7: 60000 a day)")
     asyncio.run(run(parser.parse_args(arguments)))

@@ -1,17 +1,17 @@
-"""Measures polls and submissions at a constant rate, alone and beside the sweeper, in short rounds that alternate."""
+"""Measures polls and submissions at a constant rate, alone and beside other work, in short rounds that alternate."""
 
 import argparse
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import cycle, islice
 from pathlib import Path
 from random import Random
 from statistics import median
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from app.base.clock import InstallationClock
 from app.db.postgres.engine import Database
@@ -33,7 +33,8 @@ _KEPT_FROM: Final = (
 _KEPT: Final = timedelta(days=90)
 _LEAST_ROUNDS: Final = 3
 _SWEEP_SECONDS: Final = 3.0  # between two sweeps; the controller sweeps each minute, and more jobs at a time
-_MODES: Final = ("alone", "60000 a day", "full speed")
+_ALONE: Final = "alone"
+_MODES: Final = ("60000 a day", "full speed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,13 +47,40 @@ class Work:
     expect: int
 
 
-class Backlog:
-    """The jobs that ended long ago, and expire as fast as wanted, by clocks of its own."""
+class OtherWork(Protocol):
+    """Work that runs beside requests, in one of some modes."""
 
-    def __init__(self, db: Database, connection: Any) -> None:
+    @property
+    def modes(self) -> Sequence[str]:
+        """The names of the modes."""
+        ...
+
+    def run(self, mode: str) -> AbstractAsyncContextManager[None]:
+        """Run the work beside the block."""
+        ...
+
+    async def suffices(self) -> bool:
+        """Return whether there is enough work for another round."""
+        ...
+
+
+class Backlog:
+    """The jobs that ended long ago, and expire as fast as wanted, by clocks of its own.
+
+    In the mode 60000 a day, the sweeper deletes `rate` jobs per second.
+    """
+
+    modes = _MODES
+
+    def __init__(self, db: Database, connection: Any, rate: float) -> None:
         self._db = db
         self._connection = connection
+        self._rate = rate
+        self._left: int | None = None
+        self._most = 0  # jobs that a round has deleted
         self._due = 0.0
+        self._deleted = dict.fromkeys(_MODES, 0)
+        self._seconds = dict.fromkeys(_MODES, 0.0)
         self._clock = InstallationClock()
         self._everything = InstallationClock()
 
@@ -64,24 +92,39 @@ class Backlog:
         )
         return found
 
-    @asynccontextmanager
-    async def swept(self, mode: str, rate: float) -> AsyncIterator[None]:
-        """Run the sweeper beside the block."""
-        async with asyncio.TaskGroup() as group:
-            sweep = {_MODES[1]: self._at(rate), _MODES[2]: Sweeper(self._db, self._everything, KEEPING).sweep()}
-            tasks = [group.create_task(work) for name, work in sweep.items() if name == mode]
-            for name, work in sweep.items():
-                if name != mode:
-                    work.close()
-            yield
-            for task in tasks:
-                task.cancel()
+    async def suffices(self) -> bool:
+        """Return whether a round cannot delete all that is left: its sweeper would have nothing to do."""
+        if self._left is None:
+            self._left = await self.left()
+        return self._left > 2 * self._most
 
-    async def _at(self, rate: float) -> None:
-        """Delete so many jobs per second."""
+    @asynccontextmanager
+    async def run(self, mode: str) -> AsyncIterator[None]:
+        """Run the sweeper beside the block, and count what it deletes."""
+        before, began = await self.left(), time.monotonic()
+        async with asyncio.TaskGroup() as group:
+            sweep = self._slowly() if mode == _MODES[0] else Sweeper(self._db, self._everything, KEEPING).sweep()
+            task = group.create_task(sweep)
+            yield
+            task.cancel()
+        self._seconds[mode] += time.monotonic() - began
+        self._left = await self.left()
+        self._deleted[mode] += before - self._left
+        self._most = max(self._most, before - self._left)
+        if not self._left:
+            raise MeasurementFailed("everything was deleted before the end: use a larger --backlog")
+
+    def report(self) -> list[str]:
+        """Return a line for each mode."""
+        return [
+            f"{mode}: {count} jobs deleted in {seconds:.0f} s, {count / max(seconds, 1):.1f}/s"
+            for (mode, count), seconds in zip(self._deleted.items(), self._seconds.values(), strict=True)
+        ]
+
+    async def _slowly(self) -> None:
         sweeper = Sweeper(self._db, self._clock, KEEPING)
         while True:
-            self._due += rate * _SWEEP_SECONDS
+            self._due += self._rate * _SWEEP_SECONDS
             number = int(self._due)
             self._due -= number
             kept_from = await self._connection.fetchval(_KEPT_FROM, number)
@@ -111,49 +154,39 @@ async def _latencies(work: Work, target: Target, seconds: float) -> list[float]:
 
 
 async def measure(
-    target: Target, found: Mapping[str, Work], backlog: Backlog, arguments: argparse.Namespace, *, until: float
+    target: Target, found: Mapping[str, Work], other: OtherWork, arguments: argparse.Namespace, *, until: float
 ) -> list[str]:
-    """Measure all works at once, in each mode in turn. No round begins after `until`, a monotonic time."""
-    times: dict[tuple[str, str], list[list[float]]] = {(name, mode): [] for name in found for mode in _MODES}
-    deleted = dict.fromkeys(_MODES, 0)
-    left = await backlog.left()
-    order, random = list(_MODES), Random(1)
-    rounds, most = 0, 0
-    # No round begins that could delete the whole backlog: its sweeper would have nothing to do.
-    while rounds < arguments.rounds and left > 2 * most and (rounds < _LEAST_ROUNDS or time.monotonic() < until):
+    """Measure all requests at once, alone and in each mode in turn. No round begins after `until`, a monotonic time."""
+    order, random, rounds = [_ALONE, *other.modes], Random(1), 0
+    times: dict[tuple[str, str], list[list[float]]] = {(name, mode): [] for name in found for mode in order}
+    while rounds < arguments.rounds and await other.suffices() and (rounds < _LEAST_ROUNDS or time.monotonic() < until):
         rounds += 1
         random.shuffle(order)
         for mode in order:
-            async with backlog.swept(mode, arguments.rate):
+            async with nullcontext() if mode == _ALONE else other.run(mode):
                 results = await asyncio.gather(
                     *(_latencies(work, target, arguments.seconds) for work in found.values())
                 )
             for name, result in zip(found, results, strict=True):
                 times[name, mode].append(result)
-            left, before = await backlog.left(), left
-            deleted[mode] += before - left
-            most = max(most, before - left)
-    if not left:
-        raise MeasurementFailed("everything was deleted before the end: use a larger --backlog")
     rows = []
     for name, work in found.items():
-        tails = {mode: [percentile(result, 99) for result in times[name, mode]] for mode in _MODES}
-        for mode in _MODES:
+        alone = [percentile(result, 99) for result in times[name, _ALONE]]
+        for mode in (_ALONE, *other.modes):
             p50 = median(median(result) for result in times[name, mode])
-            ratio = ratio_of_medians(tails[mode], tails[_MODES[0]])
+            tails = [percentile(result, 99) for result in times[name, mode]]
+            ratio = ratio_of_medians(tails, alone)
             rows.append(
                 (
                     f"{name}, {work.rate:g}/s",
                     mode,
                     f"{p50 * 1e3:.2f}",
-                    f"{median(tails[mode]) * 1e3:.2f}",
-                    "" if mode == _MODES[0] else str(ratio),
-                    "" if mode == _MODES[0] else ("reached" if ratio.value <= GOAL else "missed"),
+                    f"{median(tails) * 1e3:.2f}",
+                    "" if mode == _ALONE else str(ratio),
+                    "" if mode == _ALONE else ("reached" if ratio.value <= GOAL else "missed"),
                 )
             )
-    seconds = rounds * arguments.seconds
     return [
-        *table(("request", "sweeper", "p50 ms", "p99 ms", "ratio of p99", f"goal {GOAL}"), rows),
-        f"{rounds} rounds of {arguments.seconds:g} s with each sweeper; a ratio comes with an interval, by resampling",
-        *(f"{mode}: {count} jobs deleted in {seconds:g} s, {count / seconds:.1f}/s" for mode, count in deleted.items()),
+        *table(("request", "beside", "p50 ms", "p99 ms", "ratio of p99", f"goal {GOAL}"), rows),
+        f"{rounds} rounds of {arguments.seconds:g} s each; a ratio comes with an interval, by resampling",
     ]

@@ -15,18 +15,19 @@ _WRITERS: Final = 2
 _SECONDS: Final = 600.0  # for a statement
 _DAY: Final = "interval '1 day'"
 
-# One job of one pod that failed: it has six rows of history and three conditions.
+# One job of one pod that failed: it has six rows of history and three conditions. Every invariant holds.
 _FILL: Final = """
 WITH n AS (SELECT n FROM generate_series(1, $1::int) AS n), j AS (
     INSERT INTO jobs ({columns}) SELECT {values} FROM template, n RETURNING uid, finished_at AS at
 ), h AS (
     INSERT INTO status_history (job_uid, seq, at, phase, reason, message, actor)
-    SELECT uid, seq, at, 'Running', 'ReplicasStarted', 'all replicas run', 'controller'
+    SELECT uid, seq, at, CASE seq WHEN 6 THEN 'Failed' ELSE 'Running' END, 'ReplicasStarted', 'all replicas run',
+        'controller'
     FROM j, generate_series(1, 6) AS seq
 ), c AS (
     INSERT INTO conditions (job_uid, type, position, status, reason, message, last_transition_at, observed_generation)
-    SELECT uid, 'Condition' || p, p, 'True', 'Failed', 'the replica worker[0] failed', at, 1
-    FROM j, generate_series(1, 3) AS p
+    SELECT uid, type, place, status, 'Failed', 'the replica worker[0] failed', at, 1
+    FROM j, (VALUES (1, 'Running', 'False'), (2, 'Completed', 'False'), (3, 'Failed', 'True')) AS c(place, type, status)
 ), r AS (
     INSERT INTO replicas (job_uid, task, rank, pod_name, attempt, phase, evidence, restarts, disruptions)
     SELECT uid, 'worker', 0, 'train-worker-0', 1, 'Failed', 'Captured', 0, 0 FROM j
@@ -83,6 +84,9 @@ class Rows:
             "name": "'job-' || n",
             "phase": "'Failed'",
             "quiet": "true",
+            "history_count": "6",
+            "observed_generation": "1",
+            "status": """jsonb_set(status, '{aggregate}', '{"Failed": 1}')""",
             "created_at": "$2::timestamptz",
             "finished_at": f"$2::timestamptz + random() * {_DAY}",
             "gone_at": f"$2::timestamptz + 2 * {_DAY}",
