@@ -82,3 +82,5 @@ usage_rates = Table(
     postgresql_with=HOT_ROWS,
 )
 """The usage of jobs that goes on: `t` milliseconds after the day began, the sum of a row is amount * t - behind."""
+
+Index("usage_rates_by_group", usage_rates.c.group_id)

@@ -10,7 +10,7 @@ import pytest_asyncio
 from app.db.postgres.engine import Database
 from app.db.usage import reads as usage_reads
 from app.db.usage import writes as usage_writes
-from app.db.usage.statements import blocks_statement, ended_statement
+from app.db.usage.statements import blocks_statement, ended_statement, rates_statement
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.usage.groups import OTHER, UsageGroup
 from app.domain.usage.pages import Block, before_all, section_of
@@ -26,18 +26,24 @@ FILL_DAYS = """
 INSERT INTO usage_days (group_id, day, resource, useful)
 SELECT id, '2030-01-01'::date + n, 'cpu', 1000 FROM usage_groups, generate_series(0, 1) AS n
 """
+FILL_RATES = """
+INSERT INTO usage_rates (job_uid, day, resource, use, group_id, amount, behind)
+SELECT gen_random_uuid(), '2030-01-01', resource, 'useful', id, 1000, 0
+FROM usage_groups, unnest(ARRAY['cpu', 'pods']) AS resource
+"""
 BY_LABEL = replace(ALL, by=("label:team", "day"))
 
 
 @pytest_asyncio.fixture
 async def hostile(db: Database) -> Database:
-    """A database in which the namespace `a` has as many groups as it may."""
+    """A database in which the namespace `a` has as many groups as it may, and a live job in each."""
     async with db.begin() as connection:
         await connection.execute(FILL_GROUPS, usage_writes.MOST_GROUPS)
         await connection.execute(FILL_DAYS)
+        await connection.execute(FILL_RATES)
     await add(db, replace(ALICE, namespace="b"))
     async with db.begin() as connection:
-        for table in ("usage_groups", "usage_days", "usage_months"):
+        for table in ("usage_groups", "usage_days", "usage_months", "usage_rates"):
             await connection.execute(f"ANALYZE {table}")
     return db
 
@@ -77,6 +83,8 @@ async def test_another_team_reads_nothing_of_it(hostile: Database) -> None:
         blocks_statement(query, before_all(query), 100, date(2030, 1, 2)),
         ended_statement(query, section),
         ended_statement(replace(query, by=("user",)), section_of([block._replace(month=None)], ("",), query, 1)),
+        rates_statement(query, section),
+        rates_statement(replace(query, by=("user",)), section_of([block._replace(month=None)], ("",), query, 1)),
     ]:
         plan, most = await plan_of(hostile, statement, *arguments)
         assert most <= 10, plan
