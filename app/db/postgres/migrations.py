@@ -8,7 +8,7 @@ advisory lock that `migrations/env.py` takes.
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.resources import as_file
 from typing import TypeVar
 
@@ -18,7 +18,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
@@ -41,6 +41,12 @@ _one_at_a_time = threading.Lock()
 # Another client holds a lock for longer than a migration waits at once. Together about five minutes.
 _LOCK_TRIES = 100
 _LOCK_PAUSE = 2.0
+# As models have them: those of the table that stores its long values begin with `toast.`.
+_STORAGE = """
+SELECT t.relname, COALESCE(t.reloptions, '{}') || ARRAY(SELECT 'toast.' || each FROM unnest(long.reloptions) AS each)
+FROM pg_class AS t LEFT JOIN pg_class AS long ON long.oid = t.reltoastrelid
+WHERE t.relkind = 'r' AND t.relnamespace = current_schema()::regnamespace ORDER BY t.relname
+"""
 
 
 def migrate(url: str, revision: str = "head") -> None:
@@ -108,7 +114,17 @@ def _differences(connection: Connection) -> list[str]:
         "include_name": lambda name, type_, _: (type_, name) != ("table", COMPATIBILITY_TABLE),
     }
     context = MigrationContext.configure(connection, opts=options)
-    return [repr(difference) for difference in compare_metadata(context, metadata)]
+    return [*map(repr, compare_metadata(context, metadata)), *_differences_of_storage(connection)]
+
+
+def _differences_of_storage(connection: Connection) -> Iterator[str]:
+    """Yield the tables whose storage parameters, such as when they are vacuumed, are others: Alembic compares none."""
+    for name, stored in connection.execute(text(_STORAGE)):
+        table = metadata.tables.get(name)
+        options = table.dialect_options["postgresql"]["with"] if table is not None else None
+        wanted = sorted(f"{key}={value}" for key, value in (options or {}).items())
+        if sorted(stored) != wanted:
+            yield f"table {name} has {sorted(stored)}, not {wanted}"
 
 
 def _run(url: str, work: Callable[[Config, Connection], _T]) -> _T:

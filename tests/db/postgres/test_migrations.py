@@ -308,11 +308,30 @@ async def test_processes_that_start_together_migrate_once(empty_database_url: st
     assert await check_database(empty_database_url) == []
 
 
-async def test_a_schema_that_differs_from_the_models_is_reported(database_url: str) -> None:
-    connection = await asyncpg.connect(database_url, timeout=60)
-    await connection.execute("ALTER TABLE jobs ADD COLUMN surprise text")
-    await connection.close()
-    assert "surprise" in migrations.drift(database_url)[0]
+@pytest.mark.parametrize(
+    ("statement", "reported"),
+    [
+        ("ALTER TABLE jobs ADD COLUMN surprise text", "surprise"),
+        (
+            "ALTER TABLE jobs SET (fillfactor = 50)",
+            "table jobs has ['autovacuum_vacuum_scale_factor=0.02', 'fillfactor=50'",
+        ),
+        (
+            "ALTER TABLE jobs RESET (toast.autovacuum_vacuum_scale_factor)",
+            "'toast.autovacuum_vacuum_scale_factor=0.02'",
+        ),
+        (
+            "ALTER TABLE queues SET (autovacuum_enabled = false)",
+            "table queues has ['autovacuum_enabled=false'], not []",
+        ),
+    ],
+)
+async def test_a_schema_that_differs_from_the_models_is_reported(
+    database_url: str, statement: str, reported: str
+) -> None:
+    await execute(database_url, statement)
+    [difference] = migrations.drift(database_url)
+    assert reported in difference
 
 
 async def test_a_database_of_a_newer_version_is_left_alone(database_url: str) -> None:
