@@ -16,7 +16,7 @@ branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
 compatible_with = "0023"
-blocks_writes = "of usage, for less than 0.5 s at a time, while it adds up the sums of some groups"
+blocks_writes = "of usage, for less than 1 s at a time, while it adds up the sums of some groups"
 undoing_loses = "no: the sums by day have all of it"
 
 ROWS_AT_ONCE: Final = 20_000
