@@ -9,7 +9,7 @@ CHECKS := check-format check-lint check-types check-imports check-generated chec
 # Without cached bytecode, every worker compiles all tests, and every process that a test starts compiles the product.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo dev test fuzz mutate test-cluster test-image test-openapi test-s3 check format bench sdks dist lock openapi grafana clean $(CHECKS)
+.PHONY: help setup demo dev test fuzz mutate test-cluster test-image test-openapi test-s3 test-gs test-az check format bench sdks dist lock openapi grafana clean $(CHECKS)
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -56,7 +56,10 @@ test-openapi: $(VENV)/.installed ## compare the answers of a gateway with the Op
 	@$(BIN)/python -m tools.suites.test_openapi $(ARGS)
 
 test-s3: $(VENV)/.installed ## test the log store on an S3-compatible server, that of moto
-	@$(BIN)/python -m tools.suites.test_s3 $(ARGS)
+test-gs: $(VENV)/.installed ## test gs:// on the server of moto
+test-az: $(VENV)/.installed ## test az:// on Azurite
+test-s3 test-gs test-az:
+	@$(BIN)/python -m tools.suites.test_store $(@:test-%=%) $(ARGS)
 
 sdks: $(VENV)/.installed ## generate clients in four languages, compile them and run a scenario with each
 	@$(BIN)/python -m tools.sdks $(ARGS)

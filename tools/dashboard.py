@@ -25,10 +25,6 @@ from tools import notices
 ROOT: Final = Path(__file__).parent.parent
 DASHBOARD: Final = ROOT / "dashboard"
 BUILT: Final = DASHBOARD / "built"
-MODULES: Final = DASHBOARD / "node_modules"
-# npm writes this file at the end of each installation.
-INSTALLED: Final = MODULES / ".package-lock.json"
-LOCK: Final = DASHBOARD / "package-lock.json"
 # Without an answer, npm would repeat a request for two minutes.
 INSTALL: Final = ("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1", "--loglevel=error")
 
@@ -53,8 +49,8 @@ def node_directory() -> Path:
     return Path(package.origin).parent
 
 
-def run_node(*arguments: str, show: bool = False) -> str:
-    """Run Node in the directory of the dashboard, and return its output; print it instead if `show`.
+def run_node(*arguments: str, show: bool = False, directory: Path = DASHBOARD) -> str:
+    """Run Node in a directory, and return its output; print it instead if `show`.
 
     Raises:
         NodeError: the command failed.
@@ -67,7 +63,7 @@ def run_node(*arguments: str, show: bool = False) -> str:
     }
     ran = subprocess.run(
         [node, *arguments],
-        cwd=DASHBOARD,
+        cwd=directory,
         env=environment,
         stdout=None if show else subprocess.PIPE,
         stderr=None if show else subprocess.STDOUT,
@@ -79,9 +75,9 @@ def run_node(*arguments: str, show: bool = False) -> str:
     return ran.stdout or ""
 
 
-def run_npm(*arguments: str, show: bool = False) -> str:
+def run_npm(*arguments: str, show: bool = False, directory: Path = DASHBOARD) -> str:
     program = node_directory() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    return run_node(str(program), *arguments, show=show)
+    return run_node(str(program), *arguments, show=show, directory=directory)
 
 
 def npm_option(name: str) -> str:
@@ -90,18 +86,20 @@ def npm_option(name: str) -> str:
     return "" if value == "null" else value
 
 
-def install() -> None:
-    """Install the packages of the lock file, unless they are installed.
+def install(directory: Path = DASHBOARD) -> None:
+    """Install the packages of the lock file in a directory into it, unless they are installed.
 
     Raises:
         NotInstallableError: they cannot be downloaded.
     """
-    if INSTALLED.exists() and INSTALLED.stat().st_mtime >= LOCK.stat().st_mtime:
+    modules, lock = directory / "node_modules", directory / "package-lock.json"
+    installed = modules / ".package-lock.json"  # npm writes this file at the end of each installation
+    if installed.exists() and installed.stat().st_mtime >= lock.stat().st_mtime:
         return
     try:
-        run_npm(*INSTALL)
+        run_npm(*INSTALL, directory=directory)
     except NodeError as error:
-        shutil.rmtree(MODULES, ignore_errors=True)
+        shutil.rmtree(modules, ignore_errors=True)
         raise NotInstallableError(f"its packages cannot be installed: {str(error).splitlines()[-1]}") from error
 
 

@@ -29,7 +29,7 @@ from app.domain.kept_logs.records import KeptLog, KeptLogState
 from app.domain.plan import Rank
 from app.log_store import LogStore, open_store
 from tests.crash.stories import Client, generic_job, task
-from tests.log_store.conftest import moto_bucket
+from tests.log_store.servers import served_bucket
 from tests.support.clusters.kube import Cluster, KubeClient
 from tests.support.gateways.process import STEADY, GatewayProcess, gateway_process
 from tests.support.waiting import until
@@ -226,7 +226,7 @@ async def test_jobs_go_on_while_the_store_is_frozen(
     script = f"echo the first; test -e {mark} && exit 0; touch {mark}; exit 1"
     manifest = generic_job("frozen", task("worker", script, policy="OnFailure", limit=2))
     async with (
-        moto_bucket(monkeypatch) as bucket,
+        served_bucket(monkeypatch) as bucket,
         gateway_process(
             database_url,
             busy_cluster.kubeconfig,

@@ -1,4 +1,4 @@
-"""The object store of whole logs: a folder, and a bucket of an S3-compatible server."""
+"""The object store of whole logs: a folder, and a bucket of a server."""
 
 import asyncio
 import errno
@@ -13,7 +13,7 @@ from threading import Event
 import pytest
 
 from app.log_store import LogStore, ObjectMissing, StoreUnavailable, open_store
-from tests.log_store.conftest import moto_bucket
+from tests.log_store.servers import served_bucket
 from tests.support.waiting import until
 
 
@@ -103,7 +103,7 @@ async def test_a_file_that_does_not_reach_the_disk_is_not_written(
 
 
 async def test_a_frozen_store_is_unavailable_until_it_is_thawed(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with moto_bucket(monkeypatch) as bucket:
+    async with served_bucket(monkeypatch) as bucket:
         store = open_store(bucket.url, timeout=1.0)
         os.kill(bucket.pid, signal.SIGSTOP)
         for call in (store.put("a/1", b"x"), store.get("a/1"), store.delete(["a/1"]), names(store, "a/")):

@@ -1,4 +1,4 @@
-"""`make test-s3`: an export and an archive in an S3-compatible store."""
+"""An export and an archive in a bucket of a server (`make test-s3`, `test-gs`, `test-az`)."""
 
 import os
 from uuid import UUID
@@ -11,7 +11,7 @@ from app.exports.folders import new_file, open_folder
 from app.exports.importer import ImportSummary
 from tests.exports.ended_jobs import ended_job, exported, imported, remove, stored
 from tests.exports.test_archive import archive
-from tests.log_store.conftest import moto_bucket
+from tests.log_store.servers import served_bucket
 from tests.support.gateways.gateway import Gateway
 
 LARGE = 24 * 1024 * 1024  # bytes: more than one part of an upload
@@ -19,7 +19,7 @@ LARGE = 24 * 1024 * 1024  # bytes: more than one part of an upload
 
 async def test_exports_and_archives_are_in_a_bucket(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exporter, "JOBS_AT_ONCE", 1)
-    async with moto_bucket(monkeypatch) as bucket:
+    async with served_bucket(monkeypatch) as bucket:
         uids = [await ended_job(gateway, name) for name in ("one", "two")]
         before = await stored(gateway.db, *uids)
         place = f"{bucket.url}/export"
@@ -36,7 +36,7 @@ async def test_exports_and_archives_are_in_a_bucket(gateway: Gateway, monkeypatc
 
 async def test_a_segment_of_several_parts_is_put_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     content = os.urandom(LARGE)
-    async with moto_bucket(monkeypatch) as bucket:
+    async with served_bucket(monkeypatch) as bucket:
         folder = open_folder(bucket.url)
         with new_file() as file:
             file.write(content)
