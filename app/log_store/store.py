@@ -75,7 +75,7 @@ class LogStore:
         Raises:
             ObjectMissing: there is none of this name.
         """
-        async with self._call():
+        async with self._call(of_object=True):
             async for piece in (await obstore.get_async(self._store, name)).stream():
                 yield bytes(piece)
 
@@ -85,7 +85,7 @@ class LogStore:
         Raises:
             ObjectMissing: there is none of this name.
         """
-        async with self._call():
+        async with self._call(of_object=True):
             found = await obstore.get_async(self._store, name)
             return bytes(await found.bytes_async())
 
@@ -95,7 +95,7 @@ class LogStore:
         Raises:
             ObjectMissing: there is none of this name.
         """
-        async with self._call():
+        async with self._call(of_object=True):
             found = await obstore.head_async(self._store, name)
             return found["last_modified"]
 
@@ -103,7 +103,7 @@ class LogStore:
         """Delete objects. One that does not exist is no error."""
         for name in names:
             try:
-                async with self._call():
+                async with self._call(of_object=True):
                     await obstore.delete_async(self._store, name)
             except ObjectMissing:
                 continue
@@ -119,17 +119,25 @@ class LogStore:
             yield [StoredObject(item["path"], item["size"], item["last_modified"]) for item in page]
 
     @asynccontextmanager
-    async def _call(self) -> AsyncIterator[None]:
-        """Bound a call by a time, and translate its errors."""
+    async def _call(self, *, of_object: bool = False) -> AsyncIterator[None]:
+        """Bound a call by a time, and translate its errors.
+
+        What a call `of_object` misses is that object. Any other one misses the bucket.
+        """
         try:
             async with asyncio.timeout(self._timeout):
                 yield
         except FileNotFoundError as error:
+            if not of_object:
+                raise self._refused(error) from error
             raise ObjectMissing(_first_line(error)) from error
         except TimeoutError as error:
             raise StoreUnavailable(f"{self._called} did not answer within {self._timeout:g} s") from error
         except (BaseError, OSError, ValueError) as error:
-            raise StoreUnavailable(f"{self._called} refused a call: {_first_line(error)}") from error
+            raise self._refused(error) from error
+
+    def _refused(self, error: Exception) -> StoreUnavailable:
+        return StoreUnavailable(f"{self._called} refused a call: {_first_line(error)}")
 
 
 def open_store(url: str, *, timeout: float = _TIMEOUT, called: str = _CALLED) -> LogStore:

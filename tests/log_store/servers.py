@@ -37,9 +37,10 @@ _VERSION: Final = "2021-08-06"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """A bucket of a server that runs as a process."""
+    """A bucket of a server that runs as a process. `absent` is the URL of one that it does not have."""
 
     url: str
+    absent: str
     pid: int
 
 
@@ -117,7 +118,7 @@ async def served_bucket(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bucket
                 await until(lambda: _creates(client, sort), what="the server has the bucket")
             for name, value in sort.environment(endpoint).items():
                 monkeypatch.setenv(name, value)
-            yield Bucket(url=f"{scheme}://{BUCKET}/jobgate", pid=process.pid)
+            yield Bucket(url=f"{scheme}://{BUCKET}/jobgate", absent=f"{scheme}://absent/jobgate", pid=process.pid)
         finally:
             process.kill()
             await asyncio.to_thread(process.wait)

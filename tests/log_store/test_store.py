@@ -115,6 +115,28 @@ async def test_a_frozen_store_is_unavailable_until_it_is_thawed(monkeypatch: pyt
         assert await store.get("b/1") == b"x"
 
 
+async def test_a_bucket_that_is_gone_is_unavailable_and_has_no_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with served_bucket(monkeypatch) as bucket:
+        store = open_store(bucket.absent)
+        for call in (store.put("a/1", b"x"), store.put_file("a/1", BytesIO(b"x")), names(store, "a/")):
+            with pytest.raises(StoreUnavailable):
+                await call
+        with pytest.raises(ObjectMissing):
+            await store.get("a/1")
+        await store.delete(["a/1"])
+
+
+async def test_a_store_that_refuses_the_credentials_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with served_bucket(monkeypatch) as bucket:
+        if not bucket.url.startswith("az://"):
+            pytest.skip("moto accepts all credentials")
+        monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "b3RoZXI=")
+        store = open_store(bucket.url)
+        for call in (store.put("a/1", b"x"), store.get("a/1"), store.delete(["a/1"]), names(store, "a/")):
+            with pytest.raises(StoreUnavailable, match="refused a call"):
+                await call
+
+
 async def puts(store: LogStore, name: str) -> bool:
     try:
         await store.put(name, b"x")

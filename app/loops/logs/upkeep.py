@@ -20,7 +20,7 @@ from app.domain.kept_logs.keys import LogKey, place_of_chunk, probe_prefix
 from app.domain.kept_logs.records import GapReason, KeptLog, KeptLogState, gap_at_end
 from app.domain.kubernetes.objects import Pod
 from app.domain.status.pods.log_keys import log_keys
-from app.log_store import LogStore, StoredObject, StoreUnavailable
+from app.log_store import LogStore, ObjectMissing, StoredObject, StoreUnavailable
 from app.loops.logs import metrics
 from app.loops.logs.context import LogContext
 from app.loops.logs.membership import Membership
@@ -55,7 +55,7 @@ class Upkeep:
             await asyncio.sleep(_EVERY)
             try:
                 await self.once()
-            except (DatabaseUnavailable, StoreUnavailable) as error:
+            except (DatabaseUnavailable, StoreUnavailable, ObjectMissing) as error:
                 log.warning("log_upkeep.failed", error=str(error))
 
     async def once(self) -> None:
