@@ -33,6 +33,8 @@ _SNAPSHOT_BY_INDEX = (
     f"{_SNAPSHOT}; SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off; "
     "SET LOCAL enable_bitmapscan = off; SET LOCAL plan_cache_mode = force_custom_plan"
 )
+# Where statistics are older than very many rows, a nested loop compares each row of one side with each of the other.
+_SNAPSHOT_BY_HASH = f"{_SNAPSHOT}; SET LOCAL enable_nestloop = off"
 # The binary format of jsonb is a version byte and then the text.
 _JSONB_VERSION = b"\x01"
 # Seconds. A server that is alive answers a roll-back, a CancelRequest or the end of a session within milliseconds.
@@ -200,13 +202,15 @@ class Database:
                 raise
 
     @asynccontextmanager
-    async def snapshot(self, *, by_index: bool = False) -> AsyncIterator[Connection]:
+    async def snapshot(self, *, by_index: bool = False, by_hash: bool = False) -> AsyncIterator[Connection]:
         """Yield a connection in a read-only transaction whose statements see the same snapshot.
 
-        With `by_index`, they read rows in the order of an index where one has it. Statistics that are wrong or old
-        cannot make the planner read and sort a table in its place.
+        With `by_index`, they read rows in the order of an index where one has it; with `by_hash`, they join tables
+        without nested loops. Statistics that are wrong or old cannot make the planner read and sort a table, or compare
+        all rows of two tables, in place of that.
         """
-        async with self.begin(_SNAPSHOT_BY_INDEX if by_index else _SNAPSHOT) as connection:
+        start = _SNAPSHOT_BY_INDEX if by_index else _SNAPSHOT_BY_HASH if by_hash else _SNAPSHOT
+        async with self.begin(start) as connection:
             yield connection
 
     async def _give_back(self, connection: Connection) -> None:

@@ -48,7 +48,7 @@ class UsagePart:
 
 async def read_page(db: Database, query: UsageQuery, behind: Cursor, size: int, now: int) -> UsagePart:
     """Return so many groups behind a cursor, or less if much must be examined for them."""
-    async with db.snapshot() as connection:
+    async with db.snapshot(by_hash=True) as connection:
         return await _read_part(connection, query, behind, size, now)
 
 

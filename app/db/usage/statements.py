@@ -197,7 +197,8 @@ def rates_statement(query: UsageQuery, section: Section) -> Statement:
 WITH {chosen}
 SELECT {keys}r.day, r.resource, r.use, sum(r.amount) AS amount, sum(r.behind) AS behind
 FROM usage_rates AS r JOIN chosen AS g ON g.id = r.group_id
-WHERE r.day <= {build.parameter(section.last, "date")}{build.wanted("r")} GROUP BY {keys}r.day, r.resource, r.use
+WHERE r.day <= {build.parameter(section.last, "date")}{build.wanted("r")}
+  AND r.group_id = ANY(ARRAY(SELECT id FROM chosen)) GROUP BY {keys}r.day, r.resource, r.use
 """,  # noqa: S608  fragments and parameters
         build.arguments,
     )

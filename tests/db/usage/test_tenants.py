@@ -37,10 +37,7 @@ BY_LABEL = replace(ALL, by=("label:team", "day"))
 @pytest_asyncio.fixture
 async def hostile(db: Database) -> Database:
     """A database in which the namespace `a` has as many groups as it may, and a live job in each."""
-    async with db.begin() as connection:
-        await connection.execute(FILL_GROUPS, usage_writes.MOST_GROUPS)
-        await connection.execute(FILL_DAYS)
-        await connection.execute(FILL_RATES)
+    await fill(db)
     await add(db, replace(ALICE, namespace="b"))
     async with db.begin() as connection:
         for table in ("usage_groups", "usage_days", "usage_months", "usage_rates"):
@@ -48,9 +45,16 @@ async def hostile(db: Database) -> Database:
     return db
 
 
+async def fill(db: Database) -> None:
+    async with db.begin() as connection:
+        await connection.execute(FILL_GROUPS, usage_writes.MOST_GROUPS)
+        await connection.execute(FILL_DAYS)
+        await connection.execute(FILL_RATES)
+
+
 async def plan_of(db: Database, sql: str, *arguments: Any) -> tuple[str, int]:
     """Return the plan of a statement, and the most rows that one of its nodes has found or discarded."""
-    async with db.begin() as connection:
+    async with db.snapshot(by_hash=True) as connection:
         rows = await connection.fetch(f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) {sql}", *arguments)
     plan = "\n".join(row[0] for row in rows)
     return plan, max(int(found) for found in re.findall(r"(?:actual rows=|Removed by [\w ]+: )(\d+)", plan))
@@ -109,3 +113,16 @@ async def test_a_caller_of_all_namespaces_reads_it_in_parts(hostile: Database) -
     part = await usage_reads.read_page(hostile, query, before_all(query), 100, NOON)
     assert len(part.rows) == 100
     assert {row.key[0] for row in part.rows} == {"2030-01-01"}
+
+
+async def test_no_rows_are_compared_with_all_others_where_statistics_are_old(db: Database) -> None:
+    await fill(db)
+    query = replace(BY_LABEL, namespaces=NamespaceSet.of("a"))
+    section = section_of([Block(("0made-up-99",), date(2030, 1, 1), 1, 1)], before_all(query), query, 100)
+    for statement, arguments in [
+        blocks_statement(query, before_all(query), 100, date(2030, 1, 2)),
+        ended_statement(query, section),
+        rates_statement(query, section),
+    ]:
+        plan, most = await plan_of(db, statement, *arguments)
+        assert most <= 4 * usage_writes.MOST_GROUPS, plan
