@@ -4,6 +4,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Final, NamedTuple
+from urllib.parse import parse_qsl
 
 from fastapi import Depends, Query, Request
 
@@ -127,6 +128,7 @@ async def _chosen_log(
 
 
 async def _chosen_part(  # noqa: PLR0913 - as above
+    request: Request,
     *,
     follow: Annotated[bool, Query(description="Follow the log: send new lines as the container writes them.")] = False,
     tail_lines: Annotated[
@@ -167,7 +169,7 @@ async def _chosen_part(  # noqa: PLR0913 - as above
         until_time=require_utc("untilTime", until_time),
         offset=offset,
         limit=limit,
-        pattern=_pattern(search),
+        pattern=None if search is None else _pattern(_as_sent(request, "search")),
         timestamps=timestamps,
     )
 
@@ -200,9 +202,14 @@ def _refuse_conflicts(given: AbstractSet[str]) -> None:
                 raise _conflict(other, reason, f"{name} or {other}")
 
 
-def _pattern(search: str | None) -> LinePattern | None:
-    if search is None:
-        return None
+def _as_sent(request: Request, name: str) -> str:
+    """Return a query parameter. Bytes that are not UTF-8 are surrogates in it: U+FFFD would be another text."""
+    query = request.scope["query_string"].decode("latin-1")
+    sent: dict[str, str] = dict(parse_qsl(query, keep_blank_values=True, errors="surrogateescape"))
+    return sent[name]
+
+
+def _pattern(search: str) -> LinePattern:
     try:
         return LinePattern(search)
     except PatternError as error:

@@ -23,6 +23,8 @@ class PatternError(ValueError):
 class LinePattern:
     """Finds lines that contain a match. `^` and `$` are the beginning and the end of a line.
 
+    Surrogates of `text` stand for bytes that are not UTF-8, which no pattern has.
+
     Raises:
         PatternError: `text` is no pattern of RE2, or too large.
     """
@@ -35,7 +37,7 @@ class LinePattern:
         options.max_mem = _MEMORY
         try:
             # Bytes that are not UTF-8 match nothing, and leave the rest of their line searchable.
-            self._pattern = re2.compile(b"(?m)" + text.encode(errors="surrogatepass"), options)
+            self._pattern = re2.compile(b"(?m)" + text.encode(errors="surrogateescape"), options)
         except re2.error as error:
             reason = error.args[0] if error.args else b""
             raise PatternError(reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)) from None

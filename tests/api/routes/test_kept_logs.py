@@ -219,6 +219,13 @@ async def test_a_parameter_that_is_not_valid_is_named(params: dict[str, Any], na
     assert error["detail"]
 
 
+async def test_a_search_for_bytes_that_are_not_utf_8_is_refused(gateway: Gateway) -> None:
+    """The log has such a byte, which the answer shows as U+FFFD."""
+    answer = await gateway.client.get(f"{LOGS}?search=c%20%FF")
+    assert (answer.status_code, answer.json()["errors"][0]["detail"]) == (400, "invalid UTF-8")
+    assert (await gateway.client.get(f"{LOGS}?search=c%20")).status_code == 200
+
+
 async def test_a_run_that_is_not_kept_is_not_found(gateway: Gateway) -> None:
     answer = await gateway.client.get(LOGS, params={"run": 7})
     assert (answer.status_code, answer.json()["code"]) == (404, "NoLog")
