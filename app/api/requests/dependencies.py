@@ -120,6 +120,7 @@ class Caller:
         if not requested:
             return self.visible
         for namespace in requested:
+            check_namespace(namespace, "query")
             self.require(Verb.READ, namespace)
         return NamespaceSet.of(*requested)
 

@@ -61,12 +61,16 @@ class QueueStart(_PageStart, frozen=True, forbid_unknown_fields=True, rename={"q
     name: Annotated[str, Meta(max_length=253, pattern=r"^[^\x00]*$")]
 
 
-class UsageStart(_PageStart, frozen=True, forbid_unknown_fields=True, rename={"query": "question"}):
-    """The page begins after the group at the cursor. All pages show the days of the first one, also on a later day."""
+class UsageStart(_PageStart, frozen=True, forbid_unknown_fields=True, omit_defaults=True, rename={"query": "question"}):
+    """The page begins after the group at the cursor. All pages show the days of the first one, also on a later day.
+
+    `prices` is a digest of the prices of the first page; empty without prices.
+    """
 
     first: date
     last: date
     cursor: tuple[Annotated[str, Meta(max_length=300, pattern=r"^[^\x00]*$")], ...]
+    prices: Annotated[str, Meta(max_length=18)] = ""
 
 
 class RecordStart(_PageStart, frozen=True, forbid_unknown_fields=True, rename={"query": "question"}):

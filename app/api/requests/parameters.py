@@ -206,7 +206,7 @@ def require_utc(name: str, timestamp: datetime | None) -> datetime | None:
     return in_utc
 
 
-def check_namespace(namespace: str) -> None:
-    """Raise InvalidParameter unless the namespace of the path is an RFC 1123 label."""
+def check_namespace(namespace: str, place: str = "path") -> None:
+    """Raise InvalidParameter unless a namespace is an RFC 1123 label; `place` is as in `parameter_error`."""
     if wrong := names.dns_label(namespace):
-        raise parameter_error("path", "namespace", "InvalidName", wrong, "an RFC 1123 label")
+        raise parameter_error(place, "namespace", "InvalidName", wrong, "an RFC 1123 label")

@@ -18,6 +18,7 @@ from app.api.routers import new_router
 from app.api.views.usage import UsagePage, page_view
 from app.domain.errors import shorten
 from app.domain.usage.pages import Cursor, before_all, is_cursor
+from app.domain.usage.prices import Prices
 from app.domain.usage.query import (
     LABEL,
     MOST_DAYS,
@@ -139,6 +140,8 @@ async def get_usage(
     Jobs that still run or wait are counted until now. Days are those of UTC. A CSV is sent while it is read:
     if it cannot be completed, the connection is closed without a last chunk.
     """
+    if answer is UsageFormat.CSV and page_token:
+        raise parameter_error("query", "pageToken", "InvalidParameter", "a CSV has all groups", "none with format=csv")
     await _check_labels(wanted["by"], caller)
     usage, now = caller.services.usage, caller.services.clock.now()
     asked = {**wanted, "namespaces": caller.select_namespaces(namespace)}
@@ -146,14 +149,20 @@ async def get_usage(
     start = paging.decode(page_token, paging.UsageStart, digest) if page_token else None
     first, last = _days(asked["first"], asked["last"], now.date()) if start is None else (start.first, start.last)
     query = UsageQuery(**{**asked, "first": first, "last": last})
-    behind = before_all(query) if start is None else _cursor(start, query)
     if answer is UsageFormat.CSV:
         return UsageCsv(caller, query)
+    behind, prices = before_all(query) if start is None else _cursor(start, query), _digest(usage.prices)
+    if start is not None and start.prices != prices:
+        raise paging.invalid_token("belongs to a list with other prices")
     shown, end = await usage.page(query, behind, paging.page_size(page_size), caller.principal.id)
     token = None
     if end is not None:
-        token = paging.encode(paging.UsageStart(query=digest, first=first, last=last, cursor=end))
+        token = paging.encode(paging.UsageStart(query=digest, first=first, last=last, cursor=end, prices=prices))
     return Response(json_bytes(page_view(query, shown, token, now, usage.prices)), media_type=JSON, headers=PRIVATE)
+
+
+def _digest(prices: Prices | None) -> str:
+    return "" if prices is None else paging.query_digest([prices.currency, sorted(prices.hourly.items())])
 
 
 def _cursor(start: paging.UsageStart, query: UsageQuery) -> Cursor:

@@ -147,6 +147,23 @@ async def test_a_token_is_that_of_its_query(gateway: Gateway) -> None:
         assert (answer.status_code, answer.json()["code"]) == (400, "InvalidPageToken"), wrong
 
 
+@pytest.mark.parametrize("by", ["namespace", "namespace,day"])
+async def test_pages_have_the_same_prices(gateway: Gateway, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
+    """Behind one address, gateways may have different prices, such as while a new file is rolled out."""
+    await some_usage(gateway)
+    usage, hourly = gateway.services.usage, {"cpu": Decimal(1), "memory": Decimal(2)}
+    monkeypatch.setattr(usage, "prices", Prices(currency="EUR", hourly=hourly))
+    page = await got(gateway, by=by, pageSize=1)
+    following = {"by": by, "pageSize": 1, "pageToken": page["nextPageToken"]}
+    monkeypatch.setattr(usage, "prices", Prices(currency="EUR", hourly=dict(reversed(hourly.items()))))
+    assert (await got(gateway, **following))["currency"] == "EUR"
+    for other in (None, Prices(currency="USD", hourly=hourly), Prices(currency="EUR")):
+        monkeypatch.setattr(usage, "prices", other)
+        answer = await gateway.client.get(USAGE, params=following)
+        assert (answer.status_code, answer.json()["code"]) == (400, "InvalidPageToken")
+        assert answer.json()["errors"][0]["detail"] == "belongs to a list with other prices"
+
+
 async def test_pages_have_the_same_days_after_midnight(gateway: Gateway) -> None:
     await some_usage(gateway)
     page = await got(gateway, by="namespace", pageSize=1)
@@ -189,6 +206,8 @@ async def test_csv_is_exact_and_no_formula(gateway: Gateway, monkeypatch: pytest
         ({"from": "2026-02-01T00:00:00+02:00"}, "/query/from", "it is not written as a date"),
         ({"to": "1700000000"}, "/query/to", "it is not written as a date"),
         ({"format": "xml"}, "/query/format", "'json' or 'csv'"),
+        ({"namespace": ""}, "/query/namespace", "a lowercase RFC 1123 label"),
+        ({"format": "csv", "pageToken": "a"}, "/query/pageToken", "a CSV has all groups"),
         ({"users": "alice"}, "/query/users", "there is no such parameter"),
     ],
 )
