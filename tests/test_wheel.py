@@ -11,7 +11,7 @@ import sys
 import tomllib
 import venv
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -35,7 +35,13 @@ def run(*command: str | Path, cwd: Path, timeout: float = 120.0) -> "subprocess.
     return subprocess.run(list(command), cwd=cwd, capture_output=True, text=True, timeout=timeout, check=False)
 
 
-def build_wheels(directory: Path) -> tuple[Path, Path]:
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with `source`, a copy of the checkout, and `dist`, the wheels that pip has built from it."""
+    return made_once(tmp_path_factory, "built", build_wheels)
+
+
+def build_wheels(directory: Path) -> None:
     """Build the wheels of the client and of the server from a copy, so that the checkout gets no build directory.
 
     A former build has left a module in each build directory of the copy.
@@ -46,46 +52,53 @@ def build_wheels(directory: Path) -> tuple[Path, Path]:
     for former in ("jobgate/build/lib/jobgate/former.py", "build/lib/app/former.py"):
         (source / former).parent.mkdir(parents=True)
         (source / former).touch()
-    built = run(
+    ran = run(
         *(sys.executable, "-m", "pip", "wheel", *PIP, "--no-deps", "--no-build-isolation"),
         *("--wheel-dir", str(directory / "dist"), *(str(source / project) for project in PROJECTS)),
         cwd=directory,
     )
-    assert built.returncode == 0, built.stderr
-    (client,) = (directory / "dist").glob("jobgate-*.whl")
-    (server,) = (directory / "dist").glob("jobgate_server-*.whl")
+    assert ran.returncode == 0, ran.stderr
+
+
+def wheels(built: Path) -> tuple[Path, Path]:
+    """The wheels of the client and of the server."""
+    (client,) = (built / "dist").glob("jobgate-*.whl")
+    (server,) = (built / "dist").glob("jobgate_server-*.whl")
     return client, server
 
 
+Installs = Callable[[str, str, str], Path]
+"""Installs what is wanted beside the packages of a lock file, in an environment of this name, once in a run."""
+
+
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installs(tmp_path_factory: pytest.TempPathFactory, built: Path) -> Installs:
+    def made(name: str, lock_file: str, wanted: str) -> Path:
+        directory = made_once(tmp_path_factory, name, lambda directory: install(directory, built, lock_file, wanted))
+        return directory / "environment" / "bin" / "jobgate"
+
+    return made
+
+
+@pytest.fixture(scope="module")
+def installed(installs: Installs) -> Path:
     """The command with the extras `server` and `embedded`."""
-    made = made_once(
-        tmp_path_factory, "wheel", lambda directory: install(directory, "embedded.txt", "jobgate[server,embedded]")
-    )
-    return command_of(made)
+    return installs("embedded", "embedded.txt", "jobgate[server,embedded]")
 
 
 @pytest.fixture(scope="module")
-def light(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def light(installs: Installs) -> Path:
     """The command without extras."""
-    return command_of(
-        made_once(tmp_path_factory, "light", lambda directory: install(directory, "client.txt", "jobgate"))
-    )
+    return installs("light", "client.txt", "jobgate")
 
 
 @pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bare(installs: Installs) -> Path:
     """The command with the extra `server`."""
-    made = made_once(tmp_path_factory, "bare", lambda directory: install(directory, "runtime.txt", "jobgate[server]"))
-    return command_of(made)
+    return installs("bare", "runtime.txt", "jobgate[server]")
 
 
-def command_of(directory: Path) -> Path:
-    return directory / "environment" / "bin" / "jobgate"
-
-
-def install(directory: Path, lock_file: str, wanted: str) -> None:
+def install(directory: Path, built: Path, lock_file: str, wanted: str) -> None:
     """Create an environment with the packages of the lock file, and install what is wanted from the wheels alone."""
     environment = directory / "environment"
     venv.create(environment)
@@ -97,8 +110,7 @@ def install(directory: Path, lock_file: str, wanted: str) -> None:
         # Otherwise the index has answered, and the lock file is wrong.
         assert "after connection broken by" in ran.stderr, ran.stderr
         pytest.skip(f"pip reaches no package index: set PIP_INDEX_URL: {ran.stderr.strip().splitlines()[-1]}")
-    client, _ = build_wheels(directory)
-    ran = run(*pip, "--no-index", "--find-links", client.parent, wanted, cwd=directory)
+    ran = run(*pip, "--no-index", "--find-links", built / "dist", wanted, cwd=directory)
     assert ran.returncode == 0, ran.stderr
 
 
@@ -251,11 +263,11 @@ def modules(*packages: str) -> set[str]:
     return {path.as_posix() for path in found if "build" not in path.parts}
 
 
-def test_each_wheel_has_its_packages_and_requires_those_of_its_project(tmp_path: Path) -> None:
-    of_checkout = build_wheels(tmp_path)
+def test_each_wheel_has_its_packages_and_requires_those_of_its_project(built: Path, tmp_path: Path) -> None:
+    of_checkout = wheels(built)
     target = tmp_path / "published"
     target.mkdir()
-    distributions = [build_distributions(target, tmp_path / "source" / project) for project in PROJECTS]
+    distributions = [build_distributions(target, built / "source" / project) for project in PROJECTS]
     for distribution in (path for pair in distributions for path in pair):
         assert licenses(distribution, tmp_path / "unpacked") == [(ROOT / "LICENSE").read_bytes()], distribution
     published = [wheel for _, wheel in distributions]

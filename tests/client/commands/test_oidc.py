@@ -190,7 +190,7 @@ async def test_a_refused_renewal_asks_for_a_new_login(site: Site, file: Path, pa
     ("change", "words"),
     [
         ({"device_answers": ["access_denied"]}, "access_denied"),
-        ({"device_answers": ["authorization_pending"] * 700}, "not confirmed in time"),
+        ({"device_answers": ["authorization_pending", *["slow_down"] * 700]}, "not confirmed in time"),
         ({"replies": {"/device": (500, b"")}}, "gives no device code"),
         ({"replies": {"/device": (200, b"{}")}}, "gives no device code"),
         ({"replies": {"/device": (200, HOSTILE_DEVICE)}}, "not valid"),
