@@ -25,8 +25,8 @@ PAGE: Final = 2000
 """Groups that are read at once. Each page finds its groups among all that follow, so few large pages read less."""
 # Bytes that are sent at once: as many as the server buffers.
 _PIECE: Final = 64 * 1024
-# A spreadsheet takes a text that begins like this for a formula.
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+# A spreadsheet takes a text that begins like this for a formula. The last ones are wide forms of the first.
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 class UsageCsv(LongResponse):

@@ -9,8 +9,10 @@ import httpx2
 import pytest
 
 from app.api.long_requests import usage_csv
+from app.api.long_requests.usage_csv import csv_lines
 from app.db.postgres.errors import DatabaseUnavailable
 from app.db.usage import reads as usage_reads
+from app.domain.usage.report import ShownUsage
 from app.fairness.answer_memory import HeldAnswer
 from tests.api.routes.test_usage import USAGE, pages, some_usage
 from tests.support.gateways.gateway import Gateway
@@ -52,6 +54,12 @@ async def test_it_has_a_header_without_groups(gateway: Gateway) -> None:
     assert answer.text.splitlines() == [
         "queued_seconds,resource,useful_seconds,repeated_seconds,disrupted_seconds,idle_seconds"
     ]
+
+
+@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20"])
+def test_no_text_is_a_formula(begin: str) -> None:
+    [line] = csv_lines(ShownUsage(key=(f"{begin}cmd()", "a=b")))
+    assert line[:2] == [f"'{begin}cmd()", "a=b"]
 
 
 class Reads:
