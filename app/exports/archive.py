@@ -73,8 +73,10 @@ class Archive:
                 page, jobs = jobs[:JOBS_AT_ONCE], jobs[JOBS_AT_ONCE:]
                 async with self._db.snapshot() as connection:
                     present = await versions(connection, [job.uid for job in page])
-                    await write_jobs(segment, connection, [job.uid for job in present])
-                copied += present
+                    written = await write_jobs(segment, connection, [job.uid for job in present])
+                copied += present[:written]
+                left = {job.uid for job in present[written:]}
+                jobs = [*(job for job in page if job.uid in left), *jobs]
             segment.end(last=True)
             if copied:
                 name = f"{self._installation}/{now:%Y-%m-%d}/{_digest(copied).hex()}{SUFFIX}"

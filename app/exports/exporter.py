@@ -32,6 +32,8 @@ from app.exports.folders import SUFFIX, ExportFolder, new_file
 from app.exports.segment_files import SegmentFile, read_segments
 
 JOBS_AT_ONCE: Final = 100  # jobs of one snapshot
+# A job can have a hundred thousand rows. While a snapshot lasts, PostgreSQL removes no dead rows.
+SNAPSHOT_BYTES: Final = 8 * 1024 * 1024
 # A decision is stored within seconds of the time that it gives as the end of the job.
 _STORED_WITHIN: Final = timedelta(minutes=1)
 SEGMENT_BYTES: Final = 64 * 1024 * 1024  # before compression: several thousand jobs with one pod
@@ -153,7 +155,10 @@ class Exporter:
         """Write the next jobs. Return whether they were the last ones."""
         async with self._db.snapshot(by_index=True) as connection:
             found = await page(connection, selection, segment.until, JOBS_AT_ONCE)
-            await write_jobs(segment, connection, [job.uid for job in found.jobs])
+            written = await write_jobs(segment, connection, [job.uid for job in found.jobs])
+        if written < len(found.jobs):
+            segment.until = found.jobs[written - 1]
+            return False
         segment.until = found.until or segment.until
         return found.is_last
 
@@ -182,12 +187,15 @@ async def _is_redacted(db: Database, segment: SegmentFile) -> bool:
     return any(segment.redacted_at[uid] != at for uid, at in found.items())
 
 
-async def write_jobs(segment: SegmentFile, connection: Connection, uids: Sequence[UUID]) -> None:
-    """Write jobs with all records of them, in a transaction whose statements see the same snapshot."""
-    segment.redacted_at.update(dict.fromkeys(uids))
-    segment.redacted_at.update(await redactions(connection, uids))
-    rows = JobRows(connection, uids)
+async def write_jobs(segment: SegmentFile, connection: Connection, uids: Sequence[UUID]) -> int:
+    """Write jobs with all records of them, in a transaction whose statements see the same snapshot.
+
+    Return how many: the first ones, until SNAPSHOT_BYTES are written.
+    """
+    redacted_at = await redactions(connection, uids)
+    rows, written, most = JobRows(connection, uids), 0, segment.size + SNAPSHOT_BYTES
     async for uid, job in rows.jobs():
+        segment.redacted_at[uid] = redacted_at.get(uid)
         is_first = True
         async for records, complete in _pieces(rows.records(uid)):
             if is_first:
@@ -195,6 +203,10 @@ async def write_jobs(segment: SegmentFile, connection: Connection, uids: Sequenc
             else:
                 segment.write(records_line(uid, records, complete=complete))
             is_first = False
+        written += 1
+        if segment.size >= most:
+            break
+    return written
 
 
 async def _pieces(

@@ -33,7 +33,8 @@ WITH n AS (SELECT n FROM generate_series(1, $1::int) AS n), j AS (
     SELECT uid, 'worker', 0, 'train-worker-0', 1, 'Failed', 'Captured', 0, 0 FROM j
 ), a AS (
     INSERT INTO attempts (job_uid, task, rank, attempt, phase, evidence, containers)
-    SELECT uid, 'worker', 0, 1, 'Failed', 'Captured', '[{{"name": "main", "exit_code": 1}}]' FROM j
+    SELECT uid, 'worker', 0, 1, 'Failed', 'Captured', '[{{"name": "main", "state": "terminated", "exit_code": 1}}]'
+    FROM j
 ), l AS (
     INSERT INTO attempt_logs (job_uid, task, rank, attempt, container, tail)
     SELECT uid, 'worker', 0, 1, 'main', convert_to(repeat('a line of the log' || chr(10), 20), 'UTF8') FROM j

@@ -19,6 +19,7 @@ from app.db.postgres.engine import Database
 from app.db.purge import JOBS, Copied, Purge
 from app.domain.retention import Keeping, Retention
 from app.exports import archive as archives
+from app.exports import exporter
 from app.exports.archive import Archive
 from app.exports.folders import open_folder
 from app.log_store import disk
@@ -171,6 +172,8 @@ async def test_jobs_of_many_batches_are_in_one_segment_until_it_is_full(
     assert await segments_after_a_purge(tmp_path / "one", 64 * 1024 * 1024) == 1
     monkeypatch.setattr(archives, "JOBS_AT_ONCE", 2)
     assert await segments_after_a_purge(tmp_path / "more", 1) == 3
+    monkeypatch.setattr(exporter, "SNAPSHOT_BYTES", 1)
+    assert await segments_after_a_purge(tmp_path / "most", 1) == 5
 
 
 async def test_the_jobs_of_an_hour_are_exported_at_once(gateway: Gateway, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from signal import SIGKILL
 from typing import Any, cast
@@ -68,6 +69,23 @@ async def test_an_export_continues_wherever_it_was_interrupted(
         assert sorted(found[2:]) == found[2:], "jobs that ended at the same time are in the order of their uids"
         assert sorted(found) == sorted(uids)
         assert (await exported(gateway.db, folder, ExportSelection())).added == 0
+
+
+async def test_a_snapshot_ends_when_much_was_read_in_it(
+    gateway: Gateway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uids = [await ended_job(gateway, f"job-{number}", minutes=number) for number in range(JOBS)]
+    monkeypatch.setattr(exporter, "SNAPSHOT_BYTES", 1)
+    begun, snapshot = [], gateway.db.snapshot
+
+    def count(**options: bool) -> AbstractAsyncContextManager[Any]:
+        begun.append(options)
+        return snapshot(**options)
+
+    monkeypatch.setattr(gateway.db, "snapshot", count)
+    await exported(gateway.db, tmp_path)
+    assert exported_uids(tmp_path) == uids
+    assert len(begun) == JOBS
 
 
 async def test_an_export_does_not_continue_another_one(gateway: Gateway, tmp_path: Path) -> None:
