@@ -4,9 +4,10 @@ obstore writes a file under another name and renames it, without a call of fsync
 """
 
 import asyncio
-import glob
 import os
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from math import inf
 from pathlib import Path
 from typing import Final
 
@@ -37,19 +38,23 @@ class DurableFolder:
         """
         await asyncio.get_running_loop().run_in_executor(self._threads, self._sync, self._folder / name)
 
-    async def remove_unfinished(self, name: str) -> None:
-        """Remove what processes that were killed have left of a file. One that writes it now gets an error.
+    async def remove_unfinished(self, names: str, before: float = inf) -> None:
+        """Remove what processes that were killed have left of files whose names match the pattern.
+
+        Only what was written before a time, in seconds by the clock of the file system. A process that still writes it
+        gets an error.
 
         Raises:
             OSError: something may be left.
         """
-        await asyncio.get_running_loop().run_in_executor(self._threads, self._remove_unfinished, self._folder / name)
+        await asyncio.get_running_loop().run_in_executor(self._threads, self._remove_unfinished, names, before)
 
-    @staticmethod
-    def _remove_unfinished(file: Path) -> None:
+    def _remove_unfinished(self, names: str, before: float) -> None:
         # obstore adds "#" and a number to the name while it writes, and lists no such file.
-        for rest in file.parent.glob(f"{glob.escape(file.name)}#*"):
-            rest.unlink(missing_ok=True)
+        for file in self._folder.glob(f"{names}#[0-9]*"):
+            with suppress(FileNotFoundError):  # it has its name now
+                if file.stat().st_mtime < before:
+                    file.unlink()
 
     def _sync(self, file: Path) -> None:
         _fsync(file)

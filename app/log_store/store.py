@@ -1,6 +1,7 @@
 """Objects by name, over `obstore`. Every call ends within a time, and has one kind of error."""
 
 import asyncio
+import glob
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
@@ -61,7 +62,7 @@ class LogStore:
         """Write a whole object from a file, without all of it in memory. No other process writes it at this time."""
         async with self._call():
             if self._disk is not None:
-                await self._disk.remove_unfinished(name)
+                await self._disk.remove_unfinished(glob.escape(name))
             await obstore.put_async(self._store, name, file)
             await self._sync(name)
 
@@ -117,6 +118,19 @@ class LogStore:
             if page is None:
                 return
             yield [StoredObject(item["path"], item["size"], item["last_modified"]) for item in page]
+
+    async def remove_unfinished(self, prefix: str, before: datetime) -> None:
+        """Remove what processes that were killed before this time have left of objects in a folder.
+
+        Without a bound of time, because it reads a whole tree. Buckets show nothing of an object before all of it is
+        written.
+        """
+        if self._disk is None:
+            return
+        try:
+            await self._disk.remove_unfinished(f"{glob.escape(prefix)}**/*", before.timestamp())
+        except OSError as error:
+            raise self._refused(error) from error
 
     @asynccontextmanager
     async def _call(self, *, of_object: bool = False) -> AsyncIterator[None]:

@@ -103,13 +103,19 @@ async def test_objects_of_writes_that_no_chunk_has_are_deleted_once_they_are_old
     foreign = [chunk_name("elsewhere", key, 0, "n"), f"{HERE}/2026-01-02/0123456789ab.jsonl.zst"]
     for name in unknown + foreign:
         await store.put(name, b"")
+    # What a process that was killed while it wrote has left. No list shows it.
+    cut_off = [tmp_path / "store" / f"{chunk_name(HERE, key, place, 'n')}#1" for place in (0, 9)]
+    for file in cut_off:
+        file.write_bytes(b"a secret")
     clock.skip(7200)  # the clock of the store is far behind
     await upkeep.sweep()
     assert await names(store) == sorted([known, *unknown, *foreign]), "their rows can be on the way"
     for name in unknown + foreign:
         make_old(tmp_path / "store" / name)
+    make_old(cut_off[0])
     await upkeep.sweep()
     assert await names(store) == sorted([known, *foreign])
+    assert [file.exists() for file in cut_off] == [False, True]
 
 
 def make_old(file: Path) -> None:
