@@ -4,7 +4,14 @@ from typing import Final
 
 from jobgate.cli.manifests.documents import Document
 from jobgate.cli.rendering.tables import shorten
-from jobgate.client.errors import JobgateError, ProblemError, ProxyError, UnauthenticatedError, UnreachableError
+from jobgate.client.errors import (
+    CutOffError,
+    JobgateError,
+    ProblemError,
+    ProxyError,
+    UnauthenticatedError,
+    UnreachableError,
+)
 from jobgate.client.types import FieldError
 
 _FAULTS: Final = 8  # shown at once; each has up to three lines
@@ -37,7 +44,7 @@ def _hint(error: JobgateError) -> str:
         return "\n  unset the variable, or add the host of the gateway to NO_PROXY"
     if _UNKNOWN_AUTHORITY in str(error):
         return "\n  save the certificate authority of the gateway with `jobgate login --ca-file FILE`"
-    if isinstance(error, UnreachableError):
+    if isinstance(error, UnreachableError) and not isinstance(error, CutOffError):
         return "\n  give its address with --server, JOBGATE_SERVER or `jobgate login`"
     return ""
 

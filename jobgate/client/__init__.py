@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobgate.client.errors import (
     ConflictError,
+    CutOffError,
     ForbiddenError,
     InvalidArgumentError,
     InvalidAuthorityError,
@@ -45,6 +46,7 @@ __all__ = [
     "Change",
     "Client",
     "ConflictError",
+    "CutOffError",
     "Ending",
     "ForbiddenError",
     "Goal",

@@ -19,6 +19,10 @@ class UnreachableError(JobgateError):
     """The gateway could not be reached, or the connection ended before the whole answer had arrived."""
 
 
+class CutOffError(UnreachableError):
+    """The connection ended while an answer arrived in parts, such as a log or a CSV."""
+
+
 class ProxyError(UnreachableError):
     """The proxy that the environment names did not answer, or refused to connect to the gateway."""
 

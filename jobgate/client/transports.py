@@ -4,7 +4,7 @@ import ssl
 
 import httpx2
 
-from jobgate.client.errors import InvalidAuthorityError, ProxyError, UnreachableError
+from jobgate.client.errors import CutOffError, InvalidAuthorityError, ProxyError, UnreachableError
 from jobgate.client.files import check_file
 from jobgate.client.proxies import Proxy
 
@@ -38,9 +38,14 @@ def tls_of(ca_file: str | None) -> ssl.SSLContext:
     return context
 
 
+def cut_off(url: str, error: Exception) -> CutOffError:
+    """Return the error of an answer whose connection ended within its body."""
+    return CutOffError(f"the answer of {url} is cut off: {_cause(error)}")
+
+
 def unreachable(url: str, proxy: Proxy | None, error: Exception) -> UnreachableError:
     """Return the error of a request without an answer. It names the proxy if there is one: that was asked first."""
-    cause = str(error) or type(error).__name__
+    cause = _cause(error)
     if proxy is None:
         return UnreachableError(f"no answer from {url}: {cause}")
     where = proxy.described
@@ -49,3 +54,7 @@ def unreachable(url: str, proxy: Proxy | None, error: Exception) -> UnreachableE
     if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
         return ProxyError(f"no answer from {where}, through which {url} is reached: {cause}")
     return ProxyError(f"no answer from {url} through {where}: {cause}")
+
+
+def _cause(error: Exception) -> str:
+    return str(error) or type(error).__name__

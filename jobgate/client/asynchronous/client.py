@@ -18,7 +18,7 @@ from jobgate.client.log_bytes import LineSplitter
 from jobgate.client.proxies import proxy_of
 from jobgate.client.renewal import context_of
 from jobgate.client.retries import Failure, RetryPolicy, failure_of, seconds_of
-from jobgate.client.transports import make_async_transport, unreachable
+from jobgate.client.transports import cut_off, make_async_transport, unreachable
 from jobgate.client.types import Caller, Kind
 from jobgate.client.wire import API, Call, Page, decode
 
@@ -138,7 +138,7 @@ class AsyncClient:
                 raise problem_error(answer.status_code, await answer.aread(), self._via)
             yield answer
         except httpx2.TransportError as error:
-            raise unreachable(self.url, self._proxy, error) from error
+            raise cut_off(self.url, error) from error
         finally:
             await answer.aclose()
 

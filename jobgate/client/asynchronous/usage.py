@@ -46,7 +46,7 @@ class AsyncUsage:
         """Yield the lines of what `groups` returns as CSV, with exact seconds and without line ends.
 
         Raises:
-            UnreachableError: also after some lines, if the gateway could not complete them.
+            CutOffError: after some lines, because the gateway could not complete them.
         """
         async with self._client.stream(self._calls.csv(by, where), read_timeout=_SILENCE) as answer:
             async for line in self._client.lines_of(answer):

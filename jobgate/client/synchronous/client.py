@@ -21,7 +21,7 @@ from jobgate.client.retries import Failure, RetryPolicy, failure_of, seconds_of
 from jobgate.client.synchronous.objects import Jobs, SampleJobs, SampleSets
 from jobgate.client.synchronous.queues import Queues
 from jobgate.client.synchronous.usage import Usage
-from jobgate.client.transports import make_transport, unreachable
+from jobgate.client.transports import cut_off, make_transport, unreachable
 from jobgate.client.types import Caller, Kind
 from jobgate.client.wire import API, Call, Page, decode
 
@@ -141,7 +141,7 @@ class Client:
                 raise problem_error(answer.status_code, answer.read(), self._via)
             yield answer
         except httpx2.TransportError as error:
-            raise unreachable(self.url, self._proxy, error) from error
+            raise cut_off(self.url, error) from error
         finally:
             answer.close()
 

@@ -49,7 +49,7 @@ class Usage:
         """Yield the lines of what `groups` returns as CSV, with exact seconds and without line ends.
 
         Raises:
-            UnreachableError: also after some lines, if the gateway could not complete them.
+            CutOffError: after some lines, because the gateway could not complete them.
         """
         with self._client.stream(self._calls.csv(by, where), read_timeout=_SILENCE) as answer:
             for line in self._client.lines_of(answer):
