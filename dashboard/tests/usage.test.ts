@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { UsageGroup, Uses } from "../src/api/types";
-import { barsOf, daysUntil, hoursText, resourcesOf, scaleOf, shareText, unitOf } from "../src/usage/usage";
+import { barsOf, daysUntil, hoursText, resourcesOf, restText, scaleOf, shareText, unitOf } from "../src/usage/usage";
 
 function uses(useful: number, repeated = 0): Uses {
   return { useful, repeated, disrupted: 0, idle: 0, total: useful + repeated };
@@ -71,6 +71,12 @@ describe("texts", () => {
     [1, 3, "33 %"],
   ])("says %d of %d as %s", (part, whole, text) => {
     expect(shareText(part, whole)).toBe(text);
+  });
+
+  it("says that groups are missing", () => {
+    const items = [group("a", {}), group("b", {})];
+    expect(restText({ items, nextPageToken: null })).toBe(null);
+    expect(restText({ items, nextPageToken: "next" })).toBe("These are the first 2 by name. The CSV has all.");
   });
 
   it("names the unit", () => {

@@ -15,6 +15,7 @@ import {
   hoursOf,
   hoursText,
   resourcesOf,
+  restText,
   SPANS,
   shareText,
   USES,
@@ -173,10 +174,12 @@ function save(content: Blob, name: string): void {
 
 function GroupTable({ page, by, resource }: { page: UsagePage; by: DimensionName; resource: string }) {
   const rows = [...page.items].sort((a, b) => usesOf(b, resource).total - usesOf(a, resource).total);
+  const rest = restText(page);
   return (
     <section>
       <h2>By {by}</h2>
       <p className="secondary">In {unitOf(resource)}. Time in queue is that of jobs that waited and had no node.</p>
+      {rest !== null && <p role="status">{rest}</p>}
       <DataTable
         caption={`Usage by ${by}`}
         columns={columnsOf(by, resource, page.currency)}

@@ -1,5 +1,5 @@
 /** Sums of usage as the bars of a chart and as rows of a table. Pure. */
-import type { UsageGroup, Uses } from "../api/types";
+import type { UsageGroup, UsagePage, Uses } from "../api/types";
 
 /** The uses in the order of the bars, with their words and the tones of their colours. */
 export const USES = [
@@ -87,6 +87,11 @@ export function shareText(part: number, whole: number): string {
   if (whole === 0) return "";
   const share = (100 * part) / whole;
   return share > 0 && share < 1 ? "< 1 %" : `${Math.round(share)} %`;
+}
+
+/** Say that groups are missing from those that were read; null if they are all. */
+export function restText({ items, nextPageToken }: Pick<UsagePage, "items" | "nextPageToken">): string | null {
+  return nextPageToken === null ? null : `These are the first ${items.length} by name. The CSV has all.`;
 }
 
 /** Return the largest sum of a scale with a round number, so that the chart has room for the highest bar. */
