@@ -84,7 +84,7 @@ async def verify(url: str) -> Run:
 
 
 class Verification:
-    """The command beside requests. It begins anew when it has ended."""
+    """The command beside requests. It is started again when it has ended."""
 
     modes = ("verify",)
 
@@ -123,15 +123,7 @@ async def run(arguments: argparse.Namespace) -> None:
             lines = alone.output.splitlines()
             print("\n".join(line for line in lines if not line.endswith(" ok")) or "no check has found a fault")
             figures = (alone.seconds, alone.cpu, alone.postgres, alone.longest, alone.peak_mib)
-            head = (
-                "jobs",
-                "seconds",
-                "CPU s of verify",
-                "of PostgreSQL",
-                "longest transaction s",
-                "peak MiB of verify",
-            )
-            print("\n".join(["", *table(head, [(str(arguments.jobs), *(f"{each:.1f}" for each in figures))]), ""]))
+            print("\n".join(["", *table(_HEAD, [(str(arguments.jobs), *(f"{each:.1f}" for each in figures))]), ""]))
             found, other = await works(here.target, place, arguments), Verification(here.url)
             last_round = time.monotonic() + arguments.within
             try:

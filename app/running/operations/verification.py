@@ -17,7 +17,7 @@ from app.settings import ENV_PREFIX, Settings
 # A check reads a few thousand rows in a statement, on a server with other work.
 _STATEMENT_SECONDS = 60.0
 MOST_SHOWN = 20
-"""How many faults of a check are printed as text. JSON has all."""
+"""How many faults of a check are printed as text. JSON has all that were found."""
 
 
 async def verify(
@@ -62,7 +62,7 @@ def as_text(results: Sequence[CheckResult]) -> list[str]:
         lines.append(f"{result.name:<28} {result.examined:>9} {result.subjects:<26} {verdict}")
         lines += [f"    {fault.subject}: {fault.found}" for fault in result.faults[:MOST_SHOWN]]
         if count > MOST_SHOWN:
-            lines.append(f"    and {count - MOST_SHOWN} others: -o json shows them all")
+            lines.append(f"    and {count - MOST_SHOWN} others: -o json shows them")
     return lines
 
 

@@ -66,14 +66,14 @@ def in_order(rows: dict[str, list[dict[str, Any]]]) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize(
-    "statement",
+    ("statement", "dumped"),
     [
-        pytest.param("INSERT INTO usage_months", id="between two transactions of a migration"),
-        pytest.param("ALTER TABLE kept_logs", id="it waits for a table that the migration has changed"),
+        pytest.param("INSERT INTO usage_months", "at once", id="between two transactions of a migration"),
+        pytest.param("ALTER TABLE kept_logs", "afterwards", id="it waits for a table that the migration has changed"),
     ],
 )
 async def test_a_dump_that_is_written_while_a_migration_runs(
-    statement: str, empty_database_url: str, postgres_server_url: str, tmp_path: Path
+    statement: str, dumped: str, empty_database_url: str, postgres_server_url: str, tmp_path: Path
 ) -> None:
     await asyncio.to_thread(migrations.migrate, empty_database_url, "0028")
     connection: Any = await asyncpg.connect(empty_database_url, timeout=60)
@@ -84,9 +84,13 @@ async def test_a_dump_that_is_written_while_a_migration_runs(
             group.create_task(asyncio.to_thread(migrations.migrate, empty_database_url))
             assert await asyncio.to_thread(pause.is_reached.wait, SECONDS)
             dump = group.create_task(run("Dump", tmp_path, empty_database_url))
-            await until(
-                lambda: connection.fetchval(WAITS), lambda waits: waits or dump.done(), what="it waits, or is written"
-            )
+
+            async def state() -> str | None:
+                if await connection.fetchval(WAITS):
+                    return "afterwards"
+                return "at once" if dump.done() else None
+
+            assert await until(state, what="the dump waits, or is written") == dumped
             pause.is_over.set()
     complete = await contents(connection)
     await connection.close()
