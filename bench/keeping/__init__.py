@@ -33,7 +33,7 @@ from bench.measuring.report import table
 from tests.support.waiting import until
 
 DAYS: Final = 90
-_JOB_BYTES: Final = 16_000  # on the disk, with what is free in tables and the files in which indexes are sorted
+_JOB_BYTES: Final = 10_000  # on the disk, with what is free in tables and the files in which indexes are sorted
 _WAL_GIB: Final = 6.0
 _VACUUM_SECONDS: Final = 300.0
 # Vacuums begin soon after a table has reached its threshold, as they do within a day.
