@@ -27,7 +27,8 @@ _Start = TypeVar("_Start", bound="_PageStart")
 _Item = TypeVar("_Item")
 
 
-# The encoded name stays `question`, so that tokens from before an upgrade remain valid during it.
+# Gateways of two versions read each other's tokens during an upgrade, and refuse fields that they do not know. So the
+# encoded name stays `question`, and no field is added or removed.
 class _PageStart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"query": "question"}):
     query: str
 
@@ -61,16 +62,12 @@ class QueueStart(_PageStart, frozen=True, forbid_unknown_fields=True, rename={"q
     name: Annotated[str, Meta(max_length=253, pattern=r"^[^\x00]*$")]
 
 
-class UsageStart(_PageStart, frozen=True, forbid_unknown_fields=True, omit_defaults=True, rename={"query": "question"}):
-    """The page begins after the group at the cursor. All pages show the days of the first one, also on a later day.
-
-    `prices` is a digest of the prices of the first page; empty without prices.
-    """
+class UsageStart(_PageStart, frozen=True, forbid_unknown_fields=True, rename={"query": "question"}):
+    """The page begins after the group at the cursor. All pages show the days of the first one, also on a later day."""
 
     first: date
     last: date
     cursor: tuple[Annotated[str, Meta(max_length=300, pattern=r"^[^\x00]*$")], ...]
-    prices: Annotated[str, Meta(max_length=18)] = ""
 
 
 class RecordStart(_PageStart, frozen=True, forbid_unknown_fields=True, rename={"query": "question"}):

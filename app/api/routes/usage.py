@@ -18,7 +18,6 @@ from app.api.routers import new_router
 from app.api.views.usage import UsagePage, page_view
 from app.domain.errors import shorten
 from app.domain.usage.pages import Cursor, before_all, is_cursor
-from app.domain.usage.prices import Prices
 from app.domain.usage.query import (
     LABEL,
     MOST_DAYS,
@@ -151,18 +150,12 @@ async def get_usage(
     query = UsageQuery(**{**asked, "first": first, "last": last})
     if answer is UsageFormat.CSV:
         return UsageCsv(caller, query)
-    behind, prices = before_all(query) if start is None else _cursor(start, query), _digest(usage.prices)
-    if start is not None and start.prices != prices:
-        raise paging.invalid_token("belongs to a list with other prices")
+    behind = before_all(query) if start is None else _cursor(start, query)
     shown, end = await usage.page(query, behind, paging.page_size(page_size), caller.principal.id)
     token = None
     if end is not None:
-        token = paging.encode(paging.UsageStart(query=digest, first=first, last=last, cursor=end, prices=prices))
+        token = paging.encode(paging.UsageStart(query=digest, first=first, last=last, cursor=end))
     return Response(json_bytes(page_view(query, shown, token, now, usage.prices)), media_type=JSON, headers=PRIVATE)
-
-
-def _digest(prices: Prices | None) -> str:
-    return "" if prices is None else paging.query_digest([prices.currency, sorted(prices.hourly.items())])
 
 
 def _cursor(start: paging.UsageStart, query: UsageQuery) -> Cursor:
