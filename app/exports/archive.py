@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
@@ -17,6 +17,9 @@ from app.exports.folders import SUFFIX, ExportFolder, new_file
 from app.exports.segment_files import SegmentFile
 
 _DIGEST_BYTES: Final = 12
+# Another process can write a segment now. It takes minutes at most.
+_IN_FLIGHT: Final = timedelta(hours=1)
+_ANY_DAY: Final = "????-??-??"
 
 
 class Archive:
@@ -79,6 +82,7 @@ class Archive:
                 jobs = [*(job for job in page if job.uid in left), *jobs]
             segment.end(last=True)
             if copied:
+                await self._folder.remove_unfinished(f"{self._installation}/{_ANY_DAY}/*", _IN_FLIGHT)
                 name = f"{self._installation}/{now:%Y-%m-%d}/{_digest(copied).hex()}{SUFFIX}"
                 if not await put_unredacted(self._db, self._folder, name, segment, file):
                     return None

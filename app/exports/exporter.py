@@ -146,7 +146,9 @@ class Exporter:
                     break
             footer = segment.end(last=is_last)
             reach(FaultPoint.SEGMENT_WRITTEN)
-            if not await put_unredacted(self._db, self._folder, segment_name(number), segment, file):
+            name = segment_name(number)
+            await self._folder.remove_unfinished(name, timedelta())  # with the lock, nobody writes it
+            if not await put_unredacted(self._db, self._folder, name, segment, file):
                 return None
         reach(FaultPoint.SEGMENT_STORED)
         return _Progress(header=header, footer=footer)

@@ -3,11 +3,13 @@
 A segment is written to a file without a name, and put whole. So a folder never has a part of a segment.
 """
 
+import asyncio
 import re
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 from urllib.parse import urlsplit
@@ -48,6 +50,15 @@ class ExportFolder:
         file.seek(0)
         with _translate_errors():
             await self.store.put_file(name, file)
+
+    async def remove_unfinished(self, names: str, age: timedelta) -> None:
+        """Remove what killed processes have left of segments whose names match the pattern, if it is older."""
+        try:
+            async with asyncio.timeout(_SECONDS):
+                with _translate_errors():
+                    await self.store.remove_unfinished(names, age)
+        except TimeoutError as error:
+            raise FolderUnavailable(f"{self.place} did not answer within {_SECONDS:g} s") from error
 
     async def remove(self, name: str) -> None:
         """Remove a segment."""

@@ -5,9 +5,9 @@ obstore writes a file under another name and renames it, without a call of fsync
 
 import asyncio
 import os
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from math import inf
 from pathlib import Path
 from typing import Final
 
@@ -38,22 +38,26 @@ class DurableFolder:
         """
         await asyncio.get_running_loop().run_in_executor(self._threads, self._sync, self._folder / name)
 
-    async def remove_unfinished(self, names: str, before: float = inf) -> None:
+    async def remove_unfinished(self, names: str, age: float) -> None:
         """Remove what processes that were killed have left of files whose names match the pattern.
 
-        Only what was written before a time, in seconds by the clock of the file system. A process that still writes it
-        gets an error.
+        Only what nothing was added to for `age` seconds. What a process still writes would be lost or damaged.
 
         Raises:
             OSError: something may be left.
         """
-        await asyncio.get_running_loop().run_in_executor(self._threads, self._remove_unfinished, names, before)
+        await asyncio.get_running_loop().run_in_executor(self._threads, self._remove_unfinished, names, age)
 
-    def _remove_unfinished(self, names: str, before: float) -> None:
+    def _remove_unfinished(self, names: str, age: float) -> None:
         # obstore adds "#" and a number to the name while it writes, and lists no such file.
-        for file in self._folder.glob(f"{names}#[0-9]*"):
+        found = list(self._folder.glob(f"{names}#[0-9]*"))
+        if not found:
+            return
+        with tempfile.TemporaryFile(dir=self._folder) as new:  # the file system can have the clock of another machine
+            before = os.fstat(new.fileno()).st_mtime - age
+        for file in found:
             with suppress(FileNotFoundError):  # it has its name now
-                if file.stat().st_mtime < before:
+                if file.stat().st_mtime <= before:
                     file.unlink()
 
     def _sync(self, file: Path) -> None:

@@ -1,7 +1,6 @@
 """Objects by name, over `obstore`. Every call ends within a time, and has one kind of error."""
 
 import asyncio
-import glob
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
@@ -59,10 +58,8 @@ class LogStore:
             await self._sync(name)
 
     async def put_file(self, name: str, file: BinaryIO) -> None:
-        """Write a whole object from a file, without all of it in memory. No other process writes it at this time."""
+        """Write a whole object from a file, without all of it in memory. That of the last writer to end stays."""
         async with self._call():
-            if self._disk is not None:
-                await self._disk.remove_unfinished(glob.escape(name))
             await obstore.put_async(self._store, name, file)
             await self._sync(name)
 
@@ -119,16 +116,16 @@ class LogStore:
                 return
             yield [StoredObject(item["path"], item["size"], item["last_modified"]) for item in page]
 
-    async def remove_unfinished(self, prefix: str, before: datetime) -> None:
-        """Remove what processes that were killed before this time have left of objects in a folder.
+    async def remove_unfinished(self, names: str, age: timedelta) -> None:
+        """Remove what processes that were killed have left of objects whose names match the pattern.
 
-        Without a bound of time, because it reads a whole tree. Buckets show nothing of an object before all of it is
-        written.
+        Only what is older by the clock of the store: an object that a process still writes would be damaged. Without a
+        bound of time, because it can read a whole tree. Buckets show nothing of an object before all of it is written.
         """
         if self._disk is None:
             return
         try:
-            await self._disk.remove_unfinished(f"{glob.escape(prefix)}**/*", before.timestamp())
+            await self._disk.remove_unfinished(names, age.total_seconds())
         except OSError as error:
             raise self._refused(error) from error
 

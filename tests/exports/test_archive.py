@@ -1,6 +1,7 @@
 """With an archive, the retention deletes no record of a job before a copy of it is durable."""
 
 import errno
+import os
 from collections.abc import Sequence
 from datetime import timedelta
 from io import BytesIO
@@ -148,6 +149,20 @@ async def test_a_batch_that_is_copied_again_replaces_its_copy(gateway: Gateway, 
     assert len(list(tmp_path.rglob("*.zst"))) == 2
     await remove(gateway.db, *uids)
     assert (await imported(gateway.db, tmp_path)).imported == 2
+
+
+async def test_a_copy_removes_what_killed_processes_have_left_an_hour_ago(gateway: Gateway, tmp_path: Path) -> None:
+    day = tmp_path / str(INSTALLATION) / "2026-01-01"
+    day.mkdir(parents=True)
+    old, young, of_another = day / "jobs.jsonl.zst#1", day / "more.jsonl.zst#2", tmp_path / "jobs.jsonl.zst#1"
+    for file in (old, young, of_another):
+        file.touch()
+    for file in (old, of_another):
+        at = file.stat().st_mtime - 3601
+        os.utime(file, (at, at))
+    uids = await expired_jobs(gateway, "one")
+    await archive(gateway.db, tmp_path).copy([RowVersion(UUID(uid), 1) for uid in uids])
+    assert [file.exists() for file in (old, young, of_another)] == [False, True, True]
 
 
 async def test_jobs_of_many_batches_are_in_one_segment_until_it_is_full(

@@ -184,8 +184,10 @@ async def test_killed_commands_are_completed(gateway: Gateway, tmp_path: Path) -
     export = ("export", "--to", str(folder), "--before", "2100-01-01")
     assert run(*export, fault="segment-written") == (-SIGKILL, "")
     assert not list(folder.glob("*.zst"))
+    (folder / "segment-00000001.jsonl.zst#1").write_bytes(b"the beginning")
     assert run(*export, fault="segment-stored") == (-SIGKILL, "")
     assert run(*export) == (0, "the export is complete: 1 segments, 0 jobs added\n")
+    assert [path.name for path in folder.iterdir()] == ["segment-00000001.jsonl.zst"]
     await remove(gateway.db, *uids)
     assert run("import", str(folder), fault="job-imported:2")[0] == -SIGKILL
     assert await count_rows(gateway.db, "jobs") == 1

@@ -6,12 +6,15 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import timedelta
 from io import BytesIO
 from pathlib import Path
 from threading import Event
 
 import pytest
+from typing_extensions import override
 
+from app.base.cancellation import TaskGroup
 from app.log_store import LogStore, ObjectMissing, StoreUnavailable, open_store
 from tests.log_store.servers import served_bucket
 from tests.support.waiting import until
@@ -62,6 +65,7 @@ async def test_what_was_written_to_a_folder_is_on_the_disk_with_its_whole_path(
     assert synced == [(root / place).stat().st_ino for place in ("a/b/2", "a/b")], "the path is known"
 
 
+LARGE = 24 * 1024 * 1024  # bytes, which are written in pieces
 # The process ends at the second piece of a file.
 _KILLED = """
 import asyncio, io, os, signal, sys
@@ -73,16 +77,48 @@ class File(io.BytesIO):
             os.kill(os.getpid(), signal.SIGKILL)
         return super().read(size)
 
-asyncio.run(open_store(sys.argv[1]).put_file("a.zst", File(bytes(24 * 1024 * 1024))))
+asyncio.run(open_store(sys.argv[1]).put_file("a.zst", File(bytes(int(sys.argv[2])))))
 """
 
 
-async def test_a_file_whose_writer_was_killed_is_replaced_and_leaves_nothing(tmp_path: Path) -> None:
+async def test_what_a_killed_writer_of_a_file_has_left_is_removed(tmp_path: Path) -> None:
     url = f"file://{tmp_path}"
-    killed = await asyncio.to_thread(subprocess.run, [sys.executable, "-c", _KILLED, url], check=False)
+    command = [sys.executable, "-c", _KILLED, url, str(LARGE)]
+    killed = await asyncio.to_thread(subprocess.run, command, check=False)
     assert killed.returncode == -signal.SIGKILL
-    assert [path.name for path in tmp_path.iterdir()] == ["a.zst#1"]
-    await open_store(url).put_file("a.zst", BytesIO(b"whole"))
+    for age, left in ((timedelta(hours=1), ["a.zst#1"]), (timedelta(), [])):
+        await open_store(url).remove_unfinished("a.zst", age)
+        assert [path.name for path in tmp_path.iterdir()] == left
+
+
+class PausedFile(BytesIO):
+    """A file whose second piece is not read before `goes_on`."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.paused, self.goes_on = Event(), Event()
+
+    @override
+    def read(self, size: int | None = -1, /) -> bytes:
+        if self.tell():
+            self.paused.set()
+            assert self.goes_on.wait(60)
+        return super().read(size)
+
+
+async def test_two_writers_of_one_file_write_it_whole(tmp_path: Path) -> None:
+    store = open_store(f"file://{tmp_path}", timeout=60.0)
+    first, second = PausedFile(b"1" * LARGE), PausedFile(b"2" * LARGE)
+    async with TaskGroup() as group:
+        writes = group.create_task(store.put_file("a.zst", first))
+        await until(first.paused.is_set, what="a part is written")
+        group.create_task(store.put_file("a.zst", second))
+        await until(second.paused.is_set, what="a part is written by the other one")
+        first.goes_on.set()
+        await writes
+        assert (tmp_path / "a.zst").read_bytes() == first.getvalue()
+        second.goes_on.set()
+    assert (tmp_path / "a.zst").read_bytes() == second.getvalue()
     assert [path.name for path in tmp_path.iterdir()] == ["a.zst"]
 
 

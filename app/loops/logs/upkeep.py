@@ -119,10 +119,10 @@ class Upkeep:
         Objects with other names stay: the store can also have the exports of the installation.
         """
         before = await self._store_time() - _IN_FLIGHT
-        ours = f"{self._context.installation}/"
-        async for page in self._store.list(ours):
+        folder = f"{self._context.installation}/"
+        async for page in self._store.list(folder):
             await self._delete_unknown([item for item in page if item.modified_at < before])
-        await self._store.remove_unfinished(ours, before)
+        await self._store.remove_unfinished(f"{folder}**/*", _IN_FLIGHT)
 
     async def _store_time(self) -> datetime:
         """Return the time by the clock of the store: that of objects can be hours from the one of this process."""
