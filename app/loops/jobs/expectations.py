@@ -1,6 +1,7 @@
 """What the controller has learned from the cluster about each job since it started. A restart loses it."""
 
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from app.domain.plan import JobWarning, Rank
 from app.domain.status.log_lines import one_line
@@ -31,8 +32,8 @@ class Expectations:
     once the cluster was queried for them. `ensured` are the objects that were created with the Workload of the job.
     `altered` has the last object that the cluster changed when it created it, by replica as in `retry_at`. `unfollowed`
     are uids of recorded pods without the job's labels, which the cluster does not let jobgate put back. `warnings` are
-    those of the cluster about objects that it created. `revision` increases with every change that can lead to another
-    decision.
+    those of the cluster about objects that it created. `redacted_at` is when the job was last redacted, as the last
+    capture of evidence has found it. `revision` increases with every change that can lead to another decision.
     """
 
     revision: int = 0
@@ -50,6 +51,7 @@ class Expectations:
     retry_at: dict[Rank | None, float] = field(default_factory=dict)
     tries: dict[Rank | None, int] = field(default_factory=dict)
     capturing_since: dict[str, float] = field(default_factory=dict)
+    redacted_at: datetime | None = None
     altered: dict[Rank | None, AlteredObject] = field(default_factory=dict)
     unfollowed: set[str] = field(default_factory=set)
     warnings: list[JobWarning] = field(default_factory=list)

@@ -82,15 +82,26 @@ class EvidenceCapture:
         actions: Sequence[CaptureEvidence],
         expectations: Expectations,
         events: Awaitable[PodEvents],
-        redacted_at: datetime | None = None,
     ) -> list[KubeError]:
         """Store the evidence that the cluster gives, in one transaction. `events` can be awaited many times.
-
-        `redacted_at` is when the job was last redacted. If that is not so, the evidence is read again.
 
         Returns the errors of the attempts whose capture must be tried again: the cluster did not give their evidence,
         and the deadline has not passed.
         """
+        failures: list[KubeError] | None = None
+        while failures is None:
+            failures = await self._capture(job, actions, expectations, events)
+        return failures
+
+    async def _capture(
+        self,
+        job: JobIdentity,
+        actions: Sequence[CaptureEvidence],
+        expectations: Expectations,
+        events: Awaitable[PodEvents],
+    ) -> list[KubeError] | None:
+        """Store the evidence as `capture` does. Return None if a redaction was not known, so that nothing is stored."""
+        redacted_at = expectations.redacted_at
         read: list[Capture] = []
         failures: list[KubeError] = []
 
@@ -109,7 +120,8 @@ class EvidenceCapture:
             try:
                 await self._store(UUID(job.uid), read, redacted_at)
             except store.LaterRedaction as redaction:
-                return await self.capture(job, actions, expectations, events, redaction.at)
+                expectations.redacted_at = redaction.at
+                return None
             reach(FaultPoint.EVIDENCE_STORED)
             stored = {(capture.key, capture.attempt) for capture in read}
             for action in actions:

@@ -142,7 +142,9 @@ async def test_the_last_lines_of_the_failed_container_become_part_of_the_attempt
 
 
 @pytest.mark.parametrize("created", [timedelta(0), timedelta(minutes=2)], ids=["before", "after"])
-async def test_what_was_printed_before_a_redaction_is_not_stored(harness: Harness, created: timedelta) -> None:
+async def test_what_was_printed_before_a_redaction_is_not_stored(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, created: timedelta
+) -> None:
     uid, work, action = await ended(harness)
     async with harness.db.begin() as connection:
         await log_removal.redact(connection, uid, harness.clock.now())
@@ -150,7 +152,18 @@ async def test_what_was_printed_before_a_redaction_is_not_stored(harness: Harnes
     # The clock of the node is a minute ahead at most.
     lines = [(timedelta(seconds=59), b"old\n"), (timedelta(seconds=61), b"end\n")]
     harness.kubelet.logs[NAME] = b"".join(b"%s %s" % (_stamp(redacted_at + at), text) for at, text in lines)
-    await captured(harness.evidence, work, replace(action, created_at=redacted_at + created))
+    action, reads = replace(action, created_at=redacted_at + created), list[str]()
+    tail = harness.evidence._tail
+
+    async def noted(namespace: str, pod: str, *more: Any) -> evidence.Log:
+        reads.append(pod)
+        return await tail(namespace, pod, *more)
+
+    monkeypatch.setattr(harness.evidence, "_tail", noted)
+    await captured(harness.evidence, work, action)
+    reads.clear()
+    await captured(harness.evidence, work, action)
+    assert reads == [NAME], "the time of the redaction is known"
     log = await evidence.log(harness.db, uid, KEY, 1, "main")
     assert log is not None
     if created:
