@@ -35,7 +35,11 @@ class UsageSettings(KeepingSettings):
     """How usage is added up, and what it costs."""
 
     usage_labels: Annotated[
-        Names, Field(description=f"comma-separated keys of labels by which usage is added up, {_MOST_LABELS} at most")
+        Names,
+        Field(
+            description=f"comma-separated keys of labels by which usage is added up, {_MOST_LABELS} at most; every "
+            "process needs it, also those that only serve requests"
+        ),
     ] = ()
     prices_file: Annotated[
         str | None, Field(description="YAML with a currency and the hourly prices of resources, for the cost of usage")

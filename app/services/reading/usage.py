@@ -1,6 +1,6 @@
 """Reads what jobs have used, with its cost."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 from app.base.clock import Clock
@@ -17,6 +17,8 @@ from app.services.limits.turns import Turns, room_for
 
 # Bytes of as many sums as one read returns.
 _BYTES: Final = 24 * 1024 * 1024
+# Seconds between two reads of the labels that have values. Each of them examines all groups.
+_LABELS_SECONDS: Final = 60.0
 
 
 class UsageReader:
@@ -31,16 +33,24 @@ class UsageReader:
         self._clock = clock
         self.prices = prices
         self._labels = set(labels)
+        self._labels_read_at = float("-inf")
 
-    async def labels(self, wanted: Iterable[str], caller: Hashable) -> frozenset[str]:
+    async def labels(self, wanted: Sequence[str], caller: Hashable) -> frozenset[str]:
         """Return the keys of labels by which usage is added up, or was: its values remain readable.
 
-        Those that were are read only if some label is wanted that is not known.
+        Those that were are read only if some label is wanted that is not known, and once a minute.
         """
-        if not self._labels.issuperset(wanted):
+        if self._lacks(wanted):
             async with self._lists.turn(caller):
-                self._labels |= await usage_reads.read_label_keys(self._db)
+                if self._lacks(wanted):  # another request may have read them meanwhile
+                    self._labels |= await usage_reads.read_label_keys(self._db)
+                    self._labels_read_at = self._clock.monotonic()
         return frozenset(self._labels)
+
+    def _lacks(self, wanted: Sequence[str]) -> bool:
+        """Return whether some label is not known of which a value may have been stored since the last read."""
+        is_due = self._clock.monotonic() - self._labels_read_at >= _LABELS_SECONDS
+        return is_due and not self._labels.issuperset(wanted)
 
     async def page(
         self, query: UsageQuery, behind: Cursor, size: int, caller: Hashable

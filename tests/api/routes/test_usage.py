@@ -230,6 +230,8 @@ async def test_a_label_that_no_sum_has_is_refused(gateway: Gateway, monkeypatch:
     monkeypatch.setattr(gateway.services.usage, "_labels", {"project"})
     assert await asked("project") == (200, None), "a label of the setting, before a job has it"
     await used(gateway, ALICE, {(0, "cpu", Use.USEFUL): 1})
+    assert (await asked("team"))[0] == 400, "what is stored is read once a minute, because that examines all groups"
+    monkeypatch.setattr(gateway.services.usage, "_labels_read_at", float("-inf"))
     assert await asked("team") == (200, None), "a label that was in the setting, of which values are stored"
     for params in ({}, {"format": "csv"}):
         status, [error] = await asked("tema", **params)
