@@ -60,6 +60,7 @@ class UsageCsv(LongResponse):
             if end is None:
                 return
             # The next page waits for room, which it must not do while it holds some.
+            text = b""
             let_go()
             text, end = await self._read(end)
 

@@ -29,8 +29,8 @@ from app.domain.usage.query import Dimension, UsageQuery, UsageRow, collect, dat
 from app.domain.usage.sums import DAY, Cell, Rate, sum_rates
 from app.domain.vocabulary import Use
 
-# Sums that a page examines, unless one block has more. It takes some 100 ms.
-_MOST_EXAMINED: Final = 60_000
+MOST_SUMS: Final = 12_000
+"""Sums that a page examines, and so the most that it returns, unless one block or day has more."""
 _LABEL_KEYS: Final = "SELECT DISTINCT jsonb_object_keys(labels) FROM usage_groups"
 _HELD: Final = """
 SELECT g.namespace, r.resource, r.use, sum(r.amount) FROM usage_rates AS r JOIN usage_groups AS g ON g.id = r.group_id
@@ -53,13 +53,13 @@ async def read_page(db: Database, query: UsageQuery, behind: Cursor, size: int, 
 
 
 async def _read_part(connection: Connection, query: UsageQuery, behind: Cursor, size: int, now: int) -> UsagePart:
-    limit, room, today = size + 1, _MOST_EXAMINED, date_of(now // DAY)
+    limit, room, today = size + 1, MOST_SUMS, date_of(now // DAY)
     rows: list[UsageRow] = []
     left = await _read_blocks(connection, query, behind, limit, today)
     further = len(left) == limit
     while left and len(rows) <= size and (left[0].sums <= room or not rows):
         count = choose(left, limit - len(rows), room)
-        section = section_of(left[:count], behind, query, _MOST_EXAMINED)
+        section = section_of(left[:count], behind, query, MOST_SUMS)
         rows += await _read_section(connection, query, section, now)
         room -= sum(block.sums for block in left[:count])
         # A block with very many sums is read in parts.

@@ -15,8 +15,9 @@ from app.domain.usage.query import UsageQuery, UsageRow
 from app.domain.usage.report import ShownUsage, show, usage_of_job
 from app.services.limits.turns import Turns, room_for
 
-# Bytes of as many sums as one read returns.
-_BYTES: Final = 24 * 1024 * 1024
+# What a sum takes, as a row, with its exact numbers and as text. A page of the most sums leaves some of the share of a
+# caller, for what is sent.
+_SUM_BYTES: Final = 2304
 # Seconds between two reads of the labels that have values. Each of them examines all groups.
 _LABELS_SECONDS: Final = 60.0
 
@@ -57,7 +58,7 @@ class UsageReader:
     ) -> tuple[list[ShownUsage], Cursor | None]:
         """Return some groups behind a cursor, and the cursor of the next page; None if no other group follows."""
         async with self._lists.turn(caller):
-            await room_for(_BYTES)
+            await room_for(usage_reads.MOST_SUMS * _SUM_BYTES)
             part = await usage_reads.read_page(self._db, query, behind, size, milliseconds(self._clock.now()))
         return await offload(_show_all, part.rows, self.prices), part.end
 

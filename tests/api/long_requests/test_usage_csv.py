@@ -2,7 +2,10 @@
 
 import asyncio
 import csv
+import inspect
+import tracemalloc
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 import httpx2
@@ -12,8 +15,12 @@ from app.api.long_requests import usage_csv
 from app.api.long_requests.usage_csv import csv_lines
 from app.db.postgres.errors import DatabaseUnavailable
 from app.db.usage import reads as usage_reads
+from app.domain.usage.pages import before_all
+from app.domain.usage.query import UsageQuery
 from app.domain.usage.report import ShownUsage
-from app.fairness.answer_memory import HeldAnswer
+from app.fairness import share
+from app.fairness.answer_memory import MAX_BYTES, HeldAnswer
+from app.services.reading import usage as reading
 from tests.api.routes.test_usage import USAGE, pages, some_usage
 from tests.support.gateways.gateway import Gateway
 from tests.support.waiting import until
@@ -125,14 +132,59 @@ async def test_a_failure_before_its_first_page_is_an_answer(gateway: Gateway, mo
 async def test_it_holds_no_more_than_it_sends(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     await some_usage(gateway)
     held: list[int] = []
+    kept: list[bytes] = []
     resize = HeldAnswer.resize
 
     def recorded(self: HeldAnswer, count: int) -> None:
         held.append(count)
         resize(self, count)
 
+    def let_go() -> None:
+        frame = inspect.currentframe()
+        assert frame is not None
+        assert frame.f_back is not None
+        kept.append(frame.f_back.f_locals["text"])
+        share.let_go()
+
     monkeypatch.setattr(HeldAnswer, "resize", recorded)
+    monkeypatch.setattr(usage_csv, "let_go", let_go)
     answer = await gateway.client.get(USAGE, params=CSV)
     header, text = answer.text.split("\r\n", 1)
     assert header
     assert (len(held), sum(held)) == (3, len(text.encode())), "the bytes of each page"
+    assert kept == [b"", b""], "nothing of a page while the next one waits for room"
+
+
+FILL = """
+WITH made AS (
+    INSERT INTO usage_groups (namespace, user_id, user_name, queue, kind, labels)
+    SELECT 'team-a', 'user:' || n, 'user-' || n, '', 'GenericJob', '{}' FROM generate_series(1, 80) AS n RETURNING id
+) INSERT INTO usage_days (group_id, day, resource, useful, repeated, disrupted, idle)
+SELECT id, '2026-01-01', 'example.com/device-' || n, 86400000001, 8640000001, 864000001, 86400001
+FROM made, generate_series(1, 30) AS n
+"""
+
+
+async def test_the_room_of_a_page_suffices(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The groups have more sums than a page. More than the share of a caller, which is half, counts as the share."""
+    assert usage_reads.MOST_SUMS * reading._SUM_BYTES < MAX_BYTES // 2
+    monkeypatch.setattr(usage_reads, "MOST_SUMS", 2000)
+    rooms: list[int] = []
+
+    async def recorded(count: int) -> None:
+        rooms.append(count)
+
+    monkeypatch.setattr(reading, "room_for", recorded)
+    async with gateway.db.begin() as connection:
+        await connection.execute(FILL)
+    query = UsageQuery(first=date(2026, 1, 1), last=date(2026, 1, 2), by=("user",))
+    tracemalloc.start()
+    try:
+        found, end = await gateway.services.usage.page(query, before_all(query), usage_csv.PAGE, "alice")
+        assert usage_csv.csv_text(line for usage in found for line in csv_lines(usage))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert end is not None
+    assert rooms == [pytest.approx(peak, rel=0.5)]
+    assert peak < rooms[0]

@@ -224,7 +224,7 @@ async def pages_are_the_whole(db: Database, random: Random, query: UsageQuery, n
     whole = await every_group(db, query, now)
     size, found, place = random.randint(1, 9), list[UsageRow](), before_all(query)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(usage_reads, "_MOST_EXAMINED", random.choice([1, 40, 300, 60_000]))
+        patch.setattr(usage_reads, "MOST_SUMS", random.choice([1, 40, 300, 12_000]))
         while True:
             part = await usage_reads.read_page(db, query, place, size, now)
             assert len(part.rows) <= size
