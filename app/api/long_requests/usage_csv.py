@@ -23,6 +23,8 @@ from app.services.limits.long_requests import EndReason, LongRequestKind
 
 PAGE: Final = 2000
 """Groups that are read at once. Each page finds its groups among all that follow, so few large pages read less."""
+# Seconds for which a page is asked for again before an overload cuts the CSV off, which cannot continue.
+_PATIENCE: Final = 60.0
 # Bytes that are sent at once: as many as the server buffers.
 _PIECE: Final = 64 * 1024
 # A spreadsheet takes a text that begins like this for a formula. The last ones are wide forms of the first.
@@ -62,10 +64,11 @@ class UsageCsv(LongResponse):
             # The next page waits for room, which it must not do while it holds some.
             text = b""
             let_go()
-            text, end = await self._read(end)
+            text, end = await self._read(end, _PATIENCE)
 
-    async def _read(self, behind: Cursor) -> tuple[bytes, Cursor | None]:
-        found, end = await self._usage.page(self._query, behind, PAGE, self._caller.principal.id)
+    async def _read(self, behind: Cursor, patience: float = 0.0) -> tuple[bytes, Cursor | None]:
+        caller = self._caller.principal.id
+        found, end = await self._usage.page(self._query, behind, PAGE, caller, patience=patience)
         text = await offload(_text_of, found)
         begin_sending(len(text))
         return text, end

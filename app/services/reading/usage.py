@@ -1,8 +1,10 @@
 """Reads what jobs have used, with its cost."""
 
+import asyncio
 from collections.abc import Hashable, Sequence
 from typing import Final
 
+from app.base.cancellation import rounds
 from app.base.clock import Clock
 from app.base.offload import offload
 from app.db.jobs.rows import JobRow
@@ -13,13 +15,15 @@ from app.domain.usage.pages import Cursor
 from app.domain.usage.prices import Prices
 from app.domain.usage.query import UsageQuery, UsageRow
 from app.domain.usage.report import ShownUsage, show, usage_of_job
-from app.services.limits.turns import Turns, room_for
+from app.services.limits.turns import Overloaded, Turns, room_for
 
 # What a sum takes, as a row, with its exact numbers and as text. A page of the most sums leaves some of the share of a
 # caller, for what is sent.
 _SUM_BYTES: Final = 2304
 # Seconds between two reads of the labels that have values. Each of them examines all groups.
 _LABELS_SECONDS: Final = 60.0
+# Seconds before a page is asked for again that an overloaded process has refused.
+_AGAIN: Final = 1.0
 
 
 class UsageReader:
@@ -54,9 +58,28 @@ class UsageReader:
         return is_due and not self._labels.issuperset(wanted)
 
     async def page(
+        self, query: UsageQuery, behind: Cursor, size: int, caller: Hashable, *, patience: float = 0.0
+    ) -> tuple[list[ShownUsage], Cursor | None]:
+        """Return some groups behind a cursor, and the cursor of the next page; None if no other group follows.
+
+        While the process is overloaded, ask again for `patience` seconds.
+
+        Raises:
+            Overloaded: there was no turn or no memory.
+        """
+        until = self._clock.monotonic() + patience
+        for _ in rounds():
+            try:
+                return await self._page(query, behind, size, caller)
+            except Overloaded:
+                if self._clock.monotonic() + _AGAIN > until:
+                    raise
+            await asyncio.sleep(_AGAIN)
+        raise AssertionError("rounds never ends")
+
+    async def _page(
         self, query: UsageQuery, behind: Cursor, size: int, caller: Hashable
     ) -> tuple[list[ShownUsage], Cursor | None]:
-        """Return some groups behind a cursor, and the cursor of the next page; None if no other group follows."""
         async with self._lists.turn(caller):
             await room_for(usage_reads.MOST_SUMS * _SUM_BYTES)
             part = await usage_reads.read_page(self._db, query, behind, size, milliseconds(self._clock.now()))

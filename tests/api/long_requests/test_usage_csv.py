@@ -15,11 +15,13 @@ from app.api.long_requests import usage_csv
 from app.api.long_requests.usage_csv import csv_lines
 from app.db.postgres.errors import DatabaseUnavailable
 from app.db.usage import reads as usage_reads
+from app.domain.errors import DomainError
 from app.domain.usage.pages import before_all
 from app.domain.usage.query import UsageQuery
 from app.domain.usage.report import ShownUsage
 from app.fairness import share
 from app.fairness.answer_memory import MAX_BYTES, HeldAnswer
+from app.services.limits.turns import Overloaded
 from app.services.reading import usage as reading
 from tests.api.routes.test_usage import USAGE, pages, some_usage
 from tests.support.gateways.gateway import Gateway
@@ -70,17 +72,17 @@ def test_no_text_is_a_formula(begin: str) -> None:
 
 
 class Reads:
-    """Reads of pages, of which the one with the number `fails` fails and the one with the number `waits` waits."""
+    """Reads of pages, of which some fail, by their numbers, and the one with the number `waits` waits."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, fails: int = 0, waits: int = 0) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, fail: dict[int, DomainError], *, waits: int = 0) -> None:
         self.count = 0
-        self._fails, self._waits, self._read = fails, waits, usage_reads.read_page
+        self._fail, self._waits, self._read = fail, waits, usage_reads.read_page
         monkeypatch.setattr(usage_reads, "read_page", self)
 
     async def __call__(self, *arguments: Any) -> usage_reads.UsagePart:
         self.count += 1
-        if self.count == self._fails:
-            raise DatabaseUnavailable("the server has ended")
+        if (error := self._fail.get(self.count)) is not None:
+            raise error
         if self.count == self._waits:
             await asyncio.Event().wait()
         return await self._read(*arguments)
@@ -99,9 +101,13 @@ async def cut_off(gateway: Gateway, meanwhile: Callable[[], Any]) -> list[str]:
 
 
 @pytest.mark.usefixtures("one_group_at_once")
-async def test_it_is_cut_off_where_postgres_fails(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [DatabaseUnavailable("the server has ended"), Overloaded("too many lists")])
+async def test_it_is_cut_off_where_a_page_fails(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch, error: DomainError
+) -> None:
     await some_usage(gateway)
-    Reads(monkeypatch, fails=2)
+    monkeypatch.setattr(usage_csv, "_PATIENCE", 0)
+    Reads(monkeypatch, {2: error})
 
     async def nothing() -> None: ...
 
@@ -113,7 +119,7 @@ async def test_it_is_cut_off_where_postgres_fails(gateway: Gateway, monkeypatch:
 @pytest.mark.usefixtures("one_group_at_once")
 async def test_it_is_cut_off_where_the_process_stops(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     await some_usage(gateway)
-    reads = Reads(monkeypatch, waits=2)
+    reads = Reads(monkeypatch, {}, waits=2)
 
     async def stop() -> None:
         await until(lambda: reads.count, (2).__eq__, what="the second page is read")
@@ -123,9 +129,21 @@ async def test_it_is_cut_off_where_the_process_stops(gateway: Gateway, monkeypat
 
 
 async def test_a_failure_before_its_first_page_is_an_answer(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
-    Reads(monkeypatch, fails=1)
-    answer = await gateway.client.get(USAGE, params=CSV)
-    assert (answer.status_code, answer.json()["code"]) == (503, "DatabaseUnavailable")
+    reads = Reads(monkeypatch, {1: DatabaseUnavailable("the server has ended"), 2: Overloaded("too many lists")})
+    for code in ("DatabaseUnavailable", "Overloaded"):
+        answer = await gateway.client.get(USAGE, params=CSV)
+        assert (answer.status_code, answer.json()["code"]) == (503, code)
+    assert reads.count == 2, "the client asks again"
+
+
+@pytest.mark.usefixtures("one_group_at_once")
+async def test_an_overload_between_its_pages_does_not_end_it(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    await some_usage(gateway)
+    whole = (await gateway.client.get(USAGE, params=CSV)).text
+    monkeypatch.setattr(reading, "_AGAIN", 0)
+    reads = Reads(monkeypatch, dict.fromkeys((2, 3, 5), Overloaded("too many lists")))
+    assert (await gateway.client.get(USAGE, params=CSV)).text == whole
+    assert reads.count == 6
 
 
 @pytest.mark.usefixtures("one_group_at_once")
