@@ -83,7 +83,14 @@ EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
     ("docs/cli.md", "pyhton3"): "the typing error of the session",
     **{
         ("docs/client.md", name): "a name of the Python library"
-        for name in ("client.jobs", "client.queues", "client.sample_jobs", "client.sample_sets", "jobgate.client")
+        for name in (
+            "client.jobs",
+            "client.queues",
+            "client.sample_jobs",
+            "client.sample_sets",
+            "client.usage",
+            "jobgate.client",
+        )
     },
     ("docs/elasticity.md", "hosts"): "a field of the file hosts.json",
     ("docs/embedded-cluster.md", "csi.juicefs.com"): "the name of a CSI driver",

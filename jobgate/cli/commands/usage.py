@@ -70,7 +70,7 @@ def usage(  # noqa: PLR0913, PLR0917  each argument is an option
             resources=_given(resource),
         )
         if output is UsageOutput.CSV:
-            for line in client.usage.csv(dimensions, where):
+            for line in client.usage.csv_lines(dimensions, where):
                 say(line)
             return
         page = client.usage.groups(dimensions, where)

@@ -13,7 +13,7 @@ from typing import Any, Final, Self, TypeVar
 
 import httpx2
 
-from jobgate.client.errors import problem_error
+from jobgate.client.errors import ProblemError, problem_error
 from jobgate.client.log_bytes import LineSplitter
 from jobgate.client.proxies import proxy_of
 from jobgate.client.renewal import context_of
@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 # Errors before the request was sent: it is safe to repeat any request after one of them.
 _NOT_SENT: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+_ONCE: Final = RetryPolicy(attempts=1)
 
 
 class Client:
@@ -108,37 +109,19 @@ class Client:
 
     def exchange(self, call: Call[Any], *, wait: float = 0.0) -> httpx2.Response:
         """Send a request and return its answer, 304 included. `wait` is how long the gateway may delay the answer."""
-        attempt = 1
-        while True:
-            try:
-                answer = self._http.send(self._request(call, self._timeout + wait))
-            except httpx2.TransportError as error:
-                failure = Failure.NOT_SENT if isinstance(error, _NOT_SENT) else Failure.UNKNOWN
-                delay = self._delay(call, failure, attempt)
-                if delay is None:
-                    raise unreachable(self.url, self._proxy, error) from error
-            else:
-                if answer.status_code < 400:
-                    return answer
-                problem = problem_error(answer.status_code, answer.content, self._via)
-                again = failure_of(answer.status_code, problem.code)
-                after = seconds_of(answer.headers.get("Retry-After"))
-                delay = None if again is None else self._delay(call, again, attempt, after)
-                if delay is None:
-                    raise problem
-            time.sleep(delay)
-            attempt += 1
+        return self._answer_to(call, self._timeout + wait, self._retries)
 
     @contextmanager
-    def stream(self, call: Call[bytes], *, read_timeout: float | None) -> Iterator[httpx2.Response]:
-        """Send a request once and return its answer while the body arrives. `read_timeout` limits each silence."""
+    def stream(
+        self, call: Call[bytes], *, read_timeout: float | None, is_repeated: bool = False
+    ) -> Iterator[httpx2.Response]:
+        """Send a request and return its answer while the body arrives. `read_timeout` limits each silence.
+
+        It is sent once, or, if `is_repeated`, as other requests are: until an answer begins.
+        """
+        retries = self._retries if is_repeated else _ONCE
+        answer = self._answer_to(call, read_timeout, retries, is_stream=True)
         try:
-            answer = self._http.send(self._request(call, read_timeout), stream=True)
-        except httpx2.TransportError as error:
-            raise unreachable(self.url, self._proxy, error) from error
-        try:
-            if answer.status_code >= 400:
-                raise problem_error(answer.status_code, answer.read(), self._via)
             yield answer
         except httpx2.TransportError as error:
             raise cut_off(self.url, error) from error
@@ -160,6 +143,37 @@ class Client:
         """Return the server-sent events of an answer whose body is arriving."""
         return httpx2.EventSource(answer)
 
+    def _answer_to(
+        self, call: Call[Any], read_timeout: float | None, retries: RetryPolicy, *, is_stream: bool = False
+    ) -> httpx2.Response:
+        """Send a request, again after failures that `retries` permits, and return its answer, which is no error."""
+        attempt = 1
+        while True:
+            try:
+                answer = self._http.send(self._request(call, read_timeout), stream=is_stream)
+                if answer.status_code < 400:
+                    return answer
+                problem = self._problem_of(answer)
+            except httpx2.TransportError as error:
+                failure = Failure.NOT_SENT if isinstance(error, _NOT_SENT) else Failure.UNKNOWN
+                delay = _delay(retries, call, failure, attempt)
+                if delay is None:
+                    raise unreachable(self.url, self._proxy, error) from error
+            else:
+                again = failure_of(answer.status_code, problem.code)
+                after = seconds_of(answer.headers.get("Retry-After"))
+                delay = None if again is None else _delay(retries, call, again, attempt, after)
+                if delay is None:
+                    raise problem
+            time.sleep(delay)
+            attempt += 1
+
+    def _problem_of(self, answer: httpx2.Response) -> ProblemError:
+        try:
+            return problem_error(answer.status_code, answer.read(), self._via)
+        finally:
+            answer.close()
+
     def _request(self, call: Call[Any], read_timeout: float | None) -> httpx2.Request:
         return self._http.build_request(
             call.method,
@@ -170,11 +184,14 @@ class Client:
             timeout=httpx2.Timeout(self._timeout, read=read_timeout),
         )
 
-    def _delay(self, call: Call[Any], failure: Failure, attempt: int, retry_after: float | None = None) -> float | None:
-        return self._retries.delay(
-            failure,
-            attempt=attempt,
-            is_repeatable=call.is_repeatable,
-            retry_after=retry_after,
-            random=random.random(),  # noqa: S311 - spreads repetitions, protects nothing
-        )
+
+def _delay(
+    retries: RetryPolicy, call: Call[Any], failure: Failure, attempt: int, retry_after: float | None = None
+) -> float | None:
+    return retries.delay(
+        failure,
+        attempt=attempt,
+        is_repeatable=call.is_repeatable,
+        retry_after=retry_after,
+        random=random.random(),  # noqa: S311 - spreads repetitions, protects nothing
+    )

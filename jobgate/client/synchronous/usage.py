@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from jobgate.client.synchronous.client import Client
 
 _ALL = UsageFilter()
-# Seconds in which the gateway reads a page of groups, with its waits for a turn and for memory.
-_SILENCE: Final = 45.0
+# Seconds in which the gateway reads a page of groups while a CSV is sent: if it is overloaded, it asks again for 60 s;
+# then it waits up to 10 s each for a turn, memory and a connection, and up to 15 s for each of three statements.
+_SILENCE: Final = 150.0
 
 
 class Usage:
@@ -45,13 +46,25 @@ class Usage:
             next_page_token=None,
         )
 
-    def csv(self, by: Sequence[str] = (), where: UsageFilter = _ALL) -> Iterator[str]:
-        """Yield the lines of what `groups` returns as CSV, with exact seconds and without line ends.
+    def csv(self, by: Sequence[str] = (), where: UsageFilter = _ALL) -> str:
+        """Return what `groups` returns as CSV, with exact seconds.
+
+        Raises:
+            CutOffError: the gateway could not complete it.
+        """
+        call = self._calls.csv(by, where)
+        with self._client.stream(call, read_timeout=_SILENCE, is_repeated=True) as answer:
+            answer.read()
+            return answer.text
+
+    def csv_lines(self, by: Sequence[str] = (), where: UsageFilter = _ALL) -> Iterator[str]:
+        """Yield the lines of `csv` while they arrive, without line ends.
 
         Raises:
             CutOffError: after some lines, because the gateway could not complete them.
         """
-        with self._client.stream(self._calls.csv(by, where), read_timeout=_SILENCE) as answer:
+        call = self._calls.csv(by, where)
+        with self._client.stream(call, read_timeout=_SILENCE, is_repeated=True) as answer:
             for line in self._client.lines_of(answer):
                 yield line.removesuffix("\r")
 

@@ -14,15 +14,18 @@ import pytest
 from app.api.long_requests import usage_csv
 from app.api.long_requests.usage_csv import csv_lines
 from app.db.postgres.errors import DatabaseUnavailable
+from app.db.postgres.timeouts import DatabaseTimeouts
 from app.db.usage import reads as usage_reads
 from app.domain.errors import DomainError
 from app.domain.usage.pages import before_all
 from app.domain.usage.query import UsageQuery
 from app.domain.usage.report import ShownUsage
-from app.fairness import share
+from app.fairness import fair_memory, share
 from app.fairness.answer_memory import MAX_BYTES, HeldAnswer
 from app.services.limits.turns import Overloaded
+from app.services.reading import objects
 from app.services.reading import usage as reading
+from jobgate.client.asynchronous import usage as client
 from tests.api.routes.test_usage import USAGE, pages, some_usage
 from tests.support.gateways.gateway import Gateway
 from tests.support.waiting import until
@@ -171,6 +174,13 @@ async def test_it_holds_no_more_than_it_sends(gateway: Gateway, monkeypatch: pyt
     assert header
     assert (len(held), sum(held)) == (3, len(text.encode())), "the bytes of each page"
     assert kept == [b"", b""], "nothing of a page while the next one waits for room"
+
+
+def test_clients_wait_for_a_page_for_longer_than_it_may_take() -> None:
+    timeouts = DatabaseTimeouts()
+    waits = usage_csv._PATIENCE + objects._LIST_WAIT + fair_memory.WAIT_SECONDS + timeouts.acquire
+    statements = 3 * (timeouts.statement + timeouts.silence)
+    assert waits + statements < client._SILENCE
 
 
 FILL = """

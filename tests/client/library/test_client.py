@@ -264,6 +264,22 @@ async def test_an_error_answer_to_a_stream_is_a_problem(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
+    ("act", "result"),
+    [
+        (lambda usage: usage.csv(["user"]), "user,resource\r\na,cpu\r\n"),
+        (lambda usage: usage.csv_lines(["user"]), ["user,resource", "a,cpu"]),
+    ],
+)
+async def test_a_csv_is_asked_for_again_until_it_begins(run: Run, act: Callable[[Any], Any], result: Any) -> None:
+    failures = problem(503, "Overloaded"), httpx2.ReadTimeout("slow"), problem(429, "TooManyOpen", Retry_After="1")
+    answer = httpx2.Response(200, content=b"user,resource\r\na,cpu\r\n")
+    found, script = await run(lambda client: act(client.usage), *failures, answer)
+    assert (found, len(script.requests)) == (result, 4)
+    with pytest.raises(ProblemError, match="InvalidParameter"):
+        await run(lambda client: act(client.usage), problem(400, "InvalidParameter"))
+
+
+@pytest.mark.parametrize(
     ("act", "body"),
     [
         (lambda jobs: jobs.scale("tour", 3, reason="faster"), {"replicas": 3, "reason": "faster"}),
