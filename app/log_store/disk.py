@@ -30,6 +30,14 @@ class DurableFolder:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="disk")
         self._durable: set[Path] = set()  # directories that their parents have on the disk
 
+    async def require(self) -> None:
+        """Return if the folder is still there.
+
+        Raises:
+            OSError: it is not.
+        """
+        await asyncio.get_running_loop().run_in_executor(self._threads, os.listdir, self._folder)
+
     async def sync(self, name: str) -> None:
         """Return when a file, with its path within the folder, is on the disk. Cancelling the caller does not stop it.
 

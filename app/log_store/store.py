@@ -73,7 +73,7 @@ class LogStore:
         Raises:
             ObjectMissing: there is none of this name.
         """
-        async with self._call(of_object=True):
+        async with self._call(of_object=name):
             async for piece in (await obstore.get_async(self._store, name)).stream():
                 yield bytes(piece)
 
@@ -83,7 +83,7 @@ class LogStore:
         Raises:
             ObjectMissing: there is none of this name.
         """
-        async with self._call(of_object=True):
+        async with self._call(of_object=name):
             found = await obstore.get_async(self._store, name)
             return bytes(await found.bytes_async())
 
@@ -93,7 +93,7 @@ class LogStore:
         Raises:
             ObjectMissing: there is none of this name.
         """
-        async with self._call(of_object=True):
+        async with self._call(of_object=name):
             found = await obstore.head_async(self._store, name)
             return found["last_modified"]
 
@@ -101,7 +101,7 @@ class LogStore:
         """Delete objects. One that does not exist is no error."""
         for name in names:
             try:
-                async with self._call(of_object=True):
+                async with self._call(of_object=name):
                     await obstore.delete_async(self._store, name)
             except ObjectMissing:
                 continue
@@ -130,22 +130,33 @@ class LogStore:
             raise self._refused(error) from error
 
     @asynccontextmanager
-    async def _call(self, *, of_object: bool = False) -> AsyncIterator[None]:
+    async def _call(self, *, of_object: str | None = None) -> AsyncIterator[None]:
         """Bound a call by a time, and translate its errors.
 
-        What a call `of_object` misses is that object. Any other one misses the bucket.
+        A call `of_object` can miss that object. What any other one misses is the bucket.
         """
         try:
             async with asyncio.timeout(self._timeout):
                 yield
         except FileNotFoundError as error:
-            if not of_object:
+            if of_object is None:
                 raise self._refused(error) from error
+            await self._require_bucket(of_object)
             raise ObjectMissing(_first_line(error)) from error
         except TimeoutError as error:
             raise StoreUnavailable(f"{self._called} did not answer within {self._timeout:g} s") from error
         except (BaseError, OSError, ValueError) as error:
             raise self._refused(error) from error
+
+    async def _require_bucket(self, absent: str) -> None:
+        """Return if the bucket exists, after a store has answered that an object in it does not.
+
+        That answer does not say in all stores which of the two is missing. A list fails only without the bucket.
+        """
+        async with self._call():
+            if self._disk is not None:
+                await self._disk.require()
+            await anext(obstore.list(self._store, absent), None)
 
     def _refused(self, error: Exception) -> StoreUnavailable:
         return StoreUnavailable(f"{self._called} refused a call: {_first_line(error)}")

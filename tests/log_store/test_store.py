@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Awaitable, Sequence
 from datetime import timedelta
 from io import BytesIO
 from pathlib import Path
@@ -151,15 +152,30 @@ async def test_a_frozen_store_is_unavailable_until_it_is_thawed(monkeypatch: pyt
         assert await store.get("b/1") == b"x"
 
 
-async def test_a_bucket_that_is_gone_is_unavailable_and_has_no_object(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_bucket_that_is_gone_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     async with served_bucket(monkeypatch) as bucket:
         store = open_store(bucket.absent)
-        for call in (store.put("a/1", b"x"), store.put_file("a/1", BytesIO(b"x")), names(store, "a/")):
-            with pytest.raises(StoreUnavailable):
+        for call in (
+            store.put("a/1", b"x"),
+            store.put_file("a/1", BytesIO(b"x")),
+            names(store, "a/"),
+            *of_object(store),
+        ):
+            with pytest.raises(StoreUnavailable, match="the log store refused a call"):
                 await call
-        with pytest.raises(ObjectMissing):
-            await store.get("a/1")
-        await store.delete(["a/1"])
+
+
+async def test_a_folder_that_is_gone_is_unavailable(tmp_path: Path) -> None:
+    store = open_store(f"file://{tmp_path}/folder")
+    (tmp_path / "folder").rmdir()
+    for call in of_object(store):
+        with pytest.raises(StoreUnavailable, match="the log store refused a call"):
+            await call
+
+
+def of_object(store: LogStore) -> Sequence[Awaitable[object]]:
+    """The calls about one object."""
+    return store.get("a/1"), store.modified_at("a/1"), store.delete(["a/1"])
 
 
 async def test_a_store_that_refuses_the_credentials_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
