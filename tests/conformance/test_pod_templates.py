@@ -58,6 +58,7 @@ ALLOWED_POINTERS = {
     r"/lifecycle/stopSignal": "feature gate ContainerStopSignals",
     r"/clusterTrustBundle(/.*)?": "feature gate ClusterTrustBundleProjection",
     r"/podCertificate(/.*)?": "feature gate PodCertificateRequest",
+    r"/schedulingGroup(/.*)?": "feature gate GenericWorkload",
 }
 # Fields that Kubernetes 1.37 adds. It removes them from every pod, as their feature gates are off, so jobgate reports
 # them as unknown fields instead of ignoring them silently.

@@ -58,6 +58,7 @@ def check_pod_spec(spec: JsonValue, pointer: str, problems: Problems, own_labels
     check_total(pod, pointer, problems)
     check_amounts(pod.get("overhead"), pointer_to(pointer, "overhead"), problems)
     _check_claims(pod, pointer, problems)
+    _check_group(pod, pointer, problems)
     _check_host_namespaces(pod, pointer, problems)
     _check_aliases_and_gates(pod, pointer, problems)
     _check_dns(pod, pointer, problems)
@@ -105,6 +106,17 @@ def _check_claims(pod: Mapping, pointer: str, problems: Problems) -> None:
         if len(chosen) != 1:
             detail = "a claim has exactly one of resourceClaimName and resourceClaimTemplateName"
             problems.add(here, "Invalid" if chosen else "Required", detail, "one of them")
+
+
+def _check_group(pod: Mapping, pointer: str, problems: Problems) -> None:
+    if pod.get("schedulingGroup") is None:
+        return
+    here = pointer_to(pointer, "schedulingGroup", "podGroupName")
+    name = mapping(pod["schedulingGroup"]).get("podGroupName")
+    if name is None or name == "":
+        problems.add(here, "Required", "a scheduling group has the name of a PodGroup", "the name of a PodGroup")
+    elif isinstance(name, str) and (wrong := names.dns_subdomain(name)):
+        problems.add(here, "Invalid", wrong, "the name of a PodGroup")
 
 
 def _grace_of(pod: Mapping) -> int:

@@ -44,7 +44,7 @@ ACCEPTED = [
     pod(container(lifecycle={"preStop": {"sleep": {"seconds": 1}}}), terminationGracePeriodSeconds=-5),
     *(env(valueFrom={"resourceFieldRef": {"resource": "limits.memory", "divisor": divisor}})
       for divisor in ("1024Ki", "1", "1k", "1E", "1Ki", "1Ei")),
-    pod(hostnameOverride="a" * 64),
+    pod(hostnameOverride="a" * 64), pod(schedulingGroup={"podGroupName": "a.b"}), pod(schedulingGroup=None),
     pod(container(resources={"limits": {"cpu": 1}}), resources={"limits": {"cpu": 1}}),
     env(valueFrom={"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1000m"}}),
     volume(downwardAPI={"items": [{"path": "a", "fieldRef": {"fieldPath": "metadata.annotations['A.b/c']"}}]}),
@@ -127,6 +127,10 @@ REFUSED = [
     (pod(container(volumeDevices=[{"name": "v", "devicePath": "/a"}]), **VOLUME),
      f"{C0}/volumeDevices/0/name", "Invalid"),
     (pod(resourceClaims=[{"name": "a"}]), "/spec/resourceClaims/0", "Required"),
+    *((pod(schedulingGroup=group), "/spec/schedulingGroup/podGroupName", "Required")
+      for group in ({}, {"podGroupName": None}, {"podGroupName": ""})),
+    (pod(schedulingGroup={"podGroupName": "a/.."}), "/spec/schedulingGroup/podGroupName", "Invalid"),
+    (pod(schedulingGroup={"podGroupName": 5}), "/spec/schedulingGroup/podGroupName", "Invalid"),
     (pod(schedulingGates=[{"name": "a"}, {"name": "a"}]), "/spec/schedulingGates/1/name", "Duplicate"),
     (
         pod(schedulingGates=[{"name": "kueue.x-k8s.io/admission"}]),
