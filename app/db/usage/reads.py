@@ -4,7 +4,7 @@ A page is read in sections of the groups, from the cursor of the page before it 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Final
 from uuid import UUID
@@ -30,7 +30,7 @@ from app.domain.usage.sums import DAY, Cell, Rate, sum_rates
 from app.domain.vocabulary import Use
 
 MOST_SUMS: Final = 12_000
-"""Sums that a page examines, and so the most that it returns, unless one block or day has more."""
+"""Sums that a page examines, and so the most that it returns, unless one group has more."""
 _LABEL_KEYS: Final = "SELECT DISTINCT jsonb_object_keys(labels) FROM usage_groups"
 _HELD: Final = """
 SELECT g.namespace, r.resource, r.use, sum(r.amount) FROM usage_rates AS r JOIN usage_groups AS g ON g.id = r.group_id
@@ -60,7 +60,11 @@ async def _read_part(connection: Connection, query: UsageQuery, behind: Cursor, 
     while left and len(rows) <= size and (left[0].sums <= room or not rows):
         count = choose(left, limit - len(rows), room)
         section = section_of(left[:count], behind, query, MOST_SUMS)
-        rows += await _read_section(connection, query, section, now)
+        until, found = await _read_section(connection, query, section, now)
+        rows += found
+        if until != section.until:
+            behind = until
+            break
         room -= sum(block.sums for block in left[:count])
         # A block with very many sums is read in parts.
         done = count if section.until == behind_all(left[count - 1], query) else count - 1
@@ -86,11 +90,15 @@ async def _read_blocks(
     ]
 
 
-async def _read_section(connection: Connection, query: UsageQuery, section: Section, now: int) -> list[UsageRow]:
-    ended = await _read_ended(connection, query, section)
+async def _read_section(
+    connection: Connection, query: UsageQuery, section: Section, now: int
+) -> tuple[Cursor, list[UsageRow]]:
+    """Return the groups of a section, and the cursor after them: of one day with very many sums, the first groups."""
+    until, ended = await _read_ended(connection, query, section)
+    section = replace(section, until=until)
     going = await _read_rates(connection, query, section)
     # With 20 000 sums it takes some 300 ms.
-    return await offload(_rows_of, query, section, ended, going, now)
+    return until, await offload(_rows_of, query, section, ended, going, now)
 
 
 def _rows_of(
@@ -118,11 +126,12 @@ def _both(
     yield from grown
 
 
-async def _read_ended(connection: Connection, query: UsageQuery, section: Section) -> list[tuple[Key, Cell, int]]:
-    statement, arguments = ended_statement(query, section)
-    rows = await connection.fetch(statement, *arguments)
+async def _read_ended(
+    connection: Connection, query: UsageQuery, section: Section
+) -> tuple[Cursor, list[tuple[Key, Cell, int]]]:
+    until, rows = await _ended_rows(connection, query, section)
     first = day_number(query.first)
-    return [
+    return until, [
         (
             _key(row, query),
             Cell(first if row["day"] is None else day_number(row["day"]), row["resource"], use),
@@ -132,6 +141,27 @@ async def _read_ended(connection: Connection, query: UsageQuery, section: Sectio
         for use in Use
         if row[use]
     ]
+
+
+async def _ended_rows(connection: Connection, query: UsageQuery, section: Section) -> tuple[Cursor, list[Any]]:
+    if Dimension.DAY in query.by and section.first == section.last:
+        statement, arguments = ended_statement(query, section, MOST_SUMS + 1)
+        rows = await connection.fetch(statement, *arguments)
+        if len(rows) <= MOST_SUMS:
+            return section.until, rows
+        # The last group may have more sums.
+        behind = _row_cursor(rows[-1], query)
+        whole = [row for row in rows if _row_cursor(row, query) != behind]
+        if whole:
+            return _row_cursor(whole[-1], query), whole
+    statement, arguments = ended_statement(query, section)
+    return section.until, await connection.fetch(statement, *arguments)
+
+
+def _row_cursor(row: Any, query: UsageQuery) -> Cursor:
+    index = query.by.index(Dimension.DAY)
+    keys = tuple(row)[: len(query.by) - 1]
+    return (*keys[:index], row["day"].isoformat(), *keys[index:])
 
 
 async def _read_rates(

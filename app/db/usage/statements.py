@@ -129,8 +129,11 @@ def _months_since(begin: str, end: str) -> str:
     return f"generate_series(date_trunc('month', {begin}::timestamp), {end}::timestamp, interval '1 month')::date"
 
 
-def ended_statement(query: UsageQuery, section: Section) -> Statement:
-    """Return the statement that reads what has ended of a section, by key, day and resource."""
+def ended_statement(query: UsageQuery, section: Section, limit: int | None = None) -> Statement:
+    """Return the statement that reads what has ended of a section, by key, day and resource: with a limit, in order.
+
+    Only a section of one day may have a limit.
+    """
     build = _Builder(query)
     chosen = build.chosen(section.behind, section.until)
     index = day_index(query)
@@ -147,11 +150,12 @@ def ended_statement(query: UsageQuery, section: Section) -> Statement:
         ]
         source, condition = "usage_days", " AND ".join(conditions)
     keys = "".join(f"{key}, " for key in build.keys)
+    first_ones = "" if limit is None else f"ORDER BY {keys}d.day LIMIT {build.parameter(limit, 'bigint')}"
     return (
         f"""
 WITH {chosen}
 SELECT {keys}d.day, d.resource, {_TOTALS} FROM {source} AS d JOIN chosen AS g ON g.id = d.group_id
-WHERE {condition} GROUP BY {keys}d.day, d.resource HAVING {_NOT_NOTHING}
+WHERE {condition} GROUP BY {keys}d.day, d.resource HAVING {_NOT_NOTHING} {first_ones}
 """,  # noqa: S608  fragments and parameters
         build.arguments,
     )

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
+import pytest
 import pytest_asyncio
 
 from app.db.postgres.engine import Database
@@ -13,7 +14,7 @@ from app.db.usage import writes as usage_writes
 from app.db.usage.statements import blocks_statement, ended_statement, rates_statement
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.usage.groups import OTHER, UsageGroup
-from app.domain.usage.pages import Block, before_all, section_of
+from app.domain.usage.pages import Block, before_all, cursor_of, section_of
 from app.domain.usage.query import UsageQuery
 from tests.db.usage.test_usage import ALICE, ALL, NOON, add, flat
 
@@ -108,11 +109,14 @@ async def test_it_adds_no_further_groups_and_its_pages_are_short(hostile: Databa
     assert part.end is not None
 
 
-async def test_a_caller_of_all_namespaces_reads_it_in_parts(hostile: Database) -> None:
+async def test_a_caller_of_all_namespaces_reads_it_in_parts(hostile: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     query: UsageQuery = replace(ALL, by=("day", "label:team"))
     part = await usage_reads.read_page(hostile, query, before_all(query), 100, NOON)
     assert len(part.rows) == 100
     assert {row.key[0] for row in part.rows} == {"2030-01-01"}
+    monkeypatch.setattr(usage_reads, "MOST_SUMS", 50)
+    short = await usage_reads.read_page(hostile, query, before_all(query), 100, NOON)
+    assert (short.rows, short.end) == (part.rows[:50], cursor_of(part.rows[49].key, query)), "a day has too many sums"
 
 
 async def test_no_rows_are_compared_with_all_others_where_statistics_are_old(db: Database) -> None:
