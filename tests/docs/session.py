@@ -10,6 +10,8 @@ _BLOCK = re.compile(r"(?<=^```console session\n)(.*?)(?=^```$)", re.MULTILINE | 
 _MARK = re.compile(r"^@@\d+@@\n?", re.MULTILINE)
 # Times of day, ages and durations.
 _VARYING = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\b\d+(?:s|m|m\d+s)\b")
+# On a busy machine, a short job ends before its controller sees it run. It then has no duration.
+_OF_AN_ENDED_JOB = re.compile(r"(?<=  Succeeded)  …$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class Step:
     @property
     def comparable(self) -> tuple[str, list[str]]:
         lines = [re.sub(r" {2,}", "  ", _VARYING.sub("…", line)).rstrip() for line in self.output.splitlines()]
-        return self.command, lines
+        return self.command, [_OF_AN_ENDED_JOB.sub("", line) for line in lines]
 
 
 def documented() -> list[Step]:
