@@ -32,7 +32,7 @@ class HeldAnswer:
         self._client = client
 
     async def hold(self, count: int) -> None:
-        """Hold this number of bytes in place of those before. Only the first bytes wait for room.
+        """Hold this number of bytes in place of those that the request holds. It waits for room only if it holds none.
 
         An answer that would wait for more, while it holds some, could wait for another one that does the same.
 

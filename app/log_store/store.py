@@ -37,7 +37,7 @@ class StoredObject(NamedTuple):
 
 
 class LogStore:
-    """A store, or a folder in it. Names are paths with slashes. What was written is durable.
+    """An object store, or a folder in one. Names of objects are paths with slashes. A write returns when it is durable.
 
     Raises, in every method:
         StoreUnavailable: the store did not answer within `timeout` seconds, or refused the call.

@@ -94,7 +94,7 @@ def compared(against: Path | None) -> list[Side]:
 
 @asynccontextmanager
 async def prepared(side: Side, place: Path, postgres: EmbeddedPostgres, *, jobs: int) -> AsyncIterator[None]:
-    """Run a gateway of the checkout, on a database with its schema, one submitted job, and copies of its row."""
+    """Run a gateway of the checkout on a new database, which has one submitted job and `jobs` copies of its row."""
     name = f"bench_{side.name}"
     connection: Any = await asyncpg.connect(postgres.url, timeout=30)
     await connection.execute(f"CREATE DATABASE {name}")

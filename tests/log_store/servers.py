@@ -23,13 +23,14 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from tests.support.machine.ports import kept_port
 from tests.support.waiting import until
 
+# The variables with the scheme, and with the command of the server without its address.
 SCHEME: Final = "JOBGATE_TEST_STORE"
 SERVER: Final = "JOBGATE_TEST_STORE_SERVER"
 BUCKET: Final = "bucket"
 _MOTO: Final = ("-H", "127.0.0.1", "-p")
 _AZURITE: Final = ("--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--blobHost", "127.0.0.1")
 _S3: Final = {"Authorization": "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request"}
-# The account that Azurite has.
+# The account and key that Azurite has in each installation, and publishes.
 _ACCOUNT: Final = "devstoreaccount1"
 _KEY: Final = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 _VERSION: Final = "2021-08-06"

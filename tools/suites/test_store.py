@@ -15,13 +15,11 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
+from tests.log_store.servers import SCHEME, SERVER
 from tools import apart, dashboard
 
 FROZEN = "tests/crash/test_whole_logs.py::test_jobs_go_on_while_the_store_is_frozen"
 TESTS = ("tests/log_store", "tests/exports/test_buckets.py", FROZEN)
-# For tests/log_store/servers.py: the scheme, and the command of the server without its address.
-SCHEME: Final = "JOBGATE_TEST_STORE"
-SERVER: Final = "JOBGATE_TEST_STORE_SERVER"
 LOCKED: Final = apart.ROOT / "tools" / "azurite"
 
 

@@ -177,7 +177,7 @@ def _sums_of_groups(build: _Builder) -> str:
 
 
 def _part(build: _Builder, table: str, period: str, stretch: Stretch) -> str:
-    sign = "-" if stretch.taken_back else ""
+    sign = "-" if stretch.is_subtracted else ""
     first, last = build.parameter(stretch.first, "date"), build.parameter(stretch.last, "date")
     return f"""
     SELECT group_id, resource, {", ".join(f"{sign}{use} AS {use}" for use in Use)} FROM {table} AS p

@@ -109,7 +109,7 @@ class QueueAction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UngatePod(QueueAction):
-    """Remove Kueue's scheduling gates and finalizer from a pod that the Workload of its job accounts for."""
+    """Remove Kueue's scheduling gates and finalizer from a pod whose quota the Workload of its job holds."""
 
     name: str
     uid: str

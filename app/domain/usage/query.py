@@ -67,17 +67,20 @@ class UsageRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Days, or whole months named by their first days, from `first` to `last`, that a sum has; `taken_back` if not."""
+    """A period whose usage is added to a sum, or subtracted from it if `is_subtracted`.
+
+    It is the days from `first` to `last`, or whole months: then these are the first days of the first and the last one.
+    """
 
     first: date
     last: date
-    taken_back: bool = False
+    is_subtracted: bool = False
 
 
 def stretches(first: date, last: date) -> tuple[Stretch | None, list[Stretch]]:
-    """Return the months, and the days that are added to them or taken back, whose sum is that of a time.
+    """Return the months and the days whose usage together is that from the day `first` to the day `last`.
 
-    As few days as possible: a month of which most days count is taken whole, without the others.
+    There are as few days as possible: a month of which most days count is added whole, and its others are subtracted.
     """
     if last.year == date.max.year:
         # No month follows the last one.
@@ -87,8 +90,8 @@ def stretches(first: date, last: date) -> tuple[Stretch | None, list[Stretch]]:
         return None, [Stretch(first=first, last=last)]
     months = Stretch(first=begin, last=(end - _ONE).replace(day=1))
     days = [
-        Stretch(first=min(at, month), last=max(at, month) - _ONE, taken_back=taken_back)
-        for at, month, taken_back in [(first, begin, first > begin), (last + _ONE, end, last + _ONE < end)]
+        Stretch(first=min(at, month), last=max(at, month) - _ONE, is_subtracted=is_subtracted)
+        for at, month, is_subtracted in [(first, begin, first > begin), (last + _ONE, end, last + _ONE < end)]
         if at != month
     ]
     return months, days

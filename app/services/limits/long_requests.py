@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 class LongRequestKind(StrEnum):
-    """Logs have a limit of their own, because each may use a connection to the Kubernetes API server."""
+    """What a request is that stays open. LOG has a limit of its own: each may hold a connection to kube-apiserver."""
 
     STREAM = "stream"
     POLL = "poll"

@@ -41,9 +41,9 @@ class UsageReader:
         self._labels_read_at = float("-inf")
 
     async def labels(self, wanted: Sequence[str], caller: Hashable) -> frozenset[str]:
-        """Return the keys of labels by which usage is added up, or was: its values remain readable.
+        """Return the keys of the labels that usage can be summed by: those of the setting and those with stored values.
 
-        Those that were are read only if some label is wanted that is not known, and once a minute.
+        The stored ones are read from PostgreSQL only if a wanted key is unknown, and at most once a minute.
         """
         if self._lacks(wanted):
             async with self._lists.turn(caller):

@@ -26,7 +26,7 @@ def test_the_stretches_have_each_day_once_and_no_other(one: date, other: date) -
     for part in parts:
         assert part.first <= part.last
         for day in days_of(part):
-            counts[day] = counts.get(day, 0) + (-1 if part.taken_back else 1)
+            counts[day] = counts.get(day, 0) + (-1 if part.is_subtracted else 1)
     assert {day for day, count in counts.items() if count} == set(days_of(Stretch(first=first, last=last)))
     assert set(counts.values()) <= {0, 1}
     assert sum(len(days_of(part)) for part in parts) <= 32
