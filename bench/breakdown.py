@@ -15,7 +15,6 @@ from app.api.answers.rendering import job_bytes, status_view
 from app.api.answers.responses import json_bytes
 from app.base.clock import SystemClock
 from app.db.jobs.group_commit import GroupCommit
-from app.db.jobs.rows import JobRow
 from app.db.jobs.submit import NewJob, submit
 from app.db.objects.submission import Answer, Submitted
 from app.db.postgres.engine import Database
@@ -25,7 +24,7 @@ from app.domain.manifests.rendered import pod_bytes
 from app.domain.planning import Planner
 from app.services.reading.jobs import JobReader
 from app.services.reading.objects import Address
-from app.services.submitting.jobs import JobSubmitter
+from app.services.submitting.jobs import JobSubmitter, PreparedJob
 from app.services.submitting.objects import SubmitRequest
 from app.services.submitting.pod_sets import PodSetCheck
 from bench.measuring.bodies import encode, generic_job
@@ -67,15 +66,15 @@ async def cost_of_call(work: Callable[[], object]) -> float:
 
 async def of_submit(db: Database, under_load: Measured) -> dict[str, float]:
     """The CPU seconds of a submission, by stage."""
-    planner, kept, rows = Planner(installation=str(uuid4())), _Kept(), list[JobRow]()
+    planner, kept, made = Planner(installation=str(uuid4())), _Kept(), list[PreparedJob]()
     submitter = JobSubmitter(
         cast(GroupCommit, kept), planner, SystemClock(), lambda: None, random.SystemRandom(), PodSetCheck(db)
     )
     body = encode(generic_job("breakdown"))
     document = cast(dict[str, Any], decode_json(body))
 
-    def render(row: JobRow) -> bytes:
-        rows.append(row)
+    def render(prepared: PreparedJob) -> bytes:
+        made.append(prepared)
         return b""
 
     async def service() -> object:
@@ -83,7 +82,7 @@ async def of_submit(db: Database, under_load: Measured) -> dict[str, float]:
 
     whole_service = await cost(service)
     job = kept.jobs[0]
-    accepted = planner.read(job.row.manifest, job.uid, generation=1)
+    accepted = made[0].accepted
     plan = planner.plan(accepted, str(job.uid))
     stages = {
         "decode": await cost_of_call(lambda: decode_json(body)),
@@ -92,12 +91,14 @@ async def of_submit(db: Database, under_load: Measured) -> dict[str, float]:
         "size of the pods": await cost_of_call(lambda: pod_bytes(plan)),
     }
     stages["rest of the service"] = max(0.0, whole_service - sum(list(stages.values())[1:]))
-    stages["render the answer"] = await cost_of_call(lambda: job_bytes(planner, rows[0]))
+    stages["render the answer"] = await cost_of_call(lambda: job_bytes(accepted, job.row))
     stages[f"database, {_BATCH} a commit"] = await _commit_cost(db, submitter, kept, render) / _BATCH
     return _with_the_rest(stages, under_load)
 
 
-async def _commit_cost(db: Database, submitter: JobSubmitter, kept: _Kept, render: Callable[[JobRow], bytes]) -> float:
+async def _commit_cost(
+    db: Database, submitter: JobSubmitter, kept: _Kept, render: Callable[[PreparedJob], bytes]
+) -> float:
     """The CPU seconds of one transaction with a batch of new jobs, in this process."""
     kept.jobs.clear()
     rounds = 40

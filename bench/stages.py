@@ -23,14 +23,13 @@ from uuid import uuid4
 from app.api.answers.rendering import job_bytes
 from app.base.clock import SystemClock
 from app.db.jobs.group_commit import GroupCommit
-from app.db.jobs.rows import JobRow
 from app.db.jobs.submit import NewJob
 from app.db.objects.submission import Answer, Submitted
 from app.db.postgres.engine import Database
 from app.domain.access.actors import Actor
 from app.domain.decoding import decode_json, decode_yaml
 from app.domain.planning import Planner
-from app.services.submitting.jobs import JobSubmitter
+from app.services.submitting.jobs import JobSubmitter, PreparedJob
 from app.services.submitting.objects import SubmitRequest
 from app.services.submitting.pod_sets import PodSetCheck
 from bench.measuring.bodies import NUMBER, encode, generic_job
@@ -74,17 +73,17 @@ class _Pipeline:
         half = len(documents) // 2
         drafts = _measure(stages, "validate, defaults, policy", self._draft, documents[:half])
         _measure(stages, "plan, size of the pods", self._plan, drafts)
-        rows: list[JobRow] = []
+        made: list[PreparedJob] = []
 
-        def keep(row: JobRow) -> bytes:
-            rows.append(row)
+        def keep(prepared: PreparedJob) -> bytes:
+            made.append(prepared)
             return b""
 
         began = time.process_time()
         for document in documents[half:]:
             await self._submitter.submit(document, _REQUEST, key=None, render=keep)
         stages[_SERVICE] = (time.process_time() - began) / half
-        _measure(stages, _ANSWER, lambda row: job_bytes(self._planner, row), rows)
+        _measure(stages, _ANSWER, lambda prepared: job_bytes(prepared.accepted, prepared.new.row), made)
         return stages
 
     def _draft(self, document: dict[str, Any]) -> Any:

@@ -118,15 +118,8 @@ class Planner:
             # An edit of the metadata does not increase the generation, so the cached metadata may be old.
             return replace(known, manifest=manifest)
         accepted = registry.find(manifest["apiVersion"], manifest["kind"]).read(manifest)
-        self.keep(accepted, uid, generation)
+        self._specs.put((uid, generation), accepted, stored_bytes(manifest))
         return accepted
-
-    def keep(self, accepted: Accepted[Any], uid: UUID, generation: int, text: bytes | None = None) -> None:
-        """Remember the typed spec of a manifest that is stored, or about to be.
-
-        `text` is the JSON of the manifest, if the caller has it.
-        """
-        self._specs.put((uid, generation), accepted, stored_bytes(accepted.manifest, text))
 
     def plan(
         self,
@@ -239,9 +232,6 @@ def _refuse_exemption(manifest: Manifest, stored: Manifest | None) -> None:
     raise violation("the role of the caller cannot exempt a job from the pod policy", problems)
 
 
-def stored_bytes(manifest: Manifest, text: bytes | None = None) -> int:
-    """Return the size in bytes with which a cache counts a value that it derives from this manifest.
-
-    `text` is the JSON of the manifest, if the caller has it.
-    """
-    return _ENTRY_BYTES + len(text or msgspec.json.encode(manifest))
+def stored_bytes(manifest: Manifest) -> int:
+    """Return the size in bytes with which a cache counts a value that it derives from this manifest."""
+    return _ENTRY_BYTES + len(msgspec.json.encode(manifest))

@@ -31,14 +31,6 @@ def test_a_generation_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert planner.read(deepcopy(stored), uid, 1).spec is first.spec
 
 
-def test_a_draft_that_is_kept_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    planner, uid = Planner(installation="i"), uuid4()
-    draft = drafted(planner, manifest("train"))
-    planner.keep(draft.accepted, uid, generation=1)
-    monkeypatch.setattr(GenericJobKind, "read", None)
-    assert planner.read(draft.manifest, uid, 1) is draft.accepted
-
-
 def test_the_specs_of_many_jobs_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     planner, uids = Planner(installation="i"), [uuid4() for _ in range(1000)]
     stored = drafted(planner, manifest("train")).manifest

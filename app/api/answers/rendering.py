@@ -32,8 +32,7 @@ from app.db.kept_logs import CountedLog
 from app.db.objects.history import HistoryRow
 from app.db.samples.rows import SampleRow
 from app.domain.cluster_check import ClusterCheck
-from app.domain.kinds.job_kind import Scaling, StatusFacts
-from app.domain.planning import Planner
+from app.domain.kinds.job_kind import Accepted, Scaling, StatusFacts
 from app.domain.queueing.admission import Queueing
 from app.domain.status.leftovers import shown_message
 from app.domain.status.log_choice import default_attempt, has_log
@@ -51,10 +50,9 @@ _SUMMARY: Final = struct_of(JobSummaryView)
 
 
 def job_bytes(
-    planner: Planner, job: JobRow, related: RelatedRows = _NO_RELATED_ROWS, purge_at: datetime | None = None
+    accepted: Accepted[Any], job: JobRow, related: RelatedRows = _NO_RELATED_ROWS, purge_at: datetime | None = None
 ) -> bytes:
     """Return the JSON of a JobView. The native status is derived from the related rows. A new job has none."""
-    accepted = planner.read(job.manifest, job.uid, job.generation)
     kind = accepted.kind
     view = _JOB(
         **identity(job),

@@ -76,8 +76,8 @@ class JobsResource(Resource):
         return services.redactor
 
     @override
-    def created_bytes(self, services: Services, row: JobRow) -> bytes:
-        return job_bytes(services.planner, row)
+    def created_bytes(self, prepared: PreparedJob) -> bytes:
+        return job_bytes(prepared.accepted, prepared.new.row)
 
     @override
     def read(self, api: Api, address: Address, representation: Representation) -> Awaitable[Rendered]:

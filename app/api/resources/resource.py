@@ -131,7 +131,7 @@ class Resource(ABC):
     def reading(self, services: Services) -> Reader[Any]: ...
 
     @abstractmethod
-    def submitter(self, services: Services) -> Submitter[Any, Any, Any]: ...
+    def submitter(self, services: Services) -> Submitter[Any, Any]: ...
 
     @abstractmethod
     def editor(self, services: Services) -> Editor[Any, Any]: ...
@@ -140,7 +140,7 @@ class Resource(ABC):
     def redactor(self, services: Services) -> Redactor[Any]: ...
 
     @abstractmethod
-    def created_bytes(self, services: Services, row: Any) -> bytes:
+    def created_bytes(self, prepared: Any) -> bytes:
         """Return the whole view of a new object, for the answer to its submission."""
 
     @abstractmethod

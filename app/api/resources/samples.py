@@ -77,8 +77,8 @@ class SampleResource(Resource):
         return services.samples[self.name].redactor
 
     @override
-    def created_bytes(self, services: Services, row: SampleRow) -> bytes:
-        return json_bytes(self.view_of(row))
+    def created_bytes(self, prepared: PreparedSample) -> bytes:
+        return json_bytes(self.view_of(prepared.new.row))
 
     @override
     async def read(self, api: Api, address: Address, representation: Representation) -> Rendered:

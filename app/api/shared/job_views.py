@@ -83,9 +83,9 @@ class JobViewCache:
         if cached is not None:
             return cached
         if len(related.replicas) + len(related.attempts) > LARGE_JOB or is_large(row.manifest):
-            body = await offload(job_bytes, self._services.planner, row, related, self._purge_at(row))
+            body = await offload(self._whole_bytes, row, related)
         else:
-            body = job_bytes(self._services.planner, row, related, self._purge_at(row))
+            body = self._whole_bytes(row, related)
         return self._keep(Representation.WHOLE, row, whole_tag(row.uid, row.version), body)
 
     async def whole_of(self, row: JobRow) -> Rendered:
@@ -94,6 +94,10 @@ class JobViewCache:
         if cached is not None:
             return cached
         return await self.whole(*await self._services.reading.whole(row.uid))
+
+    def _whole_bytes(self, row: JobRow, related: RelatedRows) -> bytes:
+        accepted = self._services.planner.read(row.manifest, row.uid, row.generation)
+        return job_bytes(accepted, row, related, self._purge_at(row))
 
     def _purge_at(self, row: JobRow) -> datetime | None:
         """Return when the record of the job expires. None if it does not, or the job has not ended."""

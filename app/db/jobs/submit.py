@@ -47,11 +47,9 @@ _STATEMENT_LENGTH: Final = 512 * 1024
 class NewJob(New[JobRow]):
     """A job to store. Its status has no conditions.
 
-    `text` is the JSON of the manifest; without it, the manifest is encoded. `pods` is the number of planned pods. If
-    they have no room, `priority` decides how long the job waits for it.
+    `pods` is the number of planned pods. If they have no room, `priority` decides how long the job waits for it.
     """
 
-    text: bytes | None = None
     pods: int = 0
     priority: int = 0
 
@@ -333,5 +331,5 @@ def _job_row(job: NewJob, planned: int) -> tuple[Any, ...]:
         *_POSTED.values(job),
         codec.text_of(status_document(row.status)),
         planned,
-        codec.text_of(row.manifest) if job.text is None else job.text.decode(),
+        codec.text_of(row.manifest),
     )

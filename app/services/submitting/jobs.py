@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Final
 
-import msgspec
 from typing_extensions import override
 
 from app.base.clock import Clock
@@ -40,7 +39,7 @@ class PreparedJob(Prepared[NewJob]):
     plan: JobPlan
 
 
-class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
+class JobSubmitter(Submitter[PreparedJob, NewJob]):
     """Submits jobs. `check_plan` raises for a plan that this cluster would refuse."""
 
     def __init__(
@@ -86,22 +85,15 @@ class JobSubmitter(Submitter[PreparedJob, NewJob, JobRow]):
             status=_first_status(plan.size, tuple(accepted.kind.warnings(posted, accepted))),
             **trace_context.columns_of(trace_context.current()),
         )
-        # Encoded once for all that needs it, and while the processor still has the manifest in its cache.
-        text = msgspec.json.encode(manifest)
         new = NewJob(
             row=row,
             names=reserved_names(plan),
             posted_manifest=posted,
-            text=text,
             pods=plan.size,
             priority=known_priority(plan.priority),
         )
         slow = large or plan.size > LARGE_JOB
         return PreparedJob(new=new, accepted=accepted, plan=plan, generated=draft.generated, is_slow=slow)
-
-    @override
-    def remember(self, prepared: PreparedJob) -> None:
-        self._planner.keep(prepared.accepted, prepared.new.uid, generation=1, text=prepared.new.text)
 
     @override
     def remedy(self, taken: NameTaken) -> str:

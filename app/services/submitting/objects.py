@@ -18,7 +18,6 @@ import msgspec
 from app.base.clock import Clock
 from app.base.offload import offload
 from app.db.objects.idempotency import KeyConflict, KeyInFlight, Replayed
-from app.db.objects.resources import Row
 from app.db.objects.submission import Answer, NameTaken, New
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict, DomainError, FieldError, Forbidden, InvalidManifest, Problems
@@ -98,7 +97,7 @@ _Prepared = TypeVar("_Prepared", bound=Prepared[Any])
 _Built: TypeAlias = tuple[Sequence[_Prepared], bytes]
 
 
-class Submitter(ABC, Generic[_Prepared, _New, Row]):
+class Submitter(ABC, Generic[_Prepared, _New]):
     """Submits objects of one resource, and answers once they are durable.
 
     `what` is the word for an object in messages. `hint` announces new objects to the controller.
@@ -129,9 +128,6 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
     def remedy(self, taken: NameTaken) -> str:
         """Return what a client can do about a taken name, for the `accepted` field of the error."""
 
-    def remember(self, prepared: _Prepared) -> None:
-        """Keep what the answer and the first reconcile read. A dry run does not call it."""
-
     def check_total(self, prepared: Sequence[_Prepared], count: int) -> None:
         """Raise InvalidManifest if the objects prepared so far, of `count`, exceed a limit for one request."""
 
@@ -148,9 +144,9 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
         request: SubmitRequest,
         *,
         key: RequestKey | None,
-        render: Callable[[Row], bytes],
+        render: Callable[[_Prepared], bytes],
     ) -> Created:
-        """Store the object, and return the response body that `render` makes from its database row.
+        """Store the object, and return the response body that `render` makes.
 
         A repeated request (same key and fingerprint) gets the stored answer to the first one.
 
@@ -158,13 +154,7 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
             InvalidManifest, Forbidden, NotStorable: the document is not valid. Nothing was stored.
             Conflict: a name or the idempotency key is in use, or a limit of pods is reached. Nothing was stored.
         """
-
-        async def build() -> _Built[_Prepared]:
-            prepared = await self.prepare(document, request)
-            self.remember(prepared)
-            row = prepared.new.row
-            return [prepared], await offload(render, row) if prepared.is_slow else render(row)
-
+        build = partial(self._build, document, request, render)
         prepared, body, refused = await self._build_and_store(build, key)
         if not refused:
             row = prepared[0].new.row
@@ -195,10 +185,10 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
         request: SubmitRequest,
         *,
         key: RequestKey | None,
-        render: Callable[[Row], bytes],
+        render: Callable[[_Prepared], bytes],
         join: Join,
     ) -> CreatedTogether:
-        """Store all objects or none, and return the answer that `join` makes of their rendered rows.
+        """Store all objects or none, and return the answer that `join` makes of what `render` makes of each.
 
         A repeated request (same key and fingerprint) gets the stored answer to the first one.
 
@@ -206,20 +196,23 @@ class Submitter(ABC, Generic[_Prepared, _New, Row]):
             InvalidManifest, Forbidden, NotStorable: a document is not valid. Nothing was stored.
             Conflict: a name or the idempotency key is in use, or a limit of pods is reached. Nothing was stored.
         """
-
-        async def build() -> _Built[_Prepared]:
-            prepared = await self.prepare_together(documents, request)
-            return prepared, await offload(self._join, prepared, render, join)
-
+        build = partial(self._build_together, documents, request, render, join)
         prepared, body, refused = await self._build_and_store(build, key)
         if not refused:
             return CreatedTogether(body=body, replayed=False)
         return CreatedTogether(body=self._first_answer(refused, prepared, alone=False).answer, replayed=True)
 
-    def _join(self, prepared: Sequence[_Prepared], render: Callable[[Row], bytes], join: Join) -> bytes:
-        for item in prepared:
-            self.remember(item)
-        return join([render(item.new.row) for item in prepared])
+    async def _build(
+        self, document: Manifest, request: SubmitRequest, render: Callable[[_Prepared], bytes]
+    ) -> _Built[_Prepared]:
+        prepared = await self.prepare(document, request)
+        return [prepared], await offload(render, prepared) if prepared.is_slow else render(prepared)
+
+    async def _build_together(
+        self, documents: Sequence[Manifest], request: SubmitRequest, render: Callable[[_Prepared], bytes], join: Join
+    ) -> _Built[_Prepared]:
+        prepared = await self.prepare_together(documents, request)
+        return prepared, await offload(lambda: join([render(item) for item in prepared]))
 
     async def _build_and_store(
         self, build: Callable[[], Awaitable[_Built[_Prepared]]], key: RequestKey | None

@@ -30,7 +30,7 @@ _MAX_TRANSACTIONS: Final = 2
 PreparedSample: TypeAlias = Prepared[New[SampleRow]]
 
 
-class SampleSubmitter(Submitter[PreparedSample, New[SampleRow], SampleRow]):
+class SampleSubmitter(Submitter[PreparedSample, New[SampleRow]]):
     """Submits objects of one sample kind. `limits` apply to each namespace."""
 
     def __init__(

@@ -68,7 +68,7 @@ async def closed(postgres_server_url: str, database_template: str) -> AsyncItera
             manifest("there"),
             SubmitRequest(namespace=SYSTEM, actor=Actor("a test")),
             key=None,
-            render=lambda row: str(row.uid).encode(),
+            render=lambda prepared: str(prepared.new.uid).encode(),
         )
         yield running
 

@@ -154,14 +154,8 @@ class Stage:
 
     async def _submit(self, kind: SampleKind, name: str, spec: Mapping[str, Any]) -> UUID:
         document = {"apiVersion": API_VERSION, "kind": kind.name, "metadata": {"name": name}, "spec": spec}
-        rows: list[SampleRow] = []
-
-        def render(row: SampleRow) -> bytes:
-            rows.append(row)
-            return b"{}"
-
-        await self.submitter(kind).submit(document, self.request(), key=None, render=render)
-        return rows[-1].uid
+        created = await self.submitter(kind).submit(document, self.request(), key=None, render=lambda _: b"{}")
+        return created.uid
 
     async def edit(self, name: str, spec: Mapping[str, Any], kind: SampleKind = SAMPLE_SET) -> None:
         await self.editor(kind).merge(

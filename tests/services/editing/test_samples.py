@@ -32,7 +32,7 @@ from app.services.reading.objects import Address
 from app.services.reading.samples import SampleReader
 from app.services.submitting.objects import Created, SubmitRequest
 from app.services.submitting.request_keys import RequestKey
-from app.services.submitting.samples import SampleSubmitter
+from app.services.submitting.samples import PreparedSample, SampleSubmitter
 from tests.support.waiting import until
 
 TEAM = "team"
@@ -97,8 +97,8 @@ async def service(database_url: str) -> AsyncIterator[Service]:
     await db.close()
 
 
-def name_of(row: SampleRow) -> bytes:
-    return b'{"name":"%s"}' % row.name.encode()
+def name_of(prepared: PreparedSample) -> bytes:
+    return b'{"name":"%s"}' % prepared.new.row.name.encode()
 
 
 def a_set(name: str = "imagenet", metadata: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:

@@ -1,13 +1,11 @@
 """Actions on jobs: pause, resume, scale and cancel are edits; retry creates a new job."""
 
 from dataclasses import replace
-from functools import partial
 from typing import Annotated
 
 from fastapi import Request, Response
 from pydantic import Field
 
-from app.api.answers.rendering import job_bytes
 from app.api.requests.bodies import read_options
 from app.api.requests.dependencies import CallerDep
 from app.api.requests.parameters import IdempotencyKeyHeader, Name, Namespace
@@ -140,6 +138,6 @@ async def retry_job(
             document,
             replace(caller.submit_request(namespace), retry_of=job.uid, posted=posted),
             key=key,
-            render=partial(job_bytes, services.planner),
+            render=JOBS_RESOURCE.created_bytes,
         )
     return created_response(JOBS_RESOURCE, created, namespace)

@@ -9,7 +9,6 @@ POST …/jobs/dry-run             one or several objects; nothing is stored
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from fastapi import APIRouter, Query, Request, Response
@@ -147,7 +146,7 @@ async def _store(
 ) -> Response:
     key = await request_key(caller, idempotency_key, submitted)
     submitter, request = resource.submitter(caller.services), caller.submit_request(namespace)
-    render = partial(resource.created_bytes, caller.services)
+    render = resource.created_bytes
     if isinstance(submitted, dict):
         created = await submitter.submit(submitted, request, key=key, render=render)
         return created_response(resource, created, namespace)
@@ -227,7 +226,7 @@ async def _submit_atomically(
             documents,
             caller.submit_request(namespace),
             key=await request_key(caller, idempotency_key, documents),
-            render=partial(resource.created_bytes, caller.services),
+            render=resource.created_bytes,
             join=lambda views: _items(_stored_item(201, view) for view in views),
         )
     return Response(created.body, media_type=JSON, headers=_headers(created))
@@ -255,7 +254,7 @@ async def _one_of_batch(
                 document,
                 caller.submit_request(namespace),
                 key=key,
-                render=partial(resource.created_bytes, caller.services),
+                render=resource.created_bytes,
             )
     except DomainError as error:
         refusal = problem_of(error)
