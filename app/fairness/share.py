@@ -1,7 +1,7 @@
 """The share of one request. Code that works for a request uses it without knowing the request."""
 
 import asyncio
-from collections.abc import Hashable
+from collections.abc import Awaitable, Hashable
 from contextvars import ContextVar
 from typing import Final
 
@@ -44,8 +44,8 @@ class Share:
         self._shares = shares
         self._digest = digest
 
-    async def next_slice(self) -> None:
-        await self._shares.slices.next(self.answer.key)
+    def next_slice(self) -> Awaitable[None]:
+        return self._shares.slices.next(self.answer.key)
 
     def identify(self, caller: str) -> None:
         """Count further work for the caller. Bytes that are held already stay with the key before."""
@@ -55,6 +55,9 @@ class Share:
         if not self.answer.held:
             self.answer.key = caller
 
+
+SHARE: Final = "jobgate.share"
+"""The key of the share of a request in its ASGI scope."""
 
 CURRENT: Final[ContextVar[Share | None]] = ContextVar("share", default=None)
 """The share of the request that this task works for. Tasks that a request starts inherit it."""
@@ -66,13 +69,13 @@ def caller() -> Hashable:
     return None if share is None else share.answer.key
 
 
-async def next_slice() -> None:
+def next_slice() -> Awaitable[None]:
     """Let other work run, and return when the next slice of this request may begin.
 
-    Call it between the parts of long work, each of which takes less than a millisecond.
+    Await it between the parts of long work, each of which takes less than a millisecond.
     """
     share = CURRENT.get()
-    await (asyncio.sleep(0) if share is None else share.next_slice())
+    return asyncio.sleep(0) if share is None else share.next_slice()
 
 
 async def hold(count: int) -> None:

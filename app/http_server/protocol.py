@@ -12,8 +12,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from app.fairness.share import FairShares
-from app.http_server.admission import admit
+from app.fairness.share import SHARE, FairShares
 from app.http_server.draining import PROBES, Arrivals
 from app.http_server.error_answers import ErrorAnswer, RefusalReason
 from app.http_server.limits import ConnectionStage, ConnectionState, Overdue, SendWindow, ServerLimits
@@ -58,7 +57,6 @@ class GuardedProtocol(HttpToolsProtocol):
         arrivals: Arrivals,
     ) -> None:
         super().__init__(config=config, server_state=server_state, app_state={})
-        self._application = self.app
         self.address = address
         self._last_request = False
         self._limits = limits
@@ -202,6 +200,9 @@ class GuardedProtocol(HttpToolsProtocol):
     @override
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._active = cycle
+        credential = next((value for name, value in cycle.scope["headers"] if name == b"authorization"), None)
+        # `RequestLayer` takes it out of the scope, which this connection keeps: the share refers to the connection.
+        cycle.scope[SHARE] = self._shares.share(self.address, credential, self)  # type: ignore[typeddict-unknown-key]
         super()._start_asgi_task(cycle, app)
 
     @override
@@ -216,7 +217,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._report_disconnect(self._active)  # uvicorn informs only the latest request, which may still be queued
         self.pipeline.clear()
         super().connection_lost(exc)
-        self._unparsed, self.app = b"", self._application  # that of the last request refers to this
+        self._unparsed = b""
         self._on_lost(self)
 
     @override
@@ -306,7 +307,6 @@ class GuardedProtocol(HttpToolsProtocol):
             raise _Refused(ErrorAnswer(refusal))
         if self.url.partition(b"?")[0].decode(errors="replace") not in PROBES:
             self._arrivals.requests += 1
-        self.app = admit(self._application, self._shares, self.address, self.headers, self)
         super().on_headers_complete()
         self._reading, self._since, self._span = ConnectionStage.BODY, self.loop.time(), 0
         if self.pipeline:

@@ -93,6 +93,7 @@ def uvicorn_config(app: object, *, graceful_seconds: int) -> uvicorn.Config:
     """
     return uvicorn.Config(
         app,  # type: ignore[arg-type]
+        interface="asgi3",  # uvicorn would take an application whose call is no coroutine function for ASGI 2
         http=GuardedProtocol,
         ws="none",
         log_config=None,

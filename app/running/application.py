@@ -1,12 +1,12 @@
 """Builds the ASGI application: routes, layers and error handlers around given services."""
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from functools import cache
 from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.middleware.cors import CORSMiddleware
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 from typing_extensions import override
 
 from app.api.answers import errors
@@ -89,6 +89,13 @@ def _other_routers() -> tuple[APIRouter, ...]:
 
 class Application(DocumentedApp):
     """The application without the layers that Starlette and FastAPI add, because `RequestLayer` answers errors."""
+
+    @override
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:  # type: ignore[override]
+        scope["app"] = self
+        if self.middleware_stack is None:
+            self.middleware_stack = self.build_middleware_stack()
+        return self.middleware_stack(scope, receive, send)
 
     @override
     def build_middleware_stack(self) -> ASGIApp:

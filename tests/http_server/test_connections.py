@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from uvicorn.server import ServerState
 
-from app.fairness.share import FairShares
+from app.api.layers.answer import OutgoingAnswer
+from app.fairness.share import SHARE, FairShares
 from app.http_server.draining import Arrivals
 from app.http_server.limits import ConnectionStage, Overdue, ServerLimits, overdue
 from app.http_server.protocol import GuardedProtocol
@@ -42,8 +43,8 @@ async def echo_path(scope: Scope, _receive: Receive, send: Send) -> None:
     await answer(send, 200, scope["path"].encode())
 
 
-async def page(_scope: Scope, _receive: Receive, send: Send) -> None:
-    await answer(send, 200, PAGE)
+async def page(_scope: Scope, receive: Receive, send: Send) -> None:
+    await answer(OutgoingAnswer(receive, send).send, 200, PAGE)
 
 
 @asynccontextmanager
@@ -85,6 +86,22 @@ async def one_connection(app: App) -> AsyncIterator[tuple[GuardedProtocol, Conne
             yield protocol, client
         async with asyncio.timeout(PATIENCE):
             await lost.wait()
+
+
+async def test_each_request_has_the_share_of_its_own_credential() -> None:
+    keys: list[object] = []
+
+    async def app(scope: Scope, _receive: Receive, send: Send) -> None:
+        share = scope[SHARE]
+        share.identify("the token")
+        keys.append(share.answer.key)
+        await answer(send, 200, b"")
+
+    requests = [request("GET", "/", "Authorization: Bearer t"), request("GET", "/")]
+    async with one_connection(app) as (_, client):
+        await client.send(b"".join(requests))
+        assert [await client.answer() for _ in requests] == [(200, b"")] * 2
+    assert keys == ["the token", "127.0.0.1"]
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,18 @@ from typing import Final
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Send
 
+from app.fairness.byte_budget import UNCOUNTED_BYTES
+from app.fairness.share import begin_sending
+
+PIECE: Final = 64 * 1024
+"""Bytes of a body that the transport gets at once: it copies what the client does not take."""
 _CLIENT_GONE: Final = 499  # nginx's status for a client that disconnected before the answer
 
 
 class OutgoingAnswer:
     """Adds header fields to an answer, and notes its status and size for the metrics, the access log and the span.
 
+    A long body is sent in pieces, as the client takes them. The share of the request holds its bytes meanwhile.
     `size` is the length of the body that was sent. `is_started` says that its head was.
     """
 
@@ -32,19 +38,28 @@ class OutgoingAnswer:
         return message
 
     async def send(self, message: Message) -> None:
-        is_start = message["type"] == "http.response.start"
-        if is_start:
+        if message["type"] == "http.response.start":
             self.is_started = True
             message["headers"] = [*message.get("headers", ()), *self._fields]
-        await self._send(message)
-        # Not before, because a stream repeats a send that would have waited for the client.
-        if not self._has_client:
+            await self._send(message)
+            if self._has_client:
+                self._status = message["status"]
             return
-        if is_start:
-            self._status = message["status"]
+        body, has_more = message.get("body", b""), message.get("more_body", False)
+        # A stream repeats a piece that had to wait, so its pieces stay whole.
+        if len(body) <= UNCOUNTED_BYTES or has_more:
+            await self._send(message)
         else:
-            self.size += len(message.get("body", b""))
-            self.is_complete = not message.get("more_body", False)
+            await self._send_in_pieces(body)
+        if self._has_client:
+            self.size += len(body)
+            self.is_complete = not has_more
+
+    async def _send_in_pieces(self, body: bytes) -> None:
+        begin_sending(len(body))
+        for begin in range(0, len(body), PIECE):
+            piece, has_more = body[begin : begin + PIECE], begin + PIECE < len(body)
+            await self._send({"type": "http.response.body", "body": piece, "more_body": has_more})
 
     def status(self, error: Exception | None) -> int:
         """Return the status of a request that has ended, maybe with an error that reaches the server."""

@@ -1,4 +1,4 @@
-"""What is done for every request: its id, its client, its metrics, log lines and span, and the answer if it fails."""
+"""What is done for every request: its share, id, client, metrics, log lines and span, and the answer if it fails."""
 
 import asyncio
 import random
@@ -18,6 +18,7 @@ from app.api.layers.answer import OutgoingAnswer
 from app.api.layers.envelope import EnvelopeOfErrors
 from app.api.layers.representation import treat_as_get
 from app.api.metrics import HttpMetrics
+from app.fairness.share import CURRENT, SHARE, let_go
 from app.http_server.forwarding import TrustedProxies
 from app.telemetry import log_fields, trace_context, tracing
 from app.telemetry.log_fields import RequestFields
@@ -55,6 +56,16 @@ class RequestLayer:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        share = scope.pop(SHARE, None)  # another server than jobgate's gives none
+        if share is not None:
+            CURRENT.set(share)
+            await share.next_slice()
+        try:
+            await self._serve(scope, receive, send)
+        finally:
+            let_go()
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
         method: str = scope["method"]
         scope = treat_as_get(self._with_client(scope))

@@ -1,14 +1,15 @@
-"""Every request has a share while it runs, and a long body goes to the transport in pieces."""
+"""Every request has a share while it runs, and a long body goes to the server in pieces."""
 
 import asyncio
 from typing import Any
 
-import pytest
+from app.api.layers.answer import PIECE
+from app.api.layers.requests import RequestLayer
+from app.api.metrics import HttpMetrics
+from app.fairness.share import SHARE, FairShares, caller, hold, identify
+from app.http_server.forwarding import TrustedProxies
 
-from app.fairness.share import FairShares, caller, hold, identify
-from app.http_server.admission import PIECE, admit
-
-TOKEN = [(b"authorization", b"Bearer t")]
+TOKEN = b"Bearer t"
 
 
 class Client:
@@ -19,17 +20,21 @@ class Client:
         return False
 
 
-async def served(app: Any, shares: FairShares, headers: list[tuple[bytes, bytes]] | None = None) -> list[Any]:
-    """Run the application for one request in a task, and return what it sent."""
+async def served(app: Any, shares: FairShares, credential: bytes | None = None) -> list[Any]:
+    """Run the application for one request in a task. Return the parts of the body, each with the bytes held then."""
     sent: list[Any] = []
 
     async def send(message: Any) -> None:
-        sent.append((message, shares.memory.budget.held))
+        if message["type"] == "http.response.body":
+            sent.append((message, shares.memory.budget.held))
 
-    run = admit(app, shares, "192.0.2.1", headers or [], Client())
+    scope: dict[str, Any] = {"type": "http", "method": "GET", "path": "/", "headers": []}
+    scope[SHARE] = shares.share("192.0.2.1", credential, Client())
+    layer = RequestLayer(app, metrics=HttpMetrics(), access_log=False, proxies=TrustedProxies(), enveloped="/none")
     async with asyncio.TaskGroup() as group:
-        group.create_task(run({}, None, send))
+        group.create_task(layer(scope, asyncio.Event().wait, send))  # type: ignore[arg-type]
     assert shares.memory.budget.held == 0
+    assert SHARE not in scope
     return sent
 
 
@@ -41,7 +46,7 @@ async def test_a_long_body_is_sent_in_pieces_and_held_until_its_end() -> None:
         await send({"type": "http.response.start", "status": 200})
         await send({"type": "http.response.body", "body": body})
 
-    sent = [(message, held) for message, held in await served(app, FairShares()) if "body" in message]
+    sent = await served(app, FairShares())
     assert b"".join(message["body"] for message, _ in sent) == body
     assert max(len(message["body"]) for message, _ in sent) == PIECE
     assert [message["more_body"] for message, _ in sent] == [True] * (len(sent) - 1) + [False]
@@ -70,19 +75,17 @@ async def test_a_request_counts_for_its_address_until_its_credential_was_verifie
 
     await served(app, shares, TOKEN)
     await served(app, shares, TOKEN)
-    await served(refused, shares, [(b"authorization", b"Bearer invented")])
+    await served(refused, shares, b"Bearer invented")
     await served(app, shares)
     address = "192.0.2.1"
     assert seen == [address, "the token", "the token", "the token", address, address, address]
 
 
 async def test_the_share_is_released_if_the_handler_fails() -> None:
-    shares = FairShares()
-
     async def app(_scope: Any, _receive: Any, _send: Any) -> None:
         await hold(1000)
         raise ConnectionError
 
-    with pytest.RaisesGroup(ConnectionError):
-        await served(app, shares)
-    assert shares.memory.budget.held == 0
+    [(problem, held)] = await served(app, FairShares())
+    assert b"InternalError" in problem["body"]
+    assert held == 1000
