@@ -163,27 +163,25 @@ class Database:
         """
         # Around the caller's block too, so that the errors of its statements are translated.
         with translate_errors():
-            async with self._slot():
-                # This waits only for a connection that is new or is being returned.
-                connection = await self._pool.acquire(timeout=self._timeouts.acquire)
-                try:
-                    yield connection
-                except TimeoutError:
-                    # The server does not answer on this connection. The idle ones go to the same server: replace them.
-                    await self._pool.expire_connections()
-                    raise
-                finally:
-                    await self._give_back(connection)
+            connection = await self._acquire()
+            try:
+                yield connection
+            except TimeoutError:
+                # The server does not answer on this connection. The idle ones go to the same server: replace them.
+                await self._pool.expire_connections()
+                raise
+            finally:
+                await self._give_back(connection)
 
-    @asynccontextmanager
-    async def _slot(self) -> AsyncIterator[None]:
-        """Run the block when a connection is free. Callers take turns: one with many requests does not delay others."""
+    async def _acquire(self) -> Connection:
+        """Return a connection when one is free. Callers take turns: one with many requests does not delay others."""
         async with asyncio.timeout(self._timeouts.acquire):
             await self._slots.take(caller())
-        try:
-            yield
-        finally:
-            self._slots.give_back()
+            try:
+                return await self._pool.acquire()  # it waits only for a connection that is new or is being returned
+            except BaseException:
+                self._slots.give_back()
+                raise
 
     @asynccontextmanager
     async def begin(self, start: str = "BEGIN") -> AsyncIterator[Connection]:
@@ -219,6 +217,8 @@ class Database:
             await self._pool.release(connection, timeout=_RELEASE_SECONDS)
         except Exception as error:  # noqa: BLE001  the result of the caller does not depend on it
             log.info("database.connection_dropped", error=repr(error))
+        finally:
+            self._slots.give_back()
 
 
 async def _undo(connection: Connection) -> None:
