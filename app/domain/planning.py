@@ -201,8 +201,10 @@ def _check_main_container(manifest: Manifest, templates: Sequence[DeclaredTempla
     The other containers of a pod may come from webhooks, so their names are not known.
     """
     named = _main_container(manifest)
+    if named is None:
+        return
     known = list(dict.fromkeys(name for declared in templates for name in container_names(declared.template)))
-    if named is None or named in known:
+    if named in known:
         return
     problems = Problems()
     problems.add(

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -68,9 +68,11 @@ class JobRow(JobSummary):
 STATUS: Final = shared_columns(jobs, JobStatus)
 """The part of a job's status that has columns. The column `status` holds the rest, except the conditions."""
 _DEFAULTS: Final[Mapping[str, Any]] = {
-    name: value for name, value in codec.dump(JobStatus()).items() if name not in (*STATUS.names, "conditions")
+    each.name: getattr(JobStatus(), each.name)
+    for each in fields(JobStatus)
+    if each.name not in (*STATUS.names, "conditions")
 }
-"""The fields of a status that the column `status` holds, as JSON."""
+"""The fields of a status that the column `status` holds."""
 CONDITION: Final = record_columns(conditions, Condition)
 _JOB: Final = record_columns(jobs, JobRow, elsewhere=["status"])
 _SUMMARY: Final = record_columns(jobs, JobSummary, elsewhere=["status"])
@@ -114,8 +116,9 @@ def status_document(status: JobStatus) -> dict[str, Any]:
 
     Most fields of most jobs have it. So a default never changes: stored jobs would get the new one.
     """
-    document: dict[str, Any] = codec.dump(status)
-    return {name: document[name] for name, default in _DEFAULTS.items() if document[name] != default}
+    others = {name: value for name, default in _DEFAULTS.items() if (value := getattr(status, name)) != default}
+    document: dict[str, Any] = codec.dump(others)
+    return document
 
 
 async def load_conditions(connection: Connection, uids: Sequence[UUID]) -> Mapping[UUID, Sequence[Condition]]:

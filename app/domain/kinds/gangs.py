@@ -18,13 +18,13 @@ def plan_gang(plan: JobPlan, manifest: Manifest, site: Site) -> GangPlan | None:
     replica, its pods have one scheduler, and they name no group of their own.
     """
     tasks = [task for task in plan.tasks if task.size]
-    members = Ranks({task.name: range(task.needed) for task in tasks})
     schedulers = {task.template["spec"].get("schedulerName") or DEFAULT_SCHEDULER for task in tasks}
     api = site.gang_schedulers.get(schedulers.pop()) if len(schedulers) == 1 else None
-    if len(members) < 2 or any(names_own_group(task.template) for task in tasks):
+    if api and (sum(task.needed for task in tasks) < 2 or any(names_own_group(task.template) for task in tasks)):
         api = None
     if plan.gang is None and api is None:
         return None
+    members = Ranks({task.name: range(task.needed) for task in tasks})
     requested = plan.gang or GangPlan(members=members, apis=())
     classes = {task.template["spec"].get("priorityClassName") or "" for task in tasks}
     return replace(

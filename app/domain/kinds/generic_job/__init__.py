@@ -98,6 +98,9 @@ class GenericJobKind(JobKind[GenericJobSpec]):
     @override
     def warnings(self, posted: Manifest, accepted: Accepted[GenericJobSpec]) -> Iterator[JobWarning]:
         yield from ignored_restart_policies(self.pod_templates(posted, accepted))
+        restarts = [replica.restart_policy for replica in accepted.spec.replica_specs]
+        if not any(restart.policy == "OnFailure" and not restart.limit for restart in restarts):
+            return
         spelling = current_spelling(posted.get("spec"), "/spec", Problems())
         for index, replica in enumerate(spelling.spec["replicaSpecs"]):
             restart = mapping(replica.get("restartPolicy"))

@@ -23,11 +23,11 @@ def current_spelling(spec: Any, base: str, problems: Problems) -> Spelling:
     _rename(spec, "replicasSpec", "replicaSpecs", base, moved, problems)
     for name in _RULE_LISTS:
         if name in spec:
-            spec[name] = _rules(spec[name], pointer_to(base, name), moved)
+            spec[name] = _rules(spec[name], f"{base}/{name}", moved)
     if isinstance(spec.get("replicaSpecs"), list):
-        spec["replicaSpecs"] = _replica_specs(spec["replicaSpecs"], pointer_to(base, "replicaSpecs"), moved)
+        spec["replicaSpecs"] = _replica_specs(spec["replicaSpecs"], f"{base}/replicaSpecs", moved)
     if isinstance(spec.get("runMode"), dict):
-        spec["runMode"] = _run_mode(spec["runMode"], pointer_to(base, "runMode"), moved, problems)
+        spec["runMode"] = _run_mode(spec["runMode"], f"{base}/runMode", moved, problems)
     return Spelling(spec, moved)
 
 

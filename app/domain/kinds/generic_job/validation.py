@@ -35,28 +35,28 @@ def validate(spec: GenericJobSpec, job: str, base: str, limits: Limits, problems
     """
     if not _has_bounds(spec, base, limits, problems):
         return
-    specs = pointer_to(base, "replicaSpecs")
+    specs = f"{base}/replicaSpecs"
     _check_types(spec, specs, problems)
     _check_totals(spec, specs, limits, problems)
     _check_rules(spec, base, problems)
-    _check_modes(spec, pointer_to(base, "runMode"), problems)
+    _check_modes(spec, f"{base}/runMode", problems)
     if spec.service:
-        check_ports(spec.service.ports, pointer_to(base, "service", "ports"), problems)
+        check_ports(spec.service.ports, f"{base}/service/ports", problems)
     queueing = spec.scheduler.t9k_scheduler if spec.scheduler else None
     if queueing and (wrong := names.label_value(queueing.queue)):
         at = pointer_to(base, "scheduler", "t9kScheduler", "queue")
         problems.add(at, "InvalidName", wrong, "the name of a queue")
     scope = scope_of(spec, job)
-    _check_mode_variables(spec, scope, pointer_to(base, "runMode"), problems)
+    _check_mode_variables(spec, scope, f"{base}/runMode", problems)
     for index, replica in enumerate(spec.replica_specs):
         if problems.full:
             return
-        at = pointer_to(specs, index)
+        at = f"{specs}/{index}"
         _check_names(spec, replica, job, at, problems)
-        template = pointer_to(at, "template")
+        template = f"{at}/template"
         before = len(problems)
         validate_pod_template(replica.template, template, problems)
-        check_texts(texts_of(replica.template.get("spec")), scope, pointer_to(template, "spec"), problems)
+        check_texts(texts_of(replica.template.get("spec")), scope, f"{template}/spec", problems)
         # A template with errors may not be possible to render.
         if len(problems) == before:
             _check_size(spec, replica, scope, template, limits, problems)
@@ -103,7 +103,7 @@ def _check_rules(spec: GenericJobSpec, base: str, problems: Problems) -> None:
         for index, rule in enumerate(rules):
             if problems.full:
                 return
-            at = pointer_to(base, name, index)
+            at = f"{base}/{name}/{index}"
             if not rule:
                 problems.add(at, "EmptyRule", "the rule names no replicas", "ranks by replica type: {worker: [0]}")
             for task, ranks in rule.items():
