@@ -28,11 +28,12 @@ class FairSlots:
         """The number of callers that wait."""
         return len(self._waiting)
 
-    async def take(self, key: Hashable) -> None:
+    async def take(self, key: Hashable, seconds: float | None = None) -> None:
         """Return when the caller with this key has a slot, which it must give back.
 
         Raises:
             NoSlotError: too many callers wait.
+            TimeoutError: it has waited for so many seconds.
         """
         if self._free:
             self._free -= 1
@@ -43,13 +44,14 @@ class FairSlots:
             raise NoSlotError
         if dropped is not None and not dropped.done():
             dropped.set_exception(NoSlotError())
-        try:
-            await own
-        except asyncio.CancelledError:
-            # Its turn may have come at the same time.
-            if not self._waiting.remove(key, own) and not own.cancelled() and own.exception() is None:
-                self.give_back()
-            raise
+        async with asyncio.timeout(seconds):
+            try:
+                await own
+            except asyncio.CancelledError:
+                # Its turn may have come at the same time.
+                if not self._waiting.remove(key, own) and not own.cancelled() and own.exception() is None:
+                    self.give_back()
+                raise
 
     def give_back(self) -> None:
         """Give the slot of a caller that has ended to the next one."""

@@ -8,7 +8,6 @@ An overloaded process refuses what it cannot do in a few seconds, because a clie
 request, which adds to the load.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 from typing import Final
@@ -68,8 +67,7 @@ class Turns:
             Overloaded: too many requests wait, or this one has waited for too long. The block did not start.
         """
         try:
-            async with asyncio.timeout(self._max_seconds):
-                await self._slots.take(token)
+            await self._slots.take(token, self._max_seconds)
         except (NoSlotError, TimeoutError):
             raise self._overloaded() from None
         try:
