@@ -54,6 +54,9 @@ from app.loops.queue_recorder import QueueRecorder
 from app.loops.workqueue import WorkQueue
 
 QUEUES_WITHIN = 5.0  # seconds of a start in which Kueue's objects are awaited
+# Objects of Kueue in one page of a list. kube-apiserver has the first page in memory. When no Workload has changed for
+# some minutes, it reads further pages from etcd, with the Workloads of others: seconds for ten thousand of them.
+KUEUE_PAGE = 10_000
 DUE_BATCH = 1000  # jobs in one query; the next poll returns the others
 # Jobs in one query, each second. An upgrade can find a million such jobs, and live ones must not wait for them.
 EXPIRED_BATCH = 20
@@ -136,7 +139,7 @@ class Term:
 
     def _reflect(self, source: ObjectSource[Any], sink: ObjectSink[Any]) -> Reflector[Any]:
         pace = Pace.within(self._settings.stale_after)
-        return Reflector(self._guard(source), sink, self._context.clock, pace=pace)
+        return Reflector(self._guard(source), sink, self._context.clock, pace=pace, page_size=KUEUE_PAGE)
 
     def _wire_janitor(self) -> Janitor:
         settings = self._settings

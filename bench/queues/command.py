@@ -5,7 +5,8 @@ admission   at each of --rates, with jobs of each size: Workloads that nobody st
             Kubernetes, which is its own integration with the Job controller; jobs of jobgate without and with a queue.
             The times are from the admission that a watch shows until it shows the last pod of the job
 restart     the time from the lease until the controller has reconciled --jobs live jobs, without queues and with one
-            Workload each, beside --workloads Workloads of others; Kueue is stopped
+            Workload each, beside --workloads Workloads of others; Kueue is stopped. After --quiet 700, kube-apiserver
+            reads all pages of a list of Workloads but the first one from etcd
 
 Kueue, kube-apiserver, etcd, PostgreSQL and jobgate share the cores. kube-controller-manager and the scheduler are
 stopped.
@@ -151,6 +152,7 @@ class QueueBench:
         await self._plane.script("stop", name="kueue")
         await create_workloads(self._client, self._plane, self._arguments.workloads)
         print(f"{self._arguments.workloads} Workloads of others exist", flush=True)
+        await asyncio.sleep(self._arguments.quiet)
         for turn in range(self._arguments.pairs):
             for side in sides if turn % 2 == 0 else sides[::-1]:
                 await restart(side)
@@ -198,6 +200,7 @@ def main(given: Sequence[str]) -> None:
     parser.add_argument("--jobs", type=int, default=2000, help="live jobs at a restart (2000)")
     parser.add_argument("--fill-rate", type=float, default=100.0, help="at which they are submitted, per second (100)")
     parser.add_argument("--workloads", type=int, default=10_000, help="Workloads of others at a restart (10000)")
+    parser.add_argument("--quiet", type=float, default=0.0, help="seconds without a change before a restart (0)")
     parser.add_argument("--pairs", type=int, default=3, help="runs of each side, alternating (3)")
     parser.add_argument("--deadline", type=float, default=1200.0, help="seconds for the whole run (1200)")
     parser.add_argument("--controlplane", type=Path, default=SCRIPT, help="beside it is the script that starts Kueue")

@@ -13,7 +13,7 @@ from app.domain.kubernetes.objects import Pod
 from app.k8s.api import WatchEvent
 from app.k8s.codec import ListPage
 from app.k8s.errors import KubeGone, KubeServerError, KubeTooManyRequests, SilentStream, Unreachable
-from app.k8s.watching.reflector import DECODED_AT_ONCE, Pace, Reflector
+from app.k8s.watching.reflector import DECODED_AT_ONCE, PAGE_SIZE, Pace, Reflector
 from app.k8s.watching.store import ReflectorStore, by_label
 from tests.k8s.scripted import JOB, Cluster, Quiet, ScriptedSource, Step, added, bookmark, deleted, pod
 from tests.k8s.support import ManualClock
@@ -125,11 +125,14 @@ def page(version: int, *pods: Pod, token: str = "") -> ListPage[Pod]:
 
 
 async def play(
-    lists: list[ListPage[Pod] | Exception], watches: list[Watch], chance: Callable[[], float] = lambda: 0.0
+    lists: list[ListPage[Pod] | Exception],
+    watches: list[Watch],
+    chance: Callable[[], float] = lambda: 0.0,
+    page_size: int = PAGE_SIZE,
 ) -> tuple[Recorder, Script, Reflector[Pod], ManualClock]:
     clock, sink = ManualClock(), Recorder()
     source = Script(lists, watches, clock)
-    reflector = Reflector[Pod](source, sink, clock, sleep=clock.sleep, chance=chance)
+    reflector = Reflector[Pod](source, sink, clock, page_size=page_size, sleep=clock.sleep, chance=chance)
     with pytest.raises(Quiet):
         await reflector.run()
     return sink, source, reflector, clock
@@ -294,13 +297,15 @@ async def test_a_version_ahead_of_the_server_is_listed_at_once() -> None:
     assert [asked[1] for asked in source.asked] == ["", "99", "", "7"]
 
 
-async def test_a_list_that_expires_between_pages_is_repeated_as_one_page() -> None:
+@pytest.mark.parametrize("size", [500, 10_000])
+async def test_a_list_that_expires_between_pages_is_repeated_as_one_page(size: int) -> None:
     sink, source, _, _ = await play(
         [page(7, pod("a", 3), token="t"), KubeGone(410, "Expired", "continue"), page(9, pod("b", 8)), page(9)],
         [[2.0, KubeGone(410, "Expired", "")]],
+        page_size=size,
     )
     assert sink.calls == ["= b@8", "= "]
-    assert [limit for what, _, limit in source.asked if what == "list"] == [500, 500, 0, 500]
+    assert [limit for what, _, limit in source.asked if what == "list"] == [size, size, 0, size]
 
 
 async def test_back_off_doubles_to_30_seconds_and_restarts_after_two_minutes_without_failure() -> None:

@@ -168,6 +168,7 @@ class Reflector(Generic[T]):
         clock: Clock,
         *,
         pace: Pace | None = None,
+        page_size: int = PAGE_SIZE,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:
@@ -178,7 +179,7 @@ class Reflector(Generic[T]):
         self._sleep = sleep
         self._chance = chance
         self._backoff = JitteredBackoff(clock, chance)
-        self._page_size = PAGE_SIZE
+        self._page_size = self._usual_page_size = page_size
         self._position = 0
         self._versions: dict[str, int] = {}
         self._gone: BoundedCache[str, int] = BoundedCache(TOMBSTONES)
@@ -223,7 +224,7 @@ class Reflector(Generic[T]):
             # The list took longer than the server keeps its snapshot. A list with one page needs no snapshot.
             self._page_size = 0
             raise
-        self._page_size = PAGE_SIZE
+        self._page_size = self._usual_page_size
         self._replace(objects, version)
 
     async def _read_page(self, continue_token: str) -> ListPage[T]:
