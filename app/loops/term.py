@@ -219,11 +219,12 @@ class Term:
             # Six probes within `stale_after`, so that a single lost answer does not make the status stale.
             group.create_task(self._repeat(self._settings.stale_after / 6, partial(self._probe, contact)))
             group.create_task(self._repeat(self._settings.heartbeat_every, partial(self._beat, contact)))
+            # What former controllers have left in PostgreSQL, while the cluster is listed.
+            await self._recount_pods()
+            await usage_writes.forget_ended(self._context.db)
             # Invariant: no loop below runs before every resource is listed. Until then a missing pod proves nothing.
             await self._mirror.wait_synced()
             await self._wait_for_queues()
-            await self._recount_pods()
-            await usage_writes.forget_ended(self._context.db)
             # Every live job once: the former controller may have died between a decision and its actions.
             self._begin_first_pass(await controller.read_live(self._context.db, self._settings.served))
             group.create_task(self._report_first_pass(contact))
