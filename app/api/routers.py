@@ -104,7 +104,7 @@ def arguments_of(request: Request, parameters: Mapping[str, Parameter]) -> dict[
 
 _GIVEN: Final[Mapping[str, Callable[[Request], Mapping[str, Any]]]] = {
     "path": lambda request: request.path_params,
-    "query": lambda request: request.query_params,
+    "query": lambda request: request.query_params if request.scope["query_string"] else {},
     "header": lambda request: request.headers,
 }
 

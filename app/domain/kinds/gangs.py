@@ -9,6 +9,7 @@ from app.domain.plan import GangPlan, JobPlan, Manifest, Ranks
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 QUEUE_ANNOTATION: Final = "scheduling.volcano.sh/queue-name"
+_NOT_REQUESTED: Final = GangPlan(members=Ranks({}), apis=())
 
 
 def plan_gang(plan: JobPlan, manifest: Manifest, site: Site) -> GangPlan | None:
@@ -25,7 +26,7 @@ def plan_gang(plan: JobPlan, manifest: Manifest, site: Site) -> GangPlan | None:
     if plan.gang is None and api is None:
         return None
     members = Ranks({task.name: range(task.needed) for task in tasks})
-    requested = plan.gang or GangPlan(members=members, apis=())
+    requested = plan.gang or _NOT_REQUESTED
     classes = {task.template["spec"].get("priorityClassName") or "" for task in tasks}
     return replace(
         requested,
