@@ -123,6 +123,12 @@ def path_of(body: Body) -> str:
     return f"{API}/{plural}" if namespace is None else f"{API}/namespaces/{namespace}/{plural}"
 
 
+def is_paused_by_deactivation(status: Body) -> bool:
+    """Return whether the job is paused with the message of Kueue, which may write it some time after `active`."""
+    found = (status["phase"], status["reason"], status["message"])
+    return found == ("Paused", "Deactivated", "The workload is deactivated")
+
+
 def body_of(kind: str, name: str, **more: Any) -> Body:
     return {"apiVersion": f"{GROUP}/v1beta2", "kind": kind, "metadata": {"name": name}, **more}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.behaviour.queues.kueue import Queues, until_history
+from tests.behaviour.queues.kueue import Queues, is_paused_by_deactivation, until_history
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -40,8 +40,7 @@ async def test_a_deactivated_job_is_paused_until_it_is_resumed(queues: Queues) -
     uid = await queues.submit("off")
     await jobs.until("off", "Running")
     (await jobs.kube.patch(queues.path(uid), {"spec": {"active": False}})).ok()
-    status = await jobs.until("off", "Paused")
-    assert (status["reason"], status["message"]) == ("Deactivated", "The workload is deactivated")
+    await jobs.until_status("off", is_paused_by_deactivation)
     await queues.until_condition(uid, "QuotaReserved", "False")
     await queues.until_unused()
     await jobs.resume("off")

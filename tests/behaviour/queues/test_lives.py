@@ -7,7 +7,7 @@ import pytest
 
 from tests.behaviour.client import Jobs
 from tests.behaviour.manifests import Body, container, job, task, until_marked
-from tests.behaviour.queues.kueue import Queues, condition, queued, until_history
+from tests.behaviour.queues.kueue import Queues, condition, is_paused_by_deactivation, queued, until_history
 from tests.behaviour.scaling.elastic import shell
 
 pytestmark = pytest.mark.timeout(600)
@@ -104,8 +104,7 @@ async def is_preempted(queues: Queues, name: str, uid: str) -> None:
 async def is_deactivated(queues: Queues, name: str, uid: str) -> None:
     jobs = queues.jobs
     (await jobs.kube.patch(queues.path(uid), {"spec": {"active": False}})).ok()
-    status = await jobs.until(name, "Paused")
-    assert (status["reason"], status["message"]) == ("Deactivated", "The workload is deactivated")
+    await jobs.until_status(name, is_paused_by_deactivation)
     await queues.until_condition(uid, "QuotaReserved", "False")
     await queues.until_unused()
     assert await jobs.of_job("pods", uid) == []
