@@ -36,7 +36,8 @@ async def test_a_cluster_queue_that_is_deleted_stops_no_job_and_starts_none(queu
     await jobs.kube.gone(path, within=DEADLINE)
     for uid in (waiting, other):
         assert await jobs.of_job("pods", uid) == []
-    await jobs.until_status("waiting", _waits_for_the_queue)
+    # Kueue 0.15 may write nothing into a Workload that waits already, so the code may be an earlier one.
+    assert (await jobs.status("waiting"))["phase"] == "Queued"
 
     (await jobs.kube.post(f"{API}/clusterqueues", body_of("ClusterQueue", queues.name, spec=spec))).ok()
     for name in ("waiting", "other"):

@@ -75,14 +75,16 @@ class Reader:
         return done.stdout
 
 
-async def until_recorded(jobs: Jobs, waiting: int = 0) -> None:
-    """Wait until answers have the queue, with so many jobs that wait."""
+async def until_recorded(jobs: Jobs, waiting: int = 0, admitted: int = 0) -> None:
+    """Wait until answers have the queue, with so many jobs that wait, and what Kueue counts later."""
 
     async def read() -> object:
         answer = await jobs.http.get(f"/api/v1/namespaces/{jobs.namespace}/queues/team")
-        return len(answer.json()["pendingJobs"]) if answer.status_code == 200 else None
+        queue = answer.json() if answer.status_code == 200 else None
+        return queue and (len(queue["pendingJobs"]), queue["pending"], queue["admitted"])
 
-    await until(read, lambda found: found == waiting, what="the queue is recorded", within=DEADLINE, every=0.2)
+    wanted = (waiting, waiting, admitted)
+    await until(read, lambda found: found == wanted, what="the queue is recorded", within=DEADLINE, every=0.2)
 
 
 async def test_the_commands_of_the_page_work(jobs: Jobs, stage: Cluster, tmp_path: Path) -> None:
@@ -105,7 +107,7 @@ async def test_the_commands_of_the_page_work(jobs: Jobs, stage: Cluster, tmp_pat
         workload = (await jobs.kube.get(f"{API}/namespaces/{jobs.namespace}/workloads/jobgate-{uid}")).ok()
         assert (workload["spec"]["queueName"], workload["spec"]["priority"]) == ("team", 1000)
         await jobs.submit(queued(job("wide", requesting(cpu="65")), "team"))
-        await until_recorded(jobs, waiting=1)
+        await until_recorded(jobs, waiting=1, admitted=1)
         shown = await reader.run(see.text)
         assert re.search(r"^team +research-\w+ +yes +1 +1 +cpu 2/64", shown, re.MULTILINE), shown
         assert re.search(r"^\S+ +wide +GenericJob .* ExceedsMaxQuota: ", shown, re.MULTILINE), shown
