@@ -2,14 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from http import HTTPStatus
 from typing import Final
 
 from fastapi import Response
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, Histogram, generate_latest
-from starlette.types import Receive, Scope, Send
-
-from app.api.answers.errors import HTTP_CODES, problem
 
 # From a cached poll, about 0.5 ms, to the longest wait of a long poll.
 _BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
@@ -69,24 +65,3 @@ class HttpMetrics:
                 body = text.encode()
                 self._computed = now, body
         return Response(body, media_type=CONTENT_TYPE_LATEST)
-
-
-class MetricsApp:
-    """The ASGI application of the port for metrics: it serves /metrics, and nothing else."""
-
-    def __init__(self, metrics: HttpMetrics) -> None:
-        self._metrics = metrics
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["path"] != "/metrics":
-            response = problem(HTTPStatus.NOT_FOUND, HTTP_CODES[404], "this port serves only /metrics")
-        elif scope["method"] not in ("GET", "HEAD"):
-            response = problem(
-                HTTPStatus.METHOD_NOT_ALLOWED,
-                HTTP_CODES[405],
-                "this route does not support this method",
-                headers={"Allow": "GET, HEAD"},
-            )
-        else:
-            response = await self._metrics.answer()
-        await response(scope, receive, send)

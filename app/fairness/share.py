@@ -1,9 +1,9 @@
 """The share of one request. Code that works for a request uses it without knowing the request."""
 
 import asyncio
-from collections.abc import Awaitable, Hashable
+from collections.abc import Awaitable, Hashable, MutableMapping
 from contextvars import ContextVar
-from typing import Final
+from typing import Any, Final
 
 from app.base.caches import BoundedCache
 from app.fairness.answer_memory import Client, HeldAnswer, answer_memory
@@ -78,6 +78,17 @@ def next_slice() -> Awaitable[None]:
     return asyncio.sleep(0) if share is None else share.next_slice()
 
 
+async def begin(scope: MutableMapping[str, Any]) -> None:
+    """Begin a request with its first slice, once its share has left its ASGI scope. `let_go` ends it.
+
+    The connection keeps the scope, and the share refers to the connection. Other servers than jobgate give no share.
+    """
+    share = scope.pop(SHARE, None)
+    if share is not None:
+        CURRENT.set(share)
+        await share.next_slice()
+
+
 async def hold(count: int) -> None:
     """Wait until this request may hold this number of bytes. It holds them until it ends or waits for something else.
 
@@ -90,14 +101,14 @@ async def hold(count: int) -> None:
 
 
 def let_go() -> None:
-    """Release the bytes of this request: it begins to wait, or to send pieces."""
+    """Release the bytes of this request: it begins to wait or to send pieces, or it ends."""
     share = CURRENT.get()
     if share is not None:
         share.answer.release()
 
 
 def begin_sending(count: int) -> None:
-    """Hold only this number of bytes, which wait for the client from now on: those of a part of an answer."""
+    """Hold only this number of bytes, which wait for the client from now on: those of an answer, or of a part of it."""
     share = CURRENT.get()
     if share is not None:
         share.answer.resize(count)

@@ -201,7 +201,6 @@ class GuardedProtocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._active = cycle
         credential = next((value for name, value in cycle.scope["headers"] if name == b"authorization"), None)
-        # `RequestLayer` takes it out of the scope, which this connection keeps: the share refers to the connection.
         cycle.scope[SHARE] = self._shares.share(self.address, credential, self)  # type: ignore[typeddict-unknown-key]
         super()._start_asgi_task(cycle, app)
 

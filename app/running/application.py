@@ -88,7 +88,10 @@ def _other_routers() -> tuple[APIRouter, ...]:
 
 
 class Application(DocumentedApp):
-    """The application without the layers that Starlette and FastAPI add, because `RequestLayer` answers errors."""
+    """The application without the layers that Starlette and FastAPI add, because `RequestLayer` answers errors.
+
+    It is called without the coroutines of theirs, too: their root path, lifespan and telemetry are not used.
+    """
 
     @override
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:  # type: ignore[override]
@@ -127,7 +130,6 @@ def create_app(
         redoc_url=None,
         openapi_tags=tags(resources()),
         redirect_slashes=False,
-        telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
     )
     app.state.metrics = metrics or HttpMetrics()
     errors.install(app)

@@ -16,7 +16,8 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-from app.api.metrics import HttpMetrics, MetricsApp
+from app.api.metrics import HttpMetrics
+from app.api.pages.metrics import MetricsApp
 from app.base import faultpoints
 from app.base.clock import SystemClock
 from app.db.postgres.notifications import FEED, JOB_INTENT, SAMPLE_INTENT

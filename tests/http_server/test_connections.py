@@ -1,8 +1,10 @@
 """Connections whose client pipelines, disconnects, reads slowly or sends no body, over real sockets."""
 
 import asyncio
+import gc
 import json
 import socket
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,8 +13,12 @@ import pytest
 from uvicorn.server import ServerState
 
 from app.api.layers.answer import OutgoingAnswer
+from app.api.layers.requests import RequestLayer
+from app.api.metrics import HttpMetrics
+from app.api.pages.metrics import MetricsApp
 from app.fairness.share import SHARE, FairShares
 from app.http_server.draining import Arrivals
+from app.http_server.forwarding import NO_PROXIES
 from app.http_server.limits import ConnectionStage, Overdue, ServerLimits, overdue
 from app.http_server.protocol import GuardedProtocol
 from app.http_server.server import Server, uvicorn_config
@@ -102,6 +108,28 @@ async def test_each_request_has_the_share_of_its_own_credential() -> None:
         await client.send(b"".join(requests))
         assert [await client.answer() for _ in requests] == [(200, b"")] * 2
     assert keys == ["the token", "127.0.0.1"]
+
+
+@pytest.mark.parametrize(
+    "app",
+    [
+        MetricsApp(HttpMetrics()),
+        RequestLayer(page, metrics=HttpMetrics(), access_log=False, proxies=NO_PROXIES, enveloped="/none"),
+    ],
+    ids=["the port for metrics", "the API"],
+)
+async def test_nothing_keeps_a_connection_that_has_ended(app: App) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        async with one_connection(app) as (protocol, client):
+            await client.send(request("GET", "/metrics", "Connection: close"))
+            assert (await client.answer())[0] == 200
+            ended = weakref.ref(protocol)
+            del protocol
+        await until(lambda: ended() is None, within=PATIENCE)
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from app.api.layers.answer import OutgoingAnswer
 from app.api.layers.envelope import EnvelopeOfErrors
 from app.api.layers.representation import treat_as_get
 from app.api.metrics import HttpMetrics
-from app.fairness.share import CURRENT, SHARE, let_go
+from app.fairness.share import begin, let_go
 from app.http_server.forwarding import TrustedProxies
 from app.telemetry import log_fields, trace_context, tracing
 from app.telemetry.log_fields import RequestFields
@@ -56,10 +56,7 @@ class RequestLayer:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        share = scope.pop(SHARE, None)  # another server than jobgate's gives none
-        if share is not None:
-            CURRENT.set(share)
-            await share.next_slice()
+        await begin(scope)
         try:
             await self._serve(scope, receive, send)
         finally:
