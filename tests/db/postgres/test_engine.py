@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from unittest.mock import AsyncMock, Mock, patch
 
 import asyncpg
 import pytest
@@ -143,6 +144,15 @@ async def test_a_pool_without_a_free_connection_is_unavailable(database_url: str
         with pytest.raises(DatabaseUnavailable):
             async with db.read():
                 pass
+    await db.close()
+
+
+async def test_a_caller_that_gets_no_connection_gives_its_turn_back(database_url: str) -> None:
+    db = await Database.open(database_url, pool_size=1, timeouts=DatabaseTimeouts(acquire=0.1))
+    for failure in (asyncio.Event().wait, AsyncMock(side_effect=OSError)):
+        with patch.object(db, "_pool", Mock(acquire=failure)), pytest.raises(DatabaseUnavailable):
+            await _read_once(db)
+    await _read_once(db)
     await db.close()
 
 
