@@ -54,9 +54,10 @@ from app.loops.queue_recorder import QueueRecorder
 from app.loops.workqueue import WorkQueue
 
 QUEUES_WITHIN = 5.0  # seconds of a start in which Kueue's objects are awaited
-# Objects of Kueue in one page of a list. kube-apiserver has the first page in memory. When no Workload has changed for
-# some minutes, it reads further pages from etcd, with the Workloads of others: seconds for ten thousand of them.
-KUEUE_PAGE = 10_000
+# Objects of Kueue in one page of a list. kube-apiserver 1.31 and newer has the first page in memory. When no Workload
+# has changed for some minutes, it reads further pages from etcd, with the Workloads of others: seconds for ten thousand
+# of them. A page takes twice its size of memory: 181 MiB for 3 000 Workloads of 33 kB.
+KUEUE_PAGE = 3000
 DUE_BATCH = 1000  # jobs in one query; the next poll returns the others
 # Jobs in one query, each second. An upgrade can find a million such jobs, and live ones must not wait for them.
 EXPIRED_BATCH = 20

@@ -36,8 +36,8 @@ async def test_a_cluster_queue_that_is_deleted_stops_no_job_and_starts_none(queu
     await jobs.kube.gone(path, within=DEADLINE)
     for uid in (waiting, other):
         assert await jobs.of_job("pods", uid) == []
-    # Kueue 0.15 may write nothing into a Workload that waits already, so the code may be an earlier one.
-    assert (await jobs.status("waiting"))["phase"] == "Queued"
+    # Kueue 0.15 may write nothing into a Workload that already waits.
+    await jobs.until_status("waiting", lambda status: _waits_for_the_queue(status, "WaitingForQuota"))
 
     (await jobs.kube.post(f"{API}/clusterqueues", body_of("ClusterQueue", queues.name, spec=spec))).ok()
     for name in ("waiting", "other"):
@@ -47,9 +47,9 @@ async def test_a_cluster_queue_that_is_deleted_stops_no_job_and_starts_none(queu
     await queues.until_nothing_left()
 
 
-def _waits_for_the_queue(status: Body) -> bool:
+def _waits_for_the_queue(status: Body, *earlier: str) -> bool:
     codes = {reason["code"] for reason in status["pendingReasons"]}
-    return status["phase"] == "Queued" and bool(codes) and codes <= {"QueueStopped", "QueueMissing"}
+    return status["phase"] == "Queued" and bool(codes) and codes <= {"QueueStopped", "QueueMissing", *earlier}
 
 
 async def test_a_local_queue_may_get_another_cluster_queue(queues: Queues, tmp_path: Path) -> None:
