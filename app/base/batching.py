@@ -123,9 +123,11 @@ class Batcher(Generic[_Item, _Answer]):
                 batch = self.take(self._max_items)
                 passing.after(self._patience)
                 await self._work(batch)
+            except BaseException:
+                self._refuse(batch)
+                raise
             finally:
                 passing.now()
-                self._refuse(batch)
 
     def _refuse(self, batch: Sequence[WaitingItem[_Item, _Answer]]) -> None:
         error = self._stopped()
