@@ -305,6 +305,19 @@ async def test_a_record_of_a_version_without_marks_is_accepted(harness: Harness)
         await state_is(state, "Running")
 
 
+async def test_a_database_whose_schema_went_back_and_forth_continues(harness: Harness) -> None:
+    """The migrations have dropped its marks, and the version before has left the last one on the cluster."""
+    path = f"/api/v1/namespaces/jobgate-system/configmaps/jobgate-installation-{harness.installation}"
+    async with a_running_term(harness) as state:
+        await state_is(state, "Running")
+    last = (await harness.kube.eventually(path, lambda found: "mark" in found["data"], within=WITHIN))["data"]["mark"]
+    async with harness.db.begin() as connection:
+        await connection.execute("UPDATE installation SET marks = DEFAULT")
+    async with a_running_term(harness) as state:
+        await state_is(state, "Running")
+    await harness.kube.eventually(path, lambda found: found["data"]["mark"] != last, within=WITHIN)
+
+
 @pytest.mark.parametrize("value", ["not-a-uid", "{uid}"], ids=["no uid", "uid in capitals"])
 async def test_a_pod_whose_job_label_is_no_uid_does_not_end_the_term(harness: Harness, value: str) -> None:
     """Any client that may create a pod can set the labels, and could otherwise stop the controller for all tenants."""

@@ -46,7 +46,9 @@ RETURNING {_COLUMNS}
 # Sixteen are more than the terms that can be late: a record of an earlier one may still arrive at the cluster.
 _ADD_MARK: Final = f"""
 UPDATE installation SET marks = (
-    ARRAY[$1::text] || ARRAY(SELECT mark FROM unnest(marks) WITH ORDINALITY AS m(mark, n) ORDER BY mark <> $2, n)
+    ARRAY[$1::text]
+    || CASE WHEN $2 = ANY(marks) OR (cardinality(marks) = 0 AND $2 <> '') THEN ARRAY[$2::text] END
+    || array_remove(marks, $2)
 )[1:16]
 RETURNING {_COLUMNS}
 """  # noqa: S608  constants
@@ -85,7 +87,7 @@ async def add_mark(db: Database, lease: Lease, mark: str, *, recorded: str = "")
     """Store a mark before it is put on the cluster, and return the installation.
 
     The oldest marks are dropped, but not the one that is `recorded` on the cluster: any number of terms may fail before
-    one of them replaces it.
+    one of them replaces it. It is added to a database without marks, which has lost them if a migration was taken back.
 
     Raises:
         LeaseLost: another controller holds the lease.

@@ -92,7 +92,7 @@ class Identity:
     async def make_mark(self, recorded: str = "") -> str:
         """Store a new mark, with which what this process records on the cluster is known to be of this database.
 
-        `recorded` is the mark that the cluster has now.
+        `recorded` is the mark that the cluster has now, which was found to be of this database.
         """
         self._mark = secrets.token_hex(8)
         lease = self._leadership.lease
@@ -208,7 +208,7 @@ class Identity:
                 f"the database is older than what this cluster has seen of it: epoch {epoch} and feed position "
                 f"{position} here, {reached.epoch} and {reached.position} in ConfigMap {self._record}"
             )
-        # A database without marks is of a version before them, or has never marked a cluster.
+        # A database without marks is of a version before them, has been one since, or has never marked a cluster.
         if reached.mark and self._marks and reached.mark not in self._marks:
             raise WrongCluster(
                 f"another copy of this database has worked on this cluster since, as ConfigMap {self._record} records: "
