@@ -135,7 +135,6 @@ async def test_the_schema_goes_back_to_the_version_before(version_before: Path, 
     assert "run `jobgate migrate`" in (await check_database(database_url))[0]
 
 
-@pytest.mark.slow
 async def test_jobs_live_through_a_schema_that_goes_back(
     version_before: Path,
     busy_cluster: Cluster,
