@@ -71,11 +71,12 @@ def add_resolved_route(
 
 
 class Parameter(NamedTuple):
-    """A parameter of a resolved route, by the type that also documents it. Absent, it is None.
+    """A parameter of a resolved route. If a request lacks it, the argument is None.
 
     Args:
         place: path, query or header.
         alias: its name in the request.
+        kind: the type that checks its value, and that also documents it.
     """
 
     place: str

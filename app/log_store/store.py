@@ -78,7 +78,7 @@ class LogStore:
                 yield bytes(piece)
 
     async def get(self, name: str) -> bytes:
-        """Read a whole object.
+        """Return the whole content of an object.
 
         Raises:
             ObjectMissing: there is none of this name.

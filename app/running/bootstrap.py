@@ -284,7 +284,7 @@ async def _serve_http(
 
 @asynccontextmanager
 async def metrics_served(listening: socket.socket | None, metrics: HttpMetrics) -> AsyncIterator[None]:
-    """Serve the metrics on a socket during the block, if there is one."""
+    """Serve the metrics on this socket while the block runs. Without a socket, nothing is served."""
     if listening is None:
         yield
         return

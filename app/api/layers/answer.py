@@ -51,6 +51,7 @@ class OutgoingAnswer:
             await self._send(message)
         else:
             await self._send_in_pieces(body)
+        # Not before the send, because a stream repeats one that would have waited for the client.
         if self._has_client:
             self.size += len(body)
             self.is_complete = not has_more

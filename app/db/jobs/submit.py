@@ -306,9 +306,9 @@ def _wait_of(job: NewJob) -> NewWait:
 
 
 def _portions(jobs: Sequence[tuple[NewJob, int]]) -> Iterator[list[tuple[Any, ...]]]:
-    """Yield the rows of all jobs, given with their planned pods, in portions of one statement each.
+    """Yield the rows of all jobs in portions, each of which one statement inserts.
 
-    Other tasks run between statements.
+    Each job comes with the number of its planned pods. Other tasks run between statements.
     """
     rows: list[tuple[Any, ...]] = []
     length = 0

@@ -116,7 +116,7 @@ class Identity:
             self._compare(reached, epoch, (await entries.bounds(self._db)).last)
 
     async def pin(self) -> str:
-        """Take the cluster that answers now for the one that `verify` expects, and return its uid."""
+        """Let `verify` expect the cluster that answers now. Return the uid of its namespace kube-system."""
         self._cluster_uid = await self._uid()
         return self._cluster_uid
 

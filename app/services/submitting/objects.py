@@ -306,7 +306,7 @@ def _below(index: int, refused: DomainError) -> Iterable[FieldError]:
 
 
 def _clashes(prepared: Sequence[Prepared[Any]]) -> dict[int, FieldError]:
-    """Return an error for each object that needs the same name as an earlier one, by index."""
+    """Return an error, by the index of the object, for each one that needs the same name as an earlier one."""
     seen: dict[tuple[str, str], list[tuple[NameRange, int]]] = defaultdict(list)
     clashes = {}
     for index, item in enumerate(prepared):

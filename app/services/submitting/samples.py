@@ -31,7 +31,7 @@ PreparedSample: TypeAlias = Prepared[New[SampleRow]]
 
 
 class SampleSubmitter(Submitter[PreparedSample, New[SampleRow]]):
-    """Submits objects of one sample kind. `limits` apply to each namespace."""
+    """Submits objects of one sample kind. `limits` say what their manifests may refer to."""
 
     def __init__(
         self,

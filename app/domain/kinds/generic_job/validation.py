@@ -180,7 +180,7 @@ def _check_names(spec: GenericJobSpec, replica: ReplicaSpec, job: str, at: str, 
 def _check_size(
     spec: GenericJobSpec, replica: ReplicaSpec, scope: Scope, at: str, limits: Limits, problems: Problems
 ) -> None:
-    """Check the pod of the last rank, which is the largest of its type."""
+    """Check the size of the pod of the last rank, which is the largest of its replica type."""
     # resumeSpecs can make the pods of a resumed job larger.
     for resumed in (False, True) if spec.run_mode.pause.resume_specs else (False,):
         template = template_in_mode(spec, replica, resumed=resumed)
