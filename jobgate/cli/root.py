@@ -55,6 +55,9 @@ class Root(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")  # how pydantic calls the errors of typer
+            raise
         except (KeyboardInterrupt, typer.Abort):
             raise typer.Exit(Exit.INTERRUPTED) from None  # click's own status is 1, that of a failed job
 

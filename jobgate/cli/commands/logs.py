@@ -296,7 +296,7 @@ class _Reading:
             is_away = error.status == HTTPStatus.SERVICE_UNAVAILABLE
             if is_only or not (is_away or isinstance(error, NotFoundError)):
                 raise
-            report(f"{source.label}: {error.problem.detail}")
+            report(source.about(error.problem.detail))
             self._is_incomplete |= is_away
 
     def _lines(self, source: Source | None) -> "Iterator[_Placed]":

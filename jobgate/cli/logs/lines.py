@@ -27,7 +27,15 @@ class Source:
     @property
     def label(self) -> str:
         """The replica, and its attempt after a restart."""
-        return f"{self.task}[{self.rank}]" + (f" #{self.attempt}" if self.attempt > 1 else "")
+        return self._replica + (f" #{self.attempt}" if self.attempt > 1 else "")
+
+    @property
+    def _replica(self) -> str:
+        return f"{self.task}[{self.rank}]"
+
+    def about(self, message: str) -> str:
+        """Return a message of the gateway about this log. Some of these name the replica already."""
+        return f"{self.label}: {message.removeprefix(f'{self._replica}: ')}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,7 @@ class LogFollower:
             try:
                 await _Stream(self, source, wanted).run(state)
             except JobgateError as error:
-                self.report(f"{source.label}: {error.problem.detail if isinstance(error, ProblemError) else error}")
+                self.report(source.about(error.problem.detail if isinstance(error, ProblemError) else str(error)))
 
 
 class _Stream:

@@ -17,6 +17,7 @@ _EXPRESSION: Final = re.compile(r"\{\{|\{%")
 # A variable of envsubst, Make, Windows or a form in a value that has no blanks beside it.
 _VARIABLE: Final = re.compile(r"^\S*?(\$\{[^}]*\}|\$\(\w+\)|\$\w+|<[\w .-]+>|%\w+%|@\w+@)\S*$")
 _LIST: Final = re.compile(r"""\bkind["']?\s*:\s*["']?\w*List\b""")
+_OF_REQUEST: Final = ("/path/", "/query/", "/header/")  # where pointers begin that name no field of a manifest
 RENDER: Final = "it is a template: render it first, for example with `helm template CHART | jobgate submit -f -`"
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 
@@ -100,7 +101,7 @@ class Document:
 
     def line_of(self, pointer: str) -> int | None:
         """Return the line of a field, or of its nearest ancestor that the document has."""
-        if self.is_changed:
+        if self.is_changed or pointer.startswith(_OF_REQUEST):
             return None
         try:
             root = self.item or self.root

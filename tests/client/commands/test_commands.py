@@ -335,10 +335,17 @@ def test_an_object_that_is_not_found_is_reported_with_the_place(run: RunCommand)
     assert "  in namespace other of http://127.0.0.1:8080; -n selects another namespace" in result.stderr
 
 
-def test_a_wrong_duration_is_explained(run: RunCommand) -> None:
-    result, script = run(["wait", "tour", "--timeout", "soon"])
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--timeout", "soon", "Invalid value for '--timeout': soon is no duration"),
+        ("--for", "ready", "Invalid value for '--for': 'ready' is not one of"),
+    ],
+)
+def test_a_wrong_value_is_explained(run: RunCommand, option: str, value: str, message: str) -> None:
+    result, script = run(["wait", "tour", option, value])
     assert (result.exit_code, script.requests) == (2, [])
-    assert "soon is no duration" in result.stderr
+    assert message in result.stderr
 
 
 def test_a_table_is_made_from_summaries_and_json_from_whole_objects(run: RunCommand) -> None:

@@ -63,6 +63,12 @@ def test_a_pointer_has_the_line_of_the_field_or_of_its_nearest_ancestor(pointer:
     assert document.line_of(pointer) == line + before.count("\n")
 
 
+@pytest.mark.parametrize("pointer", ["/path/namespace", "/query/dryRun", "/header/Content-Type"])
+def test_a_pointer_to_a_part_of_the_request_has_no_line(pointer: str) -> None:
+    (document,) = documents("f", TEXT)
+    assert document.line_of(pointer) is None
+
+
 @pytest.mark.parametrize("metadata", ["", "metadata:\n", "metadata: {generateName: tour-}\n"])
 def test_a_name_replaces_what_the_metadata_has(metadata: str) -> None:
     (document,) = documents("f", f"kind: GenericJob\n{metadata}")

@@ -19,6 +19,18 @@ def test_the_time_of_a_line_is_split_off(line: str, expected: Line) -> None:
     assert parsed(line) == expected
 
 
+@pytest.mark.parametrize(
+    ("attempt", "message", "expected"),
+    [
+        (1, "worker[3]: it has not started", "worker[3]: it has not started"),
+        (2, "worker[3]: it has not started", "worker[3] #2: it has not started"),
+        (1, "no log of it is kept", "worker[3]: no log of it is kept"),
+    ],
+)
+def test_a_message_names_its_replica_once(attempt: int, message: str, expected: str) -> None:
+    assert Source(task="worker", rank=3, attempt=attempt).about(message) == expected
+
+
 def test_times_of_different_precision_are_in_order() -> None:
     lines = [
         "2026-01-31T12:00:00Z a",
