@@ -1,6 +1,9 @@
+from typing import Any
+
 import pytest
 
 from app.domain.errors import FieldError, InvalidManifest, Problems, pointer_to, shorten
+from app.domain.value_types import add_wrong_type
 
 
 def test_pointer_escapes_tilde_and_slash() -> None:
@@ -36,3 +39,21 @@ def test_quoted_text_is_short_and_encodable() -> None:
     quoted = shorten("\ud800" + "k" * 1_000_000)
     assert len(quoted) == 80
     quoted.encode()
+
+
+@pytest.mark.parametrize(
+    ("expected", "value", "detail", "accepted"),
+    [
+        ("an integer", "4", "this must be an integer, and is a string", "an integer: write the value without quotes"),
+        ("an integer", "four", "this must be an integer, and is a string", "an integer"),
+        ("an integer", True, "this must be an integer, and is true or false", "an integer"),
+        ("an integer", 1.5, "this must be an integer, and is a number", "an integer"),
+        ("a string", 1.5, "this must be a string, and is a number", "a string: put the value in quotes"),
+        ("a string", None, "this must be a string, and is null", "a string"),
+        ("an object", [], "this must be an object, and is a list", "an object"),
+    ],
+)
+def test_a_wrong_type_is_named(expected: str, value: Any, detail: str, accepted: str) -> None:
+    problems = Problems()
+    add_wrong_type(problems, "/spec", "InvalidType", expected, value)
+    assert [(error.detail, error.accepted) for error in problems.errors] == [(detail, accepted)]

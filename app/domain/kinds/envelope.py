@@ -9,6 +9,7 @@ from app.domain.kubernetes.topology import PREFIX as TOPOLOGY_PREFIX
 from app.domain.plan import Manifest
 from app.domain.policy.table import NAMES
 from app.domain.suggestions import add_unknown_field
+from app.domain.value_types import add_wrong_type
 
 ASSIGNED: Final = "assigned"  # the field of an accepted manifest with the values that its kind assigned
 _TOP: Final = ("apiVersion", "kind", "metadata", "spec", "status")
@@ -116,13 +117,13 @@ def _check_name(metadata: Manifest, problems: Problems) -> None:
     if name is None:
         problems.add("/metadata/name", "Required", "the manifest needs a name", "a lowercase RFC 1123 name")
     elif not isinstance(name, str):
-        problems.add("/metadata/name", "InvalidType", "must be a string", "a string")
+        add_wrong_type(problems, "/metadata/name", "InvalidType", "a string", name)
     elif wrong := _name_problem(name):
         accepted = "lower-case letters, digits, - and .; 63 characters or fewer"
         problems.add("/metadata/name", "InvalidName", wrong, accepted)
     namespace = metadata.get("namespace")
     if namespace is not None and not isinstance(namespace, str):
-        problems.add("/metadata/namespace", "InvalidType", "must be a string", "a string")
+        add_wrong_type(problems, "/metadata/namespace", "InvalidType", "a string", namespace)
     elif namespace is not None and (wrong := names.dns_label(namespace)):
         problems.add("/metadata/namespace", "InvalidName", wrong, "an RFC 1123 label")
 
@@ -179,7 +180,7 @@ def _texts(metadata: Manifest, field: str, problems: Problems) -> Iterator[tuple
         if isinstance(value, str):
             yield key, value
         else:
-            problems.add(pointer_to("/metadata", field, key), "InvalidType", "must be a string", "a string")
+            add_wrong_type(problems, pointer_to("/metadata", field, key), "InvalidType", "a string", value)
 
 
 def _is_seconds(text: str) -> bool:

@@ -16,6 +16,7 @@ from app.domain.decoding import JsonValue
 from app.domain.errors import Problems, pointer_to, shorten, shorten_list
 from app.domain.kubernetes.quantity import ACCEPTED as QUANTITY_ACCEPTED
 from app.domain.pod_template.formats import FORMATS, Format
+from app.domain.value_types import add_wrong_type
 
 _MAX_LISTED = 12
 
@@ -42,15 +43,6 @@ _TYPE_NAMES = {
 }
 # What the API server reads for a null in a list: the zero value of the type in Go.
 _ZEROS: dict[str, JsonValue] = {"object": {}, "array": [], "string": "", "integer": 0, "number": 0, "boolean": False}
-# bool comes before int, since it is a subclass of int.
-_PYTHON_TYPES: tuple[tuple[type, str], ...] = (
-    (bool, "boolean"),
-    (int, "integer"),
-    (float, "number"),
-    (str, "string"),
-    (list, "array"),
-    (dict, "object"),
-)
 
 
 def check_schema(template: JsonValue, pointer: str, problems: Problems) -> None:
@@ -127,11 +119,7 @@ def _nearest(name: str, known: list[str]) -> str | None:
 
 def _report_type(error: jsonschema_rs.ValidationError, here: str, problems: Problems) -> None:
     expected = " or ".join(_TYPE_NAMES[name] for name in error.kind.as_dict()["types"])
-    found = next((name for type_, name in _PYTHON_TYPES if isinstance(error.instance, type_)), "null")
-    accepted = expected
-    if expected == "a string" and found in {"integer", "number", "boolean"}:
-        accepted = "a string: put the value in quotes"
-    problems.add(here, "Invalid", f"this must be {expected}, and is {_TYPE_NAMES[found]}", accepted)
+    add_wrong_type(problems, here, "Invalid", expected, error.instance)
 
 
 def _report_enum(error: jsonschema_rs.ValidationError, here: str, problems: Problems) -> None:

@@ -15,6 +15,7 @@ from typing_extensions import override
 from app.base.documented_model import DocumentedModel
 from app.domain.errors import Problems, pointer_to
 from app.domain.suggestions import add_unknown_field
+from app.domain.value_types import add_wrong_type
 
 _WRONG_TYPE: Final = {
     "int_type": "an integer",
@@ -62,7 +63,7 @@ def read_spec(model: type[_Model], value: Any, pointer: str, problems: Problems)
     try:
         return model.model_validate(value)
     except ValidationError as refused:
-        errors = refused.errors(include_url=False, include_input=False)
+        errors = refused.errors(include_url=False)
     for error in errors:
         # Composing the detail of an error is slow. Beyond the limit only the number of errors is shown.
         if problems.full:
@@ -128,7 +129,7 @@ def _add_error(model: type[SpecModel], error: Mapping[str, Any], base: str, prob
     elif kind == "missing":
         problems.add(pointer, "Required", "the field is required", "a value that is not null")
     elif kind in _WRONG_TYPE:
-        problems.add(pointer, "InvalidType", f"must be {_WRONG_TYPE[kind]}", _WRONG_TYPE[kind])
+        add_wrong_type(problems, pointer, "InvalidType", _WRONG_TYPE[kind], error["input"])
     elif kind == "literal_error":
         problems.add(pointer, "InvalidValue", "the value is not one of those accepted", f"one of {context['expected']}")
     elif kind == "greater_than_equal":
