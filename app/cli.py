@@ -250,7 +250,8 @@ def revoke_token(token_id: Annotated[str, typer.Argument(help="as `jobgate token
 
     async def work(db: "Database") -> None:
         if not await token_store.revoke(db, token_id, SystemClock().now()):
-            typer.echo(f"jobgate: there is no valid token {token_id}", err=True)
+            accepted = "an id, the first column of `jobgate token list`"
+            typer.echo(f"jobgate: no valid token has the id {token_id}; accepted: {accepted}", err=True)
             raise typer.Exit(1)
 
     with_database(work)

@@ -263,7 +263,8 @@ async def test_tokens_from_creation_to_revocation(tmp_path: Path, database_url: 
     assert "has the name bob" in again.stderr
     assert token("create", "eve\x1b[2J\u202e", "--namespace", "a").returncode == 0
     assert "eve\\x1b[2J\\u202e  submitter" in token("list").stdout
-    assert token("revoke", "no-such").returncode == 1
+    by_name = token("revoke", "alice")
+    assert (by_name.returncode, "the id alice; accepted: an id, the first column" in by_name.stderr) == (1, True)
     async with gateway_process(
         database_url, embedded_cluster.kubeconfig, tmp_path / "gateway", JOBGATE_OPEN_ACCESS="false"
     ) as gateway:

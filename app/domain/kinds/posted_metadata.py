@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from app.domain.errors import FieldError, InvalidManifest
+from app.domain.errors import FieldError, InvalidManifest, shorten
 from app.domain.kubernetes.names import DNS_LABEL_MAX
 from app.domain.plan import Manifest
 
@@ -46,8 +46,8 @@ def require_namespace(document: Manifest, namespace: str) -> Manifest:
         error = FieldError(
             pointer="/metadata/namespace",
             code="NamespaceMismatch",
-            detail="the manifest names another namespace than the path",
-            accepted="the namespace of the path, or none",
+            detail=f"the manifest is for the namespace {shorten(given)}, and the request for {namespace}",
+            accepted=f"{namespace}, or none",
         )
         raise InvalidManifest("the manifest belongs to another namespace", errors=[error])
     return document

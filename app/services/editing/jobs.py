@@ -44,7 +44,7 @@ class JobEditor(Editor[JobRow, edits.JobEdit]):
             raise Conflict("the job has been deleted", code="Deleted")
         if row.has_ended:
             raise Conflict(
-                f"the job has ended as {row.status.phase}: a patch can only set or remove its annotation {labels.KEEP}",
+                f"the job has ended as {row.status.phase}: nothing of it can change but its annotation {labels.KEEP}",
                 code="AlreadyFinished",
             )
 

@@ -270,12 +270,13 @@ async def test_stored_logs_are_served(gateway: Gateway) -> None:
     assert (await gateway.client.get(f"{logs}?attempt=1&tailLines=0")).content == b""
     live = await gateway.client.get(logs)  # the gateway of this test has no cluster
     assert (live.status_code, live.json()["code"]) == (503, "NoCluster")
-    for query, pointer in (
-        ("attempt=9", "/query/attempt"),
-        ("task=x", "/query/task"),
-        ("rank=5", "/query/rank"),
-        ("container=x", "/query/container"),
+    for query, pointer, accepted in (
+        ("attempt=9", "/query/attempt", "one of 1, 2"),
+        ("task=x", "/query/task", "one of worker"),
+        ("rank=5", "/query/rank", "0 to 1"),
+        ("container=x", "/query/container", "one of setup, main"),
     ):
         refused = await gateway.client.get(f"{logs}?{query}")
-        assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (400, pointer)
+        (error,) = refused.json()["errors"]
+        assert (refused.status_code, error["pointer"], error["accepted"]) == (400, pointer, accepted)
     assert (await gateway.client.get(f"{logs}?rank=1")).status_code == 404

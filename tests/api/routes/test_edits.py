@@ -146,6 +146,7 @@ async def test_actions_on_an_ended_job_are_refused(action: str, gateway: Gateway
     await gateway.conclude(created["uid"], {"phase": JobPhase.SUCCEEDED})
     answer = await gateway.client.post(f"{HELLO}/{action}")
     assert (answer.status_code, answer.json()["code"]) == (409, "AlreadyFinished")
+    assert "patch" not in answer.json()["detail"], "the client did not send one"
 
 
 async def test_delete_keeps_the_record(gateway: Gateway) -> None:

@@ -35,6 +35,7 @@ def test_a_document_may_name_the_namespace_of_its_path(metadata: Any) -> None:
 def test_a_document_of_another_namespace_is_refused() -> None:
     with pytest.raises(InvalidManifest) as refused:
         require_namespace({"metadata": {"namespace": "other"}}, "team")
-    assert [(error.pointer, error.code) for error in refused.value.errors] == [
-        ("/metadata/namespace", "NamespaceMismatch")
-    ]
+    (error,) = refused.value.errors
+    assert (error.pointer, error.code) == ("/metadata/namespace", "NamespaceMismatch")
+    assert error.detail == "the manifest is for the namespace other, and the request for team"
+    assert error.accepted == "team, or none"

@@ -165,7 +165,8 @@ async def _replica(reading: JobReader, row: JobRow, task: str | None, rank: int)
         NotFound: no replica of the job has started.
         InvalidParameter: `task` is missing or unknown, or the task has no such rank.
     """
-    tasks = list(await reading.task_sizes(row.uid))
+    sizes = await reading.task_sizes(row.uid)
+    tasks = list(sizes)
     if not tasks:
         raise NotFound(f"the job is {row.status.phase}: none of its replicas has started", code="NoLog")
     if task is None and len(tasks) > 1:
@@ -175,9 +176,8 @@ async def _replica(reading: JobReader, row: JobRow, task: str | None, rank: int)
         return story
     if wanted.task not in tasks:
         raise _unknown_task(tasks)
-    raise parameter_error(
-        "query", "rank", "UnknownRank", "the task has no replica of this rank", "the rank of one of its replicas"
-    )
+    accepted = f"0 to {sizes[wanted.task] - 1}"
+    raise parameter_error("query", "rank", "UnknownRank", "the task has no replica of this rank", accepted)
 
 
 def _attempt(story: ReplicaHistory, requested: int | None, container: str | None) -> int:
