@@ -33,6 +33,7 @@ _POD_FIELDS: Final = (
     "nodeSelector",
     "overhead",
     "priorityClassName",
+    "resources",
     "runtimeClassName",
     "schedulerName",
     "tolerations",

@@ -31,8 +31,13 @@ N1 = LevelValues(universal="n1")
 
 
 def test_a_pod_set_has_what_the_scheduler_reads() -> None:
-    fields = {"nodeSelector": {"zone": "a"}, "tolerations": [{"key": "gpu"}], "priorityClassName": "high"}
     resources = {"requests": {"cpu": "1"}}
+    fields = {
+        "nodeSelector": {"zone": "a"},
+        "tolerations": [{"key": "gpu"}],
+        "priorityClassName": "high",
+        "resources": {"requests": {"cpu": "64"}},  # those of the pod count instead of the sum of its containers
+    }
     spec = {**fields, "containers": [{"name": "c", "env": [], "resources": resources, "volumeMounts": [{}]}]}
     [found] = pod_sets(with_templates(a_plan({"Worker": 2, "idle": 0}), {"Worker": spec}))
     assert (found.name, found.count, found.tasks) == ("worker", 2, ("Worker",))
