@@ -40,9 +40,9 @@ function responseOf({ headers, body, isWhole }: Answer): Response {
   return new Response(stream, { headers });
 }
 
-async function followed(answers: (Answer | ApiError)[], target: Target = ONE) {
+async function followed(answers: (Answer | ApiError)[], target: Target = ONE, isGrowing = true) {
   const { transport, requests } = transportOf(answers);
-  const follower = new LogFollower(transport, { uid: "a-b", target, tailLines: 100 });
+  const follower = new LogFollower(transport, { uid: "a-b", target, tailLines: 100, isGrowing });
   follower.start();
   await vi.advanceTimersByTimeAsync(5000);
   follower.stop();
@@ -68,6 +68,12 @@ test("a log that the gateway sends whole has ended", async () => {
   expect(texts).toEqual(["a", "b"]);
   expect(state).toMatchObject({ phase: "ended", interruption: null, source: { isLive: true } });
   expect(requests.map(String)).toEqual(["task=worker&rank=0&attempt=1&follow=true&tailLines=100&timestamps=true"]);
+});
+
+test("a log to which nothing is added is not followed", async () => {
+  const target: Target = { kind: "merged", task: null };
+  const { requests } = await followed([{ headers: {}, body: "", isWhole: true }], target, false);
+  expect(requests.map(String)).toEqual(["merged=true&tailLines=100&timestamps=true"]);
 });
 
 test("a log that is cut off is continued without repetition", async () => {

@@ -116,6 +116,7 @@ async def test_the_preview_shows_the_plan_the_objects_and_the_findings_of_the_cl
     await expect(preview.get_by_role("heading", name="GenericJob default/previewed")).to_be_visible()
     await expect(preview.get_by_role("cell", name="worker")).to_be_visible()
     await expect(preview.get_by_text("The job would wait")).to_be_visible()
+    await expect(preview.get_by_text("the default of the gateway")).to_have_count(3)
     warning = preview.get_by_role("region", name="1 warning")
     await expect(warning).to_contain_text("the restartPolicy Always of the pod template has no effect")
     problems = tab.page.get_by_role("region", name="Checks")

@@ -11,6 +11,12 @@ from tests.dashboard.browser import PHONE, WIDE, Tab, opened
 from tests.dashboard.conftest import NAMESPACE
 from tests.e2e.user import User, job
 
+# The shown titles of cells that cannot have several lines. On a phone, each cell shows its title beside its value.
+UNBROKEN_TITLES = """[...document.querySelectorAll(".data-table td")]
+    .map((cell) => [cell.dataset.title, getComputedStyle(cell, "::before")])
+    .filter(([_, style]) => style.content !== "none" && style.whiteSpace === "nowrap")
+    .map(([title]) => title)"""
+
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
@@ -45,3 +51,4 @@ async def test_the_page_shows_what_jobs_have_used(browser: Browser, tab: Tab, us
             await expect(other.page.get_by_role("table", name="Usage by namespace")).to_be_visible()
             assert await other.accessibility_problems() == []
             assert await other.page.evaluate("document.documentElement.scrollWidth") <= size[0]
+            assert await other.page.evaluate(UNBROKEN_TITLES) == [], "a title runs into the value beside it"

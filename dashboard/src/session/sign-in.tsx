@@ -36,7 +36,7 @@ function SignInContent({ hadToken, problem }: { hadToken: boolean; problem: stri
       <Heading slot="title">Sign in</Heading>
       <p>
         {hadToken
-          ? "The gateway does not accept the token any more: it was revoked, or it has expired."
+          ? "The gateway does not accept the token: it is unknown, was revoked, or has expired."
           : hasIssuer
             ? "This gateway requires that you sign in."
             : "This gateway requires a token."}

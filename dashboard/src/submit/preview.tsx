@@ -120,7 +120,9 @@ function PlanTable({ plan }: { plan: Plan }) {
         <Fact name="Time to run">{limit(plan.activeDeadlineSeconds, "no limit")}</Fact>
         <Fact name="Time to wait">{limit(plan.pendingDeadlineSeconds, "the default of the gateway")}</Fact>
         <Fact name="Time with few nodes">{limit(plan.startDeadlineSeconds, "the default of the gateway")}</Fact>
-        <Fact name="Objects deleted after the end">{limit(plan.ttlSecondsAfterFinished, "never")}</Fact>
+        <Fact name="Objects deleted after the end">
+          {limit(plan.ttlSecondsAfterFinished, "the default of the gateway")}
+        </Fact>
       </Facts>
     </>
   );

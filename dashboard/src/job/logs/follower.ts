@@ -49,6 +49,8 @@ export interface FollowOptions {
   uid: string;
   target: Target;
   tailLines: number;
+  /** Whether more lines may come. Otherwise the lines of a merged log are in the order of their times. */
+  isGrowing: boolean;
 }
 
 /**
@@ -138,10 +140,10 @@ export class LogFollower {
 
   /** Read the log until it ends, and return whether that was its end. */
   async #follow(signal: AbortSignal, onLine: () => void): Promise<boolean> {
-    const { uid, target, tailLines } = this.options;
+    const { uid, target, tailLines, isGrowing } = this.options;
     const again = this.#receivedAt;
     const sinceSeconds = again === null ? null : Math.ceil((Date.now() - again) / 1000) + OVERLAP;
-    const path = logPath(uid, target, { follow: true, tailLines, sinceSeconds, timestamps: true });
+    const path = logPath(uid, target, { follow: isGrowing, tailLines, sinceSeconds, timestamps: true });
     const response = await this.transport.get(path, { Accept: acceptOf(target) }, signal);
     const source = logSourceOf(response.headers);
     this.#set({ phase: "open", source, leftOut: leftOutOf(response.headers), interruption: null, error: null });

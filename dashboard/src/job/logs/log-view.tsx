@@ -40,7 +40,7 @@ interface LogViewProps {
 /** A log with its search, its options and its state. */
 export function LogView({ job, target, replicas, text, onText, options, onOptions, onWhole }: LogViewProps) {
   const { isWrapped, hasTimes, isRegex } = options;
-  const { follower, state } = useLog(job.uid, target, replicas);
+  const { follower, state } = useLog(job, target, replicas);
   const { ring } = follower;
   const [isFollowing, setFollowing] = useState(true);
   const [current, setCurrent] = useState<number | null>(null);

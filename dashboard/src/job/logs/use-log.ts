@@ -1,7 +1,9 @@
 import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
+import type { Job } from "../../api/types";
 import { type Store, useStore } from "../../live/store";
 import { usePage } from "../../page-context";
 import { useRefetchOnChange } from "../../ui/refetch";
+import { hasEnded } from "../names";
 import { LogFollower, type LogState } from "./follower";
 import { MOST_LINES } from "./ring";
 import { type Matcher, Matches } from "./search";
@@ -11,8 +13,12 @@ import { keyOf, type Target } from "./selection";
 const MOST_MERGED = 64;
 const UPDATE_EVERY = 250;
 
-/** Follow a log while the component is shown. Another target, and another user, begin a new one. */
-export function useLog(uid: string, target: Target, replicas: number): { follower: LogFollower; state: LogState } {
+/**
+ * Follow a log while the component is shown. Another target, and another user, begin a new one; the end of the job does
+ * not, because the log that is followed has all its lines.
+ */
+export function useLog(job: Job, target: Target, replicas: number): { follower: LogFollower; state: LogState } {
+  const { uid } = job;
   const { api, jobChanges } = usePage();
   const user = useSyncExternalStore(api.session.subscribe, () => api.session.users);
   const key = keyOf(target);
@@ -24,6 +30,7 @@ export function useLog(uid: string, target: Target, replicas: number): { followe
       uid,
       target,
       tailLines: target.kind === "merged" ? share : MOST_LINES + 1,
+      isGrowing: !hasEnded(job) || job.status.stillRunning > 0,
     });
   }, [api, uid, key, user]);
   useEffect(() => {
