@@ -73,6 +73,7 @@ EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
         )
     },
     ("docs/queues.md", "priorityClassName"): _OF_KUBERNETES,
+    ("docs/queues.md", "resourceClaims"): _OF_KUBERNETES,
     **{(page, "queues.enabled"): "a value of the chart" for page in ("docs/migration.md", "docs/queues.md")},
     ("docs/exports.md", "writtenAt"): "a field of an export, which has no schema",
     ("docs/settings.md", "realm_access.roles"): "a claim of Keycloak",

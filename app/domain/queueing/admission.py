@@ -33,6 +33,7 @@ _CODES: Final = (
     ("requested level", PendingCode.NO_MATCHING_FLAVOR),
     ("TopologyAwareScheduling", PendingCode.NO_MATCHING_FLAVOR),
     ("not found", PendingCode.NO_MATCHING_FLAVOR),
+    ("resourceClaims", PendingCode.NO_MATCHING_FLAVOR),
     ("flavor", PendingCode.WAITING_FOR_QUOTA),
     ("admission checks", PendingCode.ADMISSION_CHECKS),
 )
@@ -264,7 +265,8 @@ def _waiting(conditions: Conditions, *, reserved: bool) -> Unadmitted:
         message = "Kueue reports nothing yet: it has not considered the job, or an equal one waits before it"
         return Unadmitted(code=PendingCode.WAITING_FOR_KUEUE, message=message)
     requeued = conditions.get("Requeued")
-    if requeued is not None and requeued.status == "False":
+    # Inadmissible is no back-off either: the job waits until somebody changes what the message of QuotaReserved names.
+    if requeued is not None and requeued.status == "False" and requeued.reason != "Inadmissible":
         # ClusterQueueStopped and LocalQueueStopped are no back-off: the job waits until the queue runs again.
         stopped = requeued.reason.endswith("QueueStopped")
         code = PendingCode.QUEUE_STOPPED if stopped else PendingCode.REQUEUE_BACK_OFF

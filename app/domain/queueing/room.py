@@ -60,6 +60,8 @@ def room_for_job(pod_sets: Sequence[PodSetPlan], queue: QueueStatus) -> Room:
         return _waits(PendingCode.EXCEEDS_MAX_QUOTA, excess)
     if lack:
         return _waits(PendingCode.WAITING_FOR_QUOTA, lack)
+    if any(pod_set.template["spec"].get("resourceClaims") for pod_set in pod_sets):
+        return Room(outcome=RoomOutcome.UNKNOWN, detail="the devices of resourceClaims are not compared with the quota")
     others = f"Workloads that wait in the queue, and may come first: {queue.pending}" if queue.pending else ""
     return Room(outcome=RoomOutcome.HAS_ROOM, detail=others)
 

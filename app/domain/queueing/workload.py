@@ -33,6 +33,7 @@ _POD_FIELDS: Final = (
     "nodeSelector",
     "overhead",
     "priorityClassName",
+    "resourceClaims",
     "resources",
     "runtimeClassName",
     "schedulerName",

@@ -194,6 +194,10 @@ def test_an_unknown_flavor_is_awaited() -> None:
             "flavor a doesn't match node affinity, insufficient unused quota for cpu in flavor b, 1 more needed",
             PendingCode.WAITING_FOR_QUOTA,
         ),
+        (
+            'spec.podSets[0].template.spec.resourceClaims[0]: Not found: "DeviceClass gpu is not mapped"',
+            PendingCode.NO_MATCHING_FLAVOR,
+        ),
         ("The workload has failed admission checks", PendingCode.ADMISSION_CHECKS),
         ("a message of a later version", PendingCode.WAITING_FOR_QUOTA),
     ],
@@ -219,6 +223,19 @@ def test_a_wait_has_a_code(message: str, code: PendingCode) -> None:
         (
             a_workload(("QuotaReserved", "False"), ("Requeued", "False", "LocalQueueStopped", "it is stopped")),
             (PendingCode.QUEUE_STOPPED, False),
+        ),
+        # Kueue 0.19 about a device class without a resource.
+        (
+            a_workload(
+                (
+                    "QuotaReserved",
+                    "False",
+                    "Inadmissible",
+                    "spec.podSets[0].template.spec.resourceClaims[0]: Not found",
+                ),
+                ("Requeued", "False", "Inadmissible", "the same"),
+            ),
+            (PendingCode.NO_MATCHING_FLAVOR, False),
         ),
         # The condition of an earlier eviction says nothing about a Workload without quota.
         (a_workload(("QuotaReserved", "False"), ("Evicted", "True")), (PendingCode.WAITING_FOR_QUOTA, False)),

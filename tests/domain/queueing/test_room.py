@@ -19,10 +19,12 @@ def a_queue(*quotas: FlavorQuota, **more: Any) -> QueueStatus:
     return QueueStatus(cluster_queue="research", active=True, quotas=quotas, **more)
 
 
-def a_pod_set(count: int = 1, name: str = "worker", **requests: str) -> PodSetPlan:
+def a_pod_set(count: int = 1, name: str = "worker", *, claims: bool = False, **requests: str) -> PodSetPlan:
     named = {key.replace("gpu", "nvidia.com/gpu"): value for key, value in requests.items()}
-    template = {"spec": {"containers": [{"name": "main", "resources": {"requests": named}}]}}
-    return PodSetPlan(name=name, count=count, template=template, tasks=(name,))
+    spec: dict[str, Any] = {"containers": [{"name": "main", "resources": {"requests": named}}]}
+    if claims:
+        spec["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "gpus"}]
+    return PodSetPlan(name=name, count=count, template={"spec": spec}, tasks=(name,))
 
 
 CPU = a_queue(quota("x", "cpu", "4", "2"))
@@ -89,6 +91,7 @@ WAITING, EXCEEDS = PendingCode.WAITING_FOR_QUOTA, PendingCode.EXCEEDS_MAX_QUOTA
             EXCEEDS,
             "memory: 32Gi requested, 8Gi in all in flavor x; cpu: 3 requested, 2 in all in flavor y",
         ),
+        (CPU, [a_pod_set(cpu="3", claims=True)], WAITING, "cpu: 3 requested, 2 free in flavor x"),
         (APART, [a_pod_set(cpu="4", gpu="2")], None, ""),
         (APART, [a_pod_set(3, cpu="1", gpu="1")], WAITING, "nvidia.com/gpu: 3 requested, 2 free in flavor gpus"),
         (
@@ -118,13 +121,18 @@ def test_a_job_waits_for_what_its_queue_lacks(
 
 
 @pytest.mark.parametrize(
-    ("queue", "detail"),
+    ("queue", "claims", "detail"),
     [
-        (a_queue(quota("x", "cpu", None, "1")), "how much of the quota of research is in use is not known"),
-        (a_queue(quota("x", "cpu", "4", None)), "how much of the quota of research is in use is not known"),
-        (replace(CPU, cohort="all"), "how much of the quota of research and the cohort all is in use is not known"),
+        (a_queue(quota("x", "cpu", None, "1")), False, "how much of the quota of research is in use is not known"),
+        (a_queue(quota("x", "cpu", "4", None)), False, "how much of the quota of research is in use is not known"),
+        (
+            replace(CPU, cohort="all"),
+            False,
+            "how much of the quota of research and the cohort all is in use is not known",
+        ),
+        (CPU, True, "the devices of resourceClaims are not compared with the quota"),
     ],
 )
-def test_what_depends_on_the_unknown_is_not_claimed(queue: QueueStatus, detail: str) -> None:
-    found = room_for_job([a_pod_set(cpu="3")], queue)
+def test_what_depends_on_the_unknown_is_not_claimed(queue: QueueStatus, *, claims: bool, detail: str) -> None:
+    found = room_for_job([a_pod_set(cpu="2", claims=claims)], queue)
     assert (found.outcome, found.code, found.detail) == (RoomOutcome.UNKNOWN, None, detail)

@@ -36,6 +36,7 @@ def test_a_pod_set_has_what_the_scheduler_reads() -> None:
         "nodeSelector": {"zone": "a"},
         "tolerations": [{"key": "gpu"}],
         "priorityClassName": "high",
+        "resourceClaims": [{"name": "g", "resourceClaimTemplateName": "gpus"}],
         "resources": {"requests": {"cpu": "64"}},  # those of the pod count instead of the sum of its containers
     }
     spec = {**fields, "containers": [{"name": "c", "env": [], "resources": resources, "volumeMounts": [{}]}]}
