@@ -192,7 +192,7 @@ def test_a_setting_that_is_not_utf_8(arguments: Sequence[str], variable: str, tm
 )
 def test_a_url_that_is_not_valid(arguments: Sequence[str], url: str, tmp_path: Path) -> None:
     ran = jobgate(*arguments, home=tmp_path, JOBGATE_DATABASE_URL=url)
-    assert_reported(ran, "JOBGATE_DATABASE_URL: ")
+    assert_reported(ran, "JOBGATE_DATABASE_URL: it is no URL of PostgreSQL")
 
 
 @pytest.mark.parametrize(

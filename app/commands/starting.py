@@ -41,7 +41,7 @@ def read_settings(**given: Any) -> "Settings":
     except ValidationError as error:
         for problem in error.errors():
             name = f"{ENV_PREFIX}{'.'.join(map(str, problem['loc'])).upper()}: " if problem["loc"] else ""
-            report_failure(f"{name}{problem['msg']}")
+            report_failure(f"{name}{problem['msg'].removeprefix('Value error, ')}")  # the words of pydantic
         raise typer.Exit(2) from None
     configure_logging(settings.log_format, settings.log_level)
     return settings

@@ -29,6 +29,7 @@ from app.domain.kinds.sample_status import DELETED, deleted_status
 from app.domain.plan import Manifest
 from app.domain.reservations.name_ranges import NameKind
 from app.domain.status.records import HistoryEntry
+from app.domain.vocabulary import Reason
 from app.models.samples import samples
 
 
@@ -125,7 +126,7 @@ async def _insert_all(connection: Connection, news: Sequence[New[SampleRow]]) ->
     for new in news:
         row = new.row
         actor = Actor(row.created_by, row.created_by_id)
-        await record_change(connection, row, changes.CREATED, (row.created_at, "", "", actor))
+        await record_change(connection, row, changes.CREATED, (row.created_at, Reason.SUBMITTED, "", actor))
 
 
 async def _insert(connection: Connection, new: New[SampleRow]) -> NameTaken | None:

@@ -59,7 +59,7 @@ async def test_the_stored_row_equals_the_returned_one(db: Database, new: New[Sam
     assert await resources.sizes(db, where, [new.uid]) == {new.uid: len(codec.text_of(new.row.manifest))}
     (line,) = await resources.history(db, where, new.uid, limit=10)
     entry = line.entry
-    assert (line.seq, entry.at, entry.phase, entry.reason, entry.actor.name) == (1, NOW, "", "", "alice")
+    assert (line.seq, entry.at, entry.phase, entry.reason, entry.actor.name) == (1, NOW, "", "Submitted", "alice")
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,8 @@ async def test_an_edit_increases_the_versions_and_has_a_feed_entry(db: Database)
     assert (after.generation, after.version, after.intent_version, after.history_count) == (2, 2, 2, 2)
     assert (after.manifest["spec"]["partitions"], after.labels) == (2, {"app": "other"})
     assert after == await there(db, row.uid)
-    assert [line.entry.reason for line in await resources.history(db, SETS, row.uid, limit=9)] == ["", "Edited"]
+    story = await resources.history(db, SETS, row.uid, limit=9)
+    assert [line.entry.reason for line in story] == ["Submitted", "Edited"]
     relabelled = await edits.edit(db, row.uid, edit_of(after, manifest=after.manifest, labels={}))
     assert (relabelled.generation, relabelled.version, relabelled.intent_version) == (2, 3, 3)
 

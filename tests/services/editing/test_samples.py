@@ -241,7 +241,7 @@ async def test_edits_of_mutable_fields_are_stored(service: Service) -> None:
     assert (same.row, same.pending, len(service.hints)) == (labelled.row, True, 3)
     story = await service.reader().history(labelled.row.uid, 0, 9)
     assert [(line.entry.reason, line.entry.actor.name) for line in story] == [
-        ("", "me"),
+        ("Submitted", "me"),
         ("Edited", "you"),
         ("Edited", "you"),
     ]
