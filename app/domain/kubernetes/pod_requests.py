@@ -2,7 +2,8 @@
 
 Containers and sidecars (init containers that always restart) run at the same time, another init container only with the
 sidecars before it. Requests at the level of the pod replace the sums over its containers, and the overhead of its
-RuntimeClass is added.
+RuntimeClass is added. A limit is the default of a request that is not given. At the level of the pod it is that for
+huge pages, and for what no container requests.
 """
 
 from collections.abc import Mapping
@@ -14,10 +15,28 @@ from app.domain.kubernetes.quantity import value_of
 Amounts: TypeAlias = Mapping[str, Decimal]
 """Quantities by the name of the resource."""
 _ZERO: Final = Decimal(0)
+_HUGE_PAGES: Final = "hugepages-"
 
 
 def pod_requests(spec: Mapping[str, Any]) -> Amounts:
     """Return what the pod of this spec requests."""
+    of_pod = _amounts(requests_at_pod_level(spec))
+    return _sum({**_requests_of_containers(spec), **of_pod}, _amounts(spec.get("overhead")))
+
+
+def requests_at_pod_level(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the quantities that replace the sums over the containers.
+
+    The API server also repeats those sums there, which changes nothing.
+    """
+    resources = spec.get("resources") or {}
+    limits = resources.get("limits") or {}
+    requested = _requests_of_containers(spec) if limits else {}
+    defaults = {name: limit for name, limit in limits.items() if name.startswith(_HUGE_PAGES) or name not in requested}
+    return {**defaults, **(resources.get("requests") or {})}
+
+
+def _requests_of_containers(spec: Mapping[str, Any]) -> Amounts:
     sidecars: Amounts = {}
     peak: Amounts = {}
     for container in spec.get("initContainers") or ():
@@ -29,8 +48,7 @@ def pod_requests(spec: Mapping[str, Any]) -> Amounts:
     together = sidecars
     for container in spec.get("containers") or ():
         together = _sum(together, _requests_of(container))
-    of_pod = _amounts((spec.get("resources") or {}).get("requests"))
-    return _sum({**_larger(together, peak), **of_pod}, _amounts(spec.get("overhead")))
+    return _larger(together, peak)
 
 
 def _requests_of(container: Mapping[str, Any]) -> Amounts:

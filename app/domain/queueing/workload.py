@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from app.domain.kubernetes import labels, names
+from app.domain.kubernetes.pod_requests import requests_at_pod_level
 from app.domain.kubernetes.topology import topology_request
 from app.domain.manifests.metadata import owned_metadata
 from app.domain.plan import JobPlan, Manifest, TaskPlan
@@ -34,7 +35,6 @@ _POD_FIELDS: Final = (
     "overhead",
     "priorityClassName",
     "resourceClaims",
-    "resources",
     "runtimeClassName",
     "schedulerName",
     "tolerations",
@@ -126,6 +126,9 @@ def _template(template: Manifest) -> Manifest:
     for field in _CONTAINERS:
         if spec.get(field):
             kept[field] = [{key: item[key] for key in _CONTAINER_FIELDS if item.get(key)} for item in spec[field]]
+    # Without limits of the pod: versions of Kueue differ in what they take for a request that is not given.
+    if requests := requests_at_pod_level(spec):
+        kept["resources"] = {"requests": requests}
     return {"spec": kept}
 
 

@@ -37,12 +37,15 @@ def test_a_pod_set_has_what_the_scheduler_reads() -> None:
         "tolerations": [{"key": "gpu"}],
         "priorityClassName": "high",
         "resourceClaims": [{"name": "g", "resourceClaimTemplateName": "gpus"}],
-        "resources": {"requests": {"cpu": "64"}},  # those of the pod count instead of the sum of its containers
     }
-    spec = {**fields, "containers": [{"name": "c", "env": [], "resources": resources, "volumeMounts": [{}]}]}
+    # Those of the pod count instead of the sum of its containers. Kueue 0.19 takes a limit for a request.
+    of_pod = {"requests": {"memory": "4Gi"}, "limits": {"memory": "8Gi", "cpu": "64"}}
+    containers = [{"name": "c", "env": [], "resources": resources, "volumeMounts": [{}]}]
+    spec = {**fields, "resources": of_pod, "containers": containers}
     [found] = pod_sets(with_templates(a_plan({"Worker": 2, "idle": 0}), {"Worker": spec}))
     assert (found.name, found.count, found.tasks) == ("worker", 2, ("Worker",))
-    assert found.template == {"spec": {**fields, "containers": [{"name": "c", "resources": resources}]}}
+    kept = {"containers": [{"name": "c", "resources": resources}], "resources": {"requests": {"memory": "4Gi"}}}
+    assert found.template == {"spec": {**fields, **kept}}
 
 
 @pytest.mark.parametrize(
