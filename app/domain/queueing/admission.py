@@ -193,20 +193,26 @@ Verdict: TypeAlias = Unadmitted | Admitted | Evicted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedWorkload:
-    """The Workload of a job in the cluster. `sizes` are the counts of its pod sets; `held` is jobgate's finalizer."""
+    """The Workload of a job in the cluster. `sizes` are the counts of its pod sets; `held` is jobgate's finalizer.
+
+    One that is not `labelled` has lost the labels by which jobgate follows it, and its state may be an earlier one.
+    """
 
     uid: str
     verdict: Verdict
     sizes: Mapping[str, int] = field(default_factory=dict)
     priority_class: PriorityClassRef | None = None
     held: bool = True
+    labelled: bool = True
     deleting: bool = False
     ready: bool = False
     finished: bool = False
     reclaimable: Mapping[str, int] = field(default_factory=dict)
 
 
-def observe_workload(workload: Workload, flavors: Mapping[str, FlavorSpec]) -> ObservedWorkload:
+def observe_workload(
+    workload: Workload, flavors: Mapping[str, FlavorSpec], *, labelled: bool = True
+) -> ObservedWorkload:
     """Return the observation of a Workload. `flavors` are the ResourceFlavors of the cluster by name."""
     metadata = workload.metadata
     conditions = by_type(workload.status.conditions)
@@ -216,6 +222,7 @@ def observe_workload(workload: Workload, flavors: Mapping[str, FlavorSpec]) -> O
         sizes={item.name: item.count for item in workload.spec.pod_sets},
         priority_class=_priority_class(workload),
         held=labels.ADMISSION_FINALIZER in metadata.finalizers,
+        labelled=labelled,
         deleting=metadata.deletion_timestamp is not None,
         ready=is_true(conditions, "PodsReady"),
         finished=is_true(conditions, "Finished"),

@@ -13,8 +13,8 @@ from typing import Any, Final
 from app.domain.kubernetes import labels, names
 from app.domain.kubernetes.pod_requests import requests_at_pod_level
 from app.domain.kubernetes.topology import topology_request
-from app.domain.manifests.metadata import owned_metadata
-from app.domain.plan import JobPlan, Manifest, TaskPlan
+from app.domain.manifests.metadata import job_labels, owned_metadata
+from app.domain.plan import JobIdentity, JobPlan, Manifest, TaskPlan
 from app.domain.queueing.priorities import Priority
 
 API_VERSION: Final = "kueue.x-k8s.io/v1beta2"
@@ -132,6 +132,11 @@ def _template(template: Manifest) -> Manifest:
     return {"spec": kept}
 
 
+def workload_labels(identity: JobIdentity) -> dict[str, str]:
+    """Return the labels by which jobgate finds a Workload, and Kueue the job that preempts another one."""
+    return {**job_labels(identity), _JOB_UID: identity.uid}
+
+
 def workload_manifest(
     plan: JobPlan,
     queue: str,
@@ -146,8 +151,7 @@ def workload_manifest(
     Its finalizer keeps its quota until the last of its pods is gone.
     """
     identity = plan.identity
-    own = {_JOB_UID: identity.uid}
-    metadata = owned_metadata(identity, workload_name(identity.uid, number), own, anchor_uid)
+    metadata = owned_metadata(identity, workload_name(identity.uid, number), workload_labels(identity), anchor_uid)
     metadata["finalizers"] = [labels.ADMISSION_FINALIZER]
     spec = {"queueName": queue, "podSets": [item.manifest() for item in pod_sets(plan, counts)]}
     spec |= {field: value for field, value in priority.patch().items() if value is not None}

@@ -151,6 +151,11 @@ class SetPriority(WorkloadRequest):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LabelWorkload(WorkloadAction):
+    """Put back the labels by which jobgate follows the Workload: another client has removed them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GiveBackQuota(WorkloadAction):
     """Remove the admission from the Workload, because none of its pods is left after this eviction."""
 

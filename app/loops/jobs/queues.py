@@ -12,6 +12,7 @@ from datetime import datetime
 from itertools import chain
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
 from typing_extensions import override
 
 from app.base.cancellation import TaskGroup, rounds
@@ -59,6 +60,23 @@ class _Source(ResourceSource[T]):
             raise
 
 
+class _WorkloadStore(ReflectorStore[Workload]):
+    """The Workloads of jobs, also those that have lost the labels by which the watch finds them."""
+
+    @override
+    def deleted(self, obj: Workload) -> None:
+        metadata = obj.metadata
+        if labels.ADMISSION_FINALIZER not in metadata.finalizers or metadata.deletion_timestamp is not None:
+            super().deleted(obj)
+            return
+        # What a finalizer holds is not deleted without a deletionTimestamp. So another client has removed its labels.
+        self.applied(replace(obj, metadata=replace(metadata, labels={})))
+
+    def lose(self, obj: Workload) -> None:
+        """Remove a Workload about which the watch says nothing more."""
+        super().deleted(obj)
+
+
 class QueueMirror:
     """Follows Kueue's objects in the namespaces; without `namespaces`, in all.
 
@@ -82,7 +100,8 @@ class QueueMirror:
         self._mode = mode
         self._on_state = on_state
         self._kueue = KueueApi(api, clock, DISCOVER_EVERY / 2)
-        self._workloads: dict[str | None, ReflectorStore[Workload]] = {}
+        self._installation = installation
+        self._workloads: dict[str | None, _WorkloadStore] = {}
         self._local_queues: dict[str | None, ReflectorStore[LocalQueue]] = {}
         self._cluster_queues: ReflectorStore[ClusterQueue] = ReflectorStore(by_name, _ignore)
         self._cohorts: ReflectorStore[Cohort] = ReflectorStore(by_name, _ignore)
@@ -106,7 +125,7 @@ class QueueMirror:
         self._reflectors = [reflector(RESOURCE_FLAVOR, codec.RESOURCE_FLAVOR, self._flavors)]
         selector = f"{labels.INSTALLATION}={installation},{labels.JOB_UID}"
         for namespace in namespaces or (None,):
-            workloads: ReflectorStore[Workload] = ReflectorStore(_by_job, on_change)
+            workloads = _WorkloadStore(_by_job, on_change)
             local_queues: ReflectorStore[LocalQueue] = ReflectorStore(by_name, _ignore)
             followed = reflector(WORKLOAD, codec.WORKLOAD, workloads, namespace=namespace, label_selector=selector)
             self._workloads[namespace] = workloads
@@ -248,7 +267,7 @@ class QueueMirror:
             required=self._mode is QueueMode.ON,
             local_queues=frozenset(name for name in usable if self.has_local_queue(identity.namespace, name)),
             workloads={
-                number: observe_workload(workload, self._flavor_specs)
+                number: observe_workload(workload, self._flavor_specs, labelled=self._is_followed(workload))
                 for number, workload in self.find(identity).items()
                 if is_owned(workload.metadata, identity.uid, anchors)
             },
@@ -260,6 +279,18 @@ class QueueMirror:
         reflector = _of_namespace(self._workload_reflectors, workload.metadata.namespace)
         if reflector is not None:
             reflector.adopt(workload)
+
+    def note_gone(self, namespace: str, name: str) -> None:
+        """Note that a request found no Workload of the job with this name. The watch does not report all of them."""
+        store = _of_namespace(self._workloads, namespace)
+        workload = None if store is None else store.named(namespace, name)
+        if store is not None and workload is not None and not self._is_followed(workload):
+            store.lose(workload)
+
+    def _is_followed(self, workload: Workload) -> bool:
+        """Return whether the watch finds the Workload by its labels."""
+        found = workload.metadata.labels
+        return found.get(labels.INSTALLATION) == self._installation and labels.JOB_UID in found
 
     def _flavor_changed(self, name: str) -> None:
         flavor = self._flavors.named("", name)

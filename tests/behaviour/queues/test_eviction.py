@@ -72,3 +72,21 @@ async def test_a_deleted_workload_is_made_again(queues: Queues) -> None:
     assert (await jobs.replica("lost"))["attempt"] == 2
     await jobs.delete("lost")
     await queues.until_no_workload()
+
+
+async def test_a_workload_without_its_labels_gets_them_back(queues: Queues) -> None:
+    jobs, without = queues.jobs, {"metadata": {"labels": None}}
+    uid = await queues.submit("bare", replicas=2)
+    await jobs.until("bare", "Running")
+    before = (await queues.workload(uid))["metadata"]["labels"]
+    waiting = await queues.submit("waiting")
+    await jobs.until_status("waiting", lambda status: status["reason"] == "WaitingForQuota")
+    for each in (uid, waiting):
+        (await jobs.kube.patch(queues.path(each), without)).ok()
+        await queues.workload(each, lambda body: body["metadata"].get("labels", {}).keys() >= before.keys())
+    assert (await jobs.replica("bare"))["attempt"] == 1, "it runs on"
+    await jobs.delete("bare")
+    await jobs.until("waiting", "Running")
+    (await jobs.kube.patch(queues.path(waiting), without)).ok()
+    await jobs.delete("waiting")
+    await queues.until_nothing_left()

@@ -10,6 +10,7 @@ from app.domain.reconcile.actions import (
     EnsureWorkload,
     FinishWorkload,
     GiveBackQuota,
+    LabelWorkload,
     MarkPodsReady,
     ReclaimPods,
     RemoveWorkload,
@@ -53,7 +54,8 @@ def queue_actions(
         ]
     if queue.state is not KueueState.LISTED:
         return ungated
-    return [*ungated, *_workload_actions(inputs, status, permit, members, removing=removing)]
+    labelled = [LabelWorkload(number=number) for number, found in queue.workloads.items() if not found.labelled]
+    return [*ungated, *labelled, *_workload_actions(inputs, status, permit, members, removing=removing)]
 
 
 def _workload_actions(

@@ -1,6 +1,6 @@
 """Writes the Workloads of jobs, and removes the gates of Kueue from their pods. Each write may be repeated."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 
@@ -10,12 +10,13 @@ from app.base.clock import Clock
 from app.base.faultpoints import FaultPoint, reach
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Object
-from app.domain.plan import Rank
+from app.domain.plan import Manifest, Rank
 from app.domain.queueing.priorities import Priority
 from app.domain.queueing.workload import (
     give_back,
     reclaimable_status,
     with_condition,
+    workload_labels,
     workload_manifest,
     workload_name,
 )
@@ -24,6 +25,7 @@ from app.domain.reconcile.actions import (
     EnsureWorkload,
     FinishWorkload,
     GiveBackQuota,
+    LabelWorkload,
     QueueAction,
     ReclaimPods,
     RemoveWorkload,
@@ -113,6 +115,8 @@ class WorkloadActions:
         """Carry out one write. Returns False if it must be repeated, because the Workload changed meanwhile."""
         found = await self._read(work, action.number)
         if found is None:
+            identity = work.plan.identity
+            self._queues.note_gone(identity.namespace, workload_name(identity.uid, action.number))
             return True
         reach(FaultPoint.WORKLOAD_BEFORE_WRITE)
         done = await self._carry_out(work, found, action)
@@ -123,6 +127,8 @@ class WorkloadActions:
         match action:
             case SetPriority():
                 return await self._set_priority(work, found, action.key)
+            case LabelWorkload():
+                return await self._patch(found, {"metadata": {"labels": workload_labels(work.plan.identity)}})
             case ActivateWorkload():
                 return await self._patch(found, {"spec": {"active": True}})
             case FinishWorkload():
@@ -172,23 +178,24 @@ class WorkloadActions:
         finalizer = labels.ADMISSION_FINALIZER
         return await release(self._api, WORKLOAD, found.metadata, finalizer, request_seconds=self._timeout)
 
-    async def _patch(self, found: Object, patch: Mapping[str, object], subresource: str | None = None) -> bool:
+    async def _patch(self, found: Object, patch: Manifest, subresource: str | None = None) -> bool:
         metadata = found.metadata
         # Kueue writes the same conditions, and a merge patch replaces the whole list.
-        unchanged = {"metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version}}
+        unchanged = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
         self._cluster.guard()
         try:
             answer = await self._api.merge_patch(
                 WORKLOAD,
                 metadata.name,
                 metadata.namespace,
-                patch={**unchanged, **patch},
+                patch={**patch, "metadata": {**patch.get("metadata", {}), **unchanged}},
                 subresource=subresource,
                 timeout=self._timeout,
             )
         except KubeConflict:
             return False
         except KubeNotFound:
+            self._queues.note_gone(metadata.namespace, metadata.name)
             return True
         self._queues.adopt(WORKLOAD_CODEC.decode(msgspec.json.encode(answer.raw)))
         return True
