@@ -41,15 +41,14 @@ class Changes:
 
     `scaled` are the scale records with a new outcome. `restarted` says that a restart was charged to the limits.
     `former` are the ended attempts that this reconcile has replaced. `held_back` are the replicas without a pod that
-    wait until the gang of the job is placed. `is_ending` says that the end of the job waits for the evidence of its
-    cause.
+    wait until the gang of the job is placed. `cause` is the replica whose evidence the end of the job waits for.
     """
 
     scaled: Sequence[ScaleRecord]
     restarted: bool
     former: Mapping[Rank, Attempt] = field(default_factory=dict)
     held_back: frozenset[Rank] = frozenset()
-    is_ending: bool = False
+    cause: Rank | None = None
 
 
 def next_status(
@@ -87,7 +86,9 @@ def next_status(
     if ended:
         status = replace(status, still_running=_still_running(directive, members.all))
         status = _quiet_status(inputs, status, directive, members.all, pods)
-    elif not changes.is_ending:
+    elif changes.cause is not None:
+        status = replace(status, message=f"the job ends as Failed when the log of {changes.cause} has been read")
+    else:
         status = _live_status(inputs, status, counts, permit, members, pods, changes)
     conditions = job_conditions(status, inputs.plan, replicas, inputs.now)
     status = with_transition(inputs.recorded.status, replace(status, conditions=conditions), inputs.now)

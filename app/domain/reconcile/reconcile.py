@@ -104,11 +104,10 @@ def reconcile(inputs: Inputs) -> Decision:
     # A restart replaces the ended attempt, but the status still has to count and to list it.
     former = {key: step.former for key, step in steps.items() if step.former is not None}
     held_back = frozenset(key for key, step in steps.items() if step.waits_for_gang)
-    ending = waiting_for is not None
-    changes = Changes(scaled=scaled, restarted=limits.charged, former=former, held_back=held_back, is_ending=ending)
+    cause = waiting_for.key if waiting_for is not None else None
+    changes = Changes(scaled=scaled, restarted=limits.charged, former=former, held_back=held_back, cause=cause)
     status = next_status(inputs, status, directive, permit, after, pods, changes)
     status = usage.follow_job(status, directive, after, paused=permit.paused)
-    cause = waiting_for.key if waiting_for is not None else None
     decision = _decision(inputs, status, permit, steps, after, scaled, cause)
     return replace(decision, usage=usage.change(decision))
 

@@ -134,6 +134,7 @@ def test_the_end_of_a_job_names_its_cause(
     (capture,) = actions_of(first, CaptureEvidence)
     assert (capture.failed_container, capture.lines) == ("main", MAX_LINES)
     assert first.history == ()
+    assert first.status.message == "the job ends as Failed when the log of worker[0] has been read"
     second = decide(ONE, captured(next_record(recorded, first), W0, lines=lines), pod, now=9)
     assert (second.status.phase, second.status.reason) == (JobPhase.FAILED, Reason.SUCCESS_IMPOSSIBLE)
     assert second.status.message == IMPOSSIBLE + cause
