@@ -4,6 +4,7 @@ import re
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from jobgate.cli.rendering.visible import visible_line
@@ -74,6 +75,11 @@ class LogPosition:
         self._repeated = 0
         self._is_new = True  # whether the last line was printed now
         self._texts: deque[str] = deque(maxlen=_REMEMBERED)
+
+    @property
+    def since(self) -> datetime | None:
+        """The time of the last line, in microseconds and not after it; None if no line had a time."""
+        return datetime.fromisoformat(f"{self._last[:26]}+00:00") if self._last else None
 
     def opened(self) -> None:
         """Note that the log is opened, maybe again."""

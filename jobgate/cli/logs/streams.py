@@ -1,7 +1,6 @@
 """Follows the logs of several replicas at once, each through its restarts and through lost connections."""
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -152,7 +151,6 @@ class _Stream:
         self._wanted = wanted
         is_part = (wanted.tail, wanted.since, wanted.since_time) != (None, None, None)
         self._position = LogPosition(from_start=not is_part)
-        self._last_at: float | None = None
 
     async def run(self, state: JobStatus) -> None:
         """Print the log to its end.
@@ -180,9 +178,9 @@ class _Stream:
 
     def _options(self) -> LogOptions:
         options = self._wanted.options(self._source)
-        if self._last_at is not None:
-            # A little more than what is missing; lines that were printed already are recognized by their times.
-            options |= {"tail": None, "since_time": None, "since": time.monotonic() - self._last_at + 2 * _AGAIN}
+        if (since := self._position.since) is not None:
+            # The last line repeats. A duration until now would lose older lines that had not arrived yet.
+            options |= {"tail": None, "since": None, "since_time": since}
         return options
 
     async def _print(self, log: AsyncLog) -> None:
@@ -200,5 +198,4 @@ class _Stream:
                 continue
             if not self._position.passes(one):
                 continue
-            self._last_at = time.monotonic()
             self._follower.emit(self._source, line if self._wanted.timestamps else one.text)
