@@ -13,6 +13,8 @@ interface Answer {
   headers: Record<string, string>;
   body: string;
   isWhole: boolean;
+  /** What follows the body after a pause. */
+  later?: string;
 }
 
 /** Answers the requests in turn, and records their parameters. After the last answer, requests are never answered. */
@@ -27,16 +29,22 @@ function transportOf(answers: (Answer | ApiError)[]): { transport: Transport; re
   return { transport: { get } as unknown as Transport, requests };
 }
 
-function responseOf({ headers, body, isWhole }: Answer): Response {
-  let isSent = false;
-  const stream = new ReadableStream<Uint8Array>({
-    pull(controller) {
-      if (!isSent) controller.enqueue(new TextEncoder().encode(body));
-      else if (isWhole) controller.close();
-      else controller.error(new TypeError("network error"));
-      isSent = true;
+function responseOf({ headers, body, isWhole, later }: Answer): Response {
+  const chunks = later === undefined ? [body] : [body, later];
+  let sent = 0;
+  const stream = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        if (sent === 1 && later !== undefined) await new Promise((resolve) => setTimeout(resolve, 3000));
+        const chunk = chunks[sent];
+        sent += 1;
+        if (chunk !== undefined) controller.enqueue(new TextEncoder().encode(chunk));
+        else if (isWhole) controller.close();
+        else controller.error(new TypeError("network error"));
+      },
     },
-  });
+    { highWaterMark: 0 },
+  );
   return new Response(stream, { headers });
 }
 
@@ -84,6 +92,16 @@ test("a log that is cut off is continued without repetition", async () => {
   ]);
   expect(texts).toEqual(["a", "b", "c"]);
   expect(state).toMatchObject({ phase: "ended", hasGap: false });
+  // The log may have older lines that had not arrived yet.
+  expect(requests[1]?.get("sinceSeconds")).toBeNull();
+});
+
+test("a log of which all lines had arrived is continued with the last seconds", async () => {
+  const { texts, requests } = await followed([
+    { headers: LIVE, body: at(1, "a"), later: at(2, "b"), isWhole: false },
+    { headers: LIVE, body: at(2, "b") + at(3, "c"), isWhole: true },
+  ]);
+  expect(texts).toEqual(["a", "b", "c"]);
   expect(Number(requests[1]?.get("sinceSeconds"))).toBeGreaterThanOrEqual(10);
 });
 
