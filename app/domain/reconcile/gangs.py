@@ -6,7 +6,8 @@ another one needs, and could not work.
 
 A scheduler counts the live pods of a PodGroup only. Once a member has succeeded or failed finally, or runs outside the
 PodGroup, no gang can be placed any more: a pod that names it and has no node waits for ever. So new pods are placed one
-by one, and those without a node are replaced.
+by one, and those without a node are replaced. The same holds for a PodGroup that another client deletes while members
+run: they keep it, so no other one of its name can be created.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,9 +21,12 @@ from app.domain.reconcile.stepping import Step
 from app.domain.status.observed import ObservedPod
 
 
-def place_gang(plan: JobPlan, steps: Mapping[Rank, Step], pods: Mapping[Rank, Sequence[ObservedPod]]) -> None:
+def place_gang(
+    plan: JobPlan, steps: Mapping[Rank, Step], pods: Mapping[Rank, Sequence[ObservedPod]], *, leaving: bool
+) -> None:
     """Make the pods that the steps create members of the job's PodGroup, as far as its scheduler can still place it.
 
+    `leaving` says that the PodGroup is being deleted.
     Replicas beyond the gang get no pod before the gang has its nodes. Pods of a PodGroup that cannot be placed any more
     are stopped, so that pods without one replace them.
     """
@@ -31,7 +35,8 @@ def place_gang(plan: JobPlan, steps: Mapping[Rank, Step], pods: Mapping[Rank, Se
         return
     members = {key: live_pod(steps[key], pods.get(key, ())) for key in plan.gang.members}
     settled = any(steps[key].replica.settled for key in members)
-    if settled or any(pod is not None and pod.group != group for pod in members.values()):
+    kept = any(pod is not None and pod.node is not None and not pod.deleting for pod in members.values())
+    if settled or (leaving and kept) or any(pod is not None and pod.group != group for pod in members.values()):
         for key in plan.replicas:
             pod = live_pod(steps[key], pods.get(key, ()))
             if pod is not None and pod.group:

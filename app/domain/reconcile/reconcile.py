@@ -202,7 +202,7 @@ def _step_all(
         name = inputs.recorded.pod_names.get(key, "")
         steps[key] = out.step(replica, name, pods.get(key, []), is_new=False)
     if directive.start:
-        place_gang(inputs.plan, steps, pods)
+        place_gang(inputs.plan, steps, pods, leaving=inputs.observed.group_leaving)
         if permit.record is not None:
             replace_misplaced(permit.record, steps, pods)
     return steps

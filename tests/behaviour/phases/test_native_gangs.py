@@ -116,6 +116,24 @@ async def test_a_replaced_pod_joins_a_gang_that_is_whole_and_is_placed_alone_oth
     assert await minima(jobs, groups) == [2]
 
 
+async def test_a_pod_is_replaced_although_another_client_has_deleted_the_podgroup(
+    jobs: Jobs, groups: str, place: Body
+) -> None:
+    uid = (await jobs.submit(gang("bereft", FOREVER, place)))["uid"]
+    await jobs.until("bereft", "Running")
+    (group,) = (await jobs.kube.get(groups)).ok()["items"]
+    (await jobs.kube.delete(f"{groups}/{group['metadata']['name']}")).ok()
+    (await jobs.kube.delete(f"{jobs.objects('pods')}/bereft-worker-0")).ok()
+    await jobs.until_replica("bereft", lambda one: one["attempt"] == 2 and one["phase"] == "Running", "worker-0")
+    await jobs.pause("bereft")
+    await jobs.until("bereft", "Paused")
+    await jobs.resume("bereft")
+    await jobs.until("bereft", "Running")
+    assert alone(await jobs.of_job("pods", uid)) == []
+    await jobs.delete("bereft")
+    await until_no_group(jobs, groups)
+
+
 async def test_an_elastic_job_starts_with_its_minimum_which_an_edit_may_lower(
     jobs: Jobs, groups: str, place: Body
 ) -> None:

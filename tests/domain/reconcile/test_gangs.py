@@ -10,6 +10,7 @@ from app.domain.status.observed import ObservedPod
 from app.domain.status.records import Replica
 from app.domain.vocabulary import Outcome, PendingCode, ReplicaPhase, StopReason
 from tests.support.plans import (
+    T0,
     a_plan,
     a_pod,
     a_record,
@@ -33,9 +34,9 @@ def plan(api: GangApi | None = GangApi.KUBERNETES, least: int = 2) -> JobPlan:
     return a_plan({"worker": 3}, restart=restarting(5), gang=gang)
 
 
-def created(plan: JobPlan, replicas: list[Replica], *pods: ObservedPod) -> dict[int, bool]:
+def created(plan: JobPlan, replicas: list[Replica], *pods: ObservedPod, **observed: Any) -> dict[int, bool]:
     """The ranks whose pods are created, and whether they join the PodGroup."""
-    decision = decide(plan, a_record(running_status() if replicas else None, *replicas), *pods)
+    decision = decide(plan, a_record(running_status() if replicas else None, *replicas), *pods, **observed)
     creates = actions_of(decision, CreatePod)
     assert bool(creates) == bool(actions_of(decision, EnsureObjects))
     return {create.key.rank: create.in_gang for create in creates}
@@ -77,6 +78,16 @@ ROOMLESS: dict[str, Any] = {"phase": ReplicaPhase.CREATING, "node": None}
 )
 def test_what_is_created_and_joins(replicas: list[Replica], pods: list[ObservedPod], expected: dict[int, bool]) -> None:
     assert created(plan(), replicas, *pods) == expected
+
+
+@pytest.mark.parametrize(
+    ("pods", "joins"),
+    [([member(0)], False), ([member(0, deletion_deadline=T0)], True), ([member(0, **ROOMLESS)], True), ([], True)],
+)
+def test_a_podgroup_that_its_running_members_keep_in_deletion_is_not_awaited(
+    pods: list[ObservedPod], *, joins: bool
+) -> None:
+    assert created(plan(), [RUNS[0], new(1)], *pods, group_leaving=True)[1] == joins
 
 
 @pytest.mark.parametrize(

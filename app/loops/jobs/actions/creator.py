@@ -112,7 +112,12 @@ class Creator:
         Returns the uid of the anchor, or None if a create is refused or still waits for its back-off.
         """
         plan, known = work.plan, work.expectations.ensured
-        if known is not None and known.serve(plan.identity.generation, self._clock.monotonic()):
+        # After its first pods, another client may have deleted what they need.
+        if (
+            known is not None
+            and not work.established
+            and known.serve(plan.identity.generation, self._clock.monotonic())
+        ):
             return known.anchor
         if not self.is_due(work.expectations, None):
             return None
@@ -124,8 +129,9 @@ class Creator:
             for service in plan.services:
                 await self._ensure(service_manifest(plan, service, anchor.uid), work)
             group = group_manifest(plan, anchor.uid)
-            if group is not None:
-                await self._ensure(group, work)
+            joins = any(isinstance(action, CreatePod) and action.in_gang for action in work.actions)
+            if group is not None and (joins or not work.expectations.group_leaving):
+                await self._ensure_group(group, work)
             if plan.hosts is not None:
                 await self._ensure(hosts_manifest(plan, plan.hosts, anchor.uid), work)
         except KubeError as error:
@@ -142,6 +148,14 @@ class Creator:
         else:
             work.expectations.accept(None)
         return anchor.uid
+
+    async def _ensure_group(self, manifest: Manifest, work: Work) -> None:
+        try:
+            await self._ensure(manifest, work)
+        except UnusableObject as unusable:
+            work.expectations.note_group(leaving=unusable.code == PendingCode.NAME_TERMINATING)
+            raise
+        work.expectations.note_group(leaving=False)
 
     async def find_anchor(self, plan: JobPlan, expectations: Expectations) -> None:
         """Read the uid of the job's anchor, or that there is none, into the expectations.
