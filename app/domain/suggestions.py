@@ -14,8 +14,12 @@ def nearest(name: str, known: Sequence[str]) -> str | None:
     """Return the known name that is most similar to a misspelt one; None if no name is similar."""
     if len(name) > _MAX_COMPARED:
         return None
-    folded = {candidate.lower(): candidate for candidate in known}
-    close = get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
+    prefix = name[: name.rfind("/") + 1]
+    # The prefix of keys, such as jobgate.dev/, would make any two of them similar.
+    if not all(candidate.startswith(prefix) for candidate in known):
+        prefix = ""
+    folded = {candidate.removeprefix(prefix).lower(): candidate for candidate in known}
+    close = get_close_matches(name.removeprefix(prefix).lower(), folded, n=1, cutoff=0.6)
     return folded[close[0]] if close else None
 
 
