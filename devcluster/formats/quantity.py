@@ -97,9 +97,10 @@ def charged_amounts(pod: Mapping[str, Any]) -> Amounts:
 
 
 def qos_class(pod: Mapping[str, Any]) -> str:
-    """Return Guaranteed, Burstable or BestEffort, by the CPU and memory of all containers."""
+    """Return Guaranteed, Burstable or BestEffort, by the CPU and memory of the pod as a whole or of all containers."""
     containers = [*(spec(pod).get("initContainers") or []), *(spec(pod).get("containers") or [])]
-    declared = [_cpu_and_memory(container.get("resources") or {}) for container in containers]
+    owners = [spec(pod)] if spec(pod).get("resources") else containers
+    declared = [_cpu_and_memory(owner.get("resources") or {}) for owner in owners]
     if all(not requests and not limits for requests, limits in declared):
         return "BestEffort"
     if all(len(limits) == 2 and requests == limits for requests, limits in declared):
@@ -125,7 +126,7 @@ def pod_amounts(pod: Mapping[str, Any], kind: str = "requests") -> Amounts:
     """Return what the scheduler charges for a pod.
 
     That is the sum over containers and sidecars, or the largest init container with the sidecars before it, whichever
-    is more, plus the overhead.
+    is more. What the pod as a whole has replaces it, and the overhead is added.
     """
     total: Amounts = {}
     for requested in _of(spec(pod).get("containers") or [], kind):
@@ -139,4 +140,5 @@ def pod_amounts(pod: Mapping[str, Any], kind: str = "requests") -> Amounts:
             steps = _largest(steps, sidecars)
         else:
             steps = _largest(steps, add(sidecars, requested))
-    return add(_largest(add(total, sidecars), steps), amounts(spec(pod).get("overhead")))
+    of_pod = amounts((spec(pod).get("resources") or {}).get(kind))
+    return add(_largest(add(total, sidecars), steps) | of_pod, amounts(spec(pod).get("overhead")))

@@ -5,7 +5,7 @@ from typing_extensions import override
 
 from devcluster.errors import FieldCause, forbidden_field
 from devcluster.formats.objects import Object, spec
-from devcluster.formats.quantity import parse, qos_class
+from devcluster.formats.quantity import parse, pod_amounts, qos_class, render_canonical
 from devcluster.strategies.base import Strategy
 from devcluster.strategies.pod_spec import validate_spec
 
@@ -98,8 +98,18 @@ def default_template_spec(found: Object) -> None:
     found.setdefault("schedulerName", "default-scheduler")
     for container in [*(found.get("initContainers") or []), *(found.get("containers") or [])]:
         _default_container(container)
+    if (found.get("resources") or {}).get("limits"):
+        _default_requests_of_pod(found)
     for volume in found.get("volumes") or []:
         _default_volume(volume)
+
+
+def _default_requests_of_pod(found: Object) -> None:
+    """Complete the requests of the pod as a whole: what its containers request, otherwise the limit."""
+    whole = found["resources"]
+    of_containers = pod_amounts({"spec": {field: found.get(field) for field in ("initContainers", "containers")}})
+    shared = {name: render_canonical(name, of_containers[name]) for name in ("cpu", "memory") if name in of_containers}
+    whole["requests"] = {**whole["limits"], **shared, **(whole.get("requests") or {})}
 
 
 def _default_container(container: Object) -> None:

@@ -103,6 +103,7 @@ async def test_the_assignment_of_an_admitted_workload(queues: Queues) -> None:
     del bare["template"]["spec"]["containers"][0]["resources"]
     limited = pod_set()
     limited["template"]["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "100m"}}
+    whole = pod_set(resources={"requests": {"cpu": "2"}})
     cases: dict[str, tuple[str, list[Json], list[Json]]] = {
         "next-flavor": ("two", [pod_set()], [{"flavors": {"cpu": labelled}, "resourceUsage": {"cpu": "1"}}]),
         "tolerant": (
@@ -121,6 +122,7 @@ async def test_the_assignment_of_an_admitted_workload(queues: Queues) -> None:
             [{"flavors": {"cpu": labelled}, "resourceUsage": {"cpu": "1"}}] * 2,
         ),
         "limits": ("two", [limited], [{"flavors": {"cpu": labelled}, "resourceUsage": {"cpu": "100m"}}]),
+        "whole": ("two", [whole], [{"flavors": {"cpu": labelled}, "resourceUsage": {"cpu": "2"}}]),
         "none": ("two", [bare], [{}]),
         "units": (
             "all",

@@ -126,6 +126,28 @@ async def test_refusals_in_the_schedulers_words(api: KubeClient, namespace: str)
         gpu = selecting(node, "gpu")
         gpu["spec"]["containers"][0]["resources"] = {"limits": {"example.com/gpu": "2"}}
         assert "1 Insufficient example.com/gpu" in await unschedulable(api, namespace, gpu)
+        whole = selecting(node, "whole", cpu="1")
+        whole["spec"]["resources"] = {"requests": {"cpu": "3"}}
+        assert "1 Insufficient cpu" in await unschedulable(api, namespace, whole)
+
+
+# The resources of a pod as a whole, those of one of its containers, the completed requests of the pod, and its class.
+WHOLE: list[tuple[dict[str, Any], dict[str, Any], dict[str, str], str]] = [
+    ({"limits": {"cpu": "64", "memory": "1Gi"}}, {}, {"cpu": "64", "memory": "1Gi"}, "Guaranteed"),
+    ({"limits": {"cpu": "64"}}, {"limits": {"cpu": "2"}}, {"cpu": "2"}, "Burstable"),
+    ({"limits": {"cpu": "64"}}, {"requests": {"memory": "1Gi"}}, {"cpu": "64", "memory": "1Gi"}, "Burstable"),
+    ({"limits": {"cpu": "64"}, "requests": {"cpu": "3"}}, {"requests": {"cpu": "2"}}, {"cpu": "3"}, "Burstable"),
+]
+
+
+async def test_the_requests_of_a_pod_as_a_whole_are_completed(api: KubeClient, namespace: str) -> None:
+    for index, (whole, of_container, requests, qos) in enumerate(WHOLE):
+        body = selecting("no-node", f"whole-{index}")
+        body["spec"]["resources"] = whole
+        body["spec"]["containers"][0]["resources"] = of_container
+        created = (await api.post(f"/api/v1/namespaces/{namespace}/pods", body)).ok()
+        assert created["spec"]["resources"]["requests"] == requests
+        assert created["status"]["qosClass"] == qos
 
 
 async def test_selectors_taints_and_cordons(api: KubeClient, namespace: str) -> None:
