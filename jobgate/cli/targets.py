@@ -68,6 +68,12 @@ def target_named(text: str) -> tuple[str, str]:
     return (kind_named(kind).resource if slash else JOBS), name
 
 
+def job_kind_named(target: str) -> str | None:
+    """Return the kind of jobs that a target names, such as TrainingJob of tj/train; None if it names no such kind."""
+    kind, slash, _ = target.rpartition("/")
+    return kind_named(kind).kind if slash else None
+
+
 def targets_named(words: Sequence[str]) -> list[str] | None:
     """Return the targets of `KIND NAME…`, as kubectl has it, and of `NAME…` or `KIND/NAME…`; None for a kind alone."""
     first, *names = words

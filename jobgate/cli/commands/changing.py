@@ -1,7 +1,8 @@
 """Commands that change objects: scale, pause, resume, cancel, retry, delete."""
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Annotated, Any, Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -24,10 +25,13 @@ from jobgate.cli.options import (
 from jobgate.cli.printing import advise, say
 from jobgate.cli.rendering.overview import LIVE
 from jobgate.cli.selection import Mine, Phases, Selection, Selector, Since, select_jobs
-from jobgate.cli.targets import JOBS, SAMPLE_SETS, TargetError, job_named, shown_name, target_named
-from jobgate.client import ProblemError
+from jobgate.cli.targets import JOBS, SAMPLE_SETS, TargetError, job_kind_named, job_named, shown_name, target_named
+from jobgate.client import NotFoundError, ProblemError
 from jobgate.client.synchronous.objects import Jobs
 from jobgate.client.types import Job
+
+if TYPE_CHECKING:
+    from jobgate.client import Client
 
 _RETRIED: Final = ("Failed", "TimedOut")  # what filters of `retry` select
 
@@ -55,7 +59,7 @@ def scale(
                 return client.sample_sets.patch(name, {"spec": {"partitions": replicas}})
             raise TargetError(f"scale {target}: accepted: a job or a SampleSet")
 
-        _each([target], scaled, output, f"scaled to {replicas}")
+        _each(client, [target], scaled, output, f"scaled to {replicas}")
 
 
 def _on_jobs(
@@ -85,7 +89,7 @@ def _on_jobs(
             names = select_jobs(client, jobs or (), selection, verb, phases=phases, leftovers=leftovers)
             for name in names:
                 job_named(name, verb)  # another resource is refused before any request
-            _each(names, lambda _, name: request(client.jobs, name, reason=reason), output, f"{verb} requested")
+            _each(client, names, lambda _, name: request(client.jobs, name, reason=reason), output, f"{verb} requested")
 
     command.__name__, command.__doc__ = verb, text
     return command
@@ -150,7 +154,11 @@ def retry(  # noqa: PLR0913, PLR0917 - one argument for each option
             raise TargetError(f"retry --name {name}: there are {len(ended)} jobs; accepted: one")
         for job in ended:
             job_named(job, "retry")
-        _each(ended, lambda _, old: client.jobs.retry(old, name=name, reason=reason), output, "submitted as a retry")
+
+        def retried(_: str, old: str) -> Job:
+            return client.jobs.retry(old, name=name, reason=reason)
+
+        _each(client, ended, retried, output, "submitted as a retry")
 
 
 def delete(  # noqa: PLR0913, PLR0917 - one argument for each option
@@ -178,14 +186,18 @@ def delete(  # noqa: PLR0913, PLR0917 - one argument for each option
         def deleted(resource: str, name: str) -> Any:
             return resource_of(client, resource).delete(name, reason=reason)
 
-        _each(names, deleted, output, "deletion requested")
+        _each(client, names, deleted, output, "deletion requested")
 
 
-def _each(targets: Sequence[str], change: Callable[[str, str], Any], output: Output, done: str) -> None:
+def _each(
+    client: "Client", targets: Sequence[str], change: Callable[[str, str], Any], output: Output, done: str
+) -> None:
     """Change each object, which `change` gets as its resource and its name, and report it.
 
     A refused change does not prevent the others; the exit status is then 2.
     """
+    for target in targets:
+        _require_kind(client, target)
     results, refused = [], False
     for target in targets:
         resource, name = target_named(target)
@@ -205,3 +217,18 @@ def _each(targets: Sequence[str], change: Callable[[str, str], Any], output: Out
         say(printed(together(results), output))
     if refused:
         raise typer.Exit(Exit.USAGE)
+
+
+def _require_kind(client: "Client", target: str) -> None:
+    """Require that the job of a target such as tj/train is of this kind. Jobs of all kinds share their names.
+
+    Raises:
+        TargetError: it is of another kind.
+    """
+    if (kind := job_kind_named(target)) is None:
+        return
+    _, name = target_named(target)
+    with suppress(NotFoundError):  # the change reports it
+        found = client.jobs.status(name).kind
+        if found != kind:
+            raise TargetError(f"{target}: the job {name} is a {found}; accepted: {name} or {found.lower()}/{name}")

@@ -322,6 +322,16 @@ def test_several_objects_are_changed_and_a_refusal_does_not_stop_the_others(run:
     assert "jobgate: ss/b: it is NotFound" in result.stderr
 
 
+@pytest.mark.parametrize("verb", ["pause", "resume", "cancel", "retry", "delete"])
+def test_a_job_of_another_kind_is_not_changed(run: RunCommand, verb: str) -> None:
+    result, script = run([verb, "a", "tj/b"], ok(state("Running", "b")))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "tj/b: the job b is a GenericJob; accepted: b or genericjob/b" in result.stderr
+    assert [request.method for request in script.requests] == ["GET"]
+    result, script = run([verb, "gj/b"], ok(state("Running", "b")), ok(job(name="b")))
+    assert (result.exit_code, len(script.requests)) == (0, 2)
+
+
 @pytest.mark.parametrize("verb", ["pause", "resume", "cancel", "retry", "logs"])
 def test_verbs_of_jobs_refuse_other_kinds(run: RunCommand, verb: str) -> None:
     result, script = run([verb, "sampleset/imagenet"])
