@@ -289,6 +289,9 @@ def events(
     with gateway(server, namespace, context) as client:
         resource, name = target_named(target)
         rows = tables.sort_events(resource_of(client, resource).events(name))
+        if not rows and output not in STRUCTURED:
+            report("there are none" + (": those of a pod are stored when its attempt ends" if resource == JOBS else ""))
+            return
         say(printed({"items": rows}, output) if output in STRUCTURED else tables.events_text(rows))
 
 

@@ -127,6 +127,15 @@ def test_lists_of_each_resource(run: RunCommand, arguments: list[str], path: str
     assert script.requests[0].url.path == path
 
 
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [("tour", "there are none: those of a pod are stored when its attempt ends\n"), ("ss/digits", "there are none\n")],
+)
+def test_an_object_without_events_has_no_empty_table(run: RunCommand, target: str, message: str) -> None:
+    result, _ = run(["events", target], page([]))
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", f"jobgate: {message}")
+
+
 def test_list_prints_a_table_json_or_names(run: RunCommand) -> None:
     assert "GenericJob" in run(["list"], page([job()]))[0].stdout
     listed = json.loads(run(["list", "-o", "json"], page([job()]))[0].stdout)
