@@ -53,6 +53,9 @@ class PodSetUpdate(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class AdmissionCheck(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    state: str = ""
+    message: str = ""
     pod_set_updates: tuple[PodSetUpdate, ...] = ()
 
 

@@ -12,9 +12,10 @@ from datetime import datetime
 from typing import Final, TypeAlias
 from uuid import UUID
 
+from app.domain.errors import shorten
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.conditions import Conditions, by_type, is_true, message_line
-from app.domain.kubernetes.queueing import FlavorSpec, Workload
+from app.domain.kubernetes.queueing import AdmissionCheck, FlavorSpec, Workload
 from app.domain.kubernetes.topology import TopologyAssignment, keep_places
 from app.domain.plan import Manifest, PriorityClassKind, PriorityClassRef, Rank
 from app.domain.vocabulary import PendingCode
@@ -244,13 +245,16 @@ def _verdict(workload: Workload, conditions: Conditions, flavors: Mapping[str, F
         return Evicted(
             reason="Deactivated", message=_deactivation(conditions), holds_quota=reserved, is_deactivated=True
         )
+    if is_true(conditions, "Finished"):
+        text = f"another client has finished it: {message_line(conditions['Finished'], _MOST_OF_MESSAGE)}"
+        return Evicted(reason="WorkloadFinished", message=text, holds_quota=False)
     if reserved and is_true(conditions, "Evicted"):
         # Kueue sets the condition to False when it admits the Workload again.
         why = conditions["Evicted"]
         return Evicted(reason=why.reason, message=message_line(why, _MOST_OF_MESSAGE), holds_quota=True)
     if admitted:
         return _admitted(workload, flavors)
-    return _waiting(conditions, reserved=reserved)
+    return _waiting(conditions, workload.status.admission_checks, reserved=reserved)
 
 
 def _deactivation(conditions: Conditions) -> str:
@@ -262,10 +266,16 @@ def _deactivation(conditions: Conditions) -> str:
     return "the Workload of the job is deactivated"
 
 
-def _waiting(conditions: Conditions, *, reserved: bool) -> Unadmitted:
+def _checks_in_progress(checks: Sequence[AdmissionCheck]) -> str:
+    unready = [item for item in checks if item.state != "Ready"]
+    named = "; ".join(": ".join(filter(None, (f"{item.name} is {item.state}", item.message))) for item in unready)
+    text = ": ".join(filter(None, ("quota is reserved, and admission checks are in progress", named)))
+    return shorten(" ".join(text.split()), _MOST_OF_MESSAGE)
+
+
+def _waiting(conditions: Conditions, checks: Sequence[AdmissionCheck], *, reserved: bool) -> Unadmitted:
     if reserved:
-        message = "quota is reserved, and admission checks are in progress"
-        return Unadmitted(code=PendingCode.ADMISSION_CHECKS, message=message, holds_quota=True)
+        return Unadmitted(code=PendingCode.ADMISSION_CHECKS, message=_checks_in_progress(checks), holds_quota=True)
     quota = conditions.get("QuotaReserved")
     if quota is None:
         # Kueue 0.19 reports nothing of a Workload that is equal to one that waits for quota.

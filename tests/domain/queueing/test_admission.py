@@ -207,6 +207,18 @@ def test_a_wait_has_a_code(message: str, code: PendingCode) -> None:
     assert found == Unadmitted(code=code, message=message)
 
 
+def test_a_wait_for_admission_checks_names_those_that_are_not_ready() -> None:
+    checks = [
+        {"name": "budget", "state": "Pending", "message": "asks\nthe team"},
+        {"name": "nodes", "state": "Ready", "message": "they are there"},
+        {"name": "site", "state": "Retry", "message": ""},
+    ]
+    found = verdict(a_workload(("QuotaReserved", "True"), status={"admissionChecks": checks}))
+    assert isinstance(found, Unadmitted)
+    in_progress = "quota is reserved, and admission checks are in progress"
+    assert found.message == f"{in_progress}: budget is Pending: asks the team; site is Retry"
+
+
 @pytest.mark.parametrize(
     ("workload", "wanted"),
     [
@@ -266,6 +278,10 @@ DEACTIVATED = Evicted(
         (
             a_workload(*ADMITTED, ("Evicted", "True", "Deactivated", "off"), spec={"active": False}),
             Evicted(reason="Deactivated", message="off", holds_quota=True, is_deactivated=True),
+        ),
+        (
+            a_workload(*ADMITTED, ("Finished", "True", "ByHand", "done")),
+            Evicted(reason="WorkloadFinished", message="another client has finished it: done", holds_quota=False),
         ),
         (a_workload(spec={"active": False}), DEACTIVATED),
         # Kueue writes the condition of the deactivation later: this is an earlier eviction.

@@ -113,7 +113,8 @@ def _changes(
         return []
     is_deactivated = isinstance(verdict, Evicted) and verdict.is_deactivated
     # One that is deactivated stays, because another one would be active.
-    if observed.deleting or (observed.sizes != known.sizes and not is_deactivated):
+    # Kueue admits a finished one never again.
+    if observed.deleting or observed.finished or (observed.sizes != known.sizes and not is_deactivated):
         return _removals([number])
     if isinstance(verdict, Unadmitted) and not verdict.holds_quota:
         # Kueue accepts a class of another kind only while no quota is reserved.

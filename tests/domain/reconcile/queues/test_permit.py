@@ -90,6 +90,20 @@ def test_a_life() -> None:
     assert (world.anchor, world.recorded.status.quiet) == (False, True)
 
 
+def test_a_workload_that_another_client_finishes_is_made_again() -> None:
+    world = a_world(a_plan(queue=TEAM))
+    kueue = kueue_of(world)
+    run(world)
+    for made in (2, 3):
+        assert kueue.workload is not None
+        kueue.workload.finished = True  # first of a job that waits, then of one that runs
+        run(world)
+        assert (phase_of(world), world.pods, kueue.made) == (JobPhase.QUEUED, {}, made)
+        kueue.admit()
+        run(world)
+        assert phase_of(world) == JobPhase.RUNNING
+
+
 def test_the_times_of_a_queue_are_those_of_its_last_wait() -> None:
     world = a_world(a_plan(queue=TEAM))
     kueue = kueue_of(world)
