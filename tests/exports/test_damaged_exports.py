@@ -66,31 +66,13 @@ def _job(column: str, to: Any) -> Callable[[list[bytes]], list[bytes]]:
 
 # The lines of the export are a header, the jobs one and two, and a footer.
 DAMAGED: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
-    "empty": (lambda _: [], "line 1: the file ends before the footer"),
-    "another text": (lambda _: [b"hello\n"], "line 1: it is no line of an export"),
-    "another document": (lambda _: [b'{"type":"header"}\n'], "line 1: it is no header of an export: accepted: format"),
-    "a newer version": (_set(1, "version", to=2), "line 1: the export has the format version 2: accepted: 1"),
-    "an unknown field": (_set(2, "extra", to=1), "line 2: it is no line of an export"),
-    "no header": (lambda lines: lines[1:], "line 1: it is no header"),
-    "two headers": (lambda lines: with_footer([lines[0], *lines]), "line 2: a header follows"),
-    "no footer": (lambda lines: lines[:-1], "line 4: the file ends before the footer"),
     "half a line": (lambda lines: [*lines[:2], lines[2][:99]], "line 3: the file ends within this line"),
-    "a lost job": (lambda lines: [*lines[:2], lines[3]], "line 3: the segment is damaged: its jobs are 1"),
     "a changed job": (
         lambda lines: [lines[0], lines[1].replace(b"team", b"teal"), *lines[2:]],
         "line 4: the segment is damaged: its sha256",
     ),
-    "a job that goes on": (_set(2, "complete", to=False), "line 3: a job follows before the end of the job"),
-    "the last job goes on": (_set(3, "complete", to=False), "line 4: the segment ends before the end of the job"),
-    "records of another job": (
-        lambda lines: with_footer(
-            [lines[0], b'{"type":"records","uid":"%b","records":{},"complete":true}\n' % (b"1" * 32), lines[3]]
-        ),
-        "line 2: the records of the job 11111111-1111-1111-1111-111111111111 do not follow it",
-    ),
     "a live job": (_job("phase", "Running"), "line 3: the job has not ended"),
     "a job without end": (_job("finished_at", None), "line 3: the job has not ended"),
-    "no uid": (_job("uid", "x"), "line 3: the job has no uid"),
     "a reserved namespace": (_job("namespace", "kube-system"), "line 3: the namespace kube-system is reserved"),
     "another kind": (_job("kind", "MxJob"), "line 3: jobs.manifest: it is a GenericJob and not a MxJob"),
     "an unknown kind": (_set(3, "job", "manifest", "kind", to="Pod"), "line 3: jobs.manifest:"),
