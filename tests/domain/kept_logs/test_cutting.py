@@ -130,6 +130,14 @@ def test_a_log_that_is_opened_again_is_kept_once(lines: list[Line], tears: list[
     assert not any(chunk.follows_gap for chunk in chunks)
 
 
+def test_a_log_with_many_times_in_a_second_is_kept_once() -> None:
+    lines = [Line(START + index, b"%d\n" % index) for index in range(100)]  # more times than a reader remembers
+    cutter = LogCutter()
+    chunks = read(cutter, served(lines[:90]))
+    chunks += [*read(cutter, served(lines, cutter.since)), *rest_of(cutter)]
+    assert joined(chunks) == lines
+
+
 @given(logs(), st.data())
 def test_lines_that_the_node_has_deleted_are_a_gap(lines: list[Line], data: st.DataObject) -> None:
     """The node deletes the beginning of the log up to a line that was not read. Its lines have different times."""
