@@ -35,6 +35,15 @@ from app.domain.vocabulary import PendingCode
 
 CREATING: Final = "the Workload of the job is being created"
 MOST_FURTHER: Final = 64  # Workloads that scale-ups add to one admission: a reconcile compares each with all replicas
+# The code of the wait that follows an eviction with this reason. Others take the quota for another Workload.
+_CODES_AFTER: Final = {
+    "AdmissionCheck": PendingCode.ADMISSION_CHECKS,
+    "ClusterQueueStopped": PendingCode.QUEUE_STOPPED,
+    "LocalQueueStopped": PendingCode.QUEUE_STOPPED,
+    "PodsReadyTimeout": PendingCode.REQUEUE_BACK_OFF,
+    "WorkloadDeleted": PendingCode.WAITING_FOR_KUEUE,
+    "WorkloadFinished": PendingCode.WAITING_FOR_KUEUE,
+}
 
 Ranks = Mapping[str, tuple[int, int]]
 """The ranks of tasks: from the first number up to the second one, which is not among them."""
@@ -45,8 +54,11 @@ def creating(queue: str) -> Unadmitted:
 
 
 def wait_after(evicted: Evicted) -> Unadmitted:
-    """Return the wait that follows an eviction."""
-    return Unadmitted(code=PendingCode.WAITING_FOR_QUOTA, message=f"{evicted.reason}: {evicted.message}")
+    """Return the wait that follows an eviction. That for a deactivated Workload is one of a scale-up."""
+    message = f"{evicted.reason}: {evicted.message}"
+    if evicted.is_deactivated:
+        message += ". An administrator may activate it, and a scale-down and another scale-up make a new one"
+    return Unadmitted(code=_CODES_AFTER.get(evicted.reason, PendingCode.WAITING_FOR_QUOTA), message=message)
 
 
 def workload_for(plan: JobPlan, number: int, ranks: Ranks) -> RecordedWorkload:

@@ -104,6 +104,25 @@ def test_a_workload_that_another_client_finishes_is_made_again() -> None:
         assert phase_of(world) == JobPhase.RUNNING
 
 
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [
+        ("Preempted", "WaitingForQuota"),
+        ("PodsReadyTimeout", "RequeueBackOff"),
+        ("AdmissionCheck", "AdmissionChecks"),
+        ("LocalQueueStopped", "QueueStopped"),
+    ],
+)
+def test_the_wait_after_an_eviction_has_the_code_of_its_reason(reason: str, code: str) -> None:
+    world = a_world(a_plan(queue=TEAM))
+    run(world)
+    for change in (kueue_of(world).admit, lambda: kueue_of(world).evict(reason)):
+        change()
+        run(world)
+    rows = [entry.reason for entry in world.history if entry.message == f"{reason}: said Kueue"]
+    assert rows == [code]
+
+
 def test_the_times_of_a_queue_are_those_of_its_last_wait() -> None:
     world = a_world(a_plan(queue=TEAM))
     kueue = kueue_of(world)

@@ -127,6 +127,7 @@ def test_the_eviction_of_a_further_workload_stops_only_its_replicas(reason: str)
     status = world.recorded.status
     assert (ranks(world), kueue.total(), sizes(kueue)) == ([0, 1, 4], {"worker": 3}, {0: 2, 1: 2, 2: 1})
     assert (status.phase, status.pending_since) == (JobPhase.SCALING, None)
+    assert ("another scale-up" in status.pending_reasons[0].message) == (reason == "Deactivated")
     assert f"{reason}: said Kueue" in next(entry.message for entry in world.history if entry.reason == "Evicting")
     assert {(one.restarts, one.disruptions) for one in world.recorded.replicas.values()} == {(0, 0)}
     kueue.activate()
