@@ -1,4 +1,4 @@
-import { type ReactNode, useState, useSyncExternalStore } from "react";
+import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { JobsView } from "./jobs/jobs-view";
 import { usePage } from "./page-context";
 import { hashOf, type Location } from "./routing/location";
@@ -71,6 +71,9 @@ export function App() {
     "?": () => setHelpOpen(true),
   });
   const view = location.path[0] ?? "jobs";
+  const views = useRef<HTMLElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another view has another current link
+  useEffect(() => showCurrent(views.current), [view]);
   return (
     <>
       <button type="button" className="skip-link" onClick={() => document.getElementById("main")?.focus()}>
@@ -80,7 +83,7 @@ export function App() {
         <a className="brand" href={hashOf(["jobs"])}>
           jobgate
         </a>
-        <nav aria-label="Views">
+        <nav ref={views} aria-label="Views">
           {VIEWS.map(([name, title]) => (
             <a key={name} href={hashOf([name])} aria-current={view === name ? "page" : undefined}>
               {title}
@@ -101,6 +104,13 @@ export function App() {
       <SignIn />
     </>
   );
+}
+
+/** Scroll the row of links sideways, as far as the current one is cut off; a phone has no room for all of them. */
+function showCurrent(row: HTMLElement | null): void {
+  const link = row?.querySelector("[aria-current]")?.getBoundingClientRect();
+  const room = row?.getBoundingClientRect();
+  if (row && link && room) row.scrollLeft += Math.max(0, link.right - room.right) - Math.max(0, room.left - link.left);
 }
 
 /** A part of its own: an answer about the system that it cannot read does not take the views with it. */

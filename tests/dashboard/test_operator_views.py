@@ -56,3 +56,5 @@ async def test_the_views_are_accessible_in_both_schemes_and_on_a_phone(browser: 
                 assert await other.accessibility_problems() == []
                 width = await other.page.evaluate("document.documentElement.scrollWidth")
                 assert width <= size[0], "the page scrolls sideways"
+                current = other.page.get_by_role("navigation", name="Views").locator("[aria-current]")
+                await expect(current).to_be_in_viewport(ratio=0.9, timeout=5000)
