@@ -12,6 +12,7 @@ LONGEST: Final = 1000
 """Characters of a pattern."""
 LARGEST: Final = 1500
 """Instructions of a compiled pattern. A letter of any language takes 1200 of them."""
+_BY_LINE: Final = b"(?m)"
 # Bytes that RE2 may use for the states of one pattern.
 _MEMORY: Final = 1024 * 1024
 
@@ -37,10 +38,10 @@ class LinePattern:
         options.max_mem = _MEMORY
         try:
             # Bytes that are not UTF-8 match nothing, and leave the rest of their line searchable.
-            self._pattern = re2.compile(b"(?m)" + text.encode(errors="surrogateescape"), options)
+            self._pattern = re2.compile(_BY_LINE + text.encode(errors="surrogateescape"), options)
         except re2.error as error:
-            reason = error.args[0] if error.args else b""
-            raise PatternError(reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)) from None
+            reason: bytes = error.args[0]
+            raise PatternError(reason.replace(_BY_LINE, b"", 1).decode(errors="replace")) from None
         if self._pattern.programsize > LARGEST:
             raise PatternError("the pattern is too large: it repeats too much")
 
