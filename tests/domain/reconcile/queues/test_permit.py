@@ -11,14 +11,17 @@ from hypothesis import strategies as st
 from app.domain.plan import GangApi, GangPlan, JobPlan, PriorityClassKind, PriorityClassRef
 from app.domain.queueing.admission import (
     Admitted,
+    Evicted,
     ObservedWorkload,
     PodSetAdmission,
     Queueing,
     RecordedWorkload,
     TaskAdmission,
+    Unadmitted,
 )
 from app.domain.queueing.workload import pod_sets
 from app.domain.reconcile.actions import CreatePod, DeletePod, EnsureWorkload, FinishWorkload, RemoveWorkload
+from app.domain.reconcile.queues.admissions import judge
 from app.domain.status.observed import AlteredObject, ClusterRefusal, KueueState, ObservedQueue, RefusalVerdict
 from app.domain.status.records import JobStatus
 from app.domain.vocabulary import CleanUpPolicy, JobPhase, PendingCode, Reason, RestartPolicy
@@ -301,6 +304,30 @@ def test_a_pod_that_the_cluster_altered_holds_quota_until_it_is_gone(altered: tu
     ended = a_record(running_status(phase=JobPhase.FAILED, finished_at=T0, queueing=queueing))
     finished = actions_of(decide(plan, ended, queue=queue, altered=altered), FinishWorkload)
     assert [action.number for action in finished] == ([0, 1] if frees else [])
+
+
+@pytest.mark.parametrize(
+    ("finished", "held", "is_written"),
+    [(False, False, True), (False, True, True), (True, True, True), (True, False, False)],
+)
+def test_an_ended_job_leaves_a_workload_that_is_finished_and_not_held(
+    finished: bool, held: bool, is_written: bool
+) -> None:
+    verdict = Admitted(pod_sets={"worker": PodSetAdmission()})
+    left = ObservedWorkload(uid="w", verdict=verdict, sizes={"worker": 1}, finished=finished, held=held)
+    ended = a_record(running_status(phase=JobPhase.FAILED, finished_at=T0, queueing=Queueing(name="team")))
+    found = decide(a_plan({"worker": 1}, queue=TEAM), ended, queue=replace(LISTED, workloads={0: left}))
+    assert bool(actions_of(found, FinishWorkload)) == is_written
+
+
+@pytest.mark.parametrize("holds_quota", [True, False])
+def test_an_admission_is_lost_with_its_quota(holds_quota: bool) -> None:
+    waits = Unadmitted(code=PendingCode.WAITING_FOR_QUOTA, message="m", holds_quota=holds_quota)
+    observed = ObservedWorkload(uid="w", verdict=waits, sizes={"worker": 1})
+    lost = Evicted(reason="AdmissionLost", message="m", holds_quota=False)
+    known = RecordedWorkload(number=0, tasks={}, admitted=True)
+    assert judge(known, observed, "team") == (waits if holds_quota else lost)
+    assert judge(replace(known, admitted=False), replace(observed, sizes={}), "team") == waits
 
 
 def test_a_job_that_ran_before_kueue_was_installed_is_not_queued() -> None:
