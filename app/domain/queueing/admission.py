@@ -201,6 +201,7 @@ class ObservedWorkload:
 
     uid: str
     verdict: Verdict
+    queue: str = ""
     sizes: Mapping[str, int] = field(default_factory=dict)
     priority_class: PriorityClassRef | None = None
     held: bool = True
@@ -220,6 +221,7 @@ def observe_workload(
     return ObservedWorkload(
         uid=metadata.uid,
         verdict=_verdict(workload, conditions, flavors),
+        queue=workload.spec.queue_name,
         sizes={item.name: item.count for item in workload.spec.pod_sets},
         priority_class=_priority_class(workload),
         held=labels.ADMISSION_FINALIZER in metadata.finalizers,

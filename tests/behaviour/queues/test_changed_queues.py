@@ -7,7 +7,17 @@ import pytest
 
 from tests.behaviour.client import DEADLINE, Body
 from tests.behaviour.manifests import job, until_marked
-from tests.behaviour.queues.kueue import API, NODE_LABEL, Queues, body_of, existing, queued, quota_objects, requesting
+from tests.behaviour.queues.kueue import (
+    API,
+    GROUP,
+    NODE_LABEL,
+    Queues,
+    body_of,
+    existing,
+    queued,
+    quota_objects,
+    requesting,
+)
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.timeout(600)
@@ -71,6 +81,26 @@ async def test_a_local_queue_may_get_another_cluster_queue(queues: Queues, tmp_p
         mark.touch()
         for name in ("running", "waiting"):
             await jobs.until(name, "Succeeded")
+            await jobs.delete(name)
+        await queues.until_nothing_left()
+
+
+async def test_an_edit_moves_a_waiting_job_to_another_queue(queues: Queues) -> None:
+    jobs, second = queues.jobs, f"{queues.name}-second"
+    made = quota_objects(second, 2, flavor={"nodeLabels": NODE_LABEL}, priority_class=f"{second}-high")
+    async with existing(jobs.kube, made):
+        await queues.add_local("other", of=second)
+        running = await queues.submit("running", replicas=2)
+        await jobs.until("running", "Running")
+        waiting = await queues.submit("waiting")
+        await jobs.pending("waiting", "WaitingForQuota")
+        for name in ("running", "waiting"):
+            await jobs.ask("PATCH", name, json={"metadata": {"labels": {f"{GROUP}/queue-name": "other"}}})
+        status = await jobs.until("waiting", "Running")
+        assert status["queue"]["name"] == "other"
+        assert (await queues.workload(waiting))["status"]["admission"]["clusterQueue"] == second
+        assert (await queues.workload(running))["spec"]["queueName"] == "team"
+        for name in ("running", "waiting"):
             await jobs.delete(name)
         await queues.until_nothing_left()
 

@@ -45,6 +45,7 @@ _DELETED = datetime(2030, 1, 1, tzinfo=UTC)
 @dataclass(slots=True, kw_only=True)
 class ModelWorkload:
     uid: str
+    queue: str
     sizes: Mapping[str, int]
     priority: PriorityClassRef | int | None = None
     active: bool = True
@@ -76,7 +77,10 @@ class ModelWorkload:
                 deletion_timestamp=_DELETED if self.deleting else None,
             ),
             spec=WorkloadSpec(
-                active=self.active, pod_sets=_counts(self.sizes), priority_class_ref=_class_ref(self.priority)
+                active=self.active,
+                queue_name=self.queue,
+                pod_sets=_counts(self.sizes),
+                priority_class_ref=_class_ref(self.priority),
             ),
             status=WorkloadStatus(
                 conditions=conditions,
@@ -179,7 +183,9 @@ class ModelKueue:
                 self.made += 1
                 of_tasks = {task: end - first for task, first, end in action.ranks} or None
                 sizes = {item.name: item.count for item in pod_sets(plan, of_tasks)}
-                self.workloads[action.number] = ModelWorkload(uid=f"w{self.made}", sizes=sizes, priority=plan.priority)
+                self.workloads[action.number] = ModelWorkload(
+                    uid=f"w{self.made}", queue=action.queue, sizes=sizes, priority=plan.priority
+                )
             return
         found = self.workloads.get(action.number)
         if found is None:

@@ -79,6 +79,11 @@ def first_workload(plan: JobPlan, record: Queueing) -> RecordedWorkload:
     return workload_for(plan, 0, {task.name: (0, task.size) for task in plan.tasks})
 
 
+def is_outdated(known: RecordedWorkload, observed: ObservedWorkload, queue: str) -> bool:
+    """Return whether a Workload that is not admitted must be made again: its pod sets or its queue are others."""
+    return observed.sizes != known.sizes or observed.queue != queue
+
+
 def judge(known: RecordedWorkload, observed: ObservedWorkload | None, queue: str) -> Verdict:
     """Return what Kueue has decided about a Workload, compared with what is recorded of it."""
     if observed is None:
@@ -87,9 +92,9 @@ def judge(known: RecordedWorkload, observed: ObservedWorkload | None, queue: str
     verdict = observed.verdict
     if isinstance(verdict, Unadmitted) and known.admitted and not verdict.holds_quota:
         return Evicted(reason="AdmissionLost", message=verdict.message, holds_quota=False)
-    # The pod sets of a Workload cannot be changed, so another one is made.
-    is_outdated = not known.admitted and observed.sizes != known.sizes
-    return creating(queue) if is_outdated and isinstance(verdict, Admitted) else verdict
+    if isinstance(verdict, Admitted) and not known.admitted and is_outdated(known, observed, queue):
+        return creating(queue)
+    return verdict
 
 
 def admit(inputs: Inputs, known: RecordedWorkload, verdict: Admitted, observed: ObservedWorkload) -> RecordedWorkload:

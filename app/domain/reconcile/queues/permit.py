@@ -121,6 +121,7 @@ def _next_permit(inputs: Inputs, known: Queueing) -> Permit:
         if known.admission is not None or known.deactivated:
             return Permit(record=known, paused=known.deactivated, further_waits=unread.waits)
         return replace(unread, record=known)
+    known = _in_requested_queue(inputs, known)
     first = first_workload(inputs.plan, known)
     verdict = judge(first, queue.workload, known.name)
     if queue.workload is None and known.admission is None:
@@ -139,6 +140,15 @@ def _next_permit(inputs: Inputs, known: Queueing) -> Permit:
             return _admitted_permit(inputs, record)
         case _:
             return _admitted_permit(inputs, known)
+
+
+def _in_requested_queue(inputs: Inputs, known: Queueing) -> Queueing:
+    """Return the record in the queue that an edit of the job requests. A job that holds quota keeps its queue."""
+    name, found = requested_queue(inputs.plan, inputs.observed.queue.local_queues), inputs.observed.queue.workload
+    holds = found is not None and (isinstance(found.verdict, Admitted) or found.verdict.holds_quota)
+    if name is None or known.admission is not None or holds:
+        return known
+    return replace(known, name=name)
 
 
 def _deactivated_permit(inputs: Inputs, known: Queueing, verdict: Verdict) -> Permit:

@@ -17,7 +17,15 @@ from app.domain.reconcile.actions import (
     SetPriority,
     UngatePod,
 )
-from app.domain.reconcile.queues.admissions import are_gone, first_workload, is_busy, is_idle, is_without_workload, runs
+from app.domain.reconcile.queues.admissions import (
+    are_gone,
+    first_workload,
+    is_busy,
+    is_idle,
+    is_outdated,
+    is_without_workload,
+    runs,
+)
 from app.domain.reconcile.queues.permit import Permit
 from app.domain.reconcile.resizing import Members
 from app.domain.reconcile.values import Inputs
@@ -114,12 +122,13 @@ def _changes(
     is_deactivated = isinstance(verdict, Evicted) and verdict.is_deactivated
     # One that is deactivated stays, because another one would be active.
     # Kueue admits a finished one never again.
-    if observed.deleting or observed.finished or (observed.sizes != known.sizes and not is_deactivated):
+    is_other = is_outdated(known, observed, record.name) and not is_deactivated
+    if observed.deleting or observed.finished or is_other:
         return _removals([number])
     if isinstance(verdict, Unadmitted) and not verdict.holds_quota:
         # Kueue accepts a class of another kind only while no quota is reserved.
-        is_other = has_other_priority(inputs.plan.priority, observed.priority_class)
-        return [SetPriority(number=number, ranks=_ranks(known))] if is_other else []
+        changes = has_other_priority(inputs.plan.priority, observed.priority_class)
+        return [SetPriority(number=number, ranks=_ranks(known))] if changes else []
     if not isinstance(verdict, Evicted):
         return []
     if verdict.holds_quota:

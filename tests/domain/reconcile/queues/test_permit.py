@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.plan import GangApi, GangPlan, JobPlan, PriorityClassKind, PriorityClassRef
+from app.domain.plan import GangApi, GangPlan, JobPlan, PriorityClassKind, PriorityClassRef, QueuePlan
 from app.domain.queueing.admission import (
     Admitted,
     Evicted,
@@ -189,6 +189,39 @@ def test_a_job_whose_admitted_replicas_have_ended_is_queued_for_the_others() -> 
     assert kueue_of(world).made == 2
 
 
+def test_an_edit_of_the_queue_moves_a_waiting_job() -> None:
+    world = a_world(a_plan(queue=TEAM))
+    kueue = kueue_of(world)
+    run(world)
+    world.plan = replace(world.plan, queue=QueuePlan(name="other"))
+    run(world)
+    assert kueue.workload is not None
+    assert world.recorded.status.queueing is not None
+    assert (kueue.workload.queue, kueue.made, world.recorded.status.queueing.name) == ("other", 2, "other")
+    kueue.admit()
+    run(world)
+    world.plan = replace(world.plan, queue=TEAM)
+    run(world)
+    assert (kueue.workload.queue, phase_of(world)) == ("other", JobPhase.RUNNING)
+    kueue.evict()
+    run(world)
+    assert (kueue.workload.queue, phase_of(world)) == ("team", JobPhase.QUEUED)
+    world.plan = replace(world.plan, queue=None)
+    run(world)
+    assert (kueue.workload.queue, kueue.made) == ("team", 3)
+
+
+def test_a_workload_that_is_admitted_in_another_queue_is_made_again() -> None:
+    world = a_world(a_plan(queue=TEAM))
+    kueue = kueue_of(world)
+    run(world)
+    assert kueue.workload is not None
+    kueue.workload.queue = "other"
+    kueue.admit()
+    run(world)
+    assert (kueue.workload.queue, kueue.made, phase_of(world)) == ("team", 2, JobPhase.QUEUED)
+
+
 def test_an_edit_of_the_class_changes_the_priority_of_a_waiting_job() -> None:
     high, low = (PriorityClassRef(kind=PriorityClassKind.WORKLOAD, name=name) for name in ("high", "low"))
     world = a_world(a_plan(queue=TEAM))
@@ -238,7 +271,8 @@ def test_a_new_job_whose_workload_is_admitted_starts_at_once() -> None:
     sizes = {item.name: item.count for item in pod_sets(plan)}
     verdict = Admitted(pod_sets={name: PodSetAdmission() for name in sizes})
     decision = decide(
-        plan, queue=replace(LISTED, workloads={0: ObservedWorkload(uid="w", verdict=verdict, sizes=sizes)})
+        plan,
+        queue=replace(LISTED, workloads={0: ObservedWorkload(uid="w", queue="team", verdict=verdict, sizes=sizes)}),
     )
     assert actions_of(decision, CreatePod)
     assert decision.status.phase is JobPhase.CREATING
@@ -291,7 +325,9 @@ ALTERED = AlteredObject(api_version="v1", kind="Pod", name="job-worker-1", uid="
 @pytest.mark.parametrize("altered", [(), (ALTERED,)])
 def test_a_pod_that_the_cluster_altered_holds_quota_until_it_is_gone(altered: tuple[AlteredObject, ...]) -> None:
     """The mirror does not show such a pod, so nothing else says that it may run."""
-    admitted = ObservedWorkload(uid="w", verdict=Admitted(pod_sets={"worker": PodSetAdmission()}), sizes={"worker": 1})
+    admitted = ObservedWorkload(
+        uid="w", queue="team", verdict=Admitted(pod_sets={"worker": PodSetAdmission()}), sizes={"worker": 1}
+    )
     queue = replace(LISTED, workloads={0: admitted, 1: admitted})
     first = TaskAdmission(pod_set="worker", size=1, pods=PodSetAdmission())
     left = RecordedWorkload(number=1, tasks={"worker": replace(first, from_rank=1)}, admitted=True)
@@ -314,7 +350,7 @@ def test_an_ended_job_leaves_a_workload_that_is_finished_and_not_held(
     finished: bool, held: bool, is_written: bool
 ) -> None:
     verdict = Admitted(pod_sets={"worker": PodSetAdmission()})
-    left = ObservedWorkload(uid="w", verdict=verdict, sizes={"worker": 1}, finished=finished, held=held)
+    left = ObservedWorkload(uid="w", queue="team", verdict=verdict, sizes={"worker": 1}, finished=finished, held=held)
     ended = a_record(running_status(phase=JobPhase.FAILED, finished_at=T0, queueing=Queueing(name="team")))
     found = decide(a_plan({"worker": 1}, queue=TEAM), ended, queue=replace(LISTED, workloads={0: left}))
     assert bool(actions_of(found, FinishWorkload)) == is_written
@@ -323,7 +359,7 @@ def test_an_ended_job_leaves_a_workload_that_is_finished_and_not_held(
 @pytest.mark.parametrize("holds_quota", [True, False])
 def test_an_admission_is_lost_with_its_quota(holds_quota: bool) -> None:
     waits = Unadmitted(code=PendingCode.WAITING_FOR_QUOTA, message="m", holds_quota=holds_quota)
-    observed = ObservedWorkload(uid="w", verdict=waits, sizes={"worker": 1})
+    observed = ObservedWorkload(uid="w", queue="team", verdict=waits, sizes={"worker": 1})
     lost = Evicted(reason="AdmissionLost", message="m", holds_quota=False)
     known = RecordedWorkload(number=0, tasks={}, admitted=True)
     assert judge(known, observed, "team") == (waits if holds_quota else lost)
