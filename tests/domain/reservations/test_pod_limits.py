@@ -1,6 +1,7 @@
 """Limits on planned pods: what fits, what is said of what does not, and what those add who see nobody else."""
 
 from bisect import insort
+from dataclasses import replace
 from random import Random
 from uuid import uuid4
 
@@ -84,6 +85,7 @@ def test_no_job_overtakes_those_that_wait_and_only_a_few_may_wait() -> None:
     assert [over.waiting for over in refused] == [2]
     error = refused[0].error("/spec")
     assert error.detail.endswith("have 6 of 8, and 2 jobs wait for room before")
+    assert replace(refused[0], waiting=1).error("/spec").detail.endswith("and 1 job waits for room before")
     assert error.accepted == "no more pods, or wait until these jobs have started"
     assert room.take("b", 4) is None, "other namespaces have room"
     assert room.take("a", 0) is None, "no pods need no room"
