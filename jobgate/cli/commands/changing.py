@@ -194,14 +194,20 @@ def _each(
 ) -> None:
     """Change each object, which `change` gets as its resource and its name, and report it.
 
-    A refused change does not prevent the others; the exit status is then 2.
+    A refused change does not prevent the others; the exit status is then 2. A target of a wrong kind prevents all.
     """
+    unread: dict[str, ProblemError] = {}
     for target in targets:
-        _require_kind(client, target)
+        try:
+            _require_kind(client, target)
+        except ProblemError as error:
+            unread[target] = error
     results, refused = [], False
     for target in targets:
         resource, name = target_named(target)
         try:
+            if target in unread:
+                raise unread[target]
             item = change(resource, name)
         except ProblemError as error:
             refused = True

@@ -12,7 +12,7 @@ from jobgate.cli.faults import fault_text
 from jobgate.cli.manifests.files import read_text
 from jobgate.cli.options import ContextName, Namespace, Server, gateway, resource_of
 from jobgate.cli.printing import advise, say
-from jobgate.cli.targets import JOBS, SAMPLE_JOBS, SAMPLE_SETS, TargetError, shown_name, target_named
+from jobgate.cli.targets import JOBS, SAMPLE_JOBS, SAMPLE_SETS, TargetError, job_kind_named, shown_name, target_named
 from jobgate.client import ProblemError
 from jobgate.client.calls import Secrets
 
@@ -79,25 +79,48 @@ def _texts(file: str | None) -> Sequence[str]:
 
 
 def _find(client: "Client", targets: Sequence[str], namespace: str | None) -> Iterator[tuple[str, UUID, str]]:
-    """Yield resource, uid and description of each object; without targets, of all objects."""
-    for target in targets:
-        resource, name = target_named(target)
-        found = list(_uid_of(name) or _rows(client, resource, namespace, name=name))
-        for uid in found:
-            yield resource, uid, f"{shown_name(resource, name)} {uid}"
-        if not found:
-            raise TargetError(f"redact {target}: no object has had this name")
+    """Yield resource, uid and description of each object; without targets, of all objects.
+
+    All targets are found before the first object is yielded: what is redacted cannot be restored.
+    """
+    found = [
+        (resource, uid, f"{shown_name(resource, name)} {uid}")
+        for target in targets
+        for resource, name in [target_named(target)]
+        for uid in _named(client, target, namespace)
+    ]
+    yield from found
     if not targets:
         for resource in (JOBS, SAMPLE_SETS, SAMPLE_JOBS):
             for uid in _rows(client, resource, namespace):
                 yield resource, uid, f"{shown_name(resource, '')}{uid}"
 
 
-def _uid_of(name: str) -> Sequence[UUID]:
+def _named(client: "Client", target: str, namespace: str | None) -> Sequence[UUID]:
+    """Return the uids of the objects of a target. Jobs of all kinds share their names: tj/train has no other kind.
+
+    Raises:
+        TargetError: there are none.
+    """
+    resource, name = target_named(target)
+    kind = job_kind_named(target)
+    if not (is_uid := _is_uid(name)):
+        found = list(_rows(client, resource, namespace, name=name, kind=kind))
+    elif kind is None:
+        found = [UUID(name)]  # the redaction reports that there is none
+    else:
+        found = list(_rows(client, resource, "*", uid=name, kind=kind))
+    if not found:
+        raise TargetError(f"redact {target}: no {kind or 'object'} has had this {'uid' if is_uid else 'name'}")
+    return found
+
+
+def _is_uid(name: str) -> bool:
     try:
-        return [UUID(name)]
+        UUID(name)
     except ValueError:
-        return ()
+        return False
+    return True
 
 
 def _rows(client: "Client", resource: str, namespace: str | None, **filters: Any) -> Iterator[UUID]:

@@ -321,14 +321,17 @@ def test_structured_output_of_a_watch_has_only_the_result(run: RunCommand, file:
 
 
 def test_several_objects_are_changed_and_a_refusal_does_not_stop_the_others(run: RunCommand) -> None:
-    result, script = run(["delete", "a", "ss/b", "c"], ok(job(name="a")), problem(404, "NotFound"), ok(job(name="c")))
+    answers = problem(403, "Forbidden"), ok(job(name="a")), problem(404, "NotFound"), ok(job(name="c"))
+    result, script = run(["delete", "a", "ss/b", "gj/d", "c"], *answers)
     assert [request.url.path.rpartition("/team/")[2] for request in script.requests] == [
+        "jobs/d/status",
         "jobs/a",
         "samplesets/b",
         "jobs/c",
     ]
     assert (result.stdout, result.exit_code) == ("a deletion requested\nc deletion requested\n", 2)
     assert "jobgate: ss/b: it is NotFound" in result.stderr
+    assert "jobgate: gj/d: it is Forbidden" in result.stderr
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume", "cancel", "retry", "delete"])

@@ -75,7 +75,20 @@ def test_wrong_arguments(run: RunCommand, arguments: list[str], expected: str) -
     assert expected in result.stderr
 
 
-def test_a_name_that_no_object_has_had(run: RunCommand) -> None:
-    result, _ = run(["redact", "tour"], page([]))
-    assert result.exit_code == 2
-    assert "redact tour: no object has had this name" in result.stderr
+@pytest.mark.parametrize(
+    ("target", "query", "expected"),
+    [
+        ("tour", {"name": "tour"}, "no object has had this name"),
+        ("tj/tour", {"name": "tour", "kind": "TrainingJob"}, "no TrainingJob has had this name"),
+        (f"tj/{TWO}", {"uid": TWO, "kind": "TrainingJob"}, "no TrainingJob has had this uid"),
+    ],
+)
+def test_nothing_is_redacted_if_there_is_no_such_object(
+    run: RunCommand, target: str, query: dict[str, str], expected: str
+) -> None:
+    result, script = run(["redact", ONE, target], page([]))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"redact {target}: {expected}" in result.stderr
+    (request,) = script.requests
+    assert request.method == "GET"
+    assert dict(request.url.params) == {"deleted": "true", "pageSize": "500", "view": "summary"} | query
