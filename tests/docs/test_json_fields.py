@@ -69,10 +69,12 @@ EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
             "manageJobsWithoutQueueName",
             "reclaimablePods",
             "spec.active",
+            "spec.queueName",
             "waitForPodsReady",
         )
     },
     ("docs/queues.md", "priorityClassName"): _OF_KUBERNETES,
+    ("docs/queues.md", "resourceClaimName"): _OF_KUBERNETES,
     ("docs/queues.md", "resourceClaims"): _OF_KUBERNETES,
     **{(page, "queues.enabled"): "a value of the chart" for page in ("docs/migration.md", "docs/queues.md")},
     ("docs/exports.md", "writtenAt"): "a field of an export, which has no schema",

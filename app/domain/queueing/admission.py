@@ -35,6 +35,7 @@ _CODES: Final = (
     ("TopologyAwareScheduling", PendingCode.NO_MATCHING_FLAVOR),
     ("not found", PendingCode.NO_MATCHING_FLAVOR),
     ("resourceClaims", PendingCode.NO_MATCHING_FLAVOR),
+    ("resource claims", PendingCode.NO_MATCHING_FLAVOR),
     ("flavor", PendingCode.WAITING_FOR_QUOTA),
     ("admission checks", PendingCode.ADMISSION_CHECKS),
 )
@@ -196,6 +197,7 @@ Verdict: TypeAlias = Unadmitted | Admitted | Evicted
 class ObservedWorkload:
     """The Workload of a job in the cluster. `sizes` are the counts of its pod sets; `held` is jobgate's finalizer.
 
+    `queue` is the one that jobgate made it for, also if a webhook of the cluster or another client has changed it.
     One that is not `labelled` has lost the labels by which jobgate follows it, and its state may be an earlier one.
     """
 
@@ -221,7 +223,7 @@ def observe_workload(
     return ObservedWorkload(
         uid=metadata.uid,
         verdict=_verdict(workload, conditions, flavors),
-        queue=workload.spec.queue_name,
+        queue=metadata.annotations.get(labels.QUEUE) or workload.spec.queue_name,
         sizes={item.name: item.count for item in workload.spec.pod_sets},
         priority_class=_priority_class(workload),
         held=labels.ADMISSION_FINALIZER in metadata.finalizers,

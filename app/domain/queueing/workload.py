@@ -153,6 +153,7 @@ def workload_manifest(
     identity = plan.identity
     metadata = owned_metadata(identity, workload_name(identity.uid, number), workload_labels(identity), anchor_uid)
     metadata["finalizers"] = [labels.ADMISSION_FINALIZER]
+    metadata["annotations"] = {labels.QUEUE: queue}
     spec = {"queueName": queue, "podSets": [item.manifest() for item in pod_sets(plan, counts)]}
     spec |= {field: value for field, value in priority.patch().items() if value is not None}
     return {"apiVersion": API_VERSION, "kind": "Workload", "metadata": metadata, "spec": spec}

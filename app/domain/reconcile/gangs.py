@@ -26,9 +26,9 @@ def place_gang(
 ) -> None:
     """Make the pods that the steps create members of the job's PodGroup, as far as its scheduler can still place it.
 
-    `leaving` says that the PodGroup is being deleted.
     Replicas beyond the gang get no pod before the gang has its nodes. Pods of a PodGroup that cannot be placed any more
-    are stopped, so that pods without one replace them.
+    are stopped, so that pods without one replace them. `leaving` says that the PodGroup is being deleted, which ends
+    when no pod names it: if none has a node, all are stopped, and the gang gets another PodGroup.
     """
     group = group_name(plan)
     if plan.gang is None or not group:
@@ -37,11 +37,10 @@ def place_gang(
     settled = any(steps[key].replica.settled for key in members)
     kept = any(pod is not None and pod.node is not None and not pod.deleting for pod in members.values())
     if settled or (leaving and kept) or any(pod is not None and pod.group != group for pod in members.values()):
-        for key in plan.replicas:
-            pod = live_pod(steps[key], pods.get(key, ()))
-            if pod is not None and pod.group:
-                stop_unplaced(steps[key], pod)
+        _stop_members(plan, steps, pods)
         return
+    if leaving:
+        _stop_members(plan, steps, pods)
     is_placed = all(pod is not None and pod.node is not None for pod in members.values())
     for key, step in steps.items():
         if key in members:
@@ -49,6 +48,14 @@ def place_gang(
         elif not is_placed:
             step.waits_for_gang = any(isinstance(action, CreatePod) for action in step.actions)
             step.actions = [action for action in step.actions if not isinstance(action, CreatePod)]
+
+
+def _stop_members(plan: JobPlan, steps: Mapping[Rank, Step], pods: Mapping[Rank, Sequence[ObservedPod]]) -> None:
+    """Stop the pods that name a PodGroup and have no node."""
+    for key in plan.replicas:
+        pod = live_pod(steps[key], pods.get(key, ()))
+        if pod is not None and pod.group:
+            stop_unplaced(steps[key], pod)
 
 
 def _joining(action: Action) -> Action:

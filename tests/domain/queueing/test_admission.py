@@ -8,7 +8,8 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from app.domain.kubernetes.queueing import FlavorSpec, Workload
+from app.domain.kubernetes.objects import Metadata
+from app.domain.kubernetes.queueing import FlavorSpec, Workload, WorkloadSpec
 from app.domain.kubernetes.topology import (
     IndividualValues,
     LevelValues,
@@ -198,6 +199,7 @@ def test_an_unknown_flavor_is_awaited() -> None:
             'spec.podSets[0].template.spec.resourceClaims[0]: Not found: "DeviceClass gpu is not mapped"',
             PendingCode.NO_MATCHING_FLAVOR,
         ),
+        ("DynamicResourceAllocation feature does not support use of resource claims", PendingCode.NO_MATCHING_FLAVOR),
         ("The workload has failed admission checks", PendingCode.ADMISSION_CHECKS),
         ("a message of a later version", PendingCode.WAITING_FOR_QUOTA),
     ],
@@ -302,6 +304,12 @@ DEACTIVATED = Evicted(
 )
 def test_evictions(workload: Workload, wanted: Evicted) -> None:
     assert verdict(workload) == wanted
+
+
+@pytest.mark.parametrize(("annotations", "queue"), [({}, "routed"), ({"jobgate.dev/queue": "team"}, "team")])
+def test_the_queue_of_a_workload_is_the_one_that_it_was_made_for(annotations: dict[str, str], queue: str) -> None:
+    workload = Workload(metadata=Metadata(annotations=annotations), spec=WorkloadSpec(queue_name="routed"))
+    assert observe_workload(workload, {}).queue == queue
 
 
 def test_what_else_is_observed() -> None:

@@ -35,7 +35,8 @@ from app.domain.vocabulary import PendingCode
 
 CREATING: Final = "the Workload of the job is being created"
 MOST_FURTHER: Final = 64  # Workloads that scale-ups add to one admission: a reconcile compares each with all replicas
-# The code of the wait that follows an eviction with this reason. Others take the quota for another Workload.
+# The code of the wait that follows an eviction with this reason. After any other, such as a preemption, the job waits
+# for quota.
 _CODES_AFTER: Final = {
     "AdmissionCheck": PendingCode.ADMISSION_CHECKS,
     "ClusterQueueStopped": PendingCode.QUEUE_STOPPED,
@@ -54,7 +55,10 @@ def creating(queue: str) -> Unadmitted:
 
 
 def wait_after(evicted: Evicted) -> Unadmitted:
-    """Return the wait that follows an eviction. That for a deactivated Workload is one of a scale-up."""
+    """Return the wait that follows an eviction.
+
+    A deactivated Workload is that of a scale-up: a job whose first one is deactivated is paused and does not wait.
+    """
     message = f"{evicted.reason}: {evicted.message}"
     if evicted.is_deactivated:
         message += ". An administrator may activate it, and a scale-down and another scale-up make a new one"

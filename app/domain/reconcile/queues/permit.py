@@ -143,12 +143,13 @@ def _next_permit(inputs: Inputs, known: Queueing) -> Permit:
 
 
 def _in_requested_queue(inputs: Inputs, known: Queueing) -> Queueing:
-    """Return the record in the queue that an edit of the job requests. A job that holds quota keeps its queue."""
-    name, found = requested_queue(inputs.plan, inputs.observed.queue.local_queues), inputs.observed.queue.workload
+    """Return the record in the queue that an edit of the label requests. A job that holds quota keeps its queue."""
+    requested, found = inputs.plan.queue, inputs.observed.queue.workload
     holds = found is not None and (isinstance(found.verdict, Admitted) or found.verdict.holds_quota)
-    if name is None or known.admission is not None or holds:
+    # Whether a queue of the kind's own scheduler counts can change without an edit.
+    if requested is None or requested.of_own_scheduler or known.admission is not None or holds:
         return known
-    return replace(known, name=name)
+    return replace(known, name=requested.name)
 
 
 def _deactivated_permit(inputs: Inputs, known: Queueing, verdict: Verdict) -> Permit:

@@ -120,10 +120,9 @@ def _changes(
     if not is_idle(inputs, members) if number == 0 else is_busy(inputs, known, members):
         return []
     is_deactivated = isinstance(verdict, Evicted) and verdict.is_deactivated
-    # One that is deactivated stays, because another one would be active.
-    # Kueue admits a finished one never again.
-    is_other = is_outdated(known, observed, record.name) and not is_deactivated
-    if observed.deleting or observed.finished or is_other:
+    # Kueue never admits a finished one again. One that is deactivated stays, because another one would be active.
+    is_useless = observed.finished or is_outdated(known, observed, record.name)
+    if observed.deleting or (is_useless and not is_deactivated):
         return _removals([number])
     if isinstance(verdict, Unadmitted) and not verdict.holds_quota:
         # Kueue accepts a class of another kind only while no quota is reserved.

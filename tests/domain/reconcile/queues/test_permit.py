@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.plan import GangApi, GangPlan, JobPlan, PriorityClassKind, PriorityClassRef, QueuePlan
+from app.domain.plan import GangApi, GangPlan, JobPlan
 from app.domain.queueing.admission import (
     Admitted,
     Evicted,
@@ -93,20 +93,6 @@ def test_a_life() -> None:
     assert (world.anchor, world.recorded.status.quiet) == (False, True)
 
 
-def test_a_workload_that_another_client_finishes_is_made_again() -> None:
-    world = a_world(a_plan(queue=TEAM))
-    kueue = kueue_of(world)
-    run(world)
-    for made in (2, 3):
-        assert kueue.workload is not None
-        kueue.workload.finished = True  # first of a job that waits, then of one that runs
-        run(world)
-        assert (phase_of(world), world.pods, kueue.made) == (JobPhase.QUEUED, {}, made)
-        kueue.admit()
-        run(world)
-        assert phase_of(world) == JobPhase.RUNNING
-
-
 @pytest.mark.parametrize(
     ("reason", "code"),
     [
@@ -187,60 +173,6 @@ def test_a_job_whose_admitted_replicas_have_ended_is_queued_for_the_others() -> 
         come_to_rest(world)
     assert phase_of(world) == JobPhase.SUCCEEDED
     assert kueue_of(world).made == 2
-
-
-def test_an_edit_of_the_queue_moves_a_waiting_job() -> None:
-    world = a_world(a_plan(queue=TEAM))
-    kueue = kueue_of(world)
-    run(world)
-    world.plan = replace(world.plan, queue=QueuePlan(name="other"))
-    run(world)
-    assert kueue.workload is not None
-    assert world.recorded.status.queueing is not None
-    assert (kueue.workload.queue, kueue.made, world.recorded.status.queueing.name) == ("other", 2, "other")
-    kueue.admit()
-    run(world)
-    world.plan = replace(world.plan, queue=TEAM)
-    run(world)
-    assert (kueue.workload.queue, phase_of(world)) == ("other", JobPhase.RUNNING)
-    kueue.evict()
-    run(world)
-    assert (kueue.workload.queue, phase_of(world)) == ("team", JobPhase.QUEUED)
-    world.plan = replace(world.plan, queue=None)
-    run(world)
-    assert (kueue.workload.queue, kueue.made) == ("team", 3)
-
-
-def test_a_workload_that_is_admitted_in_another_queue_is_made_again() -> None:
-    world = a_world(a_plan(queue=TEAM))
-    kueue = kueue_of(world)
-    run(world)
-    assert kueue.workload is not None
-    kueue.workload.queue = "other"
-    kueue.admit()
-    run(world)
-    assert (kueue.workload.queue, kueue.made, phase_of(world)) == ("team", 2, JobPhase.QUEUED)
-
-
-def test_an_edit_of_the_class_changes_the_priority_of_a_waiting_job() -> None:
-    high, low = (PriorityClassRef(kind=PriorityClassKind.WORKLOAD, name=name) for name in ("high", "low"))
-    world = a_world(a_plan(queue=TEAM))
-    run(world)
-    kueue = kueue_of(world)
-    workload = kueue.workload
-    assert workload is not None
-    for requested in (high, low, None, high):
-        world.plan = replace(world.plan, priority=requested)
-        run(world)
-        assert workload.priority == requested
-    kueue.admit()
-    run(world)
-    world.plan = replace(world.plan, priority=low)
-    run(world)
-    assert workload.priority == high
-    kueue.evict()
-    run(world)
-    assert workload.priority == low
 
 
 @pytest.mark.parametrize(
