@@ -48,9 +48,15 @@ function responseOf({ headers, body, isWhole, later }: Answer): Response {
   return new Response(stream, { headers });
 }
 
-async function followed(answers: (Answer | ApiError)[], target: Target = ONE, isGrowing = true) {
+async function followed(
+  answers: (Answer | ApiError)[],
+  target: Target = ONE,
+  isGrowing = true,
+  replicas: string[] = [],
+) {
   const { transport, requests } = transportOf(answers);
   const follower = new LogFollower(transport, { uid: "a-b", target, tailLines: 100, isGrowing });
+  follower.replicas = replicas;
   follower.start();
   await vi.advanceTimersByTimeAsync(5000);
   follower.stop();
@@ -92,17 +98,18 @@ test("a log that is cut off is continued without repetition", async () => {
   ]);
   expect(texts).toEqual(["a", "b", "c"]);
   expect(state).toMatchObject({ phase: "ended", hasGap: false });
-  // The log may have older lines that had not arrived yet.
-  expect(requests[1]?.get("sinceSeconds")).toBeNull();
+  expect(requests[1]?.get("sinceTime")).toBe("2026-01-02T03:04:02.000000Z");
 });
 
-test("a log of which all lines had arrived is continued with the last seconds", async () => {
+test("a log that breaks off after a silence is continued from the last line that arrived", async () => {
   const { texts, requests } = await followed([
-    { headers: LIVE, body: at(1, "a"), later: at(2, "b"), isWhole: false },
-    { headers: LIVE, body: at(2, "b") + at(3, "c"), isWhole: true },
+    { headers: LIVE, body: at(1, "a"), later: "", isWhole: false },
+    { headers: LIVE, body: at(1, "a") + at(2, "b") + at(3, "c"), isWhole: true },
   ]);
   expect(texts).toEqual(["a", "b", "c"]);
-  expect(Number(requests[1]?.get("sinceSeconds"))).toBeGreaterThanOrEqual(10);
+  // The connection may have died when the silence began, while older lines were on their way.
+  expect(requests[1]?.get("sinceSeconds")).toBeNull();
+  expect(requests[1]?.get("sinceTime")).toBe("2026-01-02T03:04:01.000000Z");
 });
 
 test("a log that is cut off says why until it continues", async () => {
@@ -148,6 +155,27 @@ test.each([
   const { state, requests } = await followed([error]);
   expect(requests).toHaveLength(count);
   expect(state.phase).toBe(phase);
+});
+
+test.each([
+  [["w[0]", "w[1]"], "2026-01-02T03:04:02.123456Z"],
+  [["w[0]", "w[1]", "w[2]"], null],
+])("a merged log of %j is continued from the oldest of the last lines, if each has one", async (replicas, since) => {
+  const line = (rank: number, attempt: number, second: number) =>
+    `${JSON.stringify({ task: "w", rank, attempt, at: `2026-01-02T03:04:0${second}.123456789Z`, line: `${rank}:${second}` })}\n`;
+  const first = line(0, 1, 1) + line(0, 2, 4) + line(1, 1, 2);
+  const second = line(0, 2, 4) + line(1, 1, 2) + line(1, 1, 3);
+  const { texts, requests } = await followed(
+    [
+      { headers: {}, body: first, isWhole: false },
+      { headers: {}, body: second, isWhole: true },
+    ],
+    { kind: "merged", task: null },
+    true,
+    replicas,
+  );
+  expect(texts).toEqual(["0:1", "0:4", "1:2", "1:3"]);
+  expect(requests[1]?.get("sinceTime")).toBe(since);
 });
 
 test("a merged log has the lines of its replicas, and what it leaves out", async () => {

@@ -132,15 +132,15 @@ test.each<[Attempt, boolean, string]>([
 });
 
 describe("requests", () => {
-  const all = { follow: false, tailLines: null, sinceSeconds: null, timestamps: false };
+  const all = { follow: false, tailLines: null, sinceTime: null, timestamps: false };
 
   test.each([
     [one("w", 0), all, "task=w&rank=0&attempt=1"],
     [one("w", 3, 2, "a&b"), all, "task=w&rank=3&attempt=2&container=a%26b"],
     [
       one("w", 0),
-      { follow: true, tailLines: 10, sinceSeconds: 7, timestamps: true },
-      "task=w&rank=0&attempt=1&follow=true&tailLines=10&sinceSeconds=7&timestamps=true",
+      { follow: true, tailLines: 10, sinceTime: "2026-01-02T03:04:05Z", timestamps: true },
+      "task=w&rank=0&attempt=1&follow=true&tailLines=10&sinceTime=2026-01-02T03%3A04%3A05Z&timestamps=true",
     ],
     [{ kind: "merged", task: null } as const, { ...all, follow: true }, "merged=true&follow=true"],
     [{ kind: "merged", task: "w" } as const, { ...all, tailLines: 5 }, "merged=true&task=w&tailLines=5"],

@@ -1,4 +1,4 @@
-import { stampKey } from "./lines";
+import { stampKey, timeOf } from "./lines";
 
 interface Mark {
   key: string;
@@ -14,12 +14,27 @@ interface Stamped {
 /**
  * Tells new lines from those that have arrived, when a log is read again after an interruption.
  *
- * The gateway continues a log by seconds, so the first lines repeat. The times of lines identify them to the
+ * The gateway continues a log from a time on, so the first lines repeat. The times of lines identify them to the
  * nanosecond, and lines of the same time are counted.
  */
 export class Continuation {
   readonly #latest = new Map<string, Mark>();
   #marks = new Map<string, Mark>();
+
+  /**
+   * Return the time from which on lines of these replicas may be missing, in microseconds and not after it: the oldest of
+   * the times of their last lines. Null if one of them has none.
+   */
+  since(replicas: readonly string[]): string | null {
+    const last = new Map<string, string>();
+    for (const [source, { key }] of this.#latest) {
+      const [replica = ""] = source.split("#");
+      if (key > (last.get(replica) ?? "")) last.set(replica, key);
+    }
+    const keys = replicas.map((replica) => last.get(replica) ?? null).sort();
+    const oldest = keys.includes(null) ? undefined : keys[0];
+    return oldest == null ? null : timeOf(oldest);
+  }
 
   /** Begin to read again: lines up to the latest one of each source repeat. */
   restart(): void {

@@ -13,7 +13,7 @@ export interface Download {
 /** Save the whole log as a text file, not only the lines that the page keeps. */
 export async function download(transport: Transport, request: Download, signal: AbortSignal): Promise<void> {
   const { uid, target, hasTimes } = request;
-  const path = logPath(uid, target, { follow: false, tailLines: null, sinceSeconds: null, timestamps: hasTimes });
+  const path = logPath(uid, target, { follow: false, tailLines: null, sinceTime: null, timestamps: hasTimes });
   const response = await transport.get(path, { Accept: "text/plain" }, signal);
   save(await response.blob(), fileName(request.job, target));
 }

@@ -36,13 +36,9 @@ const INITIAL: LogState = {
   error: null,
 };
 
-/** Seconds that are read again after an interruption, for lines that were on their way. */
-const OVERLAP = 10;
 /** Known lines that are looked for in a stored log. */
 const KNOWN = 20;
 const HIDDEN_FOR = 20_000;
-/** Milliseconds without a chunk after which the page has all that was written before: the gateway sends that at once. */
-const PAUSE = 2000;
 /** Milliseconds for which lines are taken without a pause: half of a frame. */
 const BUSY = 8;
 
@@ -65,11 +61,11 @@ export class LogFollower {
   readonly ring = new LineRing();
   /** Increases whenever the ring has changed, at most once in a frame. Apart from `state`, so that only lines follow it. */
   readonly version = new Store(0);
+  /** The replicas of a merged log, as `worker[3]`. Without a line of each, an interrupted log is read again as a whole. */
+  replicas: readonly string[] = [];
   readonly #reader = new LineReader();
   readonly #continuation = new Continuation();
   #running: AbortController | null = null;
-  /** When the page last had all lines; null while the beginning of the log has not arrived whole. */
-  #caughtUpAt: number | null = null;
   /** Whether lines without times have arrived: they cannot be told from others when the log is read again. */
   #hasUntimed = false;
   #hideTimer: ReturnType<typeof setTimeout> | undefined;
@@ -144,9 +140,9 @@ export class LogFollower {
   /** Read the log until it ends, and return whether that was its end. */
   async #follow(signal: AbortSignal, onLine: () => void): Promise<boolean> {
     const { uid, target, tailLines, isGrowing } = this.options;
-    const known = this.#caughtUpAt;
-    const sinceSeconds = known === null ? null : Math.ceil((Date.now() - known) / 1000) + OVERLAP;
-    const path = logPath(uid, target, { follow: isGrowing, tailLines, sinceSeconds, timestamps: true });
+    // A duration until now would lose older lines that had not arrived yet.
+    const sinceTime = this.#continuation.since(target.kind === "merged" ? this.replicas : [""]);
+    const path = logPath(uid, target, { follow: isGrowing, tailLines, sinceTime, timestamps: true });
     const response = await this.transport.get(path, { Accept: acceptOf(target) }, signal);
     const source = logSourceOf(response.headers);
     this.#set({ phase: "open", source, leftOut: leftOutOf(response.headers), interruption: null, error: null });
@@ -174,18 +170,10 @@ export class LogFollower {
     const splitter = new LineSplitter();
     const reader = response.body?.getReader();
     let begun = performance.now();
-    let arrivedAt: number | null = null;
-    let isCaughtUp = false;
-    const note = (now: number, arrived: number | null) => {
-      isCaughtUp ||= arrivedAt !== null && now - arrivedAt > PAUSE;
-      if (isCaughtUp) this.#caughtUpAt = arrived;
-    };
     try {
       for (;;) {
         const { done, value } = (await reader?.read()) ?? { done: true, value: undefined };
         if (done) break;
-        note(Date.now(), Date.now());
-        arrivedAt = Date.now();
         for (const line of splitter.feed(value)) take(line);
         // Chunks that have arrived are read without a pause, in which the page could draw.
         if (performance.now() - begun > BUSY) {
@@ -194,7 +182,6 @@ export class LogFollower {
         }
       }
     } catch {
-      note(Date.now(), arrivedAt);
       // The gateway ends a log early without the last chunk. The rest of the line is its reason, or half a line.
       const rest = splitter.end().filter((line) => line.includes(CUT_OFF));
       for (const line of rest) take(line);

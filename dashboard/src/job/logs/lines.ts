@@ -33,6 +33,12 @@ export function stampKey(at: string): string {
   return `${String(epoch).padStart(12, "0")}.${fraction.padEnd(9, "0")}`;
 }
 
+/** Return the time of a key of `stampKey`, in microseconds and not after it. */
+export function timeOf(key: string): string {
+  const [epoch = "", fraction = ""] = key.split(".");
+  return new Date(Number(epoch) * 1000).toISOString().replace(/\.000Z$/, `.${fraction.slice(0, 6)}Z`);
+}
+
 /** Interprets the lines of a log. A style that a line does not reset continues on the next line of its source. */
 export class LineReader {
   readonly #styles = new Map<string, Style>();

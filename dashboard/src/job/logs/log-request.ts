@@ -5,8 +5,8 @@ export interface LogPart {
   follow: boolean;
   /** The last lines, of each replica if the log is merged; null for all lines. */
   tailLines: number | null;
-  /** Only lines of the last seconds; null for lines of any age. */
-  sinceSeconds: number | null;
+  /** Only lines of this time and later ones; null for lines of any time. */
+  sinceTime: string | null;
   timestamps: boolean;
 }
 
@@ -36,7 +36,7 @@ export function logPath(uid: string, target: Target, part: LogPart): string {
   }
   if (part.follow) query.set("follow", "true");
   if (part.tailLines !== null) query.set("tailLines", String(part.tailLines));
-  if (part.sinceSeconds !== null) query.set("sinceSeconds", String(part.sinceSeconds));
+  if (part.sinceTime !== null) query.set("sinceTime", part.sinceTime);
   if (part.timestamps) query.set("timestamps", "true");
   return `api/v1/jobs/${encodeURIComponent(uid)}/logs?${query}`;
 }

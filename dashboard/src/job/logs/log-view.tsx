@@ -1,7 +1,7 @@
 import { ArrowDownToLine, Clock, ScrollText, WrapText } from "lucide-react";
 import { useMemo, useRef, useState } from "react";
 import { Button, ToggleButton } from "react-aria-components";
-import type { Job } from "../../api/types";
+import type { Job, Replica } from "../../api/types";
 import { ErrorNote } from "../../ui/errors";
 import { thousands } from "../../ui/numbers";
 import { useShortcuts } from "../../ui/shortcuts";
@@ -26,8 +26,8 @@ export interface LogOptions {
 interface LogViewProps {
   job: Job;
   target: Target;
-  /** The number of replicas of the job. */
-  replicas: number;
+  /** All replicas of the job. */
+  replicas: readonly Replica[];
   /** The text that is searched for. */
   text: string;
   onText: (text: string) => void;

@@ -68,12 +68,6 @@ function SearchedLog({ job, target, replicas, selection, onChange }: SearchedLog
     return <WholeLogView key={keyOf(target)} target={target} selection={selection} onSelect={onChange} {...shown} />;
   }
   return (
-    <LogView
-      key={keyOf(target)}
-      target={target}
-      replicas={replicas.length}
-      onWhole={() => onChange({ at: 0 })}
-      {...shown}
-    />
+    <LogView key={keyOf(target)} target={target} replicas={replicas} onWhole={() => onChange({ at: 0 })} {...shown} />
   );
 }

@@ -1,9 +1,9 @@
 import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
-import type { Job } from "../../api/types";
+import type { Job, Replica } from "../../api/types";
 import { type Store, useStore } from "../../live/store";
 import { usePage } from "../../page-context";
 import { useRefetchOnChange } from "../../ui/refetch";
-import { hasEnded } from "../names";
+import { hasEnded, replicaName } from "../names";
 import { LogFollower, type LogState } from "./follower";
 import { MOST_LINES } from "./ring";
 import { type Matcher, Matches } from "./search";
@@ -17,14 +17,18 @@ const UPDATE_EVERY = 250;
  * Follow a log while the component is shown. Another target, and another user, begin a new one; the end of the job does
  * not, because the log that is followed has all its lines.
  */
-export function useLog(job: Job, target: Target, replicas: number): { follower: LogFollower; state: LogState } {
+export function useLog(
+  job: Job,
+  target: Target,
+  replicas: readonly Replica[],
+): { follower: LogFollower; state: LogState } {
   const { uid } = job;
   const { api, jobChanges } = usePage();
   const user = useSyncExternalStore(api.session.subscribe, () => api.session.users);
   const key = keyOf(target);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the key stands for the target; a user is a new beginning
   const follower = useMemo(() => {
-    const share = Math.floor(MOST_LINES / Math.min(MOST_MERGED, Math.max(1, replicas)));
+    const share = Math.floor(MOST_LINES / Math.min(MOST_MERGED, Math.max(1, replicas.length)));
     // One line more than the page keeps shows that the log has earlier ones.
     return new LogFollower(api.transport, {
       uid,
@@ -33,6 +37,10 @@ export function useLog(job: Job, target: Target, replicas: number): { follower: 
       isGrowing: !hasEnded(job) || job.status.stillRunning > 0,
     });
   }, [api, uid, key, user]);
+  useEffect(() => {
+    const merged = replicas.filter(({ task }) => target.task === null || target.task === task);
+    follower.replicas = merged.map(({ task, rank }) => replicaName(task, rank));
+  }, [follower, replicas, target.task]);
   useEffect(() => {
     follower.start();
     return () => follower.stop();

@@ -41,7 +41,7 @@ export async function openLog(
   wanted: Wanted,
   signal: AbortSignal,
 ): Promise<OpenLog> {
-  const path = logPath(uid, target, { follow: false, tailLines: null, sinceSeconds: null, timestamps: false });
+  const path = logPath(uid, target, { follow: false, tailLines: null, sinceTime: null, timestamps: false });
   const more = Object.entries(wanted).filter(([, value]) => value !== undefined);
   const query = new URLSearchParams(more.map(([name, value]) => [name, String(value)]));
   const response = await transport.get(`${path}&${query}`, { Accept: "application/jsonl" }, signal);
