@@ -22,12 +22,12 @@ from app.domain.status.observed import ObservedPod
 
 
 def place_gang(
-    plan: JobPlan, steps: Mapping[Rank, Step], pods: Mapping[Rank, Sequence[ObservedPod]], *, leaving: bool
+    plan: JobPlan, steps: Mapping[Rank, Step], pods: Mapping[Rank, Sequence[ObservedPod]], *, deleting: bool
 ) -> None:
     """Make the pods that the steps create members of the job's PodGroup, as far as its scheduler can still place it.
 
     Replicas beyond the gang get no pod before the gang has its nodes. Pods of a PodGroup that cannot be placed any more
-    are stopped, so that pods without one replace them. `leaving` says that the PodGroup is being deleted, which ends
+    are stopped, so that pods without one replace them. `deleting` says that the PodGroup is being deleted, which ends
     when no pod names it: if none has a node, all are stopped, and the gang gets another PodGroup.
     """
     group = group_name(plan)
@@ -36,10 +36,10 @@ def place_gang(
     members = {key: live_pod(steps[key], pods.get(key, ())) for key in plan.gang.members}
     settled = any(steps[key].replica.settled for key in members)
     kept = any(pod is not None and pod.node is not None and not pod.deleting for pod in members.values())
-    if settled or (leaving and kept) or any(pod is not None and pod.group != group for pod in members.values()):
+    if settled or (deleting and kept) or any(pod is not None and pod.group != group for pod in members.values()):
         _stop_members(plan, steps, pods)
         return
-    if leaving:
+    if deleting:
         _stop_members(plan, steps, pods)
     is_placed = all(pod is not None and pod.node is not None for pod in members.values())
     for key, step in steps.items():

@@ -33,8 +33,8 @@ class Expectations:
     `altered` has the last object that the cluster changed when it created it, by replica as in `retry_at`. `unfollowed`
     are uids of recorded pods without the job's labels, which the cluster does not let jobgate put back. `warnings` are
     those of the cluster about objects that it created. `redacted_at` is when the job was last redacted, as the last
-    capture of evidence has found it. `group_leaving` says that the PodGroup is being deleted. `revision` increases with
-    every change that can lead to another decision.
+    capture of evidence has found it. `group_deleting` says that the PodGroup is being deleted. `revision` increases
+    with every change that can lead to another decision.
     """
 
     revision: int = 0
@@ -48,7 +48,7 @@ class Expectations:
     hosts_generation: int | None = None
     anchors: list[str] = field(default_factory=list)
     anchor_sought: bool = False
-    group_leaving: bool = False
+    group_deleting: bool = False
     ensured: EnsuredObjects | None = None
     retry_at: dict[Rank | None, float] = field(default_factory=dict)
     tries: dict[Rank | None, int] = field(default_factory=dict)
@@ -69,9 +69,10 @@ class Expectations:
         else:
             self.refusals.pop(key, None)
 
-    def note_group(self, *, leaving: bool) -> None:
-        self.revision += self.group_leaving != leaving
-        self.group_leaving = leaving
+    def note_group(self, *, deleting: bool) -> None:
+        """Note whether the PodGroup of the job is being deleted, as a create has found it."""
+        self.revision += self.group_deleting != deleting
+        self.group_deleting = deleting
 
     def warn(self, key: Rank | None, text: str) -> None:
         """Remember a warning of the cluster about a new object. A webhook can give each object another one."""

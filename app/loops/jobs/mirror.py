@@ -212,7 +212,7 @@ class Mirror:
             anchor_marked=expectations.anchor_marked,
             hosts_generation=expectations.hosts_generation,
             anchors=tuple(expectations.anchors),
-            group_leaving=expectations.group_leaving,
+            group_deleting=expectations.group_deleting,
             warnings=tuple(expectations.warnings),
             queue=self._queues.observe(plan, anchors or ()),
             altered=tuple(pod for pod in expectations.altered.values() if not pod.removed),

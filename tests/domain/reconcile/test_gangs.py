@@ -87,11 +87,11 @@ def test_what_is_created_and_joins(replicas: list[Replica], pods: list[ObservedP
 def test_a_podgroup_that_its_running_members_keep_in_deletion_is_not_awaited(
     pods: list[ObservedPod], *, joins: bool
 ) -> None:
-    assert created(plan(), [RUNS[0], new(1)], *pods, group_leaving=True)[1] == joins
+    assert created(plan(), [RUNS[0], new(1)], *pods, group_deleting=True)[1] == joins
 
 
 def test_a_podgroup_in_deletion_that_no_member_runs_in_is_made_again() -> None:
-    found = decide(plan(), a_record(running_status(), RUNS[0], new(1)), member(0, **ROOMLESS), group_leaving=True)
+    found = decide(plan(), a_record(running_status(), RUNS[0], new(1)), member(0, **ROOMLESS), group_deleting=True)
     assert [action.name for action in actions_of(found, DeletePod)] == [member(0).name]
     assert [action.in_gang for action in actions_of(found, CreatePod)] == [True]
 

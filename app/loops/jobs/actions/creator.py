@@ -112,7 +112,7 @@ class Creator:
         Returns the uid of the anchor, or None if a create is refused or still waits for its back-off.
         """
         plan, known = work.plan, work.expectations.ensured
-        # After its first pods, another client may have deleted what they need.
+        # This holds only before the first pods: later, another client may have deleted what further pods need.
         if (
             known is not None
             and not work.established
@@ -130,7 +130,7 @@ class Creator:
                 await self._ensure(service_manifest(plan, service, anchor.uid), work)
             group = group_manifest(plan, anchor.uid)
             joins = any(isinstance(action, CreatePod) and action.in_gang for action in work.actions)
-            if group is not None and (joins or not work.expectations.group_leaving):
+            if group is not None and (joins or not work.expectations.group_deleting):
                 await self._ensure_group(group, work)
             if plan.hosts is not None:
                 await self._ensure(hosts_manifest(plan, plan.hosts, anchor.uid), work)
@@ -153,9 +153,9 @@ class Creator:
         try:
             await self._ensure(manifest, work)
         except UnusableObject as unusable:
-            work.expectations.note_group(leaving=unusable.code == PendingCode.NAME_TERMINATING)
+            work.expectations.note_group(deleting=unusable.code == PendingCode.NAME_TERMINATING)
             raise
-        work.expectations.note_group(leaving=False)
+        work.expectations.note_group(deleting=False)
 
     async def find_anchor(self, plan: JobPlan, expectations: Expectations) -> None:
         """Read the uid of the job's anchor, or that there is none, into the expectations.
