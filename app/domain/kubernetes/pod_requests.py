@@ -15,7 +15,8 @@ from app.domain.kubernetes.quantity import value_of
 Amounts: TypeAlias = Mapping[str, Decimal]
 """Quantities by the name of the resource."""
 _ZERO: Final = Decimal(0)
-_HUGE_PAGES: Final = "hugepages-"
+HUGE_PAGES: Final = "hugepages-"
+"""How the names of the resources of huge pages begin."""
 
 
 def pod_requests(spec: Mapping[str, Any]) -> Amounts:
@@ -25,14 +26,14 @@ def pod_requests(spec: Mapping[str, Any]) -> Amounts:
 
 
 def requests_at_pod_level(spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the quantities that replace the sums over the containers.
+    """Return what a pod requests at its own level, which counts instead of the sums over its containers.
 
-    The API server also repeats those sums there, which changes nothing.
+    The API server also copies sums over the containers to that level, which changes no amount.
     """
     resources = spec.get("resources") or {}
     limits = resources.get("limits") or {}
     requested = _requests_of_containers(spec) if limits else {}
-    defaults = {name: limit for name, limit in limits.items() if name.startswith(_HUGE_PAGES) or name not in requested}
+    defaults = {name: limit for name, limit in limits.items() if name.startswith(HUGE_PAGES) or name not in requested}
     return {**defaults, **(resources.get("requests") or {})}
 
 

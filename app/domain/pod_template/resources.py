@@ -6,12 +6,12 @@ from decimal import Decimal
 from app.domain.decoding import JsonValue
 from app.domain.errors import InvalidManifest, Problems, pointer_to, shorten
 from app.domain.kubernetes import names
+from app.domain.kubernetes.pod_requests import HUGE_PAGES
 from app.domain.kubernetes.quantity import format_quantity, parse_quantity
 from app.domain.pod_template.reading import Mapping, items, mapping
 
 _STANDARD = frozenset(("cpu", "memory", "ephemeral-storage"))
 _OF_POD = frozenset(("cpu", "memory"))
-_HUGE_PAGES = "hugepages-"
 _MOST_DEVICES = 2**63 - 1
 _NAME_ACCEPTED = "cpu, memory, ephemeral-storage, hugepages-<size>, or an extended resource such as nvidia.com/gpu"
 
@@ -23,7 +23,7 @@ def check_resources(resources: JsonValue, pointer: str, problems: Problems, *, e
         mapping(resources).get("requests"), pointer_to(pointer, "requests"), problems, extended=extended
     )
     named = limits | requests
-    if any(name.startswith(_HUGE_PAGES) for name in named) and not named.keys() & {"cpu", "memory"}:
+    if any(name.startswith(HUGE_PAGES) for name in named) and not named.keys() & {"cpu", "memory"}:
         problems.add(pointer, "Required", "huge pages also need cpu or memory", "a limit of cpu or memory")
     for name, requested in requests.items():
         here = pointer_to(pointer, "requests", name)
@@ -117,8 +117,8 @@ def check_amounts(amounts: JsonValue, pointer: str, problems: Problems, *, exten
         # An extended resource counts devices.
         elif not _is_native(name) and quantity != quantity.to_integral_value():
             problems.add(here, "Invalid", f"{name} comes in whole pieces only", "an integer")
-        elif name.startswith(_HUGE_PAGES) and not _is_whole_pages(quantity, name):
-            accepted = f"a multiple of {shorten(name.removeprefix(_HUGE_PAGES))}"
+        elif name.startswith(HUGE_PAGES) and not _is_whole_pages(quantity, name):
+            accepted = f"a multiple of {shorten(name.removeprefix(HUGE_PAGES))}"
             problems.add(here, "Invalid", f"{shorten(name)} comes in whole pages only", accepted)
         elif not _is_native(name) and quantity > _MOST_DEVICES:
             problems.add(here, "OutOfRange", f"there are never so many devices of {name}", f"at most {_MOST_DEVICES}")
@@ -138,7 +138,7 @@ def amount_of(value: JsonValue) -> Decimal | None:
 
 
 def _wrong_name(name: str, *, extended: bool) -> str | None:
-    if name in (_STANDARD if extended else _OF_POD) or name.startswith(_HUGE_PAGES):
+    if name in (_STANDARD if extended else _OF_POD) or name.startswith(HUGE_PAGES):
         return None
     if "/" not in name:
         return "is not a standard resource"
@@ -149,7 +149,7 @@ def _wrong_name(name: str, *, extended: bool) -> str | None:
 
 
 def _is_whole_pages(quantity: Decimal, name: str) -> bool:
-    size = amount_of(name.removeprefix(_HUGE_PAGES))
+    size = amount_of(name.removeprefix(HUGE_PAGES))
     return size is not None and size > 0 and quantity % size == 0
 
 
@@ -159,4 +159,4 @@ def _is_native(name: str) -> bool:
 
 
 def _may_be_overcommitted(name: str) -> bool:
-    return _is_native(name) and not name.startswith(_HUGE_PAGES)
+    return _is_native(name) and not name.startswith(HUGE_PAGES)

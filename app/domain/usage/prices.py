@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final
 
+from app.domain.kubernetes.pod_requests import HUGE_PAGES
 from app.domain.usage.holds import CPU
 from app.domain.vocabulary import Use
 
@@ -28,7 +29,7 @@ def unit_of(resource: str) -> int:
     """Return how many of the amounts of a hold are one core, or one GiB, or one device."""
     if resource == CPU:
         return 1000
-    return _GIB if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-") else 1
+    return _GIB if resource in ("memory", "ephemeral-storage") or resource.startswith(HUGE_PAGES) else 1
 
 
 def costs_of(sums: Mapping[str, Mapping[Use, int]], prices: Prices) -> dict[Use, Decimal]:

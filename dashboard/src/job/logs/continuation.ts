@@ -31,9 +31,8 @@ export class Continuation {
       const [replica = ""] = source.split("#");
       if (key > (last.get(replica) ?? "")) last.set(replica, key);
     }
-    const keys = replicas.map((replica) => last.get(replica) ?? null).sort();
-    const oldest = keys.includes(null) ? undefined : keys[0];
-    return oldest == null ? null : timeOf(oldest);
+    const keys = replicas.map((replica) => last.get(replica) ?? "").sort();
+    return keys[0] ? timeOf(keys[0]) : null;
   }
 
   /** Begin to read again: lines up to the latest one of each source repeat. */
