@@ -1,4 +1,4 @@
-"""How errors call the types of values."""
+"""The words of errors for the types of values."""
 
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ _NAMES: Final[tuple[tuple[type, str], ...]] = (
 
 
 def add_wrong_type(problems: Problems, pointer: str, code: str, expected: str, value: Any) -> None:
-    """Report that a value has another type than the expected one, which is named as in `_NAMES`."""
+    """Report that a value has another type than `expected`, which is the words of an error, such as "a string"."""
     found = next((name for type_, name in _NAMES if isinstance(value, type_)), "null")
     accepted = expected
     if expected == "a string" and isinstance(value, (int, float)):

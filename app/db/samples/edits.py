@@ -95,7 +95,7 @@ async def submit(db: Database, news: Sequence[New[SampleRow]]) -> Mapping[int, A
 
 
 class _RolledBack(Exception):  # noqa: N818 - leaves a transaction to roll it back
-    """The transaction is rolled back. `refused` has the reasons by position."""
+    """Leaves the transaction, which rolls it back. `refused` has the reason of each refused object, by its index."""
 
     def __init__(self, refused: Mapping[int, Answer]) -> None:
         super().__init__()

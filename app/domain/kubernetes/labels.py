@@ -20,9 +20,9 @@ SAMPLE_SET_NAMESPACE = PREFIX + "sample-set-namespace"  # on a PersistentVolume,
 
 GENERATION = PREFIX + "generation"  # annotation on the anchor
 TERMINAL_PHASE = PREFIX + "terminal-phase"  # annotation on the anchor, once the job has ended
+QUEUE = PREFIX + "queue"  # annotation on a Workload: the LocalQueue that jobgate chose for it
 
 EVIDENCE_FINALIZER = PREFIX + "evidence"
-QUEUE = PREFIX + "queue"  # annotation on a Workload: the queue that it was made for
 ADMISSION_FINALIZER = PREFIX + "admission"  # on a Workload, until the last pod of its job is gone
 
 MANAGED_BY = "app.kubernetes.io/managed-by"

@@ -125,7 +125,7 @@ class ResourceQuota(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class FlavorQuotas(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The quota of each resource of a ResourceFlavor."""
+    """The quotas that a ClusterQueue has in one ResourceFlavor, by resource. `name` is that of the flavor."""
 
     name: str = ""
     resources: tuple[ResourceQuota, ...] = ()

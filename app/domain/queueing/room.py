@@ -89,7 +89,7 @@ def _by_flavor(quotas: Iterable[FlavorQuota], amounts: Iterable[Decimal]) -> dic
 
 
 def _find_lack(requests: Iterable[Amounts], available: _Flavors, word: str) -> str:
-    """Return what the first pod set without a flavor lacks in each one; empty if all pod sets fit.
+    """Return what is missing in each ResourceFlavor for the first pod set that fits in none; empty if all pod sets fit.
 
     Each takes the first flavor that has room for it beside those before it. Resources with the same flavors get the
     same one.

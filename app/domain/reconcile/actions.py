@@ -124,10 +124,10 @@ class WorkloadAction(QueueAction):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadRequest(WorkloadAction):
-    """A write of what the Workload requests.
+    """A write to the spec of a Workload of Kueue: the resources, the queue and the priority that a job requests.
 
-    It is for the replicas of `ranks`: of each task those from the first rank up to the second one, which is not among
-    them. The first Workload has no ranks, and is for all replicas.
+    The Workload is for the replicas of `ranks`: of each task those from the first rank up to the second one, which is
+    not among them. The first Workload has no ranks, and is for all replicas.
     """
 
     ranks: tuple[tuple[str, int, int], ...] = ()
@@ -140,7 +140,7 @@ class WorkloadRequest(WorkloadAction):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnsureWorkload(WorkloadRequest):
-    """Create the Workload in this queue, if there is none."""
+    """Create a Workload of Kueue for the job in the LocalQueue of this name, if it does not exist."""
 
     queue: str
 

@@ -72,8 +72,8 @@ class _WorkloadStore(ReflectorStore[Workload]):
         # What a finalizer holds is not deleted without a deletionTimestamp. So another client has removed its labels.
         self.applied(replace(obj, metadata=replace(metadata, labels={})))
 
-    def lose(self, obj: Workload) -> None:
-        """Remove a Workload about which the watch says nothing more."""
+    def drop(self, obj: Workload) -> None:
+        """Remove a Workload that the watch does not report any more, because it has lost its labels."""
         super().deleted(obj)
 
 
@@ -281,11 +281,11 @@ class QueueMirror:
             reflector.adopt(workload)
 
     def note_gone(self, namespace: str, name: str) -> None:
-        """Note that a request found no Workload of the job with this name. The watch does not report all of them."""
+        """Remove the Workload of this name, which a request has not found, unless the watch reports its deletion."""
         store = _of_namespace(self._workloads, namespace)
         workload = None if store is None else store.named(namespace, name)
         if store is not None and workload is not None and not self._is_followed(workload):
-            store.lose(workload)
+            store.drop(workload)
 
     def _is_followed(self, workload: Workload) -> bool:
         """Return whether the watch finds the Workload by its labels."""

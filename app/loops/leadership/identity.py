@@ -143,7 +143,7 @@ class Identity:
             await self._verify()
 
     def doubt(self) -> None:
-        """Make the next `verify` query the cluster."""
+        """Let the next `verify` ask the cluster, although an earlier one may have been recent."""
         self._verified_at = None
 
     def _is_verified(self) -> bool:

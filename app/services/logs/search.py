@@ -12,7 +12,7 @@ LONGEST: Final = 1000
 """Characters of a pattern."""
 LARGEST: Final = 1500
 """Instructions of a compiled pattern. A letter of any language takes 1200 of them."""
-_BY_LINE: Final = b"(?m)"
+_BY_LINE: Final = b"(?m)"  # `^` and `$` match at each line
 # Bytes that RE2 may use for the states of one pattern.
 _MEMORY: Final = 1024 * 1024
 
