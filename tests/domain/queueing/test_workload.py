@@ -111,6 +111,7 @@ def test_a_workload_has_its_owner_its_priority_and_its_finalizer() -> None:
     assert (metadata["name"], metadata["finalizers"]) == ("jobgate-u", ["jobgate.dev/admission"])
     assert metadata["ownerReferences"][0]["uid"] == "anchor-uid"
     assert (spec["queueName"], spec["priority"]) == ("team", 7)
+    assert metadata["annotations"] == {"jobgate.dev/queue": "team"}
     assert spec["priorityClassRef"] == {"group": "scheduling.k8s.io", "kind": "PriorityClass", "name": "high"}
     assert "priorityClassRef" not in workload_manifest(a_plan(), "team", Priority(), "anchor-uid")["spec"]
 

@@ -2,17 +2,45 @@
 
 from dataclasses import replace
 
+import pytest
+
 from app.domain.plan import PriorityClassKind, PriorityClassRef, QueuePlan
-from app.domain.vocabulary import JobPhase
-from tests.domain.reconcile.queues.worlds import TEAM, a_world, kueue_of, phase_of, run
-from tests.support.plans import a_plan
+from app.domain.queueing.admission import ObservedWorkload, PodSetAdmission, Queueing, TaskAdmission, Unadmitted
+from app.domain.reconcile.queues.permit import derive_permit
+from app.domain.vocabulary import JobPhase, PendingCode
+from tests.domain.reconcile.queues.worlds import LISTED, TEAM, a_world, kueue_of, phase_of, run
+from tests.support.plans import a_plan, a_record, inputs, running_status
+
+OTHER = QueuePlan(name="other")
+WAITS = Unadmitted(code=PendingCode.WAITING_FOR_QUOTA, message="m")
+CHECKED = replace(WAITS, holds_quota=True)
+ADMISSION = {"worker": TaskAdmission(pod_set="worker", size=1, pods=PodSetAdmission())}
+
+
+@pytest.mark.parametrize(
+    ("requested", "verdict", "admission", "name"),
+    [
+        pytest.param(OTHER, WAITS, None, "other", id="it waits"),
+        pytest.param(OTHER, CHECKED, None, "team", id="it has quota, and waits for admission checks"),
+        pytest.param(replace(OTHER, of_own_scheduler=True), WAITS, None, "team", id="no edit of the label"),
+        pytest.param(OTHER, None, ADMISSION, "team", id="its pods run, and its Workload is gone"),
+    ],
+)
+def test_which_jobs_move(
+    requested: QueuePlan, verdict: Unadmitted | None, admission: dict[str, TaskAdmission] | None, name: str
+) -> None:
+    observed = {} if verdict is None else {0: ObservedWorkload(uid="w", queue="team", verdict=verdict)}
+    record = a_record(running_status(queueing=Queueing(name="team", admission=admission)))
+    found = derive_permit(inputs(a_plan(queue=requested), record, queue=replace(LISTED, workloads=observed))).record
+    assert found is not None
+    assert found.name == name
 
 
 def test_an_edit_of_the_queue_moves_a_waiting_job() -> None:
     world = a_world(a_plan(queue=TEAM))
     kueue = kueue_of(world)
     run(world)
-    world.plan = replace(world.plan, queue=QueuePlan(name="other"))
+    world.plan = replace(world.plan, queue=OTHER)
     run(world)
     assert kueue.workload is not None
     assert world.recorded.status.queueing is not None

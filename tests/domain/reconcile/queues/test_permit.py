@@ -100,6 +100,8 @@ def test_a_life() -> None:
         ("PodsReadyTimeout", "RequeueBackOff"),
         ("AdmissionCheck", "AdmissionChecks"),
         ("LocalQueueStopped", "QueueStopped"),
+        ("ClusterQueueStopped", "QueueStopped"),
+        ("WorkloadDeleted", "WaitingForKueue"),
     ],
 )
 def test_the_wait_after_an_eviction_has_the_code_of_its_reason(reason: str, code: str) -> None:
