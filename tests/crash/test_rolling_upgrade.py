@@ -8,11 +8,9 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -45,12 +43,14 @@ def version_before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The code of the version before. It runs with the packages of this one, which has only added some."""
     if shutil.which("git") is None:
         pytest.skip("git is not installed: apt-get install git")
-    archive = subprocess.run(["git", "archive", BEFORE], cwd=ROOT, capture_output=True, check=False)
-    if archive.returncode:
-        pytest.skip(f"the history does not have the commit {BEFORE}: {archive.stderr.decode().strip()}")
+    archive = tmp_path_factory.mktemp("archive") / "before.tar"
+    command = ["git", "archive", f"--output={archive}", BEFORE]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if ran.returncode:
+        pytest.skip(f"the history does not have the commit {BEFORE}: {ran.stderr.strip()}")
     directory = tmp_path_factory.mktemp("before")
-    with tarfile.open(fileobj=BytesIO(archive.stdout)) as files:
-        files.extractall(directory, filter="data")
+    # Not `tarfile`, whose extraction filters Python has only since 3.11.4.
+    shutil.unpack_archive(archive, directory)
     return directory
 
 
