@@ -28,7 +28,6 @@ _NODE: Final = "node-1"
 _WRITERS: Final = 32
 _READY_SECONDS: Final = 120.0  # the controller creates thousands of pods
 _SEEN_SECONDS: Final = 10.0  # a transition that takes longer counts as missed
-_PAGE: Final = 500
 # The name of the job and its running replicas, in an event of the stream.
 _STATUS: Final = re.compile(rb'"name":"([^"]+)".*?"aggregate":\{[^}]*?"running":(\d+)')
 _PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"

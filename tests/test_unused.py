@@ -1,5 +1,7 @@
 """Public functions, classes, constants, fields, methods and settings of the server's programs are used in them.
 
+The same holds for the client and the tools: what is used by tests only is an exception that has a reason.
+
 Names are compared, not objects, so a name that is used anywhere counts as used everywhere. This finds names whose last
 use was removed, and reports no used name. Settings are compared more strictly: a field counts
 as read if it is read from an object of Settings, so a field of the same name elsewhere does not hide it.
@@ -22,25 +24,32 @@ EXCEPTIONS: dict[str, str] = {
     "app/db/postgres/concurrent_indexes.py:drop_index": "migrations use it",
     "app/db/postgres/migrations.py:drift": "tools/generators/check_generated.py asks",
     "app/http_server/acceptor.py:wait_closed": "uvicorn calls it",
+    "jobgate/client/config.py:VARIABLES": "tests run the client without them, and compare them with the settings",
+    "tools/sdks/catalog.py:example": "tests compare it with the files, and docs/sdks.md with it",
 }
+SERVER = ("app", "cacheserver", "devcluster")
+CLIENT_AND_TOOLS = ("bench", "jobgate", "tools")
+# What users of the client call.
+FOR_USERS = tuple(ROOT / "jobgate" / "client" / name for name in ("types.py", "asynchronous", "synchronous"))
 
 
 @cache
-def trees() -> dict[Path, ast.Module]:
+def trees(*folders: str) -> dict[Path, ast.Module]:
     return {
         path: ast.parse(path.read_text(encoding="utf-8"))
-        for folder in ("app", "cacheserver", "devcluster")
+        for folder in folders
         for path in sorted((ROOT / folder).rglob("*.py"))
+        if not path.is_relative_to(ROOT / "jobgate" / "build")
     }
 
 
-def names_used() -> set[str]:
+def names_used(modules: dict[Path, ast.Module]) -> set[str]:
     """Every name that is read, imported, or part of a string. A definition does not count as a use.
 
     Reads of Settings from themselves do not count, because they would hide a field of the same name that they fill.
     """
     used: set[str] = set()
-    for path, tree in trees().items():
+    for path, tree in modules.items():
         of_settings = path.is_relative_to(SETTINGS)
         for node in ast.walk(tree):
             if of_settings and isinstance(node, ast.Attribute) and is_name(node.value, "self"):
@@ -57,14 +66,20 @@ def names_used() -> set[str]:
     return used
 
 
-def definitions() -> Iterator[tuple[Path, str]]:
+def definitions(modules: dict[Path, ast.Module]) -> Iterator[tuple[Path, str]]:
     """Public functions, classes and constants of modules, and public methods and fields of their classes."""
-    whole = derived_from(WHOLE, trees())
-    for path, tree in trees().items():
+    whole = derived_from(WHOLE, modules)
+    for path, tree in modules.items():
+        if any(path.is_relative_to(other) for other in FOR_USERS):
+            continue
         for node in tree.body:
-            yield from ((path, name) for name in defined_by(node))
+            yield from ((path, name) for name in public(node))
             if isinstance(node, ast.ClassDef) and node.name not in whole:
-                yield from ((path, name) for inner in node.body for name in defined_by(inner))
+                yield from ((path, name) for inner in node.body for name in public(inner))
+
+
+def public(node: ast.stmt) -> Iterator[str]:
+    return (name for name in defined_by(node) if not name.startswith("_"))
 
 
 def defined_by(node: ast.stmt) -> Iterator[str]:
@@ -72,13 +87,12 @@ def defined_by(node: ast.stmt) -> Iterator[str]:
         case ast.FunctionDef(name=name, decorator_list=marks) | ast.AsyncFunctionDef(name=name, decorator_list=marks):
             # A decorator may register it; these do not.
             plain = {"property", "cached_property", "classmethod", "staticmethod", "cache", "contextmanager"}
-            if all(isinstance(mark, ast.Name) and mark.id in plain for mark in marks) and not name.startswith("_"):
+            if all(isinstance(mark, ast.Name) and mark.id in plain for mark in marks):
                 yield name
-        case ast.ClassDef(name=name) if not name.startswith("_"):
+        case ast.ClassDef(name=name):
             yield name
         case ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
-            if not name.startswith("_"):
-                yield name
+            yield name
 
 
 def derived_from(names: frozenset[str], modules: dict[Path, ast.Module]) -> frozenset[str]:
@@ -109,14 +123,14 @@ def unread_settings(modules: dict[Path, ast.Module]) -> set[str]:
         if isinstance(node, ast.ClassDef) and node.name in families
     ]
     members = [inner for node in settings for inner in node.body]
-    public = {name for inner in members for name in defined_by(inner)} - {"model_config"}
+    offered = {name for inner in members for name in public(inner)} - {"model_config"}
     methods = [inner for inner in members if isinstance(inner, ast.FunctionDef)]
     read = {name for tree in modules.values() if takes_settings(tree) for name in read_from("settings", tree)}
     # pydantic calls the validators.
     read |= {name for method in methods if method.decorator_list for name in read_from("self", method)}
     while more := {n for method in methods if method.name in read for n in read_from("self", method)} - read:
         read |= more
-    return public - read
+    return offered - read
 
 
 def takes_settings(tree: ast.Module) -> bool:
@@ -136,15 +150,29 @@ def read_from(name: str, tree: ast.AST) -> Iterator[str]:
                     yield attr
 
 
+def unused_names(modules: dict[Path, ast.Module]) -> set[str]:
+    used = names_used(modules)
+    return {f"{path.relative_to(ROOT)}:{name}" for path, name in definitions(modules) if name not in used}
+
+
 def test_what_is_public_is_used() -> None:
-    used = names_used()
-    unused = {f"{path.relative_to(ROOT)}:{name}" for path, name in definitions() if name not in used}
+    unused = unused_names(trees(*SERVER)) | unused_names(trees(*CLIENT_AND_TOOLS))
     assert sorted(unused - EXCEPTIONS.keys()) == []
     assert sorted(EXCEPTIONS.keys() - unused) == [], "exceptions that are not needed any more"
 
 
+def test_what_is_private_is_used_in_its_module() -> None:
+    unused = {
+        f"{path.relative_to(ROOT)}:{name}"
+        for path, tree in trees(*SERVER, *CLIENT_AND_TOOLS).items()
+        for name in {name for node in tree.body for name in defined_by(node)} - names_used({path: tree})
+        if name.startswith("_") and not name.endswith("__")
+    }
+    assert sorted(unused) == []
+
+
 def test_every_setting_is_read() -> None:
-    assert sorted(unread_settings(trees())) == []
+    assert sorted(unread_settings(trees(*SERVER))) == []
 
 
 def test_an_unread_setting_is_found() -> None:

@@ -72,11 +72,6 @@ class ControlPlane:
             if (self._directory / f"{part}.pid").exists():
                 await self.script("kill", part)
 
-    async def start_controllers(self) -> None:
-        """Start the controllers, and wait until they work: a new namespace gets its service account."""
-        for part in CONTROLLERS:
-            await self.script("up", part)
-
     async def reset(self) -> None:
         await self.script("reset")
 

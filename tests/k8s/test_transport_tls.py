@@ -23,16 +23,25 @@ ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encodin
 Leave = Callable[[str, ssl.SSLContext], Awaitable[None]]
 
 
+@asynccontextmanager
+async def transport_to(url: str, trust: ssl.SSLContext) -> AsyncIterator[Transport]:
+    transport = Transport(ClusterEndpoint(url=url, tls=trust), TransportLimits())
+    try:
+        yield transport
+    finally:
+        await transport.close()
+
+
 async def leave_stream(url: str, trust: ssl.SSLContext) -> None:
     async with (
-        Transport(ClusterEndpoint(url=url, tls=trust), TransportLimits()) as transport,
+        transport_to(url, trust) as transport,
         transport.stream("/watch", verb="watch", idle=DEADLINE) as pieces,
     ):
         assert await anext(pieces) == b"{}\n"
 
 
 async def leave_error(url: str, trust: ssl.SSLContext) -> None:
-    async with Transport(ClusterEndpoint(url=url, tls=trust), TransportLimits()) as transport:
+    async with transport_to(url, trust) as transport:
         with pytest.raises(KubeServerError):
             await transport.request("GET", "/error")
 

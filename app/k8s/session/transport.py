@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanag
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
-from types import SimpleNamespace, TracebackType
-from typing import Protocol, Self
+from types import SimpleNamespace
+from typing import Protocol
 
 import aiohttp
 import yarl
@@ -105,14 +105,6 @@ class Transport:
 
     async def close(self) -> None:
         await self._session.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def request(
         self,
