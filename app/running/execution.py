@@ -5,7 +5,6 @@ one line and with one status.
 """
 
 import asyncio
-import logging
 import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
@@ -19,8 +18,6 @@ from app.k8s.errors import KubeError
 from app.loops.leadership.identity import WrongCluster
 from app.running.connections import NotPossible
 from app.telemetry.logs import report_failure
-
-log = logging.getLogger(__name__)
 
 _NOT_POSSIBLE: Final = 2  # as of a command with wrong arguments
 _INTERRUPTED: Final = 130  # as a shell reports SIGINT
@@ -63,8 +60,7 @@ def exit_status(work: Callable[[], int]) -> int:
         error: BaseException = group
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
-        report_failure(" ".join((str(error) or type(error).__name__).split()))
-        log.debug("process.traceback", exc_info=group)
+        report_failure(" ".join((str(error) or type(error).__name__).split()), group)
     except* KeyboardInterrupt:
         status = _INTERRUPTED
     return status

@@ -67,12 +67,18 @@ class _Format:
     is_json = False
 
 
-def report_failure(message: str) -> None:
-    """Report why a command cannot run or go on: as a line of the log if that is JSON, else as text for its user."""
+def report_failure(message: str, cause: BaseException | None = None) -> None:
+    """Report why a command cannot run or go on: as a line of the log if that is JSON, else as text for its user.
+
+    The traceback of the cause is a line with the level DEBUG.
+    """
     if _Format.is_json:
         structlog.get_logger(__name__).critical("process.failed", error=message)
     else:
         sys.stderr.write(f"jobgate: {visible_line(message)}\n")
+    if cause is not None:
+        # Before it is configured, structlog would print the traceback for the user to read; this logger is silent.
+        logging.getLogger(__name__).debug("process.traceback", exc_info=cause)
 
 
 class _Lines:

@@ -129,6 +129,7 @@ EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
     ("docs/operations.md", "database.stuck_sessions_ended"): "the name of a log line",
     ("docs/operations.md", "controller.lease_given_away"): "the name of a log line",
     ("docs/runbooks.md", "database.stuck_sessions_ended"): "the name of a log line",
+    ("docs/runbooks.md", "feed.database_unavailable"): "the name of a log line",
     ("docs/sdks/python.md", "event"): "a field of a server-sent event",
     ("docs/sdks/typescript.md", "exactOptionalPropertyTypes"): "an option of the TypeScript compiler",
     ("docs/sdks/python.md", "job"): "the type of a server-sent event",

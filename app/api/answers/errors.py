@@ -3,13 +3,13 @@
 # ruff: noqa: N818 - an error that a client causes is named after its code
 
 import asyncio
-import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
+import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -79,7 +79,7 @@ HTTP_CODES: Final = {404: "RouteNotFound", 405: "MethodNotAllowed"}
 
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
-log = logging.getLogger(__name__)
+log = structlog.get_logger(__name__)
 
 
 def parameter_error(place: str, name: str, code: str, detail: str, accepted: str | None = None) -> InvalidParameter:
@@ -178,7 +178,14 @@ class _DomainErrors:
         if response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
             dropped = self._lines[error.code].admit(asyncio.get_running_loop().time())
             if dropped is not None:
-                log.warning("%s %s: %s (%d earlier not logged)", request.method, request.url.path, error, dropped)
+                log.warning(
+                    "request.not_served",
+                    method=request.method,
+                    path=request.url.path,
+                    code=error.code,
+                    error=str(error),
+                    dropped=dropped,
+                )
         return response
 
 

@@ -5,12 +5,12 @@ client disconnects or does not read.
 """
 
 import asyncio
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from typing import ClassVar, Final
 
+import structlog
 from fastapi import Request, Response
 from starlette.types import Message, Receive, Scope, Send
 from typing_extensions import override
@@ -25,7 +25,7 @@ from app.services.limits.long_requests import EndReason, LongRequest, LongReques
 WRITE_SECONDS: Final = 30.0
 _FINAL_PIECE_SECONDS: Final = 1.0
 
-log = logging.getLogger(__name__)
+log = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
@@ -140,7 +140,7 @@ class LongResponse(Response, ABC):
             async for piece in pieces:
                 await self._write(send, piece, WRITE_SECONDS)
                 if self._blocked:
-                    log.info("disconnected a client of %s that does not read", self._caller.request.url.path)
+                    log.info("request.client_does_not_read", path=self._caller.request.url.path)
                     return
 
     async def _finish(self, send: Send, ending: EndReason | None, failure: DomainError | None) -> None:

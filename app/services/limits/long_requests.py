@@ -7,13 +7,14 @@ says why.
 """
 
 import asyncio
-import logging
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
+
+import structlog
 
 from app.base.cancellation import rounds
 from app.base.clock import Clock
@@ -30,7 +31,7 @@ _RECHECK_TIMEOUT: Final = 2.0
 # Each ended request writes its last event, so the event loop runs other tasks after this many.
 _ENDED_AT_ONCE: Final = 20
 
-log = logging.getLogger(__name__)
+log = structlog.get_logger(__name__)
 
 
 class LongRequestKind(StrEnum):
@@ -171,7 +172,7 @@ class LongRequests:
             async with asyncio.timeout(_RECHECK_TIMEOUT):
                 current = await self._access.current(principals)
         except (DatabaseUnavailable, TimeoutError) as error:
-            log.warning("tokens cannot be rechecked: %s", str(error) or "no answer in time")
+            log.warning("tokens.not_rechecked", error=str(error) or "no answer in time")
             await self._end({each: EndReason.UNCONFIRMED for each in self._open if self._is_unconfirmed(each)})
             return
         confirmed_at = self._clock.monotonic()

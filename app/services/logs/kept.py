@@ -6,10 +6,11 @@ A request holds no chunk while its client reads: chunks are in a cache of the pr
 read again. So the memory does not depend on the number of clients.
 """
 
-import logging
 from collections.abc import AsyncGenerator
 from typing import Final
 from uuid import UUID
+
+import structlog
 
 from app.base.caches import ENTRY_BYTES, BoundedCache
 from app.base.offload import offload
@@ -36,7 +37,7 @@ _MOST_WAITING: Final = 10_000  # above the limit of open logs
 _ROWS: Final = 200
 _LAST_BYTE: Final = 2**62  # more than any log has
 
-log = logging.getLogger(__name__)
+log = structlog.get_logger(__name__)
 
 
 class KeptReader:
@@ -111,7 +112,7 @@ class KeptReader:
             except StoreUnavailable as error:
                 raise Unavailable(str(error), code="LogStoreUnreachable") from error
             except (ObjectMissing, DamagedChunk) as error:
-                log.error("the chunk %s of a log cannot be read: %s", name, error)  # noqa: TRY400
+                log.error("log_store.chunk_unreadable", chunk=name, error=str(error))  # noqa: TRY400
                 raise Unavailable("a part of the log cannot be read from the log store", code="LogDamaged") from error
             lines = ChunkLines(
                 LogLines(

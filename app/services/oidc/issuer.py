@@ -1,10 +1,11 @@
 """Reads the endpoints and keys of an OIDC issuer in the background. It keeps them while the issuer is unreachable."""
 
 import asyncio
-import logging
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Final
+
+import structlog
 
 from app.base.backoff import ExponentialBackoff
 from app.base.cancellation import rounds
@@ -21,7 +22,7 @@ _UNKNOWN_KEY_INTERVAL: Final = 5.0
 # Keys with which a token without a key id is tried. Each takes 0.1 ms, and an issuer has two while it changes its key.
 _MAX_TRIED: Final = 8
 
-log = logging.getLogger(__name__)
+log = structlog.get_logger(__name__)
 
 
 class Issuer:
@@ -86,7 +87,7 @@ class Issuer:
             published = (await call(found.keys)).body
             keys = keys_of(published)
         except IssuerUnavailable as error:
-            log.warning("the metadata of the issuer %s cannot be read: %s", self.url, error)
+            log.warning("oidc.issuer_unavailable", issuer=self.url, error=str(error))
             return False
         self.metadata = found
         if published != self._published:

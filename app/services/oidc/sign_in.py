@@ -6,10 +6,11 @@ the endpoint and the client id are fixed, and an answer is passed on only if the
 
 import asyncio
 import hmac
-import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
+
+import structlog
 
 from app.base.clock import Clock
 from app.domain.access.renewals import BrokenSeal, Renewal, seal, unseal
@@ -31,7 +32,7 @@ _PER_SECOND: Final = 20.0
 _MAX_WAITING: Final = 200
 _MAX_WAIT: Final = 10.0  # seconds
 
-log = logging.getLogger(__name__)
+log = structlog.get_logger(__name__)
 
 
 class _Lane:
@@ -145,7 +146,7 @@ def _refusal(answer: IssuerAnswer) -> Exception:
         return Conflict("the requests come too fast: add 5 s to the interval", code="SlowDown")
     # The description may contain details for operators only.
     description = shorten(str(answer.body.get("error_description", "")), 300)
-    log.info("the issuer refuses a sign-in: status %d, error %s, %s", answer.status, error, description)
+    log.info("oidc.sign_in_refused", status=answer.status, error=error, description=description)
     if 400 <= answer.status < 500 and error:
         return Unauthenticated(f"the issuer refuses the sign-in: {error}", code="SignInRefused")
     return IssuerUnavailable(f"the issuer has answered a sign-in with the status {answer.status}")

@@ -7,13 +7,13 @@ not checked. A request that waits holds its body and may be one of many, so thei
 """
 
 import asyncio
-import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+import structlog
 from typing_extensions import override
 
 from app.base.clock import Clock
@@ -39,7 +39,7 @@ _MOST_CHECKS_OF_TOKEN: Final = 3
 # Objects at once: few, so that the connections to the API server remain for logs and for the controller.
 _OBJECTS_AT_ONCE: Final = 4.0
 
-log = logging.getLogger(__name__)
+log = structlog.get_logger(__name__)
 
 
 class ClusterChecker(Protocol):
@@ -120,12 +120,12 @@ class ClusterDryRun(ClusterChecker):
                 try:
                     refused = await self._refusal(checked, so_far.findings)
                 except KubeError as error:
-                    log.info("the cluster cannot be reached for a dry run: %s", error)
+                    log.info("dry_run.cluster_unreachable", error=str(error))
                     return "the cluster cannot be reached"
                 if refused is None:
                     continue
                 if reason := cluster_check.reason_not_checked(refused):
-                    log.info("the cluster did not check %s: %s", checked.name, refused.message)
+                    log.info("dry_run.not_checked", object=checked.name, error=refused.message)
                     return reason
                 so_far.findings += cluster_check.refusals(checked, refused)
                 if cluster_check.concerns_namespace(refused):

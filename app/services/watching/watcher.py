@@ -8,13 +8,14 @@ missing ones from Postgres.
 """
 
 import asyncio
-import logging
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Final, Protocol, TypeVar
 from uuid import UUID
+
+import structlog
 
 from app.base.cancellation import TaskGroup, rounds
 from app.base.instruments import expose
@@ -39,7 +40,7 @@ _PAUSE_AFTER_ERROR: Final = 1.0  # seconds
 _BEGIN_SECONDS: Final = 5.0  # how long a request waits for the first read of the feed
 
 _T = TypeVar("_T")
-log = logging.getLogger(__name__)
+log = structlog.get_logger(__name__)
 
 
 class Follower(Protocol):
@@ -91,7 +92,7 @@ class Watcher:
             # Errors from within the task group of `_follow` come in a group. `except*` also catches one that comes
             # alone.
             except* DatabaseUnavailable as errors:
-                log.warning("the feed cannot be read: %s", errors.exceptions[0])
+                log.warning("feed.database_unavailable", error=str(errors.exceptions[0]))
             await asyncio.sleep(_PAUSE_AFTER_ERROR)
 
     @property
@@ -189,7 +190,7 @@ class Watcher:
         """Read and distribute the next page. Return whether there is another."""
         page = await entries.read(self._db, self._last, _BATCH)
         if not page.bounds.continues(self._epoch, self._last):
-            log.warning("the feed was truncated or replaced; all streams and polls read again")
+            log.warning("feed.begun_again", read_to=self._last, first=page.bounds.first, last=page.bounds.last)
             self._begin(page.bounds)
             return True
         before = Position(epoch=self._epoch, seq=self._last)

@@ -13,6 +13,7 @@ import app
 from app.api.answers.errors import STATUSES, install, problem, problem_of, status_of
 from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.errors import DomainError, FieldError, NotFound
+from tests.support.telemetry.log_lines import Logged
 
 
 def error_classes(base: type[DomainError] = DomainError) -> Iterator[type[DomainError]]:
@@ -59,7 +60,7 @@ def test_a_problem_has_the_headers_of_its_status() -> None:
     assert problem(405, "A", "b", headers={"Allow": "GET"}).headers["allow"] == "GET"
 
 
-async def test_errors_of_the_server_are_logged_once_per_minute_and_code(caplog: pytest.LogCaptureFixture) -> None:
+async def test_errors_of_the_server_are_logged_once_per_minute_and_code(logged: Logged) -> None:
     failing = FastAPI()
     install(failing)
 
@@ -71,5 +72,5 @@ async def test_errors_of_the_server_are_logged_once_per_minute_and_code(caplog: 
     async with httpx2.AsyncClient(transport=transport, base_url="http://gateway") as client:
         statuses = [(await client.get(path)).status_code for path in ("/A", "/A", "/A", "/B", "/NotFound")]
     assert statuses == [503, 503, 503, 503, 404]
-    lines = [record.getMessage() for record in caplog.records if record.name == "app.api.answers.errors"]
-    assert lines == [f"GET /{code}: no connection (0 earlier not logged)" for code in "AB"]
+    lines = [(line["path"], line["code"], line["dropped"]) for line in logged.named("request.not_served")]
+    assert lines == [("/A", "A", 0), ("/B", "B", 0)]

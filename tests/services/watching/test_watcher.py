@@ -172,7 +172,7 @@ async def test_a_watcher_that_pauses_after_an_error_stops_at_once(
     failed = asyncio.Event()
 
     class FailureLog:
-        def warning(self, *_: object) -> None:
+        def warning(self, *_: object, **__: object) -> None:
             failed.set()
 
     async def read(*_: object) -> entries.FeedPage:
