@@ -9,7 +9,7 @@ Reads never raise: a server without a valid answer is in an unknown state. Posts
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 import aiohttp
 import msgspec
@@ -134,17 +134,6 @@ class _Result(msgspec.Struct):
     status: str
     message: str = ""
     progress: Any = None
-
-
-_Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
-
-
-class _Progress(msgspec.Struct, rename="camel"):
-    """The progress of a job on a server. Upstream's servers report none."""
-
-    files_done: _Count | None = None
-    files_total: _Count | None = None
-    bytes_done: _Count | None = None
 
 
 _RESULT: Final = msgspec.json.Decoder(_Result)
@@ -272,10 +261,9 @@ def _read_progress(value: Any) -> ServerProgress | None:
     if value is None:
         return None
     try:
-        found = msgspec.convert(value, _Progress)
+        return msgspec.convert(value, ServerProgress)
     except msgspec.ValidationError:
         return None
-    return ServerProgress(files_done=found.files_done, files_total=found.files_total, bytes_done=found.bytes_done)
 
 
 def _read_report(node: str, reply: Reply) -> ServerReport | None:

@@ -2,15 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerProgress:
-    """How far an operation is on one server. None means that the server does not know."""
+class ServerProgress(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How far an operation is on one server, as the server reports it; those of upstream report nothing.
 
-    files_done: int | None = None
-    files_total: int | None = None
-    bytes_done: int | None = None
+    None means that the server does not know.
+    """
+
+    files_done: _Count | None = None
+    files_total: _Count | None = None
+    bytes_done: _Count | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
