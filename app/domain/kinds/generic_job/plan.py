@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from app.domain.kinds.envelope import client_deadlines
-from app.domain.kinds.generic_job.spec import GenericJobSpec, ReplicaSpec, ServicePortSpec, T9kScheduler
+from app.domain.kinds.generic_job.spec import IDLE_COMMAND, GenericJobSpec, ReplicaSpec, ServicePortSpec, T9kScheduler
 from app.domain.kinds.generic_job.variables import Scope, has_references, rank_dependent_bytes, with_variables
 from app.domain.kinds.job_kind import Site
 from app.domain.kinds.scheduling import with_own_scheduler
@@ -88,7 +88,7 @@ def _debug_spec(spec: GenericJobSpec, replica: ReplicaSpec) -> Manifest | None:
     # A list of types restricts debug mode to them. Without a list, all types are debugged.
     if chosen is None and debug.replica_specs:
         return None
-    command = chosen.command if chosen else ["sleep", "inf"]
+    command = chosen.command if chosen else [*IDLE_COMMAND]
     # A readiness probe that fails restarts nothing, so it stays.
     idle = {"args", "livenessProbe", "startupProbe"}
     pod_spec: Manifest = replica.template["spec"]

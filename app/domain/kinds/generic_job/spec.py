@@ -14,6 +14,7 @@ from pydantic import Field
 
 from app.domain.kinds.spec.model import SpecModel
 
+IDLE_COMMAND: Final = ("sleep", "inf")
 _INT32_MAX: Final = 2**31 - 1
 
 Int32: TypeAlias = Annotated[int, Field(ge=0, le=_INT32_MAX)]
@@ -52,7 +53,7 @@ class ReplicaDebugSet(SpecModel):
     """The replica type."""
     skip_init_container: bool = False
     """Do not run the init containers."""
-    command: list[str] = Field(default=["sleep", "inf"])
+    command: list[str] = Field(default=[*IDLE_COMMAND])
     """The command of the idle containers."""
 
 
