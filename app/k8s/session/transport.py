@@ -122,11 +122,7 @@ class Transport:
 
         `verb` is that of the metrics; without it, it follows from the method.
         """
-        limit = aiohttp.ClientTimeout(total=timeout or self.limits.request, sock_connect=self.limits.connect)
-        with self.call_times.measured(verb or VERBS[method]) as call:
-            async with self._answer(method, path, params, limit, body, headers) as response:
-                found = await response.read() if most is None else await read_beginning(response, most)
-                call.status = response.status
+        found, _ = await self._call(method, path, params, body, timeout=timeout, headers=headers, most=most, verb=verb)
         return found
 
     async def post(
@@ -137,10 +133,25 @@ class Transport:
         timeout: float | None = None,  # noqa: ASYNC109 - as in `request`
     ) -> tuple[bytes, list[str]]:
         """Send a POST. Return the body of the answer and the warnings of the server; raise errors as `request` does."""
+        return await self._call("POST", path, params, body, timeout=timeout)
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        params: Params | None,
+        body: bytes | None,
+        *,
+        timeout: float | None,  # noqa: ASYNC109 - as in `request`
+        headers: Mapping[str, str] | None = None,
+        most: int | None = None,
+        verb: str | None = None,
+    ) -> tuple[bytes, list[str]]:
+        """Return the body of the answer, or its first `most` bytes, and the warnings of the server."""
         limit = aiohttp.ClientTimeout(total=timeout or self.limits.request, sock_connect=self.limits.connect)
-        with self.call_times.measured(VERBS["POST"]) as call:
-            async with self._answer("POST", path, params, limit, body) as response:
-                found = await response.read()
+        with self.call_times.measured(verb or VERBS[method]) as call:
+            async with self._answer(method, path, params, limit, body, headers) as response:
+                found = await response.read() if most is None else await read_beginning(response, most)
                 call.status = response.status
                 return found, [warning_text(header) for header in response.headers.getall("Warning", ())]
 
