@@ -73,7 +73,7 @@ async def connections(settings: Settings) -> AsyncIterator[Connections]:
             timekeeper=timekeeper,
             db=db,
             api=api,
-            listener=Listener(url),
+            listener=Listener(url, settings.database_timeouts()),
             notifier=notifier,
             publisher=Publisher(db, notifier),
             installation=await installation.get_or_create(db, uuid4(), clock.now()),

@@ -12,6 +12,7 @@ from app.db.feed.entries import Bounds
 from app.db.feed.publisher import Publisher
 from app.db.postgres.engine import Database
 from app.db.postgres.notifications import FEED, Listener, Notifier
+from app.db.postgres.timeouts import DatabaseTimeouts
 from tests.db.factories import later, new_job, submitted
 from tests.support.waiting import until
 
@@ -183,7 +184,7 @@ async def test_commits_during_the_pause_of_a_publisher_wait_for_its_end(
 
 
 async def test_a_submission_reaches_a_listener_in_another_pool(db: Database, database_url: str) -> None:
-    listener = Listener(database_url)
+    listener = Listener(database_url, DatabaseTimeouts())
     notifier = Notifier(db)
     publisher = Publisher(db, notifier, poll=60)
     async with asyncio.timeout(120), asyncio.TaskGroup() as tasks:

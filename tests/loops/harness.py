@@ -23,6 +23,7 @@ from app.db.installation.timekeeper import Timekeeper
 from app.db.jobs.controller import StoredJob
 from app.db.postgres.engine import Database
 from app.db.postgres.notifications import Listener, Notifier
+from app.db.postgres.timeouts import DatabaseTimeouts
 from app.domain.kubernetes import labels
 from app.domain.manifests.rendered import reserved_names
 from app.domain.planning import Planner
@@ -338,7 +339,7 @@ def _parts(api: KubeApi, db: Database, url: str, clock: SystemClock, namespaces:
         api=api,
         db=db,
         lease_db=db,
-        listener=Listener(url),
+        listener=Listener(url, DatabaseTimeouts()),
         publisher=Publisher(db, Notifier(db)),
         clock=clock,
         timekeeper=Timekeeper(db, InstallationClock()),

@@ -27,6 +27,8 @@ CHANNELS = (FEED, JOB_INTENT, SAMPLE_INTENT)
 
 # Channels belong to the database, in which other programs may send notifications too.
 _PREFIX = "jobgate_"
+# Seconds between two statements that detect a server which vanished without closing the connection.
+_PING_SECONDS = 30.0
 _NOTIFY = "SELECT pg_notify(channel, '') FROM unnest($1::text[]) AS channel"
 
 
@@ -81,17 +83,9 @@ class Subscription:
 class Listener:
     """The listening connection of the process. After a reconnect it wakes all subscribers: hints may have been lost."""
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        timeouts: DatabaseTimeouts | None = None,
-        ping: float = 30.0,
-        reconnect: float = 1.0,
-    ) -> None:
+    def __init__(self, url: str, timeouts: DatabaseTimeouts, *, reconnect: float = 1.0) -> None:
         self._url = url
-        self._timeouts = timeouts or DatabaseTimeouts()
-        self._ping = ping
+        self._timeouts = timeouts
         self._reconnect = reconnect
         self._subscriptions: dict[str, set[Subscription]] = {channel: set() for channel in CHANNELS}
         self.listening = asyncio.Event()
@@ -140,10 +134,10 @@ class Listener:
         self.listening.set()
         while not ended.is_set():
             try:
-                async with asyncio.timeout(self._ping):
+                async with asyncio.timeout(_PING_SECONDS):
                     await ended.wait()
             except TimeoutError:
-                await connection.execute("SELECT 1")  # detects a server that vanished without closing the connection
+                await connection.execute("SELECT 1")
 
     def _receive(self, _connection: Any, _pid: int, channel: str, _payload: str) -> None:
         for subscription in self._subscriptions[channel.removeprefix(_PREFIX)]:

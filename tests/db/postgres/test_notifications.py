@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from app.db.postgres.engine import Database
 from app.db.postgres.notifications import FEED, JOB_INTENT, Listener, Notifier
+from app.db.postgres.timeouts import DatabaseTimeouts
 
 KILL_LISTENER = """
 SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
@@ -27,7 +28,7 @@ async def at_work(*parts: Listener | Notifier) -> AsyncIterator[None]:
 
 
 async def test_a_hint_wakes_the_subscribers_of_its_channel_only(db: Database, database_url: str) -> None:
-    listener, notifier = Listener(database_url), Notifier(db)
+    listener, notifier = Listener(database_url, DatabaseTimeouts()), Notifier(db)
     async with at_work(listener, notifier):
         with listener.subscribe(FEED) as one, listener.subscribe(FEED) as two, listener.subscribe(JOB_INTENT) as other:
             notifier.hint(FEED)
@@ -38,7 +39,7 @@ async def test_a_hint_wakes_the_subscribers_of_its_channel_only(db: Database, da
 
 
 async def test_many_hints_are_few_notifications(db: Database, database_url: str) -> None:
-    listener, notifier = Listener(database_url), Notifier(db, interval=0.2)
+    listener, notifier = Listener(database_url, DatabaseTimeouts()), Notifier(db, interval=0.2)
     async with at_work(listener, notifier):
         with listener.subscribe(FEED) as hints:
             began = time.monotonic()
@@ -54,7 +55,7 @@ async def test_many_hints_are_few_notifications(db: Database, database_url: str)
 
 
 async def test_a_listener_reconnects_and_wakes_all_subscribers(db: Database, database_url: str) -> None:
-    listener, notifier = Listener(database_url, reconnect=0.01), Notifier(db)
+    listener, notifier = Listener(database_url, DatabaseTimeouts(), reconnect=0.01), Notifier(db)
     async with at_work(listener, notifier):
         with listener.subscribe(FEED) as hints:
             async with db.read() as connection:
@@ -65,7 +66,7 @@ async def test_a_listener_reconnects_and_wakes_all_subscribers(db: Database, dat
 
 
 async def test_subscribers_wake_after_their_timeout_without_a_server() -> None:
-    listener = Listener("postgresql://nobody@127.0.0.1:1/none", reconnect=0.01)
+    listener = Listener("postgresql://nobody@127.0.0.1:1/none", DatabaseTimeouts(), reconnect=0.01)
     async with asyncio.timeout(120), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(listener.run())
         with listener.subscribe(FEED) as hints:
