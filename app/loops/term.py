@@ -50,7 +50,7 @@ from app.loops.leadership.own_cluster import OwnCluster
 from app.loops.maintenance.janitor import Janitor
 from app.loops.maintenance.statistics import Statistics
 from app.loops.maintenance.sweeper import Sweeper
-from app.loops.queue_recorder import QueueRecorder
+from app.loops.queues.recorder import QueueRecorder
 from app.loops.workqueue import WorkQueue
 
 QUEUES_WITHIN = 5.0  # seconds of a start in which Kueue's objects are awaited

@@ -24,8 +24,8 @@ from app.loops import metrics
 from app.loops.context import ControllerContext
 from app.loops.jobs.queues import QueueMirror
 from app.loops.leadership.lease import Leadership
-from app.loops.queue_owners import QueueOwners
-from app.loops.queue_positions import QueuePositions
+from app.loops.queues.owners import QueueOwners
+from app.loops.queues.positions import QueuePositions
 
 RECORD_EVERY: Final = 3.0  # seconds from the end of an iteration to the next one
 _QUEUES_AT_ONCE: Final = 20  # after which the other tasks run: about ten milliseconds

@@ -21,7 +21,7 @@ from app.k8s.watching.reflector import Reflector
 from app.loops.controller_settings import QueueMode
 from app.loops.jobs import queues as mirrored
 from app.loops.jobs.queues import QueueMirror
-from app.loops.queue_recorder import QueueRecorder
+from app.loops.queues.recorder import QueueRecorder
 from tests.loops.harness import WITHIN, Harness, ignore
 from tests.support.clusters.kueue import Queues, holds, queues_of, workload
 from tests.support.telemetry.metrics import value
@@ -151,7 +151,7 @@ async def test_a_queue_is_recorded_with_the_jobs_that_wait(harness: Harness) -> 
 
 
 async def test_a_round_records_all_queues_that_have_changed(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.loops.queue_recorder._MOST_ROWS", 2)
+    monkeypatch.setattr("app.loops.queues.recorder._MOST_ROWS", 2)
     names = [f"team-{number}" for number in range(5)]
     async with queues_of(harness.kube, harness.namespace) as made, recording(harness) as recorder:
         for name in names:
