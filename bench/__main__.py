@@ -39,14 +39,14 @@ from typing import Final
 from app.embedded_postgres.server import EmbeddedPostgres
 from bench import cache, keeping, large, logs, memory, migrations, recovery, scale, stages, start, usage
 from bench.changes import follow, neighbours, poll, stored, submit
+from bench.comparison.run import Bench
+from bench.comparison.throughput import body_size
 from bench.keeping import verify
 from bench.measuring.client import LoadClient, MeasurementFailed, NoCompiler
 from bench.measuring.gateway import durability
 from bench.measuring.kubernetes import SCRIPT, ControlPlane, Unavailable, control_plane
 from bench.queues import command as queues
-from bench.run import Bench
 from bench.soak import command as soak
-from bench.throughput import body_size
 
 DEADLINE = 270.0  # seconds for the whole run
 

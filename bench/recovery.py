@@ -22,7 +22,7 @@ import asyncpg
 import httpx2
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench.lag import running_status
+from bench.comparison.lag import running_status
 from bench.measuring.bodies import NUMBER, encode, generic_job
 from bench.measuring.client import LoadClient, MeasurementFailed, Target
 from bench.measuring.gateway import gateway, new_database, new_token

@@ -14,11 +14,11 @@ from functools import partial
 from pathlib import Path
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench import throughput
 from bench.changes.checkouts import Side, compared, prepared
+from bench.comparison import throughput
+from bench.comparison.throughput import in_turn
 from bench.measuring.client import LoadClient, Measured
 from bench.measuring.report import table
-from bench.throughput import in_turn
 
 _HEAD = ("clients", "answer", "side", "gateway us", "PostgreSQL us", "all us", "polls/s", "p50 ms", "p99 ms", "failed")
 

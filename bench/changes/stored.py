@@ -19,12 +19,12 @@ from typing import Any, Final
 import asyncpg
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench import throughput
 from bench.changes.checkouts import HERE, Connection, Side, prepared
+from bench.comparison import throughput
+from bench.comparison.throughput import in_turn
 from bench.measuring.client import LoadClient, Measured, MeasurementFailed
 from bench.measuring.report import percentile, table
 from bench.memory import peak_mib
-from bench.throughput import in_turn
 
 _LISTS: Final = {
     "first page": "",

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from app.embedded_postgres.server import EmbeddedPostgres
 from bench.changes.checkouts import Side, compared, prepared
+from bench.comparison.throughput import in_turn, submissions
 from bench.measuring.client import LoadClient, Measured
-from bench.throughput import in_turn, submissions
 
 _MICROSECONDS = 1e6
 

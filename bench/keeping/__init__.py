@@ -24,7 +24,7 @@ from app.db.postgres.engine import Database
 from app.domain.retention import KEEPING
 from app.embedded_postgres.server import EmbeddedPostgres
 from app.loops.maintenance.sweeper import Sweeper
-from bench import throughput
+from bench.comparison import throughput
 from bench.keeping.beside import BACKLOG_DAYS, DAY_SECONDS, Backlog, measure, works
 from bench.keeping.rows import TABLES, Rows
 from bench.measuring.client import MeasurementFailed, Target

@@ -17,7 +17,7 @@ from app.base.clock import InstallationClock
 from app.db.postgres.engine import Database
 from app.domain.retention import KEEPING
 from app.loops.maintenance.sweeper import Sweeper
-from bench import throughput
+from bench.comparison import throughput
 from bench.keeping.ratios import ratio_of_medians
 from bench.measuring.client import LoadClient, MeasurementFailed, Target
 from bench.measuring.report import percentile, table

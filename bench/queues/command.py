@@ -24,6 +24,7 @@ from pathlib import Path
 from statistics import median
 
 from app.embedded_postgres.server import EmbeddedPostgres
+from bench.comparison.throughput import in_turn
 from bench.measuring.bodies import NUMBER, encode
 from bench.measuring.client import LoadClient, Measured, MeasurementFailed, NoCompiler
 from bench.measuring.gateway import gateway, new_database, new_token
@@ -41,7 +42,6 @@ from bench.queues.admissions import (
 )
 from bench.queues.objects import JOBS, job, make_queue
 from bench.queues.restarts import Side, restart, restarts_table
-from bench.throughput import in_turn
 
 PARTS = ("submission", "admission", "restart")
 SIDES = {

@@ -10,13 +10,13 @@ import httpx2
 from app.db.postgres.engine import Database
 from app.embedded_postgres.server import EmbeddedPostgres
 from app.services.reading.objects import Address
-from bench import breakdown, lag, throughput
+from bench.comparison import breakdown, lag, throughput
+from bench.comparison.throughput import Effort
 from bench.measuring import report
 from bench.measuring.client import LoadClient, MeasurementFailed, Target
 from bench.measuring.gateway import gateway, new_database, new_token
 from bench.measuring.kubernetes import CONTROLLERS, ControlPlane, Unavailable
 from bench.measuring.report import Pairs
-from bench.throughput import Effort
 
 _SUBMIT_GOAL = 2.0
 _FEW_CLIENTS = 16  # as many as keep two cores busy without long queues
