@@ -8,11 +8,11 @@ from app.domain.plan import Rank
 from app.domain.queueing.admission import Evicted
 from app.domain.reconcile.conditions import job_conditions
 from app.domain.reconcile.endings import is_removing
+from app.domain.reconcile.placing.starting import start_deadline_of
 from app.domain.reconcile.queues.permit import Permit
 from app.domain.reconcile.queues.waits import divide, queued_status, scaling_situation
 from app.domain.reconcile.queues.workload_writes import is_released
 from app.domain.reconcile.resizing import Members, changes_size, scaling_now, still_open
-from app.domain.reconcile.starting import start_deadline_of
 from app.domain.reconcile.stepping import Directive
 from app.domain.reconcile.values import Inputs
 from app.domain.status.failures import crashed_replicas

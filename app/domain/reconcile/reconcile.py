@@ -32,15 +32,15 @@ from app.domain.reconcile.endings import (
     own_removal_due,
     pending_deadline,
 )
-from app.domain.reconcile.gangs import place_gang
 from app.domain.reconcile.in_place import restart_entries
 from app.domain.reconcile.lifecycle import RestartLimits, settle
-from app.domain.reconcile.placing import replace_misplaced
+from app.domain.reconcile.placing.gangs import place_gang
+from app.domain.reconcile.placing.misplaced import replace_misplaced
+from app.domain.reconcile.placing.starting import next_start, start_due
 from app.domain.reconcile.progress import Changes, is_at_rest, is_resuming, next_status
 from app.domain.reconcile.queues.permit import Permit, derive_permit, update_permit
 from app.domain.reconcile.queues.workload_writes import is_removed, queue_actions
 from app.domain.reconcile.resizing import Members, as_leaving, as_wanted, settled_records
-from app.domain.reconcile.starting import next_start, start_due
 from app.domain.reconcile.stepping import Directive, Step, Stepper
 from app.domain.reconcile.usage import UsageFollower
 from app.domain.reconcile.values import Decision, Inputs

@@ -1,4 +1,4 @@
-"""Lets one job at a time start again after it was withdrawn (`app/domain/reconcile/starting.py`).
+"""Lets one job at a time start again after it was withdrawn (`app/domain/reconcile/placing/starting.py`).
 
 Several at once would take each other's nodes again. The others wait, and namespaces take turns, so that a namespace
 with many such jobs delays another one by one turn at most.

@@ -16,7 +16,7 @@ from dataclasses import replace
 from app.domain.manifests.gangs import group_name
 from app.domain.plan import JobPlan, Rank
 from app.domain.reconcile.actions import Action, CreatePod
-from app.domain.reconcile.placing import live_pod, stop_unplaced
+from app.domain.reconcile.placing.misplaced import live_pod, stop_unplaced
 from app.domain.reconcile.stepping import Step
 from app.domain.status.observed import ObservedPod
 
