@@ -1,6 +1,6 @@
 """Logs of containers: which one is requested, and the cluster, which has it while its pod exists.
 
-Besides `cluster_dry_run`, this is the only service that calls the cluster, and it only reads logs there.
+Like `cluster_dry_run` and `gang_apis`, this module calls the cluster. It only reads logs there.
 """
 
 from collections.abc import AsyncGenerator
