@@ -229,14 +229,15 @@ def _token_namespaces(namespaces: list[str], *, all_namespaces: bool) -> list[st
 
 @tokens.command("list")
 def list_tokens() -> None:
-    """List all tokens, without their secrets."""
+    """List all tokens, without their secrets, and when each was last used, to the minute."""
     from app.base.visible import visible_line
     from app.db.installation import tokens as token_store
 
     async def work(db: "Database") -> None:
         for token in await token_store.list_all(db):
             state = f"revoked {token.revoked_at:%Y-%m-%d}" if token.revoked_at else "valid"
-            columns = (token.id, token.name, token.role, ",".join(token.namespaces), state)
+            used = f"last used {token.last_used_at:%Y-%m-%dT%H:%MZ}" if token.last_used_at else "never used"
+            columns = (token.id, token.name, token.role, ",".join(token.namespaces), state, used)
             typer.echo(visible_line("  ".join(columns)))
 
     with_database(work)

@@ -1,6 +1,7 @@
 """The command `jobgate`: its output and its exit status."""
 
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -253,7 +254,7 @@ async def test_tokens_from_creation_to_revocation(tmp_path: Path, database_url: 
     secret = token("create", "alice", "--role", "viewer", "--namespace", "a", "--namespace", "b").stdout.strip()
     assert secret.startswith("jg_")
     listed = token("list").stdout
-    assert "alice  viewer  a,b  valid" in listed
+    assert "alice  viewer  a,b  valid  never used" in listed
     assert secret not in listed
     assert token("create", "bob", "--role", "king").returncode == 2
     assert token("create", "bob", "--all-namespaces").stdout.startswith("jg_")
@@ -271,6 +272,7 @@ async def test_tokens_from_creation_to_revocation(tmp_path: Path, database_url: 
         bearer = {"Authorization": f"Bearer {secret}"}
         async with httpx2.AsyncClient(base_url=await gateway.start(), timeout=20, headers=bearer) as http:
             assert (await http.get("/api/v1/namespaces/a/jobs")).status_code == 200
+            assert re.search(r"alice .* valid  last used 20\d\d-\d\d-\d\dT\d\d:\d\dZ\n", token("list").stdout)
             assert token("revoke", listed.split()[0]).returncode == 0
             answer = await until(
                 lambda: http.get("/api/v1/namespaces/a/jobs"),
