@@ -190,7 +190,7 @@ class TokenAccess(Access):
         found = await tokens.verify(self._db, token)
         if found is None:
             return None
-        await tokens.touch(self._db, found.id, self._clock.now())
+        await tokens.touch(self._db, found, self._clock.now())
         return _principal(found)
 
     def _cache(self, key: bytes, principal: Principal | None) -> None:

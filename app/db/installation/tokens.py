@@ -113,10 +113,14 @@ async def valid(db: Database, ids: Collection[str]) -> list[Token]:
         return [Token(**row) for row in await connection.fetch(_VALID, list(ids))]
 
 
-async def touch(db: Database, token_id: str, now: datetime) -> None:
-    """Store the time of the last use, at most once per _TOUCH_INTERVAL."""
+async def touch(db: Database, token: Token, now: datetime) -> None:
+    """Store the time of the last use of a token that was just read, at most once per _TOUCH_INTERVAL."""
+    before = now - _TOUCH_INTERVAL
+    if token.last_used_at is not None and token.last_used_at >= before:
+        return
     async with db.read() as connection:
-        await connection.execute(_TOUCH, token_id, now, now - _TOUCH_INTERVAL)
+        # Another process may have stored it meanwhile.
+        await connection.execute(_TOUCH, token.id, now, before)
 
 
 def _random(length: int) -> str:
