@@ -29,6 +29,7 @@ _UID_LENGTH: Final = 36
 _JOB_UID: Final = "kueue.x-k8s.io/job-uid"
 # Kueue keeps the place of a Workload in its queue for these; after other evictions it decides itself when to requeue.
 _REQUEUED_AT_ONCE: Final = frozenset({"Preempted", "NodeFailures"})
+_DEACTIVATED: Final = "Deactivated"
 _POD_FIELDS: Final = (
     "affinity",
     "nodeSelector",
@@ -161,6 +162,12 @@ def workload_manifest(
 
 def give_back(workload: Manifest, reason: str, message: str, now: datetime) -> Manifest:
     """Return the status of a Workload without its admission, so that its quota is free and Kueue may queue it again."""
+    done: tuple[str, ...] = ()
+    if reason.startswith(_DEACTIVATED):
+        # Of the reasons of a deactivation, such as DeactivatedDueToAdmissionCheck, Kueue queues only this one again.
+        reason = _DEACTIVATED
+        # Kueue can set it once more while the pods stop, and would deactivate the Workload as soon as it is activated.
+        done = ("DeactivationTarget",)
     changes = [
         _condition("QuotaReserved", "Pending", message, is_true=False),
         _condition("Admitted", "NoReservation", "The workload has no reservation", is_true=False),
@@ -168,7 +175,8 @@ def give_back(workload: Manifest, reason: str, message: str, now: datetime) -> M
     ]
     if _is_true(workload, "PodsReady"):
         changes.append(_condition("PodsReady", "WaitForStart", "no pod runs", is_true=False))
-    return {"admission": None, "conditions": _with_conditions(workload, changes, now)}
+    conditions = [item for item in _with_conditions(workload, changes, now) if item["type"] not in done]
+    return {"admission": None, "conditions": conditions}
 
 
 def with_condition(workload: Manifest, kind: str, reason: str, message: str, now: datetime) -> Manifest:

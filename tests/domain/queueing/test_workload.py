@@ -1,5 +1,6 @@
 """The Workload of a job, what is written to it, and the pods that follow its admission."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -151,9 +152,18 @@ def a_condition(kind: str, status: str = "True", **more: Any) -> Manifest:
     return {"type": kind, "status": status, "reason": kind, "message": "", "lastTransitionTime": "before", **more}
 
 
-@pytest.mark.parametrize(("reason", "requeued"), [("Preempted", "True"), ("PodsReadyTimeout", "False")])
-def test_a_workload_is_given_back_in_one_write(reason: str, requeued: str) -> None:
-    known = [a_condition("QuotaReserved"), a_condition("Evicted"), a_condition("PodsReady")]
+@pytest.mark.parametrize(
+    ("reason", "requeued", "because", "left"),
+    [
+        ("Preempted", "True", "Preempted", {"DeactivationTarget": "True"}),
+        ("PodsReadyTimeout", "False", "PodsReadyTimeout", {"DeactivationTarget": "True"}),
+        ("DeactivatedDueToAdmissionCheck", "False", "Deactivated", {}),
+    ],
+)
+def test_a_workload_is_given_back_in_one_write(
+    reason: str, requeued: str, because: str, left: Mapping[str, str]
+) -> None:
+    known = [a_condition(kind) for kind in ("QuotaReserved", "Evicted", "PodsReady", "DeactivationTarget")]
     workload = {"metadata": {"generation": 2}, "status": {"admission": {"clusterQueue": "q"}, "conditions": known}}
     status = give_back(workload, reason, "why", T0)
     assert status["admission"] is None
@@ -164,7 +174,9 @@ def test_a_workload_is_given_back_in_one_write(reason: str, requeued: str) -> No
         "Evicted": "True",
         "PodsReady": "False",
         "Requeued": requeued,
+        **left,
     }
+    assert found["Requeued"]["reason"] == because
     assert (found["QuotaReserved"]["lastTransitionTime"], found["QuotaReserved"]["observedGeneration"]) == (NOW, 2)
     assert found["Evicted"]["lastTransitionTime"] == "before"
 
