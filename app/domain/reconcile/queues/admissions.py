@@ -83,12 +83,19 @@ def first_workload(plan: JobPlan, record: Queueing) -> RecordedWorkload:
     return workload_for(plan, 0, {task.name: (0, task.size) for task in plan.tasks})
 
 
-def is_outdated(known: RecordedWorkload, observed: ObservedWorkload, queue: str) -> bool:
-    """Return whether a Workload that is not admitted must be made again: its pod sets or its queue are others."""
-    return observed.sizes != known.sizes or observed.queue != queue
+def is_outdated(known: RecordedWorkload, observed: ObservedWorkload, queue: str, ended: Iterable[Rank]) -> bool:
+    """Return whether a Workload that is not admitted must be made again: it is for other pods or another queue.
+
+    `ended` are the replicas that need no quota any more.
+    """
+    if observed.sizes != known.sizes or observed.queue != queue:
+        return True
+    # What an earlier admission has reclaimed stays, and Kueue reserves no quota for it. A new Workload has none.
+    reclaimable = Counter(known.tasks[key.task].pod_set for key in ended if known.is_for(key))
+    return any(count not in (0, reclaimable[name]) for name, count in observed.reclaimable.items())
 
 
-def judge(known: RecordedWorkload, observed: ObservedWorkload | None, queue: str) -> Verdict:
+def judge(known: RecordedWorkload, observed: ObservedWorkload | None, queue: str, ended: Iterable[Rank]) -> Verdict:
     """Return what Kueue has decided about a Workload, compared with what is recorded of it."""
     if observed is None:
         gone = Evicted(reason="WorkloadDeleted", message="the Workload of the job is gone", holds_quota=False)
@@ -96,7 +103,7 @@ def judge(known: RecordedWorkload, observed: ObservedWorkload | None, queue: str
     verdict = observed.verdict
     if isinstance(verdict, Unadmitted) and known.admitted and not verdict.holds_quota:
         return Evicted(reason="AdmissionLost", message=verdict.message, holds_quota=False)
-    if isinstance(verdict, Admitted) and not known.admitted and is_outdated(known, observed, queue):
+    if isinstance(verdict, Admitted) and not known.admitted and is_outdated(known, observed, queue, ended):
         return creating(queue)
     return verdict
 
@@ -105,11 +112,15 @@ def admit(inputs: Inputs, known: RecordedWorkload, verdict: Admitted, observed: 
     """Return the record of a Workload whose admission begins, or goes on with the present topology."""
     if known.admitted:
         return replace(known, tasks=with_topology(known.tasks, verdict), evicted="")
-    ended = [key for key, replica in inputs.recorded.replicas.items() if is_over(replica)]
     # Postgres does not keep the order of the tasks.
     tasks = workload_for(inputs.plan, known.number, ranks_of(known)).tasks
-    admitted = task_admissions(verdict, tasks, ended, observed.reclaimable)
+    admitted = task_admissions(verdict, tasks, ended_ranks(inputs), observed.reclaimable)
     return replace(known, tasks=admitted, admitted=True, reclaimed=dict(observed.reclaimable), evicted="")
+
+
+def ended_ranks(inputs: Inputs) -> list[Rank]:
+    """Return the replicas that have ended and are not restarted."""
+    return [key for key, replica in inputs.recorded.replicas.items() if is_over(replica)]
 
 
 def ranks_of(known: RecordedWorkload) -> Ranks:

@@ -24,6 +24,7 @@ from app.domain.reconcile.queues.admissions import (
     admit,
     are_gone,
     creating,
+    ended_ranks,
     first_workload,
     is_without_workload,
     judge,
@@ -123,7 +124,7 @@ def _next_permit(inputs: Inputs, known: Queueing) -> Permit:
         return replace(unread, record=known)
     known = _in_requested_queue(inputs, known)
     first = first_workload(inputs.plan, known)
-    verdict = judge(first, queue.workload, known.name)
+    verdict = judge(first, queue.workload, known.name, ended_ranks(inputs))
     if queue.workload is None and known.admission is None:
         return Permit(record=replace(known, deactivated=False), waits=creating(known.name))
     if known.deactivated:
@@ -164,9 +165,10 @@ def _admitted_permit(inputs: Inputs, known: Queueing) -> Permit:
     waits: Unadmitted | None = None
     evicts: dict[int, Evicted] = {}
     further = {item.number: item for item in known.further}
+    ended = ended_ranks(inputs)
     for number, item in further.items():
         observed = inputs.observed.queue.workloads.get(number)
-        verdict = judge(item, observed, known.name)
+        verdict = judge(item, observed, known.name, ended)
         match verdict:
             case Evicted() if item.admitted:
                 evicts[number] = verdict

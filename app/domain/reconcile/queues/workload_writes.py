@@ -19,6 +19,7 @@ from app.domain.reconcile.actions import (
 )
 from app.domain.reconcile.queues.admissions import (
     are_gone,
+    ended_ranks,
     first_workload,
     is_busy,
     is_idle,
@@ -121,7 +122,7 @@ def _changes(
         return []
     is_deactivated = isinstance(verdict, Evicted) and verdict.is_deactivated
     # Kueue never admits a finished one again. One that is deactivated stays, because another one would be active.
-    is_useless = observed.finished or is_outdated(known, observed, record.name)
+    is_useless = observed.finished or is_outdated(known, observed, record.name, ended_ranks(inputs))
     if observed.deleting or (is_useless and not is_deactivated):
         return _removals([number])
     if isinstance(verdict, Unadmitted) and not verdict.holds_quota:

@@ -296,8 +296,8 @@ def test_an_admission_is_lost_with_its_quota(holds_quota: bool) -> None:
     observed = ObservedWorkload(uid="w", queue="team", verdict=waits, sizes={"worker": 1})
     lost = Evicted(reason="AdmissionLost", message="m", holds_quota=False)
     known = RecordedWorkload(number=0, tasks={}, admitted=True)
-    assert judge(known, observed, "team") == (waits if holds_quota else lost)
-    assert judge(replace(known, admitted=False), replace(observed, sizes={}), "team") == waits
+    assert judge(known, observed, "team", ()) == (waits if holds_quota else lost)
+    assert judge(replace(known, admitted=False), replace(observed, sizes={}), "team", ()) == waits
 
 
 def test_a_job_that_ran_before_kueue_was_installed_is_not_queued() -> None:

@@ -173,6 +173,18 @@ def test_a_job_that_stops_is_queued_again_as_one_workload(how: str) -> None:
     assert (phase_of(world), ranks(world), sizes(kueue)) == (JobPhase.RUNNING, [0, 1, 2, 3, 4], {0: 5})
 
 
+def test_what_an_earlier_admission_has_reclaimed_gets_quota_again() -> None:
+    world, kueue = a_running_world(4)
+    scale(world, 2)
+    assert (kueue.workloads[0].reclaimable, ranks(world)) == ({"worker": 2}, [0, 1])
+    kueue.evict()
+    scale(world, 4)
+    assert (phase_of(world), sizes(kueue), kueue.workloads[0].reclaimable) == (JobPhase.QUEUED, {0: 4}, {})
+    kueue.admit()
+    run(world)
+    assert (phase_of(world), ranks(world), kueue.total()) == (JobPhase.RUNNING, [0, 1, 2, 3], {"worker": 4})
+
+
 @pytest.mark.parametrize("intent", ["cancel", "remove", ""])
 def test_nothing_is_left_after_the_end(intent: str) -> None:
     world, kueue = a_running_world(2)
