@@ -243,12 +243,12 @@ def _priority_class(workload: Workload) -> PriorityClassRef | None:
 
 def _verdict(workload: Workload, conditions: Conditions, flavors: Mapping[str, FlavorSpec]) -> Verdict:
     reserved, admitted = is_true(conditions, "QuotaReserved"), is_true(conditions, "Admitted")
-    if workload.metadata.deletion_timestamp is not None:
-        return Evicted(reason="WorkloadDeleted", message="the Workload of the job is deleted", holds_quota=reserved)
     if not workload.spec.active:
         return Evicted(
             reason="Deactivated", message=_deactivation(conditions), holds_quota=reserved, is_deactivated=True
         )
+    if workload.metadata.deletion_timestamp is not None:
+        return Evicted(reason="WorkloadDeleted", message="the Workload of the job is deleted", holds_quota=reserved)
     if is_true(conditions, "Finished"):
         text = f"another client has finished it: {message_line(conditions['Finished'], _MOST_OF_MESSAGE)}"
         return Evicted(reason="WorkloadFinished", message=text, holds_quota=False)

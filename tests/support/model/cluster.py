@@ -37,7 +37,7 @@ from app.domain.status.observed import (
     RefusalVerdict,
 )
 from app.domain.status.records import Attempt, HistoryEntry, Intent, JobStatus, Recorded, ScaleRecord
-from app.domain.vocabulary import Evidence, PendingCode, ReplicaPhase
+from app.domain.vocabulary import Evidence, PendingCode, Reason, ReplicaPhase
 from tests.support.model.faults import Exit, Expectations, Faults
 from tests.support.model.kueue import ModelKueue
 from tests.support.model.pods import ModelPod
@@ -153,7 +153,11 @@ class World:
         self.recorded = replace(self.recorded, scaling=[*self.recorded.scaling, record])
 
     def set_paused(self, *, paused: bool) -> None:
-        self.plan = replace(self.plan, paused=paused)
+        identity = self.plan.identity
+        # A resume also activates the job, if Kueue has paused it.
+        if not paused and self.recorded.status.reason is Reason.DEACTIVATED:
+            identity = replace(identity, generation=identity.generation + 1)
+        self.plan = replace(self.plan, paused=paused, identity=identity)
 
     def restart_controller(self) -> None:
         self.expectations = Expectations()

@@ -126,6 +126,9 @@ def _next_permit(inputs: Inputs, known: Queueing) -> Permit:
     first = first_workload(inputs.plan, known)
     verdict = judge(first, queue.workload, known.name, ended_ranks(inputs))
     if queue.workload is None and known.admission is None:
+        if known.deactivated and not is_activated(inputs, known):
+            # Another Workload would be active.
+            return Permit(record=known, paused=True)
         return Permit(record=replace(known, deactivated=False), waits=creating(known.name))
     if known.deactivated:
         return _deactivated_permit(inputs, known, verdict)
@@ -198,6 +201,11 @@ def _with_eviction(inputs: Inputs, known: Queueing, verdict: Evicted) -> Queuein
     is_over = known.admitted_at is not None and known.evicted_at is not None and known.evicted_at < known.admitted_at
     began = known.evicted_at if is_same and not is_over else None
     return replace(known, evicted=verdict.reason, evicted_because=verdict.message, evicted_at=began or inputs.now)
+
+
+def is_activated(inputs: Inputs, known: Queueing) -> bool:
+    """Return whether a client has edited a deactivated job since."""
+    return inputs.plan.identity.generation > known.deactivated_in
 
 
 def _deactivated(record: Queueing, inputs: Inputs) -> Queueing:

@@ -27,7 +27,7 @@ from app.domain.reconcile.queues.admissions import (
     is_without_workload,
     runs,
 )
-from app.domain.reconcile.queues.permit import Permit
+from app.domain.reconcile.queues.permit import Permit, is_activated
 from app.domain.reconcile.resizing import Members
 from app.domain.reconcile.values import Inputs
 from app.domain.status.observed import KueueState, ObservedQueue
@@ -133,7 +133,7 @@ def _changes(
         return []
     if verdict.holds_quota:
         return [GiveBackQuota(number=number, reason=verdict.reason, message=verdict.message)]
-    resumed = record.deactivated and inputs.plan.identity.generation > record.deactivated_in
+    resumed = record.deactivated and is_activated(inputs, record)
     return [ActivateWorkload()] if number == 0 and resumed else []
 
 

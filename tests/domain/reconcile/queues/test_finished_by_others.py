@@ -1,9 +1,10 @@
-"""Kueue never admits a finished Workload again, so a job whose Workload another client finishes gets another one."""
+"""Workloads that other clients finish or delete: the job gets another one, unless it is deactivated."""
 
-from dataclasses import replace
+import pytest
 
-from app.domain.vocabulary import JobPhase
+from app.domain.vocabulary import JobPhase, Reason
 from tests.domain.reconcile.queues.worlds import TEAM, a_world, kueue_of, phase_of, run
+from tests.support.model.stories import edit
 from tests.support.plans import a_plan
 
 
@@ -30,6 +31,30 @@ def test_a_deactivated_workload_that_another_client_finishes_stays() -> None:
     kueue.workload.finished = True
     run(world)
     assert (phase_of(world), kueue.made, kueue.workload.active) == (JobPhase.PAUSED, 1, False)
-    world.plan = replace(world.plan, identity=replace(world.plan.identity, generation=2))
+    edit(world, "resume")
+    run(world)
+    assert (phase_of(world), kueue.made) == (JobPhase.QUEUED, 2)
+
+
+@pytest.mark.parametrize(
+    ("is_running", "message"), [(False, "the Workload of the job is deactivated"), (True, "said Kueue")]
+)
+def test_a_job_whose_deactivated_workload_is_deleted_stays_paused(*, is_running: bool, message: str) -> None:
+    world = a_world(a_plan(queue=TEAM))
+    kueue = kueue_of(world)
+    run(world)
+    if is_running:
+        kueue.admit()
+        run(world)
+    kueue.set_active(active=False)
+    if not is_running:
+        run(world)
+    kueue.delete()
+    run(world)
+    status = world.recorded.status
+    assert (status.phase, status.reason, status.message) == (JobPhase.PAUSED, Reason.DEACTIVATED, message)
+    assert (kueue.workloads, world.pods) == ({}, {})
+    world.restart_controller()
+    edit(world, "resume")
     run(world)
     assert (phase_of(world), kueue.made) == (JobPhase.QUEUED, 2)

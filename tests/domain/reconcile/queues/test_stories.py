@@ -172,9 +172,9 @@ class Story:
         for world in self.jobs:
             kueue_of(world).state = KueueState.LISTED
             clear_faults(world)
-            apply(world, ("resume", 0))
         for _ in range(JOBS * 4):
             for world in self.jobs:
+                apply(world, ("resume", 0))
                 kueue_of(world).activate()
                 self.admit()
                 settle(world, ends=True)
