@@ -6,7 +6,6 @@ from typing import Final
 from fastapi import Response
 from pydantic import BaseModel
 
-from app.api.answers.conditional import matches_tag
 from app.services.reading.freshness import Freshness
 
 JSON: Final = "application/json"
@@ -20,13 +19,13 @@ def json_bytes(view: BaseModel) -> bytes:
     return view.model_dump_json(by_alias=True).encode()
 
 
-def polled_response(body: bytes, tag: str | None, freshness: Freshness, if_none_match: str | None = None) -> Response:
-    """Return 200 with the body, or 304 without it if If-None-Match contains the tag. Both have the same headers."""
-    fields = list(polled_headers(freshness))
+def polled_response(body: bytes | None, tag: str | None, freshness: Freshness) -> Response:
+    """Return 200 with the body, or 304 if it is None: the client has what the tag stands for."""
+    fields = list(_polled_headers(freshness))
     if tag is not None:
         fields.append((b"etag", tag.encode()))
-        if matches_tag(if_none_match, tag):
-            return _EncodedResponse(304, fields, b"")
+    if body is None:
+        return _EncodedResponse(304, fields, b"")
     fields += ((b"content-length", b"%d" % len(body)), _JSON)
     return _EncodedResponse(200, fields, body)
 
@@ -41,7 +40,7 @@ class _EncodedResponse(Response):
 
 # All answers between two heartbeats of the controller have the same headers.
 @lru_cache(maxsize=4)
-def polled_headers(freshness: Freshness) -> tuple[tuple[bytes, bytes], ...]:
+def _polled_headers(freshness: Freshness) -> tuple[tuple[bytes, bytes], ...]:
     """Return the header fields that all polled answers have: freshness and caching."""
     headers = {"Jobgate-Stale": "true" if freshness.stale else "false"}
     if freshness.observed_at is not None:

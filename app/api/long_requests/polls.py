@@ -33,7 +33,9 @@ async def wait_for_change(caller: Caller, poll: Poll, options: PollOptions) -> P
                     result = await shared.after_wake(known)
             if tracked.end_reason in DENIED:
                 raise refusal(tracked.end_reason)
-        return result if matches_tag(known, result.tag) else await shared.with_body(result)
+        if matches_tag(known, result.tag):
+            return PollResult(result.tag, result.position, None)
+        return await shared.with_body(result)
 
 
 async def polled_list(caller: Caller, poll: Poll, options: PollOptions) -> Response:
@@ -46,7 +48,7 @@ async def polled_list(caller: Caller, poll: Poll, options: PollOptions) -> Respo
     await caller.services.watcher.begin()
     result = await wait_for_change(caller, poll, options)
     freshness = await caller.services.freshness.read()
-    response = polled_response(result.body or b"", result.tag, freshness, options.if_none_match)
+    response = polled_response(result.body, result.tag, freshness)
     if result.position is not None:
         response.headers["Jobgate-Feed-Position"] = str(result.position)
     return response

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 from fastapi import Path, Response
 from pydantic import BaseModel
 
-from app.api.answers.conditional import body_tag
+from app.api.answers.conditional import body_tag, matches_tag
 from app.api.answers.responses import json_bytes, polled_response
 from app.api.requests import paging
 from app.api.requests.dependencies import CallerDep
@@ -64,4 +64,5 @@ async def get_queue(
 
 def _response(view: BaseModel, freshness: Freshness, if_none_match: str | None) -> Response:
     body = json_bytes(view)
-    return polled_response(body, body_tag(body), freshness, if_none_match)
+    tag = body_tag(body)
+    return polled_response(None if matches_tag(if_none_match, tag) else body, tag, freshness)

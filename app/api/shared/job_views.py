@@ -24,7 +24,6 @@ from app.services.reading.objects import Address
 from app.services.submitting.jobs import LARGE_JOB
 
 CACHE_BYTES: Final = 64 * 1024 * 1024
-_MAX_SERVED: Final = 100_000
 
 
 class Representation(StrEnum):
@@ -56,22 +55,12 @@ class JobViewCache:
         self._services = services
         # By representation, uid and version. The bound is in bytes, because jobs differ in size by a factor of 1000.
         self._rendered: BoundedCache[tuple[Representation, UUID, int], Rendered] = BoundedCache(CACHE_BYTES)
-        # Addresses that were served before. Only for these is it likely that the rendered view is cached, so that
-        # reading the version first saves a larger read.
-        self._served: BoundedCache[tuple[Representation, Address], bool] = BoundedCache(_MAX_SERVED)
 
     async def read(self, address: Address, representation: Representation) -> Rendered:
         """Return the current representation of the job at the address. Raises NotFound."""
-        key = (representation, address)
-        if self._served.get(key):
-            current = await self._services.reading.version(address)
-            cached = self._rendered.get((representation, current.uid, current.version))
-            if cached is not None:
-                return cached
-            address = Address(uid=current.uid)
-        rendered = await self._render(address, representation)
-        self._served.put(key, value=True)
-        return rendered
+        current = await self._services.reading.version(address)
+        cached = self._rendered.get((representation, current.uid, current.version))
+        return await self._render(current.uid, representation) if cached is None else cached
 
     def find(self, row: JobRow) -> Rendered | None:
         """Return the whole view of the row's version if it is cached."""
@@ -105,12 +94,11 @@ class JobViewCache:
             return None
         return self._services.keep_jobs.expires_at(row.namespace, row.imported_at or row.status.finished_at)
 
-    async def _render(self, address: Address, representation: Representation) -> Rendered:
+    async def _render(self, uid: UUID, representation: Representation) -> Rendered:
         if representation is Representation.STATUS:
-            summary = await self._services.reading.summary(address)
+            summary = await self._services.reading.summary(uid)
             body = json_bytes(status_view(summary))
             return self._keep(representation, summary, status_tag(summary.uid, summary.version), body)
-        uid = address.uid or (await self._services.reading.version(address)).uid
         return await self.whole(*await self._services.reading.whole(uid))
 
     def _keep(self, representation: Representation, row: JobSummary, tag: str, body: bytes) -> Rendered:

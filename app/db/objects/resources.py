@@ -75,10 +75,18 @@ RowKey: TypeAlias = UUID | tuple[str, str]
 
 
 class RowVersion(NamedTuple):
-    """Identifies a rendered row in caches."""
+    """Which state of which row something was made from."""
 
     uid: UUID
     version: int
+
+
+class FoundRow(NamedTuple):
+    """The row that a key means, and its current version."""
+
+    uid: UUID
+    version: int
+    namespace: str
 
 
 _JOBS: Final = f"""
@@ -172,14 +180,14 @@ class Stored(Generic[Row]):
 
     @cached_property
     def versions_by_uid(self) -> str:
-        return f"""SELECT uid, version FROM {self.table.name} AS {self.alias}
+        return f"""SELECT uid, version, namespace FROM {self.table.name} AS {self.alias}
             WHERE uid = ANY({any_length("$1::uuid[]")}) AND {self.only}"""  # noqa: S608
 
     @cached_property
     def versions_by_name(self) -> str:
         # Each name is found by the expression that `by_name` uses. A join would permit plans that read the whole table.
         arrays = f"{any_length('$1::text[]')}, {any_length('$2::text[]')}"
-        return f"""SELECT asked.number, {self.alias}.uid, {self.alias}.version
+        return f"""SELECT asked.number, {self.alias}.uid, {self.alias}.version, {self.alias}.namespace
             FROM unnest({arrays}) WITH ORDINALITY AS asked(namespace, name, number)
             CROSS JOIN LATERAL (SELECT {self._uid_of("asked.namespace", "asked.name")} AS uid OFFSET 0) AS named
             JOIN {self.table.name} AS {self.alias} ON {self.alias}.uid = named.uid"""  # noqa: S608
@@ -212,22 +220,22 @@ async def get_in(connection: Connection, stored: Stored[Row], uid: UUID) -> Row 
     return None if row is None else stored.row(row)
 
 
-async def versions(db: Database, stored: Stored[Row], keys: Sequence[RowKey]) -> dict[RowKey, RowVersion]:
+async def versions(db: Database, stored: Stored[Row], keys: Sequence[RowKey]) -> dict[RowKey, FoundRow]:
     """Return the versions of the rows that `find` and `get` return, for those keys that have a row.
 
     All keys of one form are read with one statement.
     """
     named = [key for key in keys if isinstance(key, tuple)]
     uids = [key for key in keys if not isinstance(key, tuple)]
-    found: dict[RowKey, RowVersion] = {}
+    found: dict[RowKey, FoundRow] = {}
     async with db.read() as connection:
         if named:
             namespaces, names = zip(*named, strict=True)
-            for number, uid, version in await connection.fetch(stored.versions_by_name, namespaces, names):
-                found[named[number - 1]] = RowVersion(uid, version)
+            for number, *row in await connection.fetch(stored.versions_by_name, namespaces, names):
+                found[named[number - 1]] = FoundRow(*row)
         if uids:
-            for uid, version in await connection.fetch(stored.versions_by_uid, uids):
-                found[uid] = RowVersion(uid, version)
+            for row in await connection.fetch(stored.versions_by_uid, uids):
+                found[row["uid"]] = FoundRow(*row)
     return found
 
 

@@ -76,9 +76,8 @@ class JobReader(Reader[JobRow]):
         """Return the existing jobs among these, without their manifests, in one statement."""
         return await reads.summaries(self._db, uids)
 
-    async def summary(self, address: Address) -> JobSummary:
+    async def summary(self, uid: UUID) -> JobSummary:
         """Return the job without its manifest. Raise as `row` if there is none."""
-        uid = address.uid or (await self.version(address)).uid
         return await self._present((await self.summaries([uid])).get(uid), uid)
 
     async def whole(self, uid: UUID) -> tuple[JobRow, RelatedRows]:

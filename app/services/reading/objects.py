@@ -13,7 +13,7 @@ from app.db.lists.pages import Page
 from app.db.objects import resources
 from app.db.objects.events import EventPlace
 from app.db.objects.history import HistoryRow
-from app.db.objects.resources import Row, RowKey, RowVersion, Stored
+from app.db.objects.resources import FoundRow, Row, RowKey, Stored
 from app.db.postgres.engine import Database
 from app.db.postgres.group_read import GroupRead
 from app.db.postgres.queries import Cursor
@@ -86,7 +86,7 @@ class Reader(ABC, Generic[Row]):
         self._stored = stored
         self._what = what
         self._lists = lists or list_turns()
-        self._versions = GroupRead[RowKey, RowVersion](
+        self._versions = GroupRead[RowKey, FoundRow](
             partial(resources.versions, db, stored), max_wait=db.acquire_timeout
         )
 
@@ -116,8 +116,8 @@ class Reader(ABC, Generic[Row]):
         await _room_for_document((await resources.sizes(self._db, self._stored, [version.uid])).get(version.uid, 0))
         return version.uid
 
-    async def version(self, address: Address) -> RowVersion:
-        """Return uid and version of the object, which is cheaper than its row. Raise as `row` if there is none.
+    async def version(self, address: Address) -> FoundRow:
+        """Return uid, version and namespace of the object, which is cheaper than its row. Raise as `row` without one.
 
         The version is at least as new as everything that was committed before the call.
         """

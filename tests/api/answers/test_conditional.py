@@ -188,17 +188,19 @@ async def test_a_poll_costs_one_small_read(gateway: Gateway) -> None:
     created = await gateway.submit("hello")
     reading = gateway.services.reading
     reads: list[str] = []
-    for name in ("version", "summary", "whole"):
+    for name in ("version", "summary", "whole", "row"):
         _count(reading, name, reads)
     url = jobs_path(NAMESPACE, "hello", "status")
     tag = (await gateway.client.get(url)).headers["etag"]
-    assert reads == ["summary", "version"]
+    assert reads == ["version", "summary"]
     for headers in ({}, {"If-None-Match": tag}, {}):
         await gateway.client.get(url, headers=headers)
     assert reads[2:] == ["version", "version", "version"]
     await gateway.conclude(created["uid"], {"phase": JobPhase.RUNNING})
     assert (await gateway.client.get(url, headers={"If-None-Match": tag})).status_code == 200
     assert reads[5:] == ["version", "summary"]
+    await gateway.client.get(f"/api/v1/jobs/{created['uid']}/history")
+    assert reads[7:] == ["version"], "the namespace of a uid needs no manifest"
 
 
 def _count(reading: Any, name: str, reads: list[str]) -> None:

@@ -67,7 +67,7 @@ async def test_an_unavailable_database_is_answered_with_503(gateway: Gateway) ->
     async def unavailable(*_: object) -> None:
         raise DatabaseUnavailable("the database is not available")
 
-    gateway.services.reading.summary = unavailable  # type: ignore[assignment, method-assign]
+    gateway.services.reading.version = unavailable  # type: ignore[assignment, method-assign]
     answer = await gateway.client.get(jobs_path(NAMESPACE, "hello", "status"))
     assert (answer.status_code, answer.json()["code"]) == (503, "DatabaseUnavailable")
     assert answer.headers["retry-after"]

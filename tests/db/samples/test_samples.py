@@ -12,7 +12,7 @@ from app.db.feed import entries
 from app.db.lists import pages
 from app.db.objects import resources
 from app.db.objects.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, Replayed
-from app.db.objects.resources import RowKey, StoredRow, read_list_items
+from app.db.objects.resources import FoundRow, RowKey, StoredRow, read_list_items
 from app.db.objects.submission import NameTaken, New
 from app.db.postgres import codec
 from app.db.postgres.engine import Database
@@ -55,7 +55,8 @@ async def test_the_stored_row_equals_the_returned_one(db: Database, new: New[Sam
     where = storage_of(row.of_kind)
     assert await resources.find(db, where, NAMESPACE, new.row.name) == row
     keys: list[RowKey] = [(NAMESPACE, new.row.name), new.uid]
-    assert await resources.versions(db, where, [*keys, (NAMESPACE, "other")]) == dict.fromkeys(keys, (new.uid, 1))
+    found = dict.fromkeys(keys, FoundRow(new.uid, 1, NAMESPACE))
+    assert await resources.versions(db, where, [*keys, (NAMESPACE, "other")]) == found
     assert await resources.sizes(db, where, [new.uid]) == {new.uid: len(codec.text_of(new.row.manifest))}
     (line,) = await resources.history(db, where, new.uid, limit=10)
     entry = line.entry

@@ -1,10 +1,9 @@
 """Reads one object of any resource, and its history and events, by name or by uid."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Path, Request, Response
@@ -23,6 +22,7 @@ from app.api.routers import Parameter, add_resolved_route, arguments_of, new_rou
 from app.api.shared.job_views import Representation
 from app.api.shared.polls import Poll, Snapshot
 from app.api.views.objects import EventPage, PostedManifestView
+from app.db.objects.resources import FoundRow
 from app.domain.errors import Purged
 from app.domain.kinds.base import JOBS
 from app.services.access import Verb
@@ -30,12 +30,20 @@ from app.services.reading.objects import Address
 from app.services.watching.positions import Interest
 
 
+class _Found(Protocol):
+    @property
+    def namespace(self) -> str: ...
+
+
+_F = TypeVar("_F", bound=_Found)
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """The object that a request addresses.
 
     The caller's access is checked already if the address has a namespace. The namespace of a uid is known only when the
-    object is read: `row` and `uid` check the access then.
+    object is read: `read` checks the access then.
     """
 
     caller: Caller
@@ -49,25 +57,24 @@ class Target:
             NotFound: the object does not exist, or the caller may not see it.
             Purged: its record was deleted.
         """
-        with self.seen_by_caller():
-            row = await self.resource.reading(self.caller.services).row(self.address)
-        self.caller.require_visible(row.namespace, self.resource.noun)
-        return row
+        return await self.read(self.resource.reading(self.caller.services).row(self.address))
 
-    @contextmanager
-    def seen_by_caller(self) -> Iterator[None]:
-        """Raise NotFound in place of Purged if the caller may not see objects of the namespace of a purged object."""
+    async def uid(self) -> UUID:
+        """Return the uid of the object, which is a small read. Raise as `row`."""
+        found: FoundRow = await self.read(self.resource.reading(self.caller.services).version(self.address))
+        return found.uid
+
+    async def read(self, reading: Awaitable[_F]) -> _F:
+        """Return what a read of the object finds. Raise as `row`."""
+        if self.address.uid is None:
+            return await reading
         try:
-            yield
+            found = await reading
         except Purged as purged:
             self.caller.require_visible(purged.namespace, self.resource.noun)
             raise
-
-    async def uid(self) -> UUID:
-        """Return the uid of the object. This is a small read if the address has a name. Raises NotFound, as `row`."""
-        if self.address.uid is None:
-            return (await self.resource.reading(self.caller.services).version(self.address)).uid
-        return UUID(str((await self.row()).uid))
+        self.caller.require_visible(found.namespace, self.resource.noun)
+        return found
 
 
 TargetDependency: TypeAlias = Callable[..., Awaitable[Target]]
@@ -151,10 +158,8 @@ def _add_polls(router: APIRouter, resource: Resource, path: str, target_of: Targ
 async def poll(target: Target, representation: Representation, options: PollOptions) -> Response:
     """Answer with the representation, or with 304 if the client has it and it does not change within its wait."""
     caller, resource = target.caller, target.resource
-    with target.seen_by_caller():
-        rendered = await resource.read(caller.api, target.address, representation)
-    caller.require_visible(rendered.namespace, resource.noun)
-    body, tag = b"", rendered.tag
+    rendered = await target.read(resource.read(caller.api, target.address, representation))
+    body, tag = None, rendered.tag
     if not matches_tag(options.if_none_match, tag):
         body = rendered.body
     elif options.wait:
@@ -166,8 +171,8 @@ async def poll(target: Target, representation: Representation, options: PollOpti
             read=partial(_snapshot, target, representation),
         )
         result = await wait_for_change(caller, long_poll, options)
-        body, tag = result.body or b"", result.tag
-    return polled_response(body, tag, await caller.services.freshness.read(), options.if_none_match)
+        body, tag = result.body, result.tag
+    return polled_response(body, tag, await caller.services.freshness.read())
 
 
 async def _snapshot(target: Target, representation: Representation) -> Snapshot:
