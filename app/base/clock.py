@@ -4,6 +4,8 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+from typing_extensions import override
+
 
 class Clock(Protocol):
     """A source of times for records and deadlines, and of monotonic time."""
@@ -27,7 +29,7 @@ class SystemClock:
         return time.monotonic()
 
 
-class InstallationClock:
+class InstallationClock(SystemClock):
     """The time of the installation, which this process counts by its monotonic clock.
 
     It begins with the time of the operating system. `app.db.installation.timekeeper` shifts it to the time that all
@@ -35,18 +37,15 @@ class InstallationClock:
     """
 
     def __init__(self) -> None:
-        self._host = SystemClock()
-        self._origin = self._host.now() - timedelta(seconds=self._host.monotonic())
+        self._origin = self.host() - timedelta(seconds=self.monotonic())
 
+    @override
     def now(self) -> datetime:
         return self._origin + timedelta(seconds=self.monotonic())
 
-    def monotonic(self) -> float:
-        return self._host.monotonic()
-
     def host(self) -> datetime:
         """Return the time of the operating system."""
-        return self._host.now()
+        return super().now()
 
     def shift(self, seconds: float) -> None:
         """Let `now` return later times by `seconds`."""

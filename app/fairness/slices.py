@@ -70,13 +70,17 @@ class Slices:
     def _end_iteration(self) -> None:
         """Begin the slices of the next round, unless what was ready in this iteration can continue in the next one."""
         self._is_counting = False
-        now = self._now()
-        if self._waiting and self._is_busy(now):
+        now, someone_waits = self._now(), bool(self._waiting)
+        if someone_waits and self._is_busy(now):
             self._is_continued, self._left = True, 0
             self._count()
             return
-        self._allowed = self._adapt(now - self._round_began)
+        self._allowed = self._adapt(now - self._round_began, someone_waits=someone_waits)
         self._is_continued, self._left, self._begun = False, self._allowed, 0
+        if someone_waits:
+            self._begin_waiting()
+
+    def _begin_waiting(self) -> None:
         while self._left and self._waiting:
             following = self._waiting.pop()
             if not following.done():  # else it was cancelled a moment ago
@@ -85,12 +89,12 @@ class Slices:
         if self._waiting:
             self._count()
 
-    def _adapt(self, seconds: float) -> int:
+    def _adapt(self, seconds: float, *, someone_waits: bool) -> int:
         """Return how many slices may begin in the next round, after one that took this time."""
         if seconds > LONG_ROUND:
             return max(1, int(self._begun * LONG_ROUND / seconds))
         # A round in which fewer began than were allowed does not show that so many are short.
-        return min(2 * self._allowed, _MOST) if self._waiting else self._allowed
+        return min(2 * self._allowed, _MOST) if someone_waits else self._allowed
 
     def _is_busy(self, now: float) -> bool:
         """Return whether other work was ready in the iteration, which may continue in the next one of the round."""

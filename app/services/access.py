@@ -1,6 +1,6 @@
 """Authentication and authorization.
 
-    Authorization header ─▶ Principal(grants) ─▶ may(verb, namespace)
+    Authorization header ─▶ Principal(grants) ─▶ require(verb, namespace)
 
 For a principal, a namespace outside its own does not exist: it gets NotFound, never Forbidden.
 """
@@ -94,10 +94,6 @@ class Principal:
         return self.expires_at is not None and now >= self.expires_at
 
 
-def may(principal: Principal, verb: Verb, namespace: str) -> bool:
-    return any(grant.reaches(namespace) and verb in _ALLOWED[grant.role] for grant in principal.grants)
-
-
 def find_refused(namespaces: Sequence[str], served: NamespaceSet) -> list[str]:
     """Return a message for each name that cannot be a namespace of a token. `served` are the served namespaces."""
     wrong = ((name, names.dns_label(name)) for name in namespaces)
@@ -115,12 +111,11 @@ def require(principal: Principal, verb: Verb, namespace: str) -> None:
         NotFound: the principal may not see the namespace. The answer is the same if the namespace does not exist.
         Forbidden: the principal may see the namespace, but its role does not allow the verb.
     """
-    if may(principal, verb, namespace):
-        return
     role = principal.role_in(namespace)
     if role is None:
         raise NotFound("there is no such namespace")
-    raise Forbidden(f"the role {role} does not allow the verb {verb} in this namespace")
+    if verb not in _ALLOWED[role]:
+        raise Forbidden(f"the role {role} does not allow the verb {verb} in this namespace")
 
 
 class Access(Protocol):

@@ -64,7 +64,10 @@ class Caller:
             NotFound: the gateway does not serve the namespace, or the caller may not see it.
             Forbidden: the caller's role does not permit the verb.
         """
-        require_in_namespace(self.services.namespaces, self.principal, verb, namespace)
+        check_namespace(namespace)
+        if namespace not in self.services.namespaces:
+            raise NotFound("there is no such namespace")
+        require(self.principal, verb, namespace)
 
     async def require_submit(self, namespace: str, keys: Sequence[KeyPlace] = ()) -> None:
         """Raise an error unless the caller may store new objects of the namespace.
@@ -123,14 +126,6 @@ class Caller:
             check_namespace(namespace, "query")
             self.require(Verb.READ, namespace)
         return NamespaceSet.of(*requested)
-
-
-def require_in_namespace(served: NamespaceSet, principal: Principal, verb: Verb, namespace: str) -> None:
-    """Raise an error unless the namespace is served and the principal may do `verb` in it, as `Caller.require`."""
-    check_namespace(namespace)
-    if namespace not in served:
-        raise NotFound("there is no such namespace")
-    require(principal, verb, namespace)
 
 
 def api_of(request: Request) -> Api:
