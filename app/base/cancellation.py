@@ -11,7 +11,7 @@ group, and the task ends as failed.
 import asyncio
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 
 from typing_extensions import override
 
@@ -58,17 +58,20 @@ def rounds() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def cancellation_first() -> Iterator[None]:
-    """Raise CancelledError in place of an error that leaves the block, if the task was cancelled inside the block.
+class CancellationFirst:
+    """Raises CancelledError in place of an error that leaves the block, if the task was cancelled inside the block.
 
     Use it around a library that may raise another error when cancelled. Cancellations from before the block do not
     count, so a `finally` of a cancelled task can use it.
     """
-    before = _requests()
-    try:
-        yield
-    except Exception as error:
-        if _requests() > before:
+
+    __slots__ = ("_before",)
+
+    def __enter__(self) -> None:
+        self._before = _requests()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, Exception) and _requests() > self._before:
             raise asyncio.CancelledError from error
-        raise

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 
 import pytest
 
-from app.base.cancellation import TaskGroup, cancellation_first, rounds
+from app.base.cancellation import CancellationFirst, TaskGroup, rounds
 
 Body = Callable[[], Coroutine[None, None, None]]
 
@@ -33,7 +33,7 @@ async def loop_over(body: Body) -> None:
 
 
 async def leave(body: Body) -> None:
-    with cancellation_first():
+    with CancellationFirst():
         await body()
 
 
@@ -89,7 +89,7 @@ async def test_a_loop_continues_after_a_task_group_whose_child_failed(body: Body
 
 
 async def test_an_error_without_a_cancellation_is_raised() -> None:
-    with pytest.raises(ZeroDivisionError), cancellation_first():
+    with pytest.raises(ZeroDivisionError), CancellationFirst():
         raise ZeroDivisionError
 
 
@@ -108,7 +108,7 @@ async def test_clean_up_of_a_cancelled_task_may_handle_errors() -> None:
         try:
             await asyncio.Event().wait()
         finally:
-            with pytest.raises(ZeroDivisionError), cancellation_first():
+            with pytest.raises(ZeroDivisionError), CancellationFirst():
                 raise ZeroDivisionError
             for _ in rounds():
                 cleaned.append(True)
@@ -123,5 +123,5 @@ async def test_clean_up_of_a_cancelled_task_may_handle_errors() -> None:
 
 
 def test_both_helpers_work_without_an_event_loop() -> None:
-    with cancellation_first():
+    with CancellationFirst():
         assert next(iter(rounds())) is None

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from app.base.instruments import expose
 from app.db.postgres import metrics
-from app.db.postgres.errors import translate_errors
+from app.db.postgres.errors import TranslatedErrors
 from app.db.postgres.timeouts import DatabaseTimeouts
 from app.fairness.fair_slots import FairSlots
 from app.fairness.share import caller
@@ -118,7 +118,7 @@ class Database:
             DatabaseUnavailable: the server does not answer.
         """
         timeouts = timeouts or DatabaseTimeouts()
-        with translate_errors():
+        with TranslatedErrors():
             pool = await asyncpg.create_pool(
                 driver_url(url),
                 # asyncpg refuses a minimum above the maximum.
@@ -162,7 +162,7 @@ class Database:
             DatabaseUnavailable: no connection was free in time, or the server did not answer.
         """
         # Around the caller's block too, so that the errors of its statements are translated.
-        with translate_errors():
+        with TranslatedErrors():
             connection = await self._acquire()
             try:
                 yield connection

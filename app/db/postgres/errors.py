@@ -3,13 +3,13 @@
 # ruff: noqa: N818 - these exceptions are named after what happened, as all errors of the domain
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 from typing import Final
 
 import asyncpg
+from typing_extensions import override
 
-from app.base.cancellation import cancellation_first
+from app.base.cancellation import CancellationFirst
 from app.domain.errors import Conflict, DomainError, FieldError, InvalidManifest, Unavailable
 
 
@@ -96,30 +96,39 @@ MOST_KEPT_JOBS: Final = "most_kept_jobs"
 """The constraint that the trigger `set_pinned` names."""
 
 
-@contextmanager
-def translate_errors() -> Iterator[None]:
-    """Raise errors of the driver as errors of the domain. A cancellation inside the block has precedence."""
-    try:
-        with cancellation_first():
-            yield
-    except asyncpg.CheckViolationError as error:
-        if error.constraint_name != MOST_KEPT_JOBS:
-            raise
-        raise _too_many_kept(namespace=error.args[0], most=error.detail or "") from error
-    except _NOT_STORABLE as error:
-        raise NotStorable(f"the database cannot store this: {_words(error)}") from error
-    except _CONTENDED as error:
-        raise DatabaseContended(f"the database is busy with the same rows: {_words(error)}") from error
-    except _REFUSED as error:
-        raise DatabaseRefused(f"the database refuses this: {_words(error)}") from error
-    except _UNAVAILABLE as error:
-        raise DatabaseUnavailable(f"the database is not available: {_words(error)}") from error
-    except asyncpg.InterfaceError as error:
-        if _LOST.search(str(error)):
-            raise DatabaseUnavailable(f"the database is not available: {_words(error)}") from error
-        if _AUTHENTICATION.search(str(error)):
-            raise DatabaseRefused(f"the database refuses this: {_words(error)}") from error
-        raise
+class TranslatedErrors(CancellationFirst):
+    """Raises errors of the driver that leave the block as errors of the domain. A cancellation has precedence."""
+
+    __slots__ = ()
+
+    @override
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is None:
+            return
+        super().__exit__(kind, error, traceback)
+        if translation := translate(error):
+            raise translation from error
+
+
+def translate(error: BaseException) -> DomainError | None:
+    """Return the error of the domain for one of the driver; None if it is another one, or a bug."""
+    if isinstance(error, asyncpg.CheckViolationError) and error.constraint_name == MOST_KEPT_JOBS:
+        return _too_many_kept(namespace=error.args[0], most=error.detail or "")
+    if isinstance(error, _NOT_STORABLE):
+        return NotStorable(f"the database cannot store this: {_words(error)}")
+    if isinstance(error, _CONTENDED):
+        return DatabaseContended(f"the database is busy with the same rows: {_words(error)}")
+    if isinstance(error, _UNAVAILABLE) or _is_interface_error(error, _LOST):
+        return DatabaseUnavailable(f"the database is not available: {_words(error)}")
+    if isinstance(error, _REFUSED) or _is_interface_error(error, _AUTHENTICATION):
+        return DatabaseRefused(f"the database refuses this: {_words(error)}")
+    return None
+
+
+def _is_interface_error(error: BaseException, message: re.Pattern[str]) -> bool:
+    return isinstance(error, asyncpg.InterfaceError) and message.search(str(error)) is not None
 
 
 def _too_many_kept(namespace: str, most: str) -> TooManyKeptJobs:

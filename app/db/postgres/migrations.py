@@ -26,7 +26,7 @@ from sqlalchemy.pool import NullPool
 from app.bundled import bundled
 from app.db.postgres import schema_version
 from app.db.postgres.engine import driver_url
-from app.db.postgres.errors import translate_errors
+from app.db.postgres.errors import TranslatedErrors
 from app.db.postgres.schema_version import COMPATIBILITY_TABLE, REVISION_TABLE
 from app.domain.errors import Conflict
 from app.models import metadata
@@ -134,7 +134,7 @@ def _run(url: str, work: Callable[[Config, Connection], _T]) -> _T:
 
     def target() -> None:
         try:
-            with _one_at_a_time, translate_errors():
+            with _one_at_a_time, TranslatedErrors():
                 results.append(asyncio.run(_connect_and_work(url, work)))
         except BaseException as error:  # noqa: BLE001  it is raised again on the caller's thread
             errors.append(error)
@@ -166,7 +166,7 @@ async def _connect_and_work(url: str, work: Callable[[Config, Connection], _T]) 
 
 
 def _cause(error: DBAPIError) -> BaseException:
-    """Return the error of the driver, which SQLAlchemy wraps twice. `translate_errors` knows only the driver's own."""
+    """Return the error of the driver, which SQLAlchemy wraps twice. `TranslatedErrors` knows only the driver's own."""
     return (error.orig.__cause__ if error.orig else None) or error
 
 

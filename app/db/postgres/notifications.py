@@ -15,7 +15,7 @@ import asyncpg
 
 from app.base.cancellation import rounds
 from app.db.postgres.engine import Database, driver_url, session_settings
-from app.db.postgres.errors import DatabaseUnavailable, translate_errors
+from app.db.postgres.errors import DatabaseUnavailable, TranslatedErrors
 from app.db.postgres.timeouts import DatabaseTimeouts
 
 FEED = "feed"  # the publisher has numbered feed entries
@@ -111,7 +111,7 @@ class Listener:
 
     async def _listen(self) -> None:
         """Receive notifications until the connection ends."""
-        with translate_errors():
+        with TranslatedErrors():
             connection: Any = await asyncpg.connect(
                 driver_url(self._url),
                 timeout=self._timeouts.connect,

@@ -14,7 +14,7 @@ from typing import Protocol
 import aiohttp
 import yarl
 
-from app.base.cancellation import cancellation_first
+from app.base.cancellation import CancellationFirst
 from app.k8s.errors import AmbiguousResult, KubeUnauthorized, SilentStream, Unreachable
 from app.k8s.session.answers import error_from_answer, warning_text
 from app.k8s.session.latency import CallTimes
@@ -204,7 +204,7 @@ class Transport:
                 {"Content-Type": "application/json", **(headers or {})},
                 buffer,
             )
-            with cancellation_first():
+            with CancellationFirst():
                 async with await self._send(send) as response:
                     try:
                         yield response

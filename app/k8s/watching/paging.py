@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
-from app.base.cancellation import TaskGroup, cancellation_first
+from app.base.cancellation import CancellationFirst, TaskGroup
 from app.k8s.codec import ListPage
 
 T = TypeVar("T")
@@ -26,8 +26,8 @@ async def read_ahead(
 async def _use_and_read(
     page: ListPage[T], use: Callable[[ListPage[T]], Awaitable[None]], request: Coroutine[Any, Any, ListPage[T]]
 ) -> ListPage[T]:
-    # Without `cancellation_first`, an error of the request that is cancelled would replace the cancellation.
-    with cancellation_first():
+    # Without `CancellationFirst`, an error of the request that is cancelled would replace the cancellation.
+    with CancellationFirst():
         try:
             async with TaskGroup() as group:
                 following = group.create_task(request)

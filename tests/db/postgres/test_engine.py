@@ -17,7 +17,7 @@ from app.db.postgres.errors import (
     DatabaseRefused,
     DatabaseUnavailable,
     NotStorable,
-    translate_errors,
+    TranslatedErrors,
 )
 from app.db.postgres.timeouts import DatabaseTimeouts
 from app.embedded_postgres.server import EmbeddedPostgres
@@ -100,7 +100,7 @@ async def test_a_wrong_number_of_arguments_is_a_bug_and_no_outage(db: Database, 
 async def test_a_connection_that_was_lost_is_unavailable(db: Database) -> None:
     async with db.read() as lost:
         lost.terminate()
-        with pytest.raises(DatabaseUnavailable), translate_errors():
+        with pytest.raises(DatabaseUnavailable), TranslatedErrors():
             await lost.fetchval("SELECT 1")
     await db.close()
     with pytest.raises(DatabaseUnavailable):
@@ -122,7 +122,7 @@ async def test_a_connection_that_was_lost_is_unavailable(db: Database) -> None:
     ],
 )
 def test_errors_of_the_driver_are_told_apart_by_their_messages(message: str, expected: type[Exception] | None) -> None:
-    with pytest.raises(expected or asyncpg.InterfaceError) as raised, translate_errors():
+    with pytest.raises(expected or asyncpg.InterfaceError) as raised, TranslatedErrors():
         raise asyncpg.InterfaceError(message)
     assert type(raised.value) is (expected or asyncpg.InterfaceError)
 
