@@ -1,42 +1,24 @@
 """The verbs of the Kubernetes API, for any resource."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum, unique
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import msgspec
 
 from app.domain.kubernetes.objects import Object
-from app.k8s.codec import OBJECT, Codec, ListPage, decode_page, load_json, load_object
-from app.k8s.errors import BrokenAnswer
+from app.k8s.codec import OBJECT, Codec, ListPage, decode_page, load_object
 from app.k8s.resources import POD, KubeResource, resource_for
-from app.k8s.session.answers import error_from_status
 from app.k8s.session.latency import CallTimes
 from app.k8s.session.limits import TransportLimits
 from app.k8s.session.transport import READ_BUFFER, ClusterEndpoint, Params, Transport
+from app.k8s.session.watch_events import WatchEvent, decode_event, lines_of
 
-MAX_LINE = 2**23  # bytes of one watch event; etcd stores at most 1.5 MiB for an object
 WATCH_GRACE = 30.0  # seconds after a watch's own timeout at which the client ends it
 
 T = TypeVar("T")
-
-
-@unique
-class WatchEventType(StrEnum):
-    ADDED = "ADDED"
-    MODIFIED = "MODIFIED"
-    DELETED = "DELETED"
-    BOOKMARK = "BOOKMARK"
-
-
-@dataclass(frozen=True, slots=True)
-class WatchEvent(Generic[T]):
-    """One line of a watch. A bookmark's object has little more than a resource version."""
-
-    type: WatchEventType
-    object: T
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -340,8 +322,8 @@ class KubeApi:
         path = resource.path(namespace)
         async with self._transport.stream(path, params, verb="watch", idle=idle, total=total) as pieces:
             opened()
-            async for line in _lines(pieces):
-                yield _event(line, codec)
+            async for line in lines_of(pieces):
+                yield decode_event(line, codec)
 
     async def stream(
         self, path: str, params: Params, *, idle: float, total: float | None = None, buffer: int = READ_BUFFER
@@ -350,49 +332,6 @@ class KubeApi:
         async with self._transport.stream(path, params, verb="log", idle=idle, total=total, buffer=buffer) as pieces:
             async for piece in pieces:
                 yield piece
-
-
-class _Envelope(msgspec.Struct):
-    type: str
-    object: msgspec.Raw
-
-
-_ENVELOPE = msgspec.json.Decoder(_Envelope)
-_KNOWN_TYPES = {event_type.value: event_type for event_type in WatchEventType}
-
-
-def _event(line: bytes, codec: Codec[T]) -> WatchEvent[T]:
-    try:
-        envelope = _ENVELOPE.decode(line)
-    except (msgspec.MsgspecError, UnicodeError) as error:
-        raise BrokenAnswer(f"not a watch event ({error}): {line[:100]!r}") from error
-    event_type = _KNOWN_TYPES.get(envelope.type)
-    if event_type is not None:
-        return WatchEvent(event_type, codec.decode(envelope.object))
-    if envelope.type == "ERROR":
-        status = load_json(bytes(envelope.object))
-        raise error_from_status(status if isinstance(status, dict) else {})
-    # Not skipped: it could be a deletion, and a list finds every deletion.
-    raise BrokenAnswer(f"a watch event of unknown type {envelope.type!r}")
-
-
-async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield whole lines. If the stream ends within a line, this part comes last."""
-    rest = bytearray()
-    async for piece in pieces:
-        # Only the new piece is searched, so that the time for a long line stays linear.
-        if b"\n" not in piece:
-            rest += piece
-        else:
-            first, *others = piece.split(b"\n")
-            yield bytes(rest) + first
-            rest = bytearray(others.pop())
-            for line in others:
-                yield line
-        if len(rest) > MAX_LINE:
-            raise BrokenAnswer(f"a watch event of more than {MAX_LINE} bytes")
-    if rest:
-        yield bytes(rest)
 
 
 def _without_unset(params: Mapping[str, str]) -> dict[str, str]:

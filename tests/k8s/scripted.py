@@ -5,9 +5,9 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass, field
 
 from app.domain.kubernetes.objects import Metadata, Pod
-from app.k8s.api import WatchEvent, WatchEventType
 from app.k8s.codec import ListPage
 from app.k8s.errors import BrokenAnswer, KubeGone, KubeServerError, KubeTooManyRequests, SilentStream, Unreachable
+from app.k8s.session.watch_events import WatchEvent, WatchEventType
 from tests.k8s.support import ManualClock
 
 JOB = "job"

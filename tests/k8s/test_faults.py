@@ -12,7 +12,7 @@ from aiohttp import web
 from app.base.clock import SystemClock
 from app.domain.kubernetes.objects import Pod
 from app.k8s import resources
-from app.k8s.api import KubeApi, WatchEvent, WatchEventType
+from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT, POD
 from app.k8s.errors import (
     AmbiguousResult,
@@ -28,6 +28,7 @@ from app.k8s.errors import (
 )
 from app.k8s.logs import read_log
 from app.k8s.session.transport import ClusterEndpoint
+from app.k8s.session.watch_events import WatchEvent, WatchEventType
 from app.k8s.watching.reflector import Reflector, ResourceSource
 from app.k8s.watching.store import ReflectorStore, by_label
 from tests.k8s.support import LIMITS, api_of, pod_manifest, serve

@@ -11,7 +11,7 @@ from app.domain.kubernetes.objects import Pod
 from app.domain.status.refusals import judge
 from app.domain.vocabulary import PendingCode, Reason
 from app.k8s import resources
-from app.k8s.api import KubeApi, WatchEventType
+from app.k8s.api import KubeApi
 from app.k8s.codec import OBJECT, POD
 from app.k8s.errors import (
     KubeAlreadyExists,
@@ -25,6 +25,7 @@ from app.k8s.errors import (
 )
 from app.k8s.logs import read_log
 from app.k8s.resources import Discovery
+from app.k8s.session.watch_events import WatchEventType
 from app.k8s.watching.reflector import Reflector, ResourceSource
 from app.k8s.watching.store import ReflectorStore, by_label
 from tests.k8s.support import pod_manifest

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from app.base.cancellation import TaskGroup
 from app.domain.kubernetes.objects import Pod
-from app.k8s.api import WatchEvent
 from app.k8s.codec import ListPage
 from app.k8s.errors import KubeGone, KubeServerError, KubeTooManyRequests, SilentStream, Unreachable
+from app.k8s.session.watch_events import WatchEvent
 from app.k8s.watching.reflector import DECODED_AT_ONCE, PAGE_SIZE, Pace, Reflector
 from app.k8s.watching.store import ReflectorStore, by_label
 from tests.k8s.scripted import JOB, Cluster, Quiet, ScriptedSource, Step, added, bookmark, deleted, pod

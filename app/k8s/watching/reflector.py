@@ -19,7 +19,7 @@ from typing import Generic, Protocol, Self, TypeVar
 from app.base.caches import BoundedCache
 from app.base.cancellation import rounds
 from app.base.clock import Clock
-from app.k8s.api import KubeApi, WatchEvent, WatchEventType
+from app.k8s.api import KubeApi
 from app.k8s.codec import Codec, HasMetadata, ListPage
 from app.k8s.errors import (
     BrokenAnswer,
@@ -32,6 +32,7 @@ from app.k8s.errors import (
     Unreachable,
 )
 from app.k8s.resources import KubeResource
+from app.k8s.session.watch_events import WatchEvent, WatchEventType
 from app.k8s.watching.backoff import JitteredBackoff
 from app.k8s.watching.paging import read_ahead
 

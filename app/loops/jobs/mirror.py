@@ -16,12 +16,13 @@ from app.domain.plan import JobPlan
 from app.domain.status.observed import ObservedJob
 from app.domain.status.pods.ownership import select_pods
 from app.domain.status.records import Recorded
-from app.k8s.api import KubeApi, WatchEvent
+from app.k8s.api import KubeApi
 from app.k8s.codec import NODE as NODE_CODEC
 from app.k8s.codec import POD as POD_CODEC
 from app.k8s.codec import HasMetadata, ListPage
 from app.k8s.errors import KubeForbidden
 from app.k8s.resources import NODE, POD
+from app.k8s.session.watch_events import WatchEvent
 from app.k8s.watching.reflector import ObjectSource, Pace, Reflector, ResourceSource
 from app.k8s.watching.store import ReflectorStore, by_label
 from app.loops.jobs.expectations import Expectations
