@@ -37,9 +37,10 @@ from app.loops.context import ControllerContext
 from app.loops.controller_settings import ControllerSettings, EvidenceSettings, QueueMode, SampleSettings
 from app.loops.jobs.actions.actuator import Actuator
 from app.loops.jobs.actions.captures import Captures
-from app.loops.jobs.actions.creator import Creator, Work
+from app.loops.jobs.actions.creator import Creator
 from app.loops.jobs.actions.pods import PodActions
 from app.loops.jobs.actions.remover import Remover
+from app.loops.jobs.actions.work import Work
 from app.loops.jobs.actions.workloads import WorkloadActions
 from app.loops.jobs.evidence.attempts import EvidenceCapture
 from app.loops.jobs.evidence.event_lists import EventLists

@@ -9,7 +9,7 @@ from app.db.jobs import controller
 from app.db.jobs.controller import StoredJob
 from app.db.jobs.controller_writes import JobWrite
 from app.domain.reconcile.values import Decision
-from app.loops.jobs.actions.creator import Work
+from app.loops.jobs.actions.work import Work
 from app.loops.jobs.memory_budget import acting_bytes
 from app.loops.reconcile_span import reconcile_span
 from app.telemetry.trace_context import TraceContext

@@ -26,7 +26,8 @@ from app.domain.vocabulary import Reason
 from app.k8s.errors import KubeError
 from app.loops.context import ControllerContext
 from app.loops.jobs.actions.actuator import Actuator, Performed
-from app.loops.jobs.actions.creator import Creator, Work
+from app.loops.jobs.actions.creator import Creator
+from app.loops.jobs.actions.work import Work
 from app.loops.jobs.decided_jobs import DecidedJob, StoredWork, must_be_written, record_span, stored_work, write_for
 from app.loops.jobs.expectations import ExpectationsByJob
 from app.loops.jobs.loader import LoadedJobs, Loader

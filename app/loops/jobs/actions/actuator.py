@@ -31,9 +31,10 @@ from app.domain.reconcile.actions import (
 )
 from app.k8s.errors import KubeError
 from app.loops import metrics
-from app.loops.jobs.actions.creator import Creator, Work
+from app.loops.jobs.actions.creator import Creator
 from app.loops.jobs.actions.pods import PodActions
 from app.loops.jobs.actions.remover import Remover
+from app.loops.jobs.actions.work import Work
 from app.loops.jobs.actions.workloads import WorkloadActions
 from app.loops.jobs.evidence.attempts import EvidenceCapture, groups
 from app.loops.jobs.evidence.event_lists import PodEvents

@@ -1,4 +1,4 @@
-"""Creates the objects of a job. Every create may be repeated, and a refusal is kept in the job's expectations.
+"""Creates the objects of a job. Every create may be repeated, and `Refusals` keeps why one is refused.
 
 The names of a job's objects are fixed, so a create that gets 409 AlreadyExists reads the object. If it belongs to the
 same job and attempt and is not terminating, the create has succeeded. If it is terminating or belongs to another
@@ -8,15 +8,11 @@ A new object that a webhook or policy of the cluster has changed, so that jobgat
 the expectations keep its name and uid until it is deleted, and the create waits for its back-off.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-import structlog
-
-from app.base.backoff import ExponentialBackoff
 from app.base.clock import Clock
 from app.base.faultpoints import FaultPoint, reach
 from app.domain.kubernetes import labels
@@ -28,53 +24,29 @@ from app.domain.manifests.workload import pod_manifest, service_manifest
 from app.domain.plan import JobPlan, Manifest, Rank
 from app.domain.queueing.admission import Queueing
 from app.domain.queueing.pods import with_admission, with_parent
-from app.domain.reconcile.actions import Action, CreatePod, EnsureWorkload, MarkAnchor
+from app.domain.reconcile.actions import CreatePod, EnsureWorkload, MarkAnchor
 from app.domain.status.altered_objects import UnusableObject, altered_message, require_own
-from app.domain.status.observed import AlteredObject, ClusterRefusal, RefusalVerdict
+from app.domain.status.observed import AlteredObject, RefusalVerdict
 from app.domain.status.pods.observation import is_captured, is_gated
-from app.domain.status.refusal_messages import refusal_message
-from app.domain.status.refusals import judge
 from app.domain.vocabulary import PendingCode
 from app.k8s.codec import OBJECT, Codec
 from app.k8s.codec import POD as POD_CODEC
 from app.k8s.codec import WORKLOAD as WORKLOAD_CODEC
-from app.k8s.errors import KubeAlreadyExists, KubeError, KubeNotFound, KubeStatusError
+from app.k8s.errors import KubeAlreadyExists, KubeError, KubeNotFound
 from app.k8s.limiter import CreateLimiter
 from app.k8s.resources import CONFIG_MAP, POD, POD_GROUPS, Discovery, KubeResource, resource_for
 from app.loops import metrics
 from app.loops.jobs.actions.captures import Captures
 from app.loops.jobs.actions.gates import remove_gates
+from app.loops.jobs.actions.refusals import Refusals
+from app.loops.jobs.actions.work import Work
 from app.loops.jobs.expectations import EnsuredObjects, Expectations
 from app.loops.leadership.own_cluster import OwnCluster
 
-log = structlog.get_logger(__name__)
-
 C = TypeVar("C", Pod, Object, Workload)
 
-REFUSED_BACKOFF = ExponentialBackoff(first=1.0, longest=60.0)  # seconds between tries of a create that is refused
-# An outage ends without a change of the job, so its end is noticed soon.
-OUTAGE_BACKOFF = ExponentialBackoff(first=1.0, longest=5.0)
 # An admission soon after the Workload was created finds its objects. After a longer wait they are read again.
 ENSURED_SECONDS = 60.0
-OUTAGES = frozenset({PendingCode.CLUSTER_UNREACHABLE, PendingCode.CLUSTER_ERROR, PendingCode.CLUSTER_THROTTLED})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """The actions of one decision, and what they need.
-
-    `established` is True if the job had pods before. `anchors` are the recorded uids of the job's anchor.
-    `revision_before` is the revision of the expectations that the decision was made on. `queueing` is the stored queue
-    of the job, with the admission that its pods follow.
-    """
-
-    plan: JobPlan
-    actions: Sequence[Action]
-    expectations: Expectations
-    revision_before: int
-    established: bool
-    anchors: tuple[str, ...] = ()
-    queueing: Queueing | None = None
 
 
 class Creator:
@@ -96,11 +68,10 @@ class Creator:
         self._api, self._timeout = cluster.api, cluster.timeout
         self._limiter = CreateLimiter(clock)
         self._clock = clock
+        self.refusals = Refusals(clock)
         self._captures = captures
         self._adopt = adopt
         self._discovery = Discovery(cluster.api.get_raw, clock)
-        # Before the first refusal, for the alert on it: Prometheus sees no increase in a series that begins with 1.
-        metrics.REFUSED.labels(PendingCode.CLUSTER_DENIED)
 
     async def gang_apis(self) -> frozenset[str]:
         """Return the apiVersions in which the cluster serves PodGroups."""
@@ -119,7 +90,7 @@ class Creator:
             and known.serve(plan.identity.generation, self._clock.monotonic())
         ):
             return known.anchor
-        if not self.is_due(work.expectations, None):
+        if not self.refusals.is_due(work.expectations, None):
             return None
         try:
             anchor = await self._ensure(anchor_manifest(plan), work)
@@ -135,10 +106,10 @@ class Creator:
             if plan.hosts is not None:
                 await self._ensure(hosts_manifest(plan, plan.hosts, anchor.uid), work)
         except KubeError as error:
-            self.note_refusal(work, None, error)
+            self.refusals.note_error(work, None, error)
             return None
         except UnusableObject as unusable:
-            self.refuse(work, None, unusable)
+            self.refusals.note_unusable(work, None, unusable)
             return None
         if any(isinstance(action, EnsureWorkload) and not action.ranks for action in work.actions):
             # The Workload is one of these objects too: the back-off after its refusal grows until it is created.
@@ -177,15 +148,15 @@ class Creator:
 
         `key` is the first replica of a further Workload: what refuses it does not hold back the others.
         """
-        if not self.is_due(work.expectations, key):
+        if not self.refusals.is_due(work.expectations, key):
             return None
         try:
             found = await self._create_or_find(manifest, WORKLOAD_CODEC, work, key)
         except KubeError as error:
-            self.note_refusal(work, key, error)
+            self.refusals.note_error(work, key, error)
             return None
         except UnusableObject as unusable:
-            self.refuse(work, key, unusable)
+            self.refusals.note_unusable(work, key, unusable)
             return None
         work.expectations.accept(key)
         return found
@@ -223,7 +194,7 @@ class Creator:
 
     async def create_pod(self, work: Work, action: CreatePod, anchor: str) -> bool:
         plan, expectations = work.plan, work.expectations
-        if not self.is_due(expectations, action.key):
+        if not self.refusals.is_due(expectations, action.key):
             # Not a failure: the reconciler queues the job again for `retry_at`.
             return True
         replica = plan.replicas[action.key]
@@ -237,11 +208,11 @@ class Creator:
             pod = await self._create_or_find(manifest, POD_CODEC, work, action.key)
             reach(FaultPoint.POD_CREATED)
         except KubeError as error:
-            self.note_refusal(work, action.key, error)
+            self.refusals.note_error(work, action.key, error)
             # The expectations hold the refusal and the time of the next try, so the action itself has not failed.
             return True
         except UnusableObject as unusable:
-            self.refuse(work, action.key, unusable)
+            self.refusals.note_unusable(work, action.key, unusable)
             return True
         expectations.accept(action.key)
         self._adopt(pod if work.queueing is None else await self._ungated(pod))
@@ -333,58 +304,6 @@ class Creator:
             await self._cluster.verify()
             self._cluster.guard()
             return await self._api.create_as(manifest, codec, timeout=self._timeout, on_warning=on_warning)
-
-    def is_due(self, expectations: Expectations, key: Rank | None) -> bool:
-        """Return whether an object of the replica, or of the job, may be created, or must wait for its back-off."""
-        altered = expectations.altered.get(key)
-        # One object at a time: only the last altered one is remembered.
-        if altered is not None and not altered.removed:
-            return False
-        return expectations.retry_at.get(key, 0.0) <= self._clock.monotonic()
-
-    def refuse(self, work: Work, key: Rank | None, unusable: UnusableObject) -> None:
-        """Remember that an object cannot be created or used. The create is repeated after a back-off."""
-        log.info("create.unusable", replica=str(key), verdict=unusable.verdict, code=unusable.code)
-        refusal = ClusterRefusal(
-            verdict=unusable.verdict, code=unusable.code, message=unusable.message, since=self._clock.now()
-        )
-        self._note(work.expectations, key, refusal)
-
-    def note_refusal(self, work: Work, key: Rank | None, error: KubeError) -> None:
-        """Remember why the cluster refuses an object, or does not answer. The create is repeated after a back-off."""
-        if isinstance(error, KubeStatusError):
-            verdict, code = judge(
-                error.status,
-                error.reason,
-                error.message,
-                [(cause.reason, cause.message) for cause in error.causes],
-                seen_before=work.established,
-            )
-            status, message = error.status, error.message
-        else:
-            verdict, code = RefusalVerdict.RETRY, PendingCode.CLUSTER_UNREACHABLE
-            status, message = None, str(error)
-        message = refusal_message(code, status, message, work.plan.identity.namespace)
-        metrics.REFUSED.labels(code).inc()
-        log.info("create.refused", replica=str(key), verdict=verdict, code=code)
-        self._note(
-            work.expectations, key, ClusterRefusal(verdict=verdict, code=code, message=message, since=self._clock.now())
-        )
-
-    def _note(self, expectations: Expectations, key: Rank | None, refusal: ClusterRefusal) -> None:
-        """Remember a refusal. A repeated one keeps its first moment, and the wait before the next try is longer."""
-        before = expectations.job_refusal if key is None else expectations.refusals.get(key)
-        if before is not None and (before.code, before.message) == (refusal.code, refusal.message):
-            refusal = before
-        if key is None:
-            expectations.job_refusal = refusal
-        else:
-            expectations.refusals[key] = refusal
-        expectations.tries[key] = expectations.tries.get(key, 0) + 1
-        # The same refusal again changes no decision, so it causes no reconcile.
-        expectations.revision += before is not refusal
-        backoff = OUTAGE_BACKOFF if refusal.code in OUTAGES else REFUSED_BACKOFF
-        expectations.retry_at[key] = self._clock.monotonic() + backoff.delay(expectations.tries[key])
 
 
 def _changed(altered: AlteredObject) -> UnusableObject:

@@ -15,7 +15,7 @@ from app.k8s.codec import POD as POD_CODEC
 from app.k8s.errors import KubeConflict, KubeNotFound
 from app.k8s.finalizers import delete_and_release, release
 from app.k8s.resources import POD, resource_for
-from app.loops.jobs.actions.creator import Work
+from app.loops.jobs.actions.work import Work
 from app.loops.jobs.evidence.whole_logs import WholeLogs
 from app.loops.jobs.mirror import Mirror
 from app.loops.leadership.own_cluster import OwnCluster

@@ -20,7 +20,7 @@ from app.domain.status.pods.ownership import is_owned
 from app.k8s.codec import OBJECT
 from app.k8s.errors import KubeConflict, KubeNotFound
 from app.k8s.resources import CONFIG_MAP, SERVICE, KubeResource, resource_for
-from app.loops.jobs.actions.creator import Work
+from app.loops.jobs.actions.work import Work
 from app.loops.leadership.own_cluster import OwnCluster
 
 # For more objects, a list costs less: a page of it has up to 500 of them.

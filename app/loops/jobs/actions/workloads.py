@@ -40,9 +40,10 @@ from app.k8s.codec import WORKLOAD as WORKLOAD_CODEC
 from app.k8s.errors import KubeConflict, KubeError, KubeNotFound
 from app.k8s.finalizers import delete_and_release, release
 from app.k8s.resources import WORKLOAD
-from app.loops.jobs.actions.creator import Creator, Work
+from app.loops.jobs.actions.creator import Creator
 from app.loops.jobs.actions.gates import remove_gates
 from app.loops.jobs.actions.priorities import Priorities
+from app.loops.jobs.actions.work import Work
 from app.loops.jobs.mirror import Mirror
 from app.loops.jobs.queues import QueueMirror
 from app.loops.leadership.own_cluster import OwnCluster
@@ -94,14 +95,14 @@ class WorkloadActions:
 
     async def _priority(self, work: Work, key: Rank | None) -> Priority | None:
         """Return the priority of the job; None if there is no such class, or the next try waits for its back-off."""
-        if not self._creator.is_due(work.expectations, key):
+        if not self._creator.refusals.is_due(work.expectations, key):
             return None
         try:
             return await self._priorities.find(work.plan.priority)
         except UnusableObject as unusable:
-            self._creator.refuse(work, key, unusable)
+            self._creator.refusals.note_unusable(work, key, unusable)
         except KubeError as error:
-            self._creator.note_refusal(work, key, error)
+            self._creator.refusals.note_error(work, key, error)
         return None
 
     async def _set_priority(self, work: Work, found: Object, key: Rank | None) -> bool:

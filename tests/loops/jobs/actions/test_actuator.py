@@ -20,8 +20,8 @@ from app.domain.status.records import Attempt
 from app.domain.vocabulary import Evidence, Outcome, ReplicaPhase
 from app.loops.jobs.actions import actuator
 from app.loops.jobs.actions.actuator import Performed
-from app.loops.jobs.actions.creator import Work
 from app.loops.jobs.actions.pods import PodActions
+from app.loops.jobs.actions.work import Work
 from app.loops.jobs.evidence.attempts import READS_AT_ONCE, STORED_AT_ONCE, groups
 from app.loops.jobs.evidence.event_lists import ONE_BY_ONE, PodEvents
 from tests.db.factories import decision, replica, stored

@@ -12,7 +12,7 @@ from app.domain.reconcile.actions import CreatePod
 from app.domain.status.observed import RefusalVerdict
 from app.domain.status.records import MOST_WARNINGS
 from app.domain.vocabulary import PendingCode, Reason, WarningSource
-from app.loops.jobs.actions.creator import Work
+from app.loops.jobs.actions.work import Work
 from app.loops.jobs.expectations import Expectations
 from app.loops.leadership.identity import WrongCluster
 from tests.loops.harness import Harness

@@ -11,7 +11,7 @@ from app.domain.plan import Rank
 from app.domain.reconcile.actions import CreatePod, EnsureObjects, RemoveObjects
 from app.loops.jobs.actions import remover
 from app.loops.jobs.actions.actuator import Performed
-from app.loops.jobs.actions.creator import Work
+from app.loops.jobs.actions.work import Work
 from app.loops.jobs.expectations import Expectations
 from app.loops.leadership.identity import WrongCluster
 from tests.loops.harness import Harness

@@ -21,7 +21,7 @@ from app.k8s.api import KubeApi
 from app.k8s.errors import KubeError, Unreachable
 from app.k8s.session.transport import ClusterEndpoint
 from app.loops.jobs.actions.actuator import Performed
-from app.loops.jobs.actions.creator import Work
+from app.loops.jobs.actions.work import Work
 from app.loops.jobs.evidence import node_slots
 from app.loops.jobs.evidence.attempts import EvidenceCapture
 from app.loops.jobs.evidence.event_lists import MAX_EVENTS, EventLists, PodEvents
