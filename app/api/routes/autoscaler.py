@@ -7,7 +7,7 @@ from pydantic import Field
 
 from app.api.answers.responses import JSON, PRIVATE, json_bytes
 from app.api.requests.bodies import read_options
-from app.api.requests.dependencies import Caller, CallerDep
+from app.api.requests.dependencies import CallerDep
 from app.api.requests.paging import SequencePage
 from app.api.requests.parameters import PageSize, PageToken
 from app.api.routers import new_router
@@ -38,7 +38,7 @@ async def get_autoscaler(caller: CallerDep, page_size: PageSize = None, page_tok
     # Newest first: a page begins below the number of its token, and ids start from 1.
     runs = await caller.services.autoscaling.runs(before=page.start or None, limit=page.limit)
     shown, token = page.cut(runs, lambda run: run.id)
-    return _response(page_view(shown, caller.visible, token, with_capacity=_administers_all(caller)))
+    return _response(page_view(shown, caller.visible, token, with_capacity=caller.administers))
 
 
 _REHEARSED: Final[dict[int | str, dict[str, Any]]] = {200: {"model": RehearsalView}}
@@ -56,12 +56,7 @@ async def rehearse_autoscaler(request: Request, caller: CallerDep) -> Response:
 
     This needs a token with the role admin and access to all namespaces.
     """
-    if not _administers_all(caller):
+    if not caller.administers:
         raise Forbidden("a dry run of the autoscaler needs a token of the role admin with access to all namespaces")
     options = await read_options(request, RehearsalOptions)
     return _response(rehearsal_view(await caller.services.autoscaling.dry_run(options.max_load), caller.visible))
-
-
-def _administers_all(caller: Caller) -> bool:
-    """Return whether the caller may see the capacity of the cluster, which the jobs of all namespaces share."""
-    return caller.administers and caller.principal.namespaces is None
