@@ -49,9 +49,6 @@ class JobRow(JobSummary):
     manifest: Manifest
     retry_of: UUID | None = None
     cancel_requested_at: datetime | None = None
-    cancel_requested_by: str | None = None
-    cancel_requested_by_id: str | None = None
-    cancel_reason: str | None = None
     remove_requested_at: datetime | None = None
     scale_count: int = 0
     reported: Mapping[str, Any] | None = None

@@ -66,8 +66,8 @@ class Undecided:
 _GIVE_NAMES_BACK = "DELETE FROM names WHERE job_uid = ANY($1::uuid[])"
 # Only later changes set these columns. A transaction with one job would take a tenth more time with them.
 _LATER: Final = (
-    *("generation", "version", "cancel_requested_at", "cancel_requested_by", "cancel_requested_by_id", "cancel_reason"),
-    *("remove_requested_at", "deleted_at", "imported_at", "scale_count", "reported"),
+    *("generation", "version", "cancel_requested_at", "remove_requested_at", "deleted_at", "imported_at"),
+    *("scale_count", "reported"),
 )
 _ROW: Final = record_columns(jobs, JobRow, elsewhere=["manifest", "status"]).without(*_LATER)
 _POSTED: Final = columns(jobs, "posted_manifest")

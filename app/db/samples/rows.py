@@ -39,8 +39,6 @@ class SampleRow(ObjectRow):
     history_count: int = 1
     event_count: int = 0
     delete_requested_at: datetime | None = None
-    delete_requested_by: str | None = None
-    delete_requested_by_id: str | None = None
     gone_at: datetime | None = None
     reason: str = ""
     message: str = ""

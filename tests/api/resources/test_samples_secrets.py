@@ -50,7 +50,6 @@ def a_row(record: SetRecord | JobRecord, **changes: Any) -> SampleRow:
         "created_at": NOW,
         "created_by": "a test",
         "delete_requested_at": None,
-        "delete_requested_by": None,
         "gone_at": None,
         "phase": record.phase,
         "reason": record.complaint.reason if record.complaint else "",

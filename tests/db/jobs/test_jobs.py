@@ -244,7 +244,7 @@ async def test_unknown_jobs_are_not_found(db: Database) -> None:
 async def test_only_the_first_cancel_of_a_live_job_changes_it(db: Database, lease: Lease) -> None:
     (uid,) = await submitted(db, new_job())
     row = await edits.request_cancel(db, uid, actor=Actor("bob"), at=later(1), reason="enough")
-    assert (row.cancel_requested_at, row.cancel_requested_by, row.cancel_reason) == (later(1), "bob", "enough")
+    assert row.cancel_requested_at == later(1)
     assert await edits.request_cancel(db, uid, actor=Actor("eve"), at=later(2)) == row
     intent = (await stored(db, uid)).intent
     assert (intent.cancel, intent.cancel_actor, intent.cancel_reason, intent.remove) == (
@@ -261,13 +261,13 @@ async def test_only_the_first_cancel_of_a_live_job_changes_it(db: Database, leas
 async def test_delete_cancels_removes_and_hides(db: Database) -> None:
     (uid,) = await submitted(db, new_job())
     row = await edits.request_deletion(db, uid, actor=Actor("bob"), at=later(1))
-    assert (row.deleted_at, row.remove_requested_at, row.cancel_requested_by) == (later(1), later(1), "bob")
+    assert (row.deleted_at, row.remove_requested_at) == (later(1), later(1))
     assert await edits.request_deletion(db, uid, actor=Actor("eve"), at=later(2)) == row
     with pytest.raises(Conflict) as refused:
         await edits.edit(db, uid, edit())
     assert refused.value.code == "Deleted"
     intent = (await stored(db, uid)).intent
-    assert (intent.cancel, intent.remove) == (True, True)
+    assert (intent.cancel, intent.cancel_actor, intent.remove) == (True, Actor("bob"), True)
     lines = await resources.history(db, STORED_JOBS, uid, limit=10)
     assert [(line.seq, line.entry.reason) for line in lines] == [(1, "Submitted"), (2, "DeleteRequested")]
 
