@@ -207,7 +207,7 @@ def samples(text: str, name: str) -> dict[str, float]:
 
 
 async def test_two_workers_serve_as_one_gateway(database_url: str, tmp_path: Path) -> None:
-    """Connections are balanced; metrics cover all processes; tokens, idempotency and the feed are shared."""
+    """Both serve connections; metrics cover all processes; tokens, idempotency and the feed are shared."""
     db = await Database.open(database_url, pool_size=2)
     now = datetime.now(UTC)  # noqa: TID251 - a test is its own clock
     token, secret = await tokens.create(db, name="a", role=Role.SUBMITTER, namespaces=["*"], now=now)
@@ -222,7 +222,8 @@ async def test_two_workers_serve_as_one_gateway(database_url: str, tmp_path: Pat
         text = (await clients[0].get("/metrics")).text
         held = samples(text, "jobgate_http_connections")
         assert sum(held.values()) == 8
-        assert abs(held["worker-0"] - held["worker-1"]) <= 2
+        # How equal the numbers are depends on when the system runs each process: `tests/http_server/test_sharing.py`.
+        assert min(held["worker-0"], held["worker-1"]) > 0
         assert list(samples(text, "jobgate_build_info")) == ["worker-0", "worker-1", "controller"]
         assert list(samples(text, "jobgate_feed_follower_position")) == ["worker-0", "worker-1", "controller"]
         for of_controller in ("jobgate_lease_epoch", "jobgate_controller_state", "jobgate_lease_remaining_seconds"):

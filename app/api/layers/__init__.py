@@ -5,5 +5,7 @@
                  │               └ HEAD, compression
                  └ share, id, client, metrics, access log, span, answer to a failure, pieces of long bodies
 
+The routes that are requested most are tried first, without FastAPI's resolution of parameters: `app/api/routers.py`.
+
 With `JOBGATE_CORS_ORIGINS`, Starlette's layer for CORS is between the second and the third one.
 """
