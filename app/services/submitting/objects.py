@@ -17,7 +17,7 @@ import msgspec
 
 from app.base.clock import Clock
 from app.base.offload import offload
-from app.db.objects.idempotency import KeyConflict, KeyInFlight, Replayed
+from app.db.objects.idempotency import Replayed
 from app.db.objects.submission import Answer, NameTaken, New
 from app.domain.access.actors import Actor
 from app.domain.errors import Conflict, DomainError, FieldError, Forbidden, InvalidManifest, Problems
@@ -27,12 +27,10 @@ from app.domain.policy.pod_policy import violation
 from app.domain.reservations.name_ranges import NameKind, NameRange, split
 from app.domain.reservations.pod_limits import OverLimit
 from app.services.hints import Hint
-from app.services.submitting.request_keys import RequestKey
+from app.services.submitting.request_keys import RequestKey, earlier_answer, past_same_key
 
 Join: TypeAlias = Callable[[Iterable[bytes]], bytes]
 
-_KEY_WAIT: Final = 10.0  # seconds to wait for another request with the same Idempotency-Key
-_KEY_POLL: Final = 0.05  # seconds between two tries
 _NAME_DRAWS: Final = 5  # a suffix has millions of values, so even a second draw is rare
 
 
@@ -224,23 +222,13 @@ class Submitter(ABC, Generic[_Prepared, _New]):
             if key is not None:
                 # The body is stored with the objects in one transaction, so a repetition gets the same bytes.
                 news[0] = replace(news[0], idempotency=key.with_answer(body))
-            refused = await self._past_same_key(partial(self.store, news))
+            refused = await past_same_key(partial(self.store, news), self._clock)
             if not refused:
                 self._hint()
             elif draws_left and _only_drawn_names_taken(refused, prepared):
                 continue
             return prepared, body, refused
         raise AssertionError("the last draw is answered")
-
-    async def _past_same_key(self, store: Callable[[], Awaitable[Mapping[int, Answer]]]) -> Mapping[int, Answer]:
-        """Repeat `store` while another request with the same idempotency key is running, up to a time limit."""
-        deadline = self._clock.monotonic() + _KEY_WAIT
-        while True:
-            # Not only a read: if the other request fails, this one takes its place.
-            refused = await store()
-            if not isinstance(refused.get(0), KeyInFlight) or self._clock.monotonic() >= deadline:
-                return refused
-            await asyncio.sleep(_KEY_POLL)
 
     async def _prepare_each(self, documents: Sequence[Manifest], request: SubmitRequest) -> list[_Prepared]:
         problems = Problems()
@@ -270,14 +258,8 @@ class Submitter(ABC, Generic[_Prepared, _New]):
         `alone` says whether the request had one object, so that pointers do not begin with `/items/<index>`.
         """
         # The first object carries the idempotency key of the request.
-        match refused.get(0):
-            case Replayed() as first:
-                return first
-            case KeyConflict():
-                raise _key_reused()
-            case KeyInFlight():
-                detail = "another request with this Idempotency-Key is still running: repeat this one later"
-                raise Conflict(detail, code="KeyInFlight")
+        if (first := earlier_answer(refused.get(0))) is not None:
+            return first
         bases = {index: "" if alone else f"/items/{index}" for index in sorted(refused)}
         over = [
             answer.error(f"{base}/spec")
@@ -326,18 +308,6 @@ def _clashes(prepared: Sequence[Prepared[Any]]) -> dict[int, FieldError]:
 
 def _only_drawn_names_taken(refused: Mapping[int, Answer], prepared: Sequence[Prepared[Any]]) -> bool:
     return all(isinstance(answer, NameTaken) and prepared[index].generated for index, answer in refused.items())
-
-
-def _key_reused() -> InvalidManifest:
-    error = FieldError(
-        pointer="/header/Idempotency-Key",
-        code="IdempotencyKeyReused",
-        detail="the key was used for a request with another body or query",
-        accepted="a new key, or the same request",
-    )
-    return InvalidManifest(
-        "the Idempotency-Key was used for another request", code="IdempotencyKeyReused", errors=[error]
-    )
 
 
 def _name_taken(taken: NameTaken, wanted: str, base: str, remedy: str) -> FieldError:

@@ -21,7 +21,7 @@ from app.domain.kinds.posted_metadata import SUFFIX_ALPHABET, SUFFIX_LENGTH, gen
 from app.domain.planning import Planner
 from app.domain.reservations.name_ranges import NameKind, NameRange
 from app.domain.vocabulary import ReplicaPhase
-from app.services.submitting import objects as submitting
+from app.services.submitting import request_keys
 from app.services.submitting.jobs import JobSubmitter, PreparedJob
 from app.services.submitting.objects import SubmitRequest
 from app.services.submitting.request_keys import RequestKey, fingerprint
@@ -117,7 +117,7 @@ async def test_a_given_name_in_use_is_refused_and_its_owner_reported() -> None:
 
 
 async def test_a_request_waits_for_another_one_with_the_same_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(submitting, "_KEY_POLL", 0.001)
+    monkeypatch.setattr(request_keys, "_POLL", 0.001)
     created = await submit(
         Scripted(KeyInFlight(), KeyInFlight(), Replayed(uid=HOLDER, answer=b'{"name":"w"}')), manifest("a"), KEY
     )
