@@ -20,7 +20,7 @@ from app.domain.retention import FOR_EVER, Retention
 from app.domain.usage.prices import Prices
 from app.log_store import LogStore
 from app.services.access import Access
-from app.services.editing.di_server import DiServer
+from app.services.di_server import DiServer
 from app.services.editing.jobs import JobEditor
 from app.services.editing.redaction import JobRedactor, SampleRedactor
 from app.services.editing.samples import SampleEditor

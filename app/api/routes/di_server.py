@@ -22,7 +22,7 @@ from app.domain.errors import InvalidManifest, NotFound, TooLarge
 from app.domain.kinds.spec.model import SpecModel
 from app.domain.kubernetes import names
 from app.domain.kubernetes.names import DNS_LABEL_PATTERN
-from app.services.editing.di_server import DiServer, actor_of
+from app.services.di_server import DiServer, actor_of
 from app.telemetry.log_fields import note_actor, note_job
 
 TAG: Final = "di-server"
