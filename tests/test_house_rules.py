@@ -129,6 +129,14 @@ def public_classes() -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.parametrize("package", ["app/db", "app/domain"])
+def test_a_package_with_many_members_names_each(package: str) -> None:
+    docstring = ast.get_docstring(parsed(ROOT / package / "__init__.py")) or ""
+    modules = {path.stem for path in (ROOT / package).glob("[!_]*.py")}
+    packages = {path.parent.name for path in (ROOT / package).glob("*/__init__.py")}
+    assert sorted(name for name in modules | packages if not re.search(rf"\b{name}\b", docstring)) == []
+
+
 def test_public_classes_have_distinct_names() -> None:
     """A name that two modules define makes readers, and searches, find the wrong class."""
     classes = public_classes()
