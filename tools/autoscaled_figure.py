@@ -19,8 +19,8 @@ def figure(run: Mapping[str, Any]) -> str:
     end = run["seconds"]
     most = max(max(sample["running"].values()) for sample in run["sizes"])
     total = run["runs"][-1]["totalCpu"] / 1000
-    x = _Scale(0, end, LEFT, WIDTH - RIGHT)
-    sizes, cpu = _Scale(0, most, SIZES[1], SIZES[0]), _Scale(0, total + 2, CPU[1], CPU[0])
+    x = _Scale(end, LEFT, WIDTH - RIGHT)
+    sizes, cpu = _Scale(most, SIZES[1], SIZES[0]), _Scale(total + 2, CPU[1], CPU[0])
     parts = [
         *_frame(x, end),
         *_events(run["events"], x),
@@ -38,14 +38,14 @@ def figure(run: Mapping[str, Any]) -> str:
 
 
 class _Scale:
-    """Converts a value to a coordinate, linearly."""
+    """Converts a value to a coordinate: 0 to `start`, `high` to `end`, and others linearly."""
 
-    def __init__(self, low: float, high: float, start: float, end: float) -> None:
-        self._low, self._start = low, start
-        self._unit = (end - start) / (high - low)
+    def __init__(self, high: float, start: float, end: float) -> None:
+        self._start = start
+        self._unit = (end - start) / high
 
     def __call__(self, value: float) -> float:
-        return round(self._start + (value - self._low) * self._unit, 1)
+        return round(self._start + value * self._unit, 1)
 
 
 def _frame(x: _Scale, end: float) -> list[str]:

@@ -152,7 +152,7 @@ class JuiceFSEngine:
 
         given = [f"--threads={threads}"] if threads else []
         arguments = ["warmup", f"--file={paths}", *given]
-        summary = await self._juicefs(arguments, Scrubber(), {}, line)
+        summary = await self._juicefs(arguments, line)
         # juicefs ends with status 0 also if it has warmed up none of the paths.
         if warmed == [0]:
             raise JobFailed(_message(Scrubber(), f"no path of the list was warmed up\n{summary}"))
@@ -180,13 +180,11 @@ class JuiceFSEngine:
             if len(lines) < cache_status.INFO_LINES:
                 lines.append(text)
 
-        await self._juicefs(["info", str(path)], Scrubber(), {}, line)
+        await self._juicefs(["info", str(path)], line)
         return "\n".join(lines)
 
-    async def _juicefs(
-        self, arguments: list[str], scrub: Scrubber, environment: Mapping[str, str], on_line: Callable[[str], None]
-    ) -> str:
-        return await self._run(arguments[0], [str(juicefs_path()), *arguments], scrub, environment, on_line)
+    async def _juicefs(self, arguments: list[str], on_line: Callable[[str], None]) -> str:
+        return await self._run(arguments[0], [str(juicefs_path()), *arguments], Scrubber(), {}, on_line)
 
     async def _run(
         self,

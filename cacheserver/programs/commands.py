@@ -97,14 +97,14 @@ def _signal(group: int, number: signal.Signals) -> None:
         os.killpg(group, number)
 
 
-def kill_orphans(identity: str, proc: Path = Path("/proc")) -> int:
+def kill_orphans(identity: str) -> int:
     """Kill the processes that an earlier server of this identity left behind, and return their number.
 
     A mark in their environment identifies them. A stored pid could belong to another process by now.
     """
     mark = f"{RUNTIME_VARIABLE}={identity}".encode()
     killed = 0
-    for entry in proc.glob("[0-9]*"):
+    for entry in Path("/proc").glob("[0-9]*"):
         try:
             variables = (entry / "environ").read_bytes().split(b"\0")
             if mark in variables and int(entry.name) != os.getpid():

@@ -41,21 +41,21 @@ def mean(metric: str) -> str:
     return f"{rate(f'{metric}_sum')} / {rate(f'{metric}_count')}"
 
 
-def quantiles(title: str, metric: str, by: str = "", *, text: str = "", matching: str = "") -> Panel:
+def quantiles(title: str, metric: str, by: str = "", *, matching: str = "") -> Panel:
     """Return a panel with the median and the 95th percentile of a histogram of seconds."""
     suffix = f" {{{{{by}}}}}" if by else ""
     shares = {f"p50{suffix}": 0.5, f"p95{suffix}": 0.95}
     queries = {legend: quantile(share, metric, by, matching) for legend, share in shares.items()}
-    return Panel(title=title, queries=queries, unit="s", text=text)
+    return Panel(title=title, queries=queries, unit="s")
 
 
 def _legend(by: str) -> str:
     return " ".join(f"{{{{{label.strip()}}}}}" for label in by.split(","))
 
 
-def rates(title: str, metric: str, by: str, *, text: str = "", matching: str = "") -> Panel:
+def rates(title: str, metric: str, by: str) -> Panel:
     """Return a panel with the rate of a counter by labels."""
-    return Panel(title=title, queries={_legend(by): rate(metric, by, matching)}, unit="ops", text=text)
+    return Panel(title=title, queries={_legend(by): rate(metric, by)}, unit="ops")
 
 
 def levels(title: str, metric: str, by: str, unit: str = "short", *, aggregate: str = "max") -> Panel:

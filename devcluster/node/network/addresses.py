@@ -18,8 +18,6 @@ from devcluster.node.network.routes import add_local_route, remove_local_route
 # 127.0 and 127.1 are left to other programs.
 FIRST_BLOCK, BLOCKS = 2, 250
 SHARED = "127.0.0.1"
-# A block of 512 addresses: 250 blocks fit into 198.18.0.0/15.
-ROUTED_BITS = 23
 # A number becomes a third octet (number // 250) and a fourth; these are the last that stay inside the block.
 LAST_NUMBER, LAST_ROUTED_NUMBER = 63_999, 499
 
@@ -38,7 +36,7 @@ class AddressBlock:
         if routed and self._block is not None:
             self._remove_dead_routes()
             network = _routed_network(self._block)
-            self._network = network if add_local_route(network, ROUTED_BITS) else ""
+            self._network = network if add_local_route(network) else ""
 
     def _take_block(self, start: int) -> tuple[int | None, int | None]:
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -58,7 +56,7 @@ class AddressBlock:
         """Remove the routes of agents that were killed: those whose locks are free."""
         for path in self._folder.glob("[0-9]*"):
             if (lock := _try_lock(path)) is not None:
-                remove_local_route(_routed_network(int(path.name)), ROUTED_BITS)
+                remove_local_route(_routed_network(int(path.name)))
                 os.close(lock)
 
     @property
@@ -96,7 +94,7 @@ class AddressBlock:
 
     def close(self) -> None:
         if self._network:
-            remove_local_route(self._network, ROUTED_BITS)
+            remove_local_route(self._network)
             self._network = ""
         if self._lock is not None:
             os.close(self._lock)

@@ -12,23 +12,27 @@ RTM_NEWROUTE, RTM_DELROUTE, NLMSG_ERROR = 24, 25, 2
 NLM_F_REQUEST, NLM_F_ACK, NLM_F_REPLACE, NLM_F_CREATE = 1, 4, 0x100, 0x400
 RTA_DST, RTA_OIF = 1, 4
 TABLE_LOCAL, PROTOCOL_STATIC, SCOPE_HOST, TYPE_LOCAL = 255, 4, 254, 2
+# A network has 512 addresses: 250 such networks fit into 198.18.0.0/15.
+ROUTED_BITS = 23
 
 
-def add_local_route(network: str, bits: int) -> bool:
+def add_local_route(network: str) -> bool:
     """Add a local route to the network; return False if this process may not or the system is not Linux."""
-    return _change(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, network, bits)
+    return _change(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, network)
 
 
-def remove_local_route(network: str, bits: int) -> bool:
-    return _change(RTM_DELROUTE, 0, network, bits)
+def remove_local_route(network: str) -> bool:
+    return _change(RTM_DELROUTE, 0, network)
 
 
-def _change(what: int, flags: int, network: str, bits: int) -> bool:
+def _change(what: int, flags: int, network: str) -> bool:
     if not sys.platform.startswith("linux"):
         return False
     try:
         # A struct rtmsg and its attributes, behind a struct nlmsghdr.
-        body = struct.pack("=8BI", socket.AF_INET, bits, 0, 0, TABLE_LOCAL, PROTOCOL_STATIC, SCOPE_HOST, TYPE_LOCAL, 0)
+        body = struct.pack(
+            "=8BI", socket.AF_INET, ROUTED_BITS, 0, 0, TABLE_LOCAL, PROTOCOL_STATIC, SCOPE_HOST, TYPE_LOCAL, 0
+        )
         body += struct.pack("=HH4s", 8, RTA_DST, socket.inet_aton(network))
         body += struct.pack("=HHI", 8, RTA_OIF, socket.if_nametoindex("lo"))
         header = struct.pack("=IHHII", 16 + len(body), what, NLM_F_REQUEST | NLM_F_ACK | flags, 1, 0)

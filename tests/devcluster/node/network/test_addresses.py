@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.node.network import addresses
+from devcluster.node.network import addresses, routes
 from devcluster.node.network.addresses import AddressBlock
 from tests.support.machine.routes import require_routes
 
@@ -49,7 +49,7 @@ def test_no_address_is_outside_the_block(tmp_path: Path, monkeypatch: pytest.Mon
             block.release("pod")
     finally:
         block.close()
-    network = ipaddress.ip_network(f"{min(found)}/{addresses.ROUTED_BITS if routed else 16}", strict=False)
+    network = ipaddress.ip_network(f"{min(found)}/{routes.ROUTED_BITS if routed else 16}", strict=False)
     assert all(ipaddress.ip_address(address) in network for address in found)
 
 
