@@ -49,17 +49,16 @@ def shorten_list(words: Sequence[str], most: int, count: int | None = None) -> s
 
 
 class Problems:
-    """Collects the errors of a document, up to a limit, so that one answer reports them all."""
+    """Collects the errors of a document, up to MAX_ERRORS, so that one answer reports them all."""
 
-    __slots__ = ("_errors", "_limit", "_unlisted")
+    __slots__ = ("_errors", "_unlisted")
 
-    def __init__(self, limit: int = MAX_ERRORS) -> None:
-        self._limit = limit
+    def __init__(self) -> None:
         self._errors: list[FieldError] = []
         self._unlisted = 0
 
     def add(self, pointer: str, code: str, detail: str, accepted: str | None = None) -> None:
-        if len(self._errors) >= self._limit:
+        if len(self._errors) >= MAX_ERRORS:
             # Errors beyond the limit are only counted, so that the last entry can say how many there are.
             self._unlisted += 1
             return
@@ -83,17 +82,17 @@ class Problems:
     @property
     def full(self) -> bool:
         """Whether a further error would only be counted, so that a long loop of checks may stop."""
-        return len(self._errors) >= self._limit
+        return len(self._errors) >= MAX_ERRORS
 
     @property
     def errors(self) -> tuple[FieldError, ...]:
-        """At most `limit` errors. If there are more, the last one says how many are not listed."""
+        """At most MAX_ERRORS errors. If there are more, the last one says how many are not listed."""
         if not self._unlisted:
             return tuple(self._errors)
         # The entry with the number takes the place of the last listed error, which is therefore hidden too.
         hidden = self._unlisted + 1
         more = FieldError(pointer="", code="TooManyErrors", detail=f"and {hidden} more errors are not listed")
-        return (*self._errors[: self._limit - 1], more)
+        return (*self._errors[: MAX_ERRORS - 1], more)
 
     def raise_if_any(self, message: str = "the manifest is not valid") -> None:
         if self._errors:

@@ -205,13 +205,10 @@ class KubeApi:
         namespace: str | None = None,
         *,
         patch: Sequence[Mapping[str, Any]],
-        subresource: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - see Transport.request
     ) -> Object:
         """Apply a JSON patch (RFC 6902). If a `test` fails, nothing changes and KubeInvalid is raised."""
-        return await self._patch(
-            resource.path(namespace, name, subresource), patch, "application/json-patch+json", timeout
-        )
+        return await self._patch(resource.path(namespace, name), patch, "application/json-patch+json", timeout)
 
     async def _patch(
         self,

@@ -29,6 +29,7 @@ _QUIET_ITERATIONS: Final = 12
 _QUIET_SECONDS: Final = 0.003
 # The first of them waits for at most this number of seconds.
 _GATHER_SECONDS: Final = 0.05
+_MAX_JOBS: Final = 256  # in a transaction
 _SPAN: Final = "commit"
 _SPAN_JOBS: Final = "jobgate.commit.jobs"
 
@@ -48,13 +49,12 @@ _Waiting: TypeAlias = WaitingItem[_Submission, Any]
 class GroupCommit:
     """Collects jobs from `submit` and stores them in `run`, which is a task of the owner."""
 
-    def __init__(self, db: Database, limits: PodLimits = DEFAULT_LIMITS, max_jobs: int = 256) -> None:
+    def __init__(self, db: Database, limits: PodLimits = DEFAULT_LIMITS) -> None:
         self._db = db
         self._limits = limits
-        self._max_jobs = max_jobs
         self._submissions = Batcher[_Submission, Any](
             self._commit_all,
-            max_items=max_jobs,
+            max_items=_MAX_JOBS,
             stopped=partial(DatabaseUnavailable, "this process stopped before the job was known to be stored"),
             gather=self._gather,
         )
@@ -91,7 +91,7 @@ class GroupCommit:
         began = since = loop.time()
         known = quiet = 0
         while (
-            len(submissions.waiting) < self._max_jobs
+            len(submissions.waiting) < _MAX_JOBS
             and quiet < _QUIET_ITERATIONS
             and loop.time() - began < _GATHER_SECONDS
             # What is stored all or none has a transaction of its own.

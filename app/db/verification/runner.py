@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final
 
-from app.base.clock import Clock, SystemClock
+from app.base.clock import SystemClock
 from app.db.postgres.engine import Connection, Database
 from app.db.verification.check import CheckResult, Fault, Invariant, Subjects
 from app.db.verification.job_checks import JOB_CHECKS
@@ -37,22 +37,20 @@ def next_batch(size: int, seconds: float, *, most: int) -> int:
 async def verify_database(
     db: Database,
     *,
-    checks: Sequence[Invariant] = CHECKS,
     pause: float,
     batch: int | None = None,
-    clock: Clock | None = None,
     progress: Progress = lambda _, __: None,
 ) -> list[CheckResult]:
-    """Run the checks, and return what each has found.
+    """Run all checks, and return what each has found.
 
     What looks like a fault is examined again after `pause` seconds, and reported if it is still there. A check that has
     found very many ends early. `batch` replaces the largest sizes of all batches.
     """
     results = {
-        check.name: CheckResult(name=check.name, why=check.why, subjects=check.subjects.name) for check in checks
+        check.name: CheckResult(name=check.name, why=check.why, subjects=check.subjects.name) for check in CHECKS
     }
-    for subjects, group in _by_subjects(checks):
-        examiner = _Examiner(db, clock or SystemClock(), pause, batch or subjects.batch)
+    for subjects, group in _by_subjects(CHECKS):
+        examiner = _Examiner(db, pause, batch or subjects.batch)
         await examiner.examine(subjects, [(check, results[check.name]) for check in group], progress)
     for result in results.values():
         result.faults.sort(key=lambda fault: fault.subject)
@@ -71,9 +69,9 @@ def _by_subjects(checks: Sequence[Invariant]) -> Iterator[tuple[Subjects, list[I
 class _Examiner:
     """Examines keys in batches of at most `most`, whose sizes follow from the time that they take."""
 
-    def __init__(self, db: Database, clock: Clock, pause: float, most: int) -> None:
+    def __init__(self, db: Database, pause: float, most: int) -> None:
         self._db = db
-        self._clock = clock
+        self._clock = SystemClock()
         self._pause = pause
         self._most = most
         self._suspects: dict[str, list[tuple[Any, Fault]]] = defaultdict(list)

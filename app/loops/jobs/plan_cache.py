@@ -28,10 +28,10 @@ class _PlanKey(NamedTuple):
 class PlanCache:
     """Makes the plans of jobs, each with the credential of its job, and keeps those that were used last."""
 
-    def __init__(self, planner: Planner, key: bytes, *, max_bytes: int = _MAX_BYTES) -> None:
+    def __init__(self, planner: Planner, key: bytes) -> None:
         self._planner = planner
         self._key = key
-        self._plans: BoundedCache[_PlanKey, JobPlan] = BoundedCache(max_bytes)
+        self._plans: BoundedCache[_PlanKey, JobPlan] = BoundedCache(_MAX_BYTES)
 
     def plan(self, job: StoredJob, gang_apis: frozenset[str] = frozenset()) -> JobPlan:
         """Return the plan of a job on a cluster that serves these versions of APIs of PodGroups."""

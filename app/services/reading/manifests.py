@@ -24,15 +24,13 @@ class ManifestPage:
     more: bool
 
 
-async def page_of(
-    plan: JobPlan, *, start: int, size: int, task: str | None, max_bytes: int = PAGE_BYTES
-) -> ManifestPage:
-    """Return at most `size` objects from index `start`, within `max_bytes`, but at least one if there is one.
+async def page_of(plan: JobPlan, *, start: int, size: int, task: str | None) -> ManifestPage:
+    """Return at most `size` objects from index `start`, within PAGE_BYTES, but at least one if there is one.
 
     `task` restricts the objects to those of one task.
     """
     # At least one object, or the next page would begin with the same one.
-    return await _take(objects_of(plan, start=start, task=task), size, max_bytes, least=1)
+    return await _take(objects_of(plan, start=start, task=task), size, PAGE_BYTES, least=1)
 
 
 class Sampler:
@@ -41,8 +39,8 @@ class Sampler:
     `gang_apis` are the versions of APIs of PodGroups that the cluster serves; None if they are not known.
     """
 
-    def __init__(self, max_bytes: int = PAGE_BYTES, *, gang_apis: Collection[str] | None = None) -> None:
-        self._left = max_bytes
+    def __init__(self, gang_apis: Collection[str] | None) -> None:
+        self._left = PAGE_BYTES
         self._gang_apis = gang_apis
 
     async def sample(self, plan: JobPlan) -> tuple[list[bytes], int]:

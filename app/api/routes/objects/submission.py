@@ -124,7 +124,7 @@ async def _answer_dry_run(
         checks = await resource.cluster_checks(services, prepared, caller.principal.id)
     gang_apis = await services.gang_apis()
     rooms = await resource.queue_checks(services, namespace, prepared, gang_apis)
-    sampler = Sampler(gang_apis=gang_apis)
+    sampler = Sampler(gang_apis)
     items = [
         await resource.dry_run_bytes(job, DryRunChecks(check, room), sampler)
         for job, check, room in zip(prepared, checks, rooms, strict=True)
