@@ -34,7 +34,7 @@ _KUBECTL: Final = {
     "exec": "kubectl exec -it POD -- COMMAND",
     "cp": "kubectl cp",
     "port-forward": "kubectl port-forward POD PORT",
-    "edit": "jobgate get NAME -o yaml, and jobgate diff -f FILE; PUT replaces it",
+    "edit": "jobgate get NAME --manifest, and jobgate diff -f FILE; PUT replaces it",
 }
 
 

@@ -18,6 +18,7 @@ from jobgate.client.types import (
     JobStatus,
     JobSummary,
     JobUsage,
+    PostedManifest,
     Redaction,
     Replica,
     ResourceDryRun,
@@ -168,6 +169,9 @@ class ResourceCalls(Generic[Whole, State, Summary, Draft]):
 
     def get(self, ref: Ref, namespace: str | None = None) -> Call[Whole]:
         return Call(method="GET", path=self.readable(ref, namespace), answer=self.whole)
+
+    def posted_manifest(self, ref: Ref, namespace: str | None = None) -> Call[PostedManifest]:
+        return self.part(ref, "posted-manifest", PostedManifest, namespace)
 
     def status(self, ref: Ref, namespace: str | None = None) -> Call[State]:
         return Call(method="GET", path=f"{self.readable(ref, namespace)}/status", answer=self.state)

@@ -879,6 +879,12 @@ class ResourceDryRun(Struct, frozen=True, kw_only=True, rename="camel"):
     warnings: list[JobWarning]
 
 
+class PostedManifest(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The manifest of an object as it was posted."""
+
+    manifest: dict[str, Any] | None = None
+
+
 class Redaction(Struct, frozen=True, kw_only=True, rename="camel"):
     """What a redaction changed."""
 

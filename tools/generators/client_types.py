@@ -22,6 +22,7 @@ WANTED = (
     *("Job", "JobStatus", "JobSummary", "SampleSet", "SampleSetStatus", "SampleSetSummary"),
     *("SampleJob", "SampleJobStatus", "SampleJobSummary"),
     *("Replica", "History", "Event", "ScaleRecord", "Kind", "Dependents", "Problem", "DryRun", "ResourceDryRun"),
+    "PostedManifest",
     *("Redaction", "JobQueuePage", "UsagePage", "JobUsage"),
     *("Oidc", "OidcToken", "Caller"),
     *("Outcome", "ReplicaPhase", "ScaleOutcome", "RemovalStage", "SetPhase", "SampleJobPhase", "JobPhase"),

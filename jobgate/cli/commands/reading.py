@@ -169,6 +169,9 @@ def top(
 
 def get(
     targets: KindOrTargets,
+    manifest: Annotated[
+        bool, typer.Option("--manifest", help="Only the manifest as it was posted, for submit and diff.")
+    ] = False,
     namespace: Namespace = None,
     output: Format = Output.TEXT,
     server: Server = None,
@@ -176,15 +179,22 @@ def get(
 ) -> None:
     """Show objects; `-o yaml` shows all of them.
 
-    Examples: jobgate get tour -o yaml; jobgate get sampleset imagenet; jobgate get jobs
+    Examples: jobgate get tour -o yaml; jobgate get tour --manifest > tour.yaml; jobgate get jobs
     """
     if (names := targets_named(targets)) is None:
+        if manifest:
+            raise typer.BadParameter("needs the names of objects", param_hint="--manifest")
         list_(targets[0], namespace=namespace, output=output, server=server, context=context)
         return
+    if manifest:
+        refuse_name(output)
     with gateway(server, namespace, context) as client:
         wanted = [target_named(name) for name in names]
-        found = [(resource, item) for resource, name in wanted if (item := _find(client, resource, name, wanted))]
-        if found and output in STRUCTURED:
+        read = _read_posted if manifest else _read
+        found = [(resource, item) for resource, name in wanted if (item := _find(client, resource, name, wanted, read))]
+        if manifest and found:
+            _print_manifests([item for _, item in found], output)
+        elif found and output in STRUCTURED:
             say(printed(together([item for _, item in found]), output))
         else:
             # Objects of one resource share a table.
@@ -195,10 +205,33 @@ def get(
             raise typer.Exit(Exit.USAGE)
 
 
-def _find(client: "Client", resource: str, name: str, wanted: Sequence[Any]) -> Any:
-    """Return the object. Of several that are wanted, one that is not there is reported, and the others are shown."""
+def _read(client: "Client", resource: str, name: str) -> Any:
+    return resource_of(client, resource).get(name)
+
+
+def _read_posted(client: "Client", resource: str, name: str) -> Any:
+    """Return the manifest of an object as it was posted; None, with a report, if the gateway does not know it."""
+    posted = resource_of(client, resource).posted_manifest(name)
+    if posted is None:
+        report(f"the manifest of {shown_name(resource, name)} as it was posted is not known: -o yaml shows its spec")
+    return posted
+
+
+def _print_manifests(manifests: Sequence[Any], output: Output) -> None:
+    """Print manifests in a form that `submit -f` reads."""
+    if output is Output.JSON:
+        items = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
+        say(printed(manifests[0] if len(manifests) == 1 else items, output))
+    else:
+        say("\n---\n".join(printed(manifest, Output.YAML) for manifest in manifests))
+
+
+def _find(
+    client: "Client", resource: str, name: str, wanted: Sequence[Any], read: Callable[["Client", str, str], Any]
+) -> Any:
+    """Return what is read. Of several that are wanted, one that is not there is reported, and the others are shown."""
     try:
-        return resource_of(client, resource).get(name)
+        return read(client, resource, name)
     except NotFoundError as error:
         if len(wanted) == 1:
             raise

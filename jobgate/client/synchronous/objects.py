@@ -99,6 +99,13 @@ class Resource(Generic[Whole, State, Summary, Draft]):
     def get(self, ref: Ref, *, namespace: str | None = None) -> Whole:
         return self._client.send(self._calls.get(ref, namespace))
 
+    def posted_manifest(self, ref: Ref, *, namespace: str | None = None) -> Mapping[str, Any] | None:
+        """Return the manifest as it was posted, with later edits, which `submit` and `replace` accept.
+
+        None if the gateway does not know it, because an early version of jobgate stored the object.
+        """
+        return (self._client.send(self._calls.posted_manifest(ref, namespace))).manifest
+
     def status(self, ref: Ref, *, namespace: str | None = None) -> State:
         """Return the object without its manifest and native status: the cheapest read."""
         return self._client.send(self._calls.status(ref, namespace))

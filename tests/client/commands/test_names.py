@@ -1,6 +1,7 @@
 """What users type: commands of other tools, kinds where names belong, options before a command, and `-o name`."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -72,6 +73,29 @@ def test_get_takes_a_kind_before_names(run: RunCommand, arguments: list[str], pa
     result, script = run(["get", *arguments], *(ok(whole()) for _ in paths))
     assert result.exit_code == 0, result.output
     assert [request.url.path for request in script.requests] == paths
+
+
+def test_get_prints_manifests_that_submit_reads(run: RunCommand, tmp_path: Path) -> None:
+    posted: list[dict[str, Any]] = [
+        {"kind": "GenericJob", "metadata": {"name": "a", "annotations": {"at": "08"}}},
+        {"kind": "GenericJob", "metadata": {"name": "b", "labels": {"on": "no"}}},
+    ]
+    answers = [ok({"manifest": manifest}) for manifest in posted]
+    for arguments in ([], ["-o", "json"]):
+        result, script = run(["get", "a", "b", "--manifest", *arguments], *answers)
+        assert script.requests[1].url.path == "/api/v1/namespaces/team/jobs/b/posted-manifest"
+        (tmp_path / "jobs.yaml").write_text(result.stdout)
+        _, script = run(["submit", "-f", str(tmp_path / "jobs.yaml")], ok(whole(), 201), ok(whole(), 201))
+        assert [yaml.safe_load(request.content) for request in script.requests] == posted
+    result, _ = run(["get", "a", "b", "--manifest"], ok({"manifest": None}), ok({"manifest": posted[1]}))
+    assert (result.exit_code, yaml.safe_load(result.stdout)) == (2, posted[1])
+    assert "the manifest of a as it was posted is not known" in result.stderr
+    for wrong, message in (
+        (["jobs"], "needs the names of objects"),
+        (["a", "-o", "name"], "the results have no names"),
+    ):
+        result, script = run(["get", *wrong, "--manifest"])
+        assert (result.exit_code, script.requests, message in result.stderr) == (2, [], True)
 
 
 @pytest.mark.parametrize("kind", ["jobs", "Jobs", "trainingjobs"])
