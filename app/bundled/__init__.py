@@ -8,7 +8,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 
-def bundled(name: str) -> Traversable:
+def bundled_directory(name: str) -> Traversable:
     """Return a directory that setup.py bundles: inside this package in a wheel, at the top level in a checkout."""
     inside = files(__name__).joinpath(name)
     return inside if inside.is_dir() else files("app").joinpath("..", name)

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import yaml
 
-from app.bundled import bundled
+from app.bundled import bundled_directory
 from app.demo.stories import Act, Moment, Story
 from app.running import hints
 
@@ -61,7 +61,7 @@ class Player:
 
     async def play(self, story: Story) -> StoryResult:
         """Submit the job at its moment, carry out the acts of the story, and follow the job to its end."""
-        manifest = bundled("examples").joinpath(story.file).read_bytes()
+        manifest = bundled_directory("examples").joinpath(story.file).read_bytes()
         try:
             if story.after is not None:
                 await self._wait_for(story.after)
@@ -120,7 +120,7 @@ class Player:
             )
             if answer.status_code == httpx2.codes.NOT_MODIFIED:
                 continue
-            job: dict[str, Any] = checked(answer)
+            job: dict[str, Any] = check_answer(answer)
             etag = answer.headers["ETag"]
             if job["uid"] != uid:
                 raise DemoError(f"{name} is another job now")
@@ -165,10 +165,10 @@ class Player:
         self._say(name, f"  pods: {', '.join(parts) or 'none'}; in queue: {usage['queuedSeconds']:.1f} s")
 
     async def _call(self, method: str, path: str, **given: Any) -> dict[str, Any]:
-        return checked(await self._client.request(method, self._jobs + path, **given))
+        return check_answer(await self._client.request(method, self._jobs + path, **given))
 
 
-def checked(answer: httpx2.Response) -> dict[str, Any]:
+def check_answer(answer: httpx2.Response) -> dict[str, Any]:
     """Return the body of an answer, or raise DemoError if it is an error."""
     is_problem = answer.headers.get("Content-Type") == "application/problem+json"
     if is_problem and (problem := answer.json())["code"] == "NameTaken":

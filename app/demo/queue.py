@@ -6,7 +6,7 @@ from typing import Any, Final
 import yaml
 
 from app.base.clock import SystemClock
-from app.bundled import bundled
+from app.bundled import bundled_directory
 from app.k8s.api import KubeApi
 from app.k8s.errors import KubeAlreadyExists, KubeForbidden
 from app.k8s.resources import CLUSTER_QUEUE, Discovery, resource_for
@@ -22,7 +22,7 @@ async def make_queue(api: KubeApi, namespace: str) -> str:
     """
     if not await Discovery(api.get_raw, SystemClock()).has(CLUSTER_QUEUE):
         return "the cluster does not have Kueue"
-    documents: list[dict[str, Any]] = list(yaml.safe_load_all(bundled("examples").joinpath(FILE).read_text()))
+    documents: list[dict[str, Any]] = list(yaml.safe_load_all(bundled_directory("examples").joinpath(FILE).read_text()))
     try:
         for document in documents:
             if resource_for(document["apiVersion"], document["kind"]).namespaced:

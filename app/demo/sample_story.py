@@ -16,8 +16,8 @@ from typing import Any, Final
 import httpx2
 import yaml
 
-from app.bundled import bundled
-from app.demo.player import DemoError, Player, Say, StoryResult, checked
+from app.bundled import bundled_directory
+from app.demo.player import DemoError, Player, Say, StoryResult, check_answer
 from app.demo.stories import Story
 
 EXAMPLES: Final = "sample-set"
@@ -67,7 +67,7 @@ def _file(path: Path, size: int) -> str:
 
 def example(file: str, home: Path) -> Document:
     """Return a manifest of the examples, with its paths below `home`."""
-    text = bundled("examples").joinpath(EXAMPLES, file).read_text()
+    text = bundled_directory("examples").joinpath(EXAMPLES, file).read_text()
     document: Document = yaml.safe_load(text.replace(HOME, str(home)).replace(CACHE, str(home / "cache")))
     return document
 
@@ -169,7 +169,7 @@ class SampleStory:
             await self._client.delete(f"{self._base}/{resource}/{name}")
             await self._until_gone(resource, name)
             answer = await self._client.post(f"{self._base}/{resource}", json=document)
-        return checked(answer)
+        return check_answer(answer)
 
     async def _until_gone(self, resource: str, name: str) -> None:
         etag = ""
@@ -184,7 +184,7 @@ class SampleStory:
                 continue
             etag = answer.headers["ETag"]
             async with self._news:
-                self._set = checked(answer)
+                self._set = check_answer(answer)
                 self._news.notify_all()
             if (line := figures(self._set)) != printed:
                 self._say(NAME, line)
@@ -236,7 +236,7 @@ class SampleStory:
                 raise DemoError(f"{name} is gone")
             if answer.status_code == httpx2.codes.NOT_MODIFIED:
                 continue
-            etag, job = answer.headers["ETag"], checked(answer)
+            etag, job = answer.headers["ETag"], check_answer(answer)
             status = job["status"]
             phase = status["phase"]
             line = f"{phase or 'New':<10} {status['type']:<7} {status['message']}".rstrip()
@@ -253,4 +253,4 @@ class SampleStory:
         return None if answer.status_code == httpx2.codes.OK and _is_gone(answer.json()) else answer
 
     async def _call(self, method: str, path: str, **given: Any) -> Document:
-        return checked(await self._client.request(method, self._base + path, **given))
+        return check_answer(await self._client.request(method, self._base + path, **given))

@@ -122,13 +122,7 @@ def _values(document: Any, selection: SecretSelection) -> list[str]:
     """Return the texts that the names and pointers of a selection select."""
     found: list[str] = []
 
-    def note(text: str) -> str:
-        return text
-
-    def selected(text: str) -> None:
-        found.append(text)
-
-    _change(document, selection, "", note, is_manifest=True, selected=selected)
+    _change(document, selection, "", lambda text: text, is_manifest=True, collect=found.append)
     return found
 
 
@@ -139,23 +133,23 @@ def _change(
     text: Callable[[str], str],
     *,
     is_manifest: bool,
-    selected: Callable[[str], None] = lambda _: None,
+    collect: Callable[[str], None] = lambda _: None,
 ) -> Any:
-    """Return the JSON value with REDACTED in place of each selected text, which `selected` gets, and others changed."""
+    """Return the JSON value with REDACTED in place of each selected text, which `collect` gets, and others changed."""
 
     def within(item: Any, step: str | int) -> Any:
         return walk(item, f"{pointer}/{_escape(step)}")
 
     def walk(item: Any, at: str) -> Any:
-        return _change(item, selection, at, text, is_manifest=is_manifest, selected=selected)
+        return _change(item, selection, at, text, is_manifest=is_manifest, collect=collect)
 
-    def removed(item: str) -> str:
+    def remove(item: str) -> str:
         if item and item != REDACTED:
-            selected(item)
+            collect(item)
         return REDACTED if item else item
 
     if isinstance(value, str):
-        return removed(value) if _is_at(pointer, selection.fields) else text(value)
+        return remove(value) if _is_at(pointer, selection.fields) else text(value)
     if isinstance(value, list):
         return [within(item, index) for index, item in enumerate(value)]
     if not isinstance(value, dict):
@@ -163,7 +157,7 @@ def _change(
     changed = {_key(key, text) if is_manifest else key: within(item, key) for key, item in value.items()}
     if selection.env and isinstance(value.get("env"), list):
         changed["env"] = [
-            {**new, "value": removed(old["value"])} if _is_variable(old, selection.env) else new
+            {**new, "value": remove(old["value"])} if _is_variable(old, selection.env) else new
             for old, new in zip(value["env"], changed["env"], strict=True)
         ]
     return changed

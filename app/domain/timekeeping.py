@@ -74,7 +74,7 @@ class Correction:
     step: float
 
 
-def unrecorded(reading: Reading) -> timedelta:
+def unrecorded_time(reading: Reading) -> timedelta:
     """Return how much time seems to have passed since a holder of the lease has recorded one.
 
     It is short while a controller runs. Otherwise no controller has run, or the clock of the database has made a step.

@@ -55,7 +55,7 @@ class Server(uvicorn.Server):
             arrivals=self._arrivals,
         )
 
-    async def drained(self, times: DrainTimes) -> None:
+    async def drain(self, times: DrainTimes) -> None:
         """Close each connection after its next answer, and return when the server has drained."""
         self.acceptor.expect_last_requests()
         drain, loop = Drain(times), asyncio.get_running_loop()
@@ -123,7 +123,7 @@ async def serve(
         await server.accepts.wait()
         on_ready()
         await _while_serving(serving, stop.wait())
-        await _while_serving(serving, server.drained(drain))
+        await _while_serving(serving, server.drain(drain))
         server.acceptor.close()
         await server.acceptor.wait_empty(min(_LAST_REQUESTS, drain.least))
         on_close()
@@ -152,7 +152,7 @@ async def serve_beside_others(
         on_ready()
         await _while_serving(serving, drain.wait(), stop.wait())
         if drain.is_set():
-            await _while_serving(serving, server.drained(times), stop.wait())
+            await _while_serving(serving, server.drain(times), stop.wait())
             on_drained()
         server.acceptor.expect_last_requests()
         await _while_serving(serving, stop.wait())

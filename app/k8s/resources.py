@@ -139,7 +139,7 @@ class Discovery:
             self._known[resource.api_version] = (now + self._ttl, kinds)
         return resource.kind in kinds
 
-    async def served(self, resources: Collection[KubeResource]) -> frozenset[str]:
+    async def find_served(self, resources: Collection[KubeResource]) -> frozenset[str]:
         """Return the API versions of those of these resources that the cluster serves.
 
         Without an answer the last one counts; a resource without any is not among them.

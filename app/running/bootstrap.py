@@ -40,7 +40,7 @@ from app.services.access import OpenAccess
 from app.services.gateway import Services
 from app.services.logs.containers import ClusterLogs
 from app.services.oidc.token_access import token_access
-from app.services.reading.gang_apis import GangApis, discovered, unknown
+from app.services.reading.gang_apis import GangApis, discover, unknown
 from app.services.reading.system import Check
 from app.services.submitting.cluster_dry_run import ClusterChecker, ClusterDryRun, NoCluster
 from app.settings import ENV_PREFIX, Settings
@@ -239,7 +239,7 @@ def _services(
 def _gang_apis(settings: Settings, opened: Connections) -> GangApis:
     if opened.api is None or not settings.dry_run_rate:
         return unknown
-    return discovered(Discovery(opened.api.get_raw, opened.clock))
+    return discover(Discovery(opened.api.get_raw, opened.clock))
 
 
 def _cluster_checker(settings: Settings, opened: Connections, gang_apis: GangApis) -> ClusterChecker:

@@ -138,7 +138,7 @@ async def _keep(postgres: EmbeddedPostgres) -> None:
 
 
 @asynccontextmanager
-async def embedded(data_dir: Path, kubeconfig: str | None) -> AsyncIterator[tuple[str, str]]:
+async def run_embedded(data_dir: Path, kubeconfig: str | None) -> AsyncIterator[tuple[str, str]]:
     """Run the database, and the cluster unless a kubeconfig is given; yield database URL and kubeconfig."""
     postgres = EmbeddedPostgres(data_dir / "postgres")
     url = await postgres.start()
@@ -162,7 +162,7 @@ async def run(settings: Settings, data_dir: Path, *, on_ready: Callable[[str, st
 
     `on_ready` is called with the URL and the kubeconfig once requests are answered and a controller runs.
     """
-    async with embedded(data_dir, settings.kubeconfig) as (url, kubeconfig):
+    async with run_embedded(data_dir, settings.kubeconfig) as (url, kubeconfig):
         await asyncio.to_thread(migrations.migrate, url)
         changed = settings.model_copy(update={"database_url": url, "kubeconfig": kubeconfig})
         if settings.kubeconfig is None and not settings.runtime_image:

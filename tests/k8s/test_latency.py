@@ -9,7 +9,7 @@ from tests.k8s.support import ManualClock
 
 
 def measure(times: CallTimes, clock: ManualClock, seconds: float) -> None:
-    with times.measured("get"):
+    with times.measure("get"):
         clock.seconds += seconds
 
 
@@ -31,7 +31,7 @@ def test_failed_calls_count_and_cancelled_ones_do_not(error: BaseException, expe
     times = CallTimes(clock)
 
     def call() -> None:
-        with times.measured("get"):
+        with times.measure("get"):
             clock.seconds += 2.0
             raise error
 

@@ -45,7 +45,7 @@ def test_the_store_ends_equal_to_the_cluster(steps: list[Step]) -> None:
     seen: dict[str, dict[str, int]] = {}
 
     def look(job: str) -> None:
-        seen[job] = versions(store.indexed(job))
+        seen[job] = versions(store.get_by_index(job))
 
     store = ReflectorStore[Pod](by_label(JOB), look)
     reflector = Reflector[Pod](
@@ -55,7 +55,7 @@ def test_the_store_ends_equal_to_the_cluster(steps: list[Step]) -> None:
         asyncio.run(reflector.run())
     there = versions(cluster.pods.values())
     assert versions(store.all()) == there
-    assert {name: store.named("ns", name) for name in cluster.pods} == cluster.pods
+    assert {name: store.get_by_name("ns", name) for name in cluster.pods} == cluster.pods
     # Whoever looks only after a report has missed nothing.
     last_seen = {uid: version for pods in seen.values() for uid, version in pods.items()}
     assert last_seen == there

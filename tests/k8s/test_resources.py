@@ -81,9 +81,9 @@ async def test_what_is_served_among_several_resources() -> None:
     discovery = Discovery(server.fetch, clock)
     other = POD_GROUPS[0]
     server.answer = Unreachable("refused")
-    assert await discovery.served([POD_GROUP, other]) == frozenset()
+    assert await discovery.find_served([POD_GROUP, other]) == frozenset()
     server.answer = {"resources": [{"kind": "PodGroup"}]}
-    assert await discovery.served([POD_GROUP]) == {POD_GROUP.api_version}
+    assert await discovery.find_served([POD_GROUP]) == {POD_GROUP.api_version}
     server.answer = KubeNotFound(404, "NotFound", "404 page not found")
-    assert await discovery.served([POD_GROUP, other]) == {POD_GROUP.api_version}
+    assert await discovery.find_served([POD_GROUP, other]) == {POD_GROUP.api_version}
     assert sorted(server.asked[2:]) == [f"/apis/{one.api_version}" for one in (POD_GROUP, other)]

@@ -17,7 +17,7 @@ from fastapi import Response
 from fastapi.responses import HTMLResponse
 
 from app.api.answers.responses import PRIVATE
-from app.bundled import bundled
+from app.bundled import bundled_directory
 
 # The page runs only its own scripts and styles, and sends requests only to this gateway. It creates no HTML from text.
 POLICY: Final = (
@@ -64,7 +64,7 @@ def dashboard_page() -> Response:
 @cache
 def read_built_files() -> Mapping[str, BuiltFile]:
     """Return the built files by their paths relative to the page; empty if the dashboard was not built."""
-    built = bundled("dashboard/built")
+    built = bundled_directory("dashboard/built")
     if not built.joinpath(_PAGE).is_file():
         return {}
     return dict(_files_in(built, "", _DAY)) | dict(_files_in(built.joinpath(_HASHED), f"{_HASHED}/", _FOREVER))

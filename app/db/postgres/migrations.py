@@ -23,7 +23,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
-from app.bundled import bundled
+from app.bundled import bundled_directory
 from app.db.postgres import schema_version
 from app.db.postgres.engine import driver_url
 from app.db.postgres.errors import TranslatedErrors
@@ -171,7 +171,7 @@ def _cause(error: DBAPIError) -> BaseException:
 
 
 def _with_configuration(connection: Connection, work: Callable[[Config, Connection], _T]) -> _T:
-    with as_file(bundled("migrations")) as scripts:
+    with as_file(bundled_directory("migrations")) as scripts:
         configuration = Config()
         # The parser of the configuration interpolates `%`.
         configuration.set_main_option("script_location", str(scripts).replace("%", "%%"))

@@ -14,7 +14,7 @@ from typing import Final
 
 import asyncpg
 
-from app.bundled import bundled
+from app.bundled import bundled_directory
 from app.db.postgres.engine import Connection, Database
 
 REVISION_TABLE: Final = "schema_revision"
@@ -68,7 +68,7 @@ def revisions_of(migrations: Mapping[str, Migration]) -> Revisions:
 
 def read_migrations() -> dict[str, Migration]:
     """Return the migrations of this version by revision."""
-    files = bundled("migrations").joinpath("versions").iterdir()
+    files = bundled_directory("migrations").joinpath("versions").iterdir()
     return migrations_in(file.read_text(encoding="utf-8") for file in files if file.name.endswith(".py"))
 
 

@@ -36,10 +36,10 @@ class _Builder:
         self.arguments.append(value)
         return f"${len(self.arguments)}::{kind}"
 
-    def wanted(self, table: str) -> str:
+    def resource_filter(self, table: str) -> str:
         return f" AND {table}.resource = ANY({self._resources})" if self._resources is not None else ""
 
-    def compared(self, columns: Sequence[str], operator: str, cursor: Sequence[str]) -> str:
+    def cursor_condition(self, columns: Sequence[str], operator: str, cursor: Sequence[str]) -> str:
         """Return the condition that these columns lie before or behind a cursor, which has as many texts."""
         if not columns:
             return "true"
@@ -49,13 +49,13 @@ class _Builder:
         ]
         return f"({', '.join(columns)}) {operator} ({', '.join(values)})"
 
-    def chosen(self, behind: Cursor, until: Cursor | None = None) -> str:
+    def groups_cte(self, behind: Cursor, until: Cursor | None = None) -> str:
         """Return a CTE of the groups that a section can have, with their keys, and whether one is a whole namespace."""
         length = prefix_length(self.query)
         columns = self.keys[:length]
-        bounds = [self.compared(columns, ">=" if length < len(self.query.by) else ">", behind[:length])]
+        bounds = [self.cursor_condition(columns, ">=" if length < len(self.query.by) else ">", behind[:length])]
         if until is not None:
-            bounds.append(self.compared(columns, "<=", until[:length]))
+            bounds.append(self.cursor_condition(columns, "<=", until[:length]))
         return f"""chosen AS MATERIALIZED (
     SELECT * FROM (SELECT {", ".join(["g.id", "g.kind = '' AS whole", *self._expressions()])}
     FROM usage_groups AS g WHERE {self._selected()}) AS g WHERE {" AND ".join(bounds)}
@@ -95,7 +95,7 @@ def blocks_statement(query: UsageQuery, behind: Cursor, limit: int, today: date)
     """Return the statement that finds the blocks that have groups behind a cursor."""
     build = _Builder(query)
     first, last = build.parameter(query.first, "date"), build.parameter(query.last, "date")
-    chosen = build.chosen(behind)
+    chosen = build.groups_cte(behind)
     index, length = day_index(query), prefix_length(query)
     prefix, rest = build.keys[:length], build.keys[length:]
     if index is None:
@@ -104,18 +104,18 @@ def blocks_statement(query: UsageQuery, behind: Cursor, limit: int, today: date)
         end = build.parameter(min(query.last, today), "date")
         month, months = "month", f"{_months_since(f'GREATEST(r.day, {first})', end)}"
         begin = first_day(behind, query).replace(day=1).isoformat()
-        condition = build.compared([*prefix, "month"], ">=", [*behind[:length], begin])
+        condition = build.cursor_condition([*prefix, "month"], ">=", [*behind[:length], begin])
     groups = f"count(DISTINCT ({', '.join(rest)}))" if rest else "1"
     columns = ", ".join([*prefix, *(["month"] if index is not None else [])])
     return (
         f"""
 WITH {chosen}, spans AS (
     SELECT m.group_id, {month} AS month, count(*) AS sums FROM usage_months AS m
-    WHERE m.month BETWEEN date_trunc('month', {first}::timestamp)::date AND {last}{build.wanted("m")}
+    WHERE m.month BETWEEN date_trunc('month', {first}::timestamp)::date AND {last}{build.resource_filter("m")}
       AND m.group_id = ANY(ARRAY(SELECT id FROM chosen WHERE whole = {_is_whole(query)})) GROUP BY 1, 2
     UNION ALL
     SELECT r.group_id, {months}, count(*) FROM usage_rates AS r
-    WHERE r.day <= {last}{build.wanted("r")} AND r.group_id = ANY(ARRAY(SELECT id FROM chosen)) GROUP BY 1, 2
+    WHERE r.day <= {last}{build.resource_filter("r")} AND r.group_id = ANY(ARRAY(SELECT id FROM chosen)) GROUP BY 1, 2
 )
 SELECT {", ".join([*prefix, f"{month} AS month"])}, sum(sums)::bigint AS sums, {groups} AS groups
 FROM spans JOIN chosen ON id = group_id WHERE {condition}
@@ -135,7 +135,7 @@ def ended_statement(query: UsageQuery, section: Section, limit: int | None = Non
     Only a section of one day may have a limit.
     """
     build = _Builder(query)
-    chosen = build.chosen(section.behind, section.until)
+    chosen = build.groups_cte(section.behind, section.until)
     index = day_index(query)
     if index is None:
         source, condition = _sums_of_groups(build), "true"
@@ -143,10 +143,10 @@ def ended_statement(query: UsageQuery, section: Section, limit: int | None = Non
         columns = [*build.keys[:index], "d.day", *build.keys[index:]]
         first, last = build.parameter(section.first, "date"), build.parameter(section.last, "date")
         conditions = [
-            f"d.day BETWEEN {first} AND {last}{build.wanted('d')}",
+            f"d.day BETWEEN {first} AND {last}{build.resource_filter('d')}",
             f"d.group_id = ANY(ARRAY(SELECT id FROM chosen WHERE whole = {_is_whole(query)}))",  # noqa: S608
-            build.compared(columns, ">", section.behind),
-            build.compared(columns, "<=", section.until),
+            build.cursor_condition(columns, ">", section.behind),
+            build.cursor_condition(columns, "<=", section.until),
         ]
         source, condition = "usage_days", " AND ".join(conditions)
     keys = "".join(f"{key}, " for key in build.keys)
@@ -181,7 +181,7 @@ def _part(build: _Builder, table: str, period: str, stretch: Stretch) -> str:
     first, last = build.parameter(stretch.first, "date"), build.parameter(stretch.last, "date")
     return f"""
     SELECT group_id, resource, {", ".join(f"{sign}{use} AS {use}" for use in Use)} FROM {table} AS p
-    WHERE {period} BETWEEN {first} AND {last}{build.wanted("p")}
+    WHERE {period} BETWEEN {first} AND {last}{build.resource_filter("p")}
       AND group_id = ANY(ARRAY(SELECT id FROM chosen WHERE whole = {_is_whole(build.query)}))"""  # noqa: S608  fragments
 
 
@@ -193,7 +193,7 @@ def _is_whole(query: UsageQuery) -> bool:
 def rates_statement(query: UsageQuery, section: Section) -> Statement:
     """Return the statement that reads the rates of the groups of a section, by key, day, resource and use."""
     build = _Builder(query)
-    chosen = build.chosen(section.behind, section.until)
+    chosen = build.groups_cte(section.behind, section.until)
     keys = "".join(f"{key}, " for key in build.keys)
     # No rate that began after the last day. Those that began before the first one go on.
     return (
@@ -201,7 +201,7 @@ def rates_statement(query: UsageQuery, section: Section) -> Statement:
 WITH {chosen}
 SELECT {keys}r.day, r.resource, r.use, sum(r.amount) AS amount, sum(r.behind) AS behind
 FROM usage_rates AS r JOIN chosen AS g ON g.id = r.group_id
-WHERE r.day <= {build.parameter(section.last, "date")}{build.wanted("r")}
+WHERE r.day <= {build.parameter(section.last, "date")}{build.resource_filter("r")}
   AND r.group_id = ANY(ARRAY(SELECT id FROM chosen)) GROUP BY {keys}r.day, r.resource, r.use
 """,  # noqa: S608  fragments and parameters
         build.arguments,

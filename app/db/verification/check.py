@@ -67,7 +67,7 @@ def job_check(name: str, why: str, found: str, source: str) -> Invariant:
     return Invariant(name=name, why=why, subjects=JOBS, sql=sql)
 
 
-def numbered(name: str, why: str, subjects: Subjects, *, table: str, rows: str, key: str, count: str) -> Invariant:
+def numbering(name: str, why: str, subjects: Subjects, *, table: str, rows: str, key: str, count: str) -> Invariant:
     """Return a check that the rows about each object are numbered from 1 without gaps, and `count` is their number."""
     return Invariant(
         name=name,

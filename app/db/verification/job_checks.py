@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from app.db.verification.check import JOBS, Invariant, job_check, numbered
+from app.db.verification.check import JOBS, Invariant, job_check, numbering
 from app.domain.kept_logs.records import GapReason
 
 _TERMINAL: Final = "('Succeeded', 'Failed', 'TimedOut', 'Cancelled')"
 _RANK: Final = "format('%s-%s', r.task, r.rank)"
 
 JOB_CHECKS: Final[tuple[Invariant, ...]] = (
-    numbered(
+    numbering(
         "history-numbers",
         "a change and its history row share a transaction, so the history of a job has no gap",
         JOBS,
@@ -70,7 +70,7 @@ JOB_CHECKS: Final[tuple[Invariant, ...]] = (
             ELSE c.status <> initcap(w.holds::text) OR w.only_then AND NOT w.is_needed END
         """,
     ),
-    numbered(
+    numbering(
         "scale-records",
         "a request for another size and its record share a transaction",
         JOBS,

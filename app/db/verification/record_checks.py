@@ -4,7 +4,7 @@ from typing import Final
 from uuid import UUID
 
 from app.db.objects.records import JOB_LOGS, JOB_RECORDS, JOB_RESERVATIONS, SAMPLE_RECORDS, RecordTable
-from app.db.verification.check import SAMPLES, WHOLE, Invariant, Subjects, numbered
+from app.db.verification.check import SAMPLES, WHOLE, Invariant, Subjects, numbering
 
 _MANY: Final = 5000  # rows of which an object has many
 # A purge deletes the rows about an object in batches, and notes that some are left.
@@ -164,7 +164,7 @@ RECORD_CHECKS: Final[tuple[Invariant, ...]] = (
         WHERE 1 = ANY($1::int[]) AND (j.planned_pods <> 0 OR j.finished_at IS NOT NULL)
         """,
     ),
-    numbered(
+    numbering(
         "sample-history-numbers",
         "a change and its history row share a transaction, so the history of a sample has no gap",
         SAMPLES,
@@ -173,7 +173,7 @@ RECORD_CHECKS: Final[tuple[Invariant, ...]] = (
         key="uid",
         count="history_count",
     ),
-    numbered(
+    numbering(
         "sample-event-numbers",
         "the events of a sample are numbered by its row",
         SAMPLES,

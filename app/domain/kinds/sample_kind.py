@@ -97,7 +97,7 @@ class SampleKind(Kind):
     def require_editable(self, record: Any) -> None:
         """Raise Conflict if the progress of the object forbids every edit."""
 
-    def frozen(self, record: Any, stored: Manifest, new: Manifest) -> Sequence[FieldError]:  # noqa: ARG002  as above
+    def forbidden_changes(self, record: Any, stored: Manifest, new: Manifest) -> Sequence[FieldError]:  # noqa: ARG002  as above
         """Return errors for changes that the progress of the object forbids."""
         return ()
 

@@ -29,7 +29,7 @@ class _Reference:
             value = (value or {}).get(step)
         return bool(value)
 
-    def written(self, pod: Manifest, group: str) -> Manifest:
+    def with_group(self, pod: Manifest, group: str) -> Manifest:
         """Return the manifest of the pod with the name of its PodGroup."""
         return _with(pod, self.path, group)
 
@@ -140,7 +140,7 @@ def as_member(plan: JobPlan, pod: Manifest) -> Manifest:
     """Return the manifest of a pod that names the PodGroup of its job."""
     gang = plan.gang
     reference = _TABLE[gang.api].reference if gang is not None and gang.api is not None else None
-    return pod if reference is None else reference.written(pod, group_name(plan))
+    return pod if reference is None else reference.with_group(pod, group_name(plan))
 
 
 def names_own_group(template: Manifest) -> bool:

@@ -55,13 +55,13 @@ class _Node:
     left: dict[QuotaKey, Decimal] = field(default_factory=dict)
     most: dict[QuotaKey, Decimal] = field(default_factory=dict)
 
-    def lent(self, key: QuotaKey) -> Decimal:
+    def lending(self, key: QuotaKey) -> Decimal:
         limit = self.limits.get(key, _UNLIMITED).lending
         subtree = self.subtree.get(key, _ZERO)
         return subtree if limit is None else min(subtree, limit)
 
     def own(self, key: QuotaKey) -> Decimal:
-        return self.subtree.get(key, _ZERO) - self.lent(key)
+        return self.subtree.get(key, _ZERO) - self.lending(key)
 
     def used_of_parent(self, key: QuotaKey) -> Decimal:
         return max(_ZERO, self.used.get(key, _ZERO) - self.own(key))
@@ -69,7 +69,7 @@ class _Node:
     def add(self, below: "_Node") -> None:
         """Add what a ClusterQueue or Cohort below lends and borrows."""
         for key in below.subtree.keys() | below.used.keys():
-            self.subtree[key] = self.subtree.get(key, _ZERO) + below.lent(key)
+            self.subtree[key] = self.subtree.get(key, _ZERO) + below.lending(key)
             self.used[key] = self.used.get(key, _ZERO) + below.used_of_parent(key)
 
     def share_in(self, parent: "_Node | None") -> None:
@@ -81,7 +81,7 @@ class _Node:
             left, most = parent.left.get(key, _ZERO), own + parent.most.get(key, _ZERO)
             limit = self.limits.get(key, _UNLIMITED).borrowing
             if limit is not None:
-                left = min(left, self.lent(key) - self.used_of_parent(key) + limit)
+                left = min(left, self.lending(key) - self.used_of_parent(key) + limit)
                 most = min(most, subtree + limit)
             self.left[key], self.most[key] = max(_ZERO, own - used) + left, most
 

@@ -35,7 +35,7 @@ class CallTimes:
         self._calls: deque[tuple[float, float]] = deque(maxlen=_MOST)
 
     @contextmanager
-    def measured(self, verb: str, *, is_stream: bool = False) -> Iterator[MeasuredCall]:
+    def measure(self, verb: str, *, is_stream: bool = False) -> Iterator[MeasuredCall]:
         """Measure the block, unless it is cancelled. The block of a stream ends when its answer begins."""
         call = MeasuredCall()
         started = self._clock.monotonic()

@@ -149,7 +149,7 @@ class Transport:
     ) -> tuple[bytes, list[str]]:
         """Return the body of the answer, or its first `most` bytes, and the warnings of the server."""
         limit = aiohttp.ClientTimeout(total=timeout or self.limits.request, sock_connect=self.limits.connect)
-        with self.call_times.measured(verb or VERBS[method]) as call:
+        with self.call_times.measure(verb or VERBS[method]) as call:
             async with self._answer(method, path, params, limit, body, headers) as response:
                 found = await response.read() if most is None else await read_beginning(response, most)
                 call.status = response.status
@@ -173,7 +173,7 @@ class Transport:
         limit = aiohttp.ClientTimeout(total=total, sock_connect=self.limits.connect, sock_read=idle)
         async with AsyncExitStack() as stack:
             # Only until the answer begins: a watch lasts minutes on purpose.
-            with self.call_times.measured(verb, is_stream=True) as call:
+            with self.call_times.measure(verb, is_stream=True) as call:
                 answer = self._answer("GET", path, params, limit, buffer=buffer)
                 response = await stack.enter_async_context(answer)
                 call.status = response.status

@@ -45,12 +45,12 @@ class ReflectorStore(Generic[T]):
     def get(self, uid: str) -> T | None:
         return self._by_uid.get(uid)
 
-    def named(self, namespace: str, name: str) -> T | None:
+    def get_by_name(self, namespace: str, name: str) -> T | None:
         """Return the object with this name."""
         uid = self._uid_by_name.get((namespace, name))
         return None if uid is None else self._by_uid[uid]
 
-    def indexed(self, value: str) -> list[T]:
+    def get_by_index(self, value: str) -> list[T]:
         """Return the objects with this indexed value."""
         return [self._by_uid[uid] for uid in self._uids_by_value.get(value, ())]
 
@@ -69,7 +69,7 @@ class ReflectorStore(Generic[T]):
     def applied(self, obj: T) -> None:
         # If the indexed value has changed, both the former and the new one are reported.
         changed = {self._index(obj)}
-        holder = self.named(obj.metadata.namespace, obj.metadata.name)
+        holder = self.get_by_name(obj.metadata.namespace, obj.metadata.name)
         if holder is not None and holder.metadata.uid != obj.metadata.uid:
             # The event is that of an older object, and a newer one has its name now.
             if holder.metadata.version > obj.metadata.version:

@@ -93,7 +93,7 @@ class SampleDecider:
         refusals = self._refusals.setdefault(str(row.uid), {})
         warnings = self._warnings.setdefault(str(row.uid), [])
         objects = await self._reader.objects(subject, leaving=leaving)
-        found = _Found(observed=replace(objects.observed(subject.identity, refusals), warnings=tuple(warnings)))
+        found = _Found(observed=replace(objects.observe(subject.identity, refusals), warnings=tuple(warnings)))
         for need in sorted(needs(subject.spec, record, found.observed, deleted=leaving)):
             await self._fulfil(need, subject, record, objects, found)
         if record.phase is SetPhase.READY and not leaving:

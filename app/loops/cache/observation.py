@@ -108,7 +108,7 @@ class SetObjects:
         """Return the object if it belongs to the set."""
         return self.objects[part] if self.found.get(part) is Found.OURS else None
 
-    def observed(self, identity: SetIdentity, failures: Mapping[SetPart, str]) -> SetObserved:
+    def observe(self, identity: SetIdentity, failures: Mapping[SetPart, str]) -> SetObserved:
         """Return the observation without what takes further requests."""
         volume = self.ours(SetPart.PV)
         return SetObserved(

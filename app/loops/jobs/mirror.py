@@ -221,7 +221,7 @@ class Mirror:
 
     def _pods_of(self, uid: str, expectations: Expectations) -> list[Pod]:
         """Return the pods with the label of the job, and those that have lost it, without those to be discarded."""
-        pods = {pod.metadata.uid: pod for store in self._stores.values() for pod in store.indexed(uid)}
+        pods = {pod.metadata.uid: pod for store in self._stores.values() for pod in store.get_by_index(uid)}
         pods |= {pod_uid: pod for pod_uid in expectations.unfollowed if (pod := self.pod(pod_uid)) is not None}
         for altered in expectations.altered.values():
             pods.pop(altered.uid, None)

@@ -228,7 +228,7 @@ class QueueMirror:
         return _named(self._local_queues, namespace, name) is not None
 
     def cluster_queue(self, name: str) -> ClusterQueue | None:
-        return self._cluster_queues.named("", name)
+        return self._cluster_queues.get_by_name("", name)
 
     def cluster_queues(self) -> Iterable[ClusterQueue]:
         return self._cluster_queues.all()
@@ -250,7 +250,7 @@ class QueueMirror:
     def find(self, identity: JobIdentity) -> Mapping[int, Workload]:
         """Return the Workloads with names of the job, by their numbers. Only their owner proves that they are its."""
         store = _of_namespace(self._workloads, identity.namespace)
-        named = store.indexed(identity.uid) if store is not None else []
+        named = store.get_by_index(identity.uid) if store is not None else []
         numbers = ((number_of(item.metadata.name, identity.uid), item) for item in named)
         return {
             number: item
@@ -283,7 +283,7 @@ class QueueMirror:
     def note_gone(self, namespace: str, name: str) -> None:
         """Remove the Workload of this name, which a request has not found, unless the watch reports its deletion."""
         store = _of_namespace(self._workloads, namespace)
-        workload = None if store is None else store.named(namespace, name)
+        workload = None if store is None else store.get_by_name(namespace, name)
         if store is not None and workload is not None and not self._is_followed(workload):
             store.drop(workload)
 
@@ -293,7 +293,7 @@ class QueueMirror:
         return found.get(labels.INSTALLATION) == self._installation and labels.JOB_UID in found
 
     def _flavor_changed(self, name: str) -> None:
-        flavor = self._flavors.named("", name)
+        flavor = self._flavors.get_by_name("", name)
         if flavor is None:
             self._flavor_specs.pop(name, None)
             return
@@ -316,7 +316,7 @@ def _of_namespace(found: Mapping[str | None, V], namespace: str) -> V | None:
 
 def _named(stores: Mapping[str | None, ReflectorStore[T]], namespace: str, name: str) -> T | None:
     store = _of_namespace(stores, namespace)
-    return None if store is None else store.named(namespace, name)
+    return None if store is None else store.get_by_name(namespace, name)
 
 
 def _ignore(_name: str) -> None:

@@ -38,7 +38,7 @@ class QueuePositions:
         """Return the places in these ClusterQueues, from 1, by namespace and name of the Workload."""
         if not cluster_queues or self._clock.monotonic() < self._paused_until:
             return {}
-        served = await self._discovery.served(PENDING_WORKLOADS)
+        served = await self._discovery.find_served(PENDING_WORKLOADS)
         resource = next((found for found in PENDING_WORKLOADS if found.api_version in served), None)
         if resource is None:
             return {}

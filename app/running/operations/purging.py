@@ -15,7 +15,7 @@ from app.db.installation import timekeeping
 from app.db.postgres.engine import Database
 from app.db.purge import Deleted, Purge
 from app.domain.retention import parse_duration, parse_time
-from app.domain.timekeeping import unrecorded
+from app.domain.timekeeping import unrecorded_time
 from app.domain.vocabulary import TERMINAL_PHASES
 from app.loops.maintenance.sweeper import take_turns
 from app.running.archiving import open_archive
@@ -141,7 +141,7 @@ async def _require_sure_time(db: Database) -> None:
         NotPossible: the time is not sure.
     """
     async with db.read() as connection:
-        unsure = unrecorded(await timekeeping.read(connection))
+        unsure = unrecorded_time(await timekeeping.read(connection))
     if unsure > _MOST_UNRECORDED:
         raise NotPossible(
             f"no controller has recorded the time for {unsure.days} days, by the clock of the database: if that is "

@@ -80,7 +80,7 @@ def _make_next_draft(row: SampleRow, document: Manifest, limits: CacheLimits) ->
     stored = kind.current(row.manifest)
     # The name never changes. `str` draws an empty suffix.
     draft = make_draft(kind, kind.current(document), row.namespace, kind.limits_of_edit(stored, limits), str)
-    errors = [*kind.changes(stored, draft.manifest), *kind.frozen(row.record, stored, draft.manifest)]
+    errors = [*kind.changes(stored, draft.manifest), *kind.forbidden_changes(row.record, stored, draft.manifest)]
     if errors:
         raise InvalidManifest("the edit changes immutable fields", code="ImmutableField", errors=errors)
     return draft

@@ -127,12 +127,12 @@ class Logs:
         has_rest = kept.state is not KeptLogState.COMPLETE
         wanted = replace(request, previous=not run.is_newest, tail_lines=None, timestamps=True)
 
-        async def stored() -> evidence.Log | None:
+        async def read_stored() -> evidence.Log | None:
             if not run.is_newest:
                 return None
             return await evidence.log(self._db, uid, kept.key.replica, kept.attempt, kept.container)
 
-        def opened(*, follow: bool) -> OpenLive | None:
+        def open_rest(*, follow: bool) -> OpenLive | None:
             if not (has_rest and run.has_pod):
                 return None
             return lambda since: self._read_pod(uid, replace(wanted, since=since, follow=follow))
@@ -140,7 +140,7 @@ class Logs:
         whole = WholeLog(
             self._kept,
             kept,
-            RestSources(follow=opened(follow=request.follow), read=opened(follow=False), stored=stored),
+            RestSources(follow=open_rest(follow=request.follow), read=open_rest(follow=False), stored=read_stored),
         )
         parts = self._searches.filter(whole.parts(request.selection, request.tail_lines), request.selection.pattern)
         rest = ", live" if run.has_pod else ", stored"

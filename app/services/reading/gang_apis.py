@@ -16,11 +16,11 @@ async def unknown() -> None:
     """Return that the versions are not known, in a process that does not use the cluster."""
 
 
-def discovered(discovery: Discovery) -> GangApis:
+def discover(discovery: Discovery) -> GangApis:
     async def served() -> Collection[str] | None:
         try:
             async with asyncio.timeout(_WAIT):
-                return await discovery.served(POD_GROUPS)
+                return await discovery.find_served(POD_GROUPS)
         except TimeoutError:
             return None
 

@@ -4,7 +4,7 @@ import pytest
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 
-from app.bundled import bundled
+from app.bundled import bundled_directory
 from app.db.postgres import schema_version
 from app.db.postgres.schema_version import Migration, Revisions
 from tests.support.postgres import execute
@@ -13,7 +13,7 @@ from tests.support.schemas import set_revision
 
 def test_the_files_have_the_revisions_that_alembic_finds() -> None:
     configuration = Config()
-    configuration.set_main_option("script_location", str(bundled("migrations")))
+    configuration.set_main_option("script_location", str(bundled_directory("migrations")))
     configuration.set_main_option("path_separator", "os")
     scripts = ScriptDirectory.from_config(configuration)
     found = schema_version.revisions()

@@ -15,7 +15,7 @@ def creation_event(part: SetPart) -> SampleEvent:
     )
 
 
-def done(kind: str) -> SampleEvent:
+def success_event(kind: str) -> SampleEvent:
     return SampleEvent(
         type=SampleEventType.NORMAL, reason=f"Do{job_word(kind)}Successfully", message=f"the {kind} job has succeeded"
     )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from app.domain.cache.reconcile.events import complaint_events, done, failure_event, job_word
+from app.domain.cache.reconcile.events import complaint_events, failure_event, job_word, success_event
 from app.domain.cache.reconcile.progress import overall
 from app.domain.cache.reconcile.values import (
     CacheAction,
@@ -97,7 +97,7 @@ def _follow(inputs: JobInputs) -> JobDecision:
         return _fail(inputs, failure.message)
     if all(answer.status is ServerJobState.SUCCESS for answer in answers):
         record = replace(record, phase=SampleJobPhase.SUCCEEDED, complaint=None)
-        return JobDecision(record=record, events=(done(inputs.spec.type),), refreshes_set=True)
+        return JobDecision(record=record, events=(success_event(inputs.spec.type),), refreshes_set=True)
     begun = record.phase is SampleJobPhase.RUNNING or any(
         answer.status in (ServerJobState.RUNNING, ServerJobState.SUCCESS) for answer in answers
     )

@@ -16,9 +16,9 @@ from app.domain.cache.reconcile.events import (
     already_exists,
     complaint_events,
     creation_event,
-    done,
     failure_event,
     not_created,
+    success_event,
 )
 from app.domain.cache.reconcile.progress import overall
 from app.domain.cache.reconcile.removal import remove, renew
@@ -160,7 +160,7 @@ def _syncing(inputs: SetInputs) -> SetDecision:
         # them before it shows the result.
         ended = replace(record, cache=None)
         after = replace(ended, sync_job="", digest="") if _is_outdated(inputs) else replace(ended, synced=True)
-        return replace(_go(replace(inputs, record=after), SetPhase.MOUNT), events=(done(JobType.SYNC),))
+        return replace(_go(replace(inputs, record=after), SetPhase.MOUNT), events=(success_event(JobType.SYNC),))
     if status is ServerJobState.FAIL:
         decision, event = (
             _go(inputs, SetPhase.SYNC_FAILED),

@@ -111,7 +111,7 @@ class SampleSetKind(_CacheKind):
         return replace(limits, cache_roots=(*limits.cache_roots, *own), stored_source=spec.source_uri)
 
     @override
-    def frozen(self, record: Any, stored: Manifest, new: Manifest) -> Sequence[FieldError]:
+    def forbidden_changes(self, record: Any, stored: Manifest, new: Manifest) -> Sequence[FieldError]:
         before, after = (SampleSetSpec.model_validate(manifest["spec"]) for manifest in (stored, new))
         return frozen_changes(record, before, after)
 

@@ -78,7 +78,7 @@ class _Slice:
         self.result = Performed.ALL
 
     @contextmanager
-    def timed(self) -> Iterator[None]:
+    def limit_time(self) -> Iterator[None]:
         """Let no call begin after SLICE seconds in the block."""
         timer = asyncio.get_running_loop().call_later(SLICE, self._over.set)
         try:
@@ -139,7 +139,7 @@ class Actuator:
         for action in actions:
             if isinstance(action, WriteHosts):
                 await begun.run(partial(self._try, action, write_hosts))
-        with begun.timed():
+        with begun.limit_time():
             async with TaskGroup() as group:
                 group.create_task(self._capture(work, begun))
                 for action in actions:
@@ -162,7 +162,7 @@ class Actuator:
             await begun.run(partial(self._try_to_capture, work, first, events), always=True)
         # The list of Events serves all groups. If the others were left, each of them would wait for another list.
         after = _Slice(1)
-        with after.timed():
+        with after.limit_time():
             for attempts in others:
                 await after.run(partial(self._try_to_capture, work, attempts, events))
         begun.add(after.result)

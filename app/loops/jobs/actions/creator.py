@@ -75,7 +75,7 @@ class Creator:
 
     async def gang_apis(self) -> frozenset[str]:
         """Return the apiVersions in which the cluster serves PodGroups."""
-        return await self._discovery.served(POD_GROUPS)
+        return await self._discovery.find_served(POD_GROUPS)
 
     async def ensure_objects(self, work: Work) -> str | None:
         """Create the objects that the job's pods need.

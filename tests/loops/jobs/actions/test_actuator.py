@@ -141,18 +141,18 @@ async def test_a_list_of_events_that_takes_the_whole_slice_serves_all_groups(
     _, work, captures = await with_pods(harness)
     monkeypatch.setattr("app.loops.jobs.evidence.attempts.STORED_AT_ONCE", 1)
     slices: list[actuator._Slice] = []
-    timed = actuator._Slice.timed
+    limit_time = actuator._Slice.limit_time
 
     def noted(begun: actuator._Slice) -> AbstractContextManager[None]:
         slices.append(begun)
-        return timed(begun)
+        return limit_time(begun)
 
     async def events(*_: object) -> PodEvents:
         await slices[0]._over.wait()
         monkeypatch.setattr(actuator, "SLICE", 3600.0)
         return {}
 
-    monkeypatch.setattr(actuator._Slice, "timed", noted)
+    monkeypatch.setattr(actuator._Slice, "limit_time", noted)
     monkeypatch.setattr(actuator, "SLICE", 0.0)
     monkeypatch.setattr(harness.evidence, "events", events)
     assert await harness.actuator.perform(replace(work, actions=captures)) is Performed.ALL
