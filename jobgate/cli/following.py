@@ -94,7 +94,7 @@ def _cancel(followed: Followed, last: State | None) -> tuple[State | None, Exit]
     return follow(ending, lines(sys.stderr), until=Goal.DONE, timeout=None)
 
 
-def shown(objects: Any, output: Output, *, each: bool) -> "contextlib.AbstractContextManager[Show]":
+def display_of(objects: Any, output: Output, *, each: bool) -> "contextlib.AbstractContextManager[Show]":
     """Return how changes are shown. Standard output then has only results if the format is for programs.
 
     With `each`, a structured format prints every change as one document. Otherwise the caller prints the last one.

@@ -51,7 +51,7 @@ class _Device(msgspec.Struct):
     interval: float = _INTERVAL
 
 
-def offered(gateway: config.Context) -> Oidc | None:
+def find_issuer(gateway: config.Context) -> Oidc | None:
     """Return the issuer of the gateway; None if it has none."""
     with config.connect(gateway) as client:
         try:

@@ -135,7 +135,7 @@ def refuse_name(output: Output) -> None:
         raise typer.BadParameter(f"the results have no names; accepted: {accepted}", param_hint="-o")
 
 
-def printed(value: Any, output: Output) -> str:
+def format_result(value: Any, output: Output) -> str:
     """Return a result as JSON or YAML. Characters that a terminal interprets are escaped, so the value is the same."""
     if output is Output.YAML:
         return dump_yaml(msgspec.to_builtins(value)).rstrip()
@@ -145,7 +145,7 @@ def printed(value: Any, output: Output) -> str:
 def one_of_many(value: Any, output: Output) -> str:
     """Return one result of a command that prints several as they come: a line of JSON, or a document of YAML."""
     return (
-        f"---\n{printed(value, output)}"
+        f"---\n{format_result(value, output)}"
         if output is Output.YAML
         else visible_in_json(msgspec.json.encode(value).decode())
     )

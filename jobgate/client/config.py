@@ -97,7 +97,7 @@ def name_of(contexts: Contexts, environment: Mapping[str, str], context: str | N
     return context or environment.get(CONTEXT) or contexts.current
 
 
-def resolved(
+def resolve(
     contexts: Contexts,
     environment: Mapping[str, str],
     *,
@@ -164,7 +164,7 @@ def with_context(contexts: Contexts, name: str, context: Context) -> Contexts:
     return Contexts(current=name, contexts={**contexts.contexts, name: context})
 
 
-def replaced(contexts: Contexts, name: str, context: Context) -> Contexts:
+def replace_context(contexts: Contexts, name: str, context: Context) -> Contexts:
     """Return the contexts with this one in the place of that with its name."""
     return Contexts(current=contexts.current, contexts={**contexts.contexts, name: context})
 

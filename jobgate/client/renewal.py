@@ -38,10 +38,10 @@ def current_context(
     """
     file = config.contexts_file(os.environ)
     contexts = config.load(file)
-    chosen = config.resolved(contexts, os.environ, server=server, namespace=namespace, context=context)
+    chosen = config.resolve(contexts, os.environ, server=server, namespace=namespace, context=context)
     if not renews:
         return chosen
-    return renewed(chosen, file, config.name_of(contexts, os.environ, context), warn)
+    return renew(chosen, file, config.name_of(contexts, os.environ, context), warn)
 
 
 def context_of(url: str | None, *, token: str | None, namespace: str | None, ca_file: str | None) -> config.Context:
@@ -89,7 +89,7 @@ def with_token(context: config.Context, token: OidcToken) -> config.Context:
     )
 
 
-def renewed(context: config.Context, file: Path, name: str | None, warn: Callable[[str], None]) -> config.Context:
+def renew(context: config.Context, file: Path, name: str | None, warn: Callable[[str], None]) -> config.Context:
     """Return the context with a token that is valid for some minutes, if it can be renewed.
 
     `name` is its name in the file, which then has the new token too. If the file cannot be written, only the result has
@@ -107,7 +107,7 @@ def renewed(context: config.Context, file: Path, name: str | None, warn: Callabl
             except JobgateError:
                 return context  # the command goes on with the old token, whose error says what to do
             try:
-                config.save(file, config.replaced(saved, name, current))
+                config.save(file, config.replace_context(saved, name, current))
             except config.ContextError as error:
                 warn(f"the renewed token is not saved: {error}; the next command may need `jobgate login`")
     return msgspec.structs.replace(

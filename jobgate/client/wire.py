@@ -86,11 +86,11 @@ def query_of(**values: QueryValue) -> tuple[tuple[str, str], ...]:
         else:
             pairs.append((wire_name, str(value)))
     for _, text in pairs:
-        encoded(text)
+        encode(text)
     return tuple(pairs)
 
 
-def encoded(text: str) -> bytes:
+def encode(text: str) -> bytes:
     """Return the text in UTF-8.
 
     Raises:
@@ -110,7 +110,7 @@ def segment(text: str) -> str:
     """
     if text in {"", ".", ".."}:
         raise InvalidArgumentError(f"{text!r} is no name; accepted: letters, digits, - and .")
-    return quote(encoded(text), safe="")
+    return quote(encode(text), safe="")
 
 
 def json_content(value: Any) -> bytes:
@@ -129,7 +129,7 @@ def manifest_content(manifest: Manifest | msgspec.Struct) -> tuple[bytes, str]:
     """Return the body of a manifest and its media type. Text is sent unchanged, so that errors refer to it."""
     if isinstance(manifest, Mapping | msgspec.Struct):
         return json_content(manifest), JSON
-    content = encoded(manifest) if isinstance(manifest, str) else manifest
+    content = encode(manifest) if isinstance(manifest, str) else manifest
     return content, JSON if content.lstrip()[:1] in {b"{", b"["} else YAML
 
 

@@ -17,8 +17,8 @@ from jobgate.cli.options import (
     Output,
     Reason,
     Server,
+    format_result,
     gateway,
-    printed,
     resource_of,
     together,
 )
@@ -52,14 +52,14 @@ def scale(
     """
     with gateway(server, namespace, context) as client:
 
-        def scaled(resource: str, name: str) -> Any:
+        def request_size(resource: str, name: str) -> Any:
             if resource == JOBS:
                 return client.jobs.scale(name, replicas, task=task, reason=reason)
             if resource == SAMPLE_SETS:
                 return client.sample_sets.patch(name, {"spec": {"partitions": replicas}})
             raise TargetError(f"scale {target}: accepted: a job or a SampleSet")
 
-        _each(client, [target], scaled, output, f"scaled to {replicas}")
+        _each(client, [target], request_size, output, f"scaled to {replicas}")
 
 
 def _on_jobs(
@@ -155,10 +155,10 @@ def retry(  # noqa: PLR0913, PLR0917 - one argument for each option
         for job in ended:
             job_named(job, "retry")
 
-        def retried(_: str, old: str) -> Job:
+        def request_retry(_: str, old: str) -> Job:
             return client.jobs.retry(old, name=name, reason=reason)
 
-        _each(client, ended, retried, output, "submitted as a retry")
+        _each(client, ended, request_retry, output, "submitted as a retry")
 
 
 def delete(  # noqa: PLR0913, PLR0917 - one argument for each option
@@ -183,10 +183,10 @@ def delete(  # noqa: PLR0913, PLR0917 - one argument for each option
         selection = Selection(selector=selector, phases=phase, mine=mine, since=since)
         names = select_jobs(client, targets or (), selection, "delete")
 
-        def deleted(resource: str, name: str) -> Any:
+        def request_deletion(resource: str, name: str) -> Any:
             return resource_of(client, resource).delete(name, reason=reason)
 
-        _each(client, names, deleted, output, "deletion requested")
+        _each(client, names, request_deletion, output, "deletion requested")
 
 
 def _each(
@@ -220,7 +220,7 @@ def _each(
         elif output not in STRUCTURED:
             say(f"{shown_name(resource, item.name)} {done}")
     if output in STRUCTURED:
-        say(printed(together(results), output))
+        say(format_result(together(results), output))
     if refused:
         raise typer.Exit(Exit.USAGE)
 

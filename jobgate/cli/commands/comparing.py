@@ -18,14 +18,14 @@ from jobgate.cli.options import (
     Output,
     Server,
     SkipForeign,
+    format_result,
     gateway,
-    printed,
     refuse_name,
     together,
 )
 from jobgate.cli.options import resource_of as objects_of
 from jobgate.cli.printing import advise, say
-from jobgate.cli.rendering.differences import difference, manifest_of, refused
+from jobgate.cli.rendering.differences import difference, manifest_of, refused_changes
 from jobgate.cli.targets import resource_of, shown_name
 from jobgate.client import NotFoundError, ProblemError, ending_of
 from jobgate.client.types import Job
@@ -63,7 +63,7 @@ def diff(
         found = [_compare(client, document, editable) for document in documents]
         compared = [comparison for comparison in found if comparison is not None]
         if output in STRUCTURED:
-            say(printed(together([asdict(comparison) for comparison in compared]), output))
+            say(format_result(together([asdict(comparison) for comparison in compared]), output))
         else:
             for comparison in compared:
                 _print(comparison)
@@ -111,7 +111,7 @@ def _compare(client: "Client", document: Document, editable: Mapping[str, Sequen
         name=shown_name(resource, name or "(generated)"),
         diff=difference(old, new, document.source),
         gone=gone,
-        refused=() if gone else refused(old, new, editable.get(kind or "", ())),
+        refused=() if gone else refused_changes(old, new, editable.get(kind or "", ())),
     )
 
 

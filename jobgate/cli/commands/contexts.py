@@ -9,7 +9,7 @@ import typer
 
 from jobgate.cli import oidc
 from jobgate.cli.exits import Exit
-from jobgate.cli.options import STRUCTURED, ContextName, Format, Output, Server, gateway, guard, printed
+from jobgate.cli.options import STRUCTURED, ContextName, Format, Output, Server, format_result, gateway, guard
 from jobgate.cli.printing import advise, report, say
 from jobgate.cli.rendering.tables import table
 from jobgate.client import NotFoundError, Page, UnauthenticatedError, config, wire
@@ -52,7 +52,7 @@ def login(
         authorities = None if ca_file is None else str(ca_file.absolute())
         chosen = config.Context(server=address, namespace=namespace, ca_file=authorities)
         given = token or os.environ.get(config.TOKEN)
-        issuer = None if with_oidc is False or (given and not with_oidc) else oidc.offered(chosen)
+        issuer = None if with_oidc is False or (given and not with_oidc) else oidc.find_issuer(chosen)
         if with_oidc and issuer is None:
             raise oidc.SignInError(f"the gateway {address} has no OIDC issuer; give --token")
         if issuer is not None and (with_oidc or issuer.device_authorization_endpoint is not None):
@@ -66,7 +66,7 @@ def login(
         saved = config.load(file)
         config.save(file, config.with_context(saved, name, chosen))
     if output in STRUCTURED:
-        say(printed({"context": name, "server": chosen.server, "namespace": namespace}, output))
+        say(format_result({"context": name, "server": chosen.server, "namespace": namespace}, output))
     else:
         say(f"context {name}: {chosen.server}, namespace {namespace}")
 
@@ -117,7 +117,7 @@ def whoami(output: Format = Output.TEXT, server: Server = None, context: Context
     with gateway(server, None, context) as client:
         caller = client.whoami()
         if output in STRUCTURED:
-            say(printed(caller, output))
+            say(format_result(caller, output))
         elif output is Output.NAME:
             say(caller.name)
         else:
@@ -151,7 +151,7 @@ def context(
             say(known)
     elif output in STRUCTURED:
         shown = {known: {"server": one.server, "namespace": one.namespace} for known, one in saved.contexts.items()}
-        say(printed({"current": saved.current, "contexts": shown}, output))
+        say(format_result({"current": saved.current, "contexts": shown}, output))
     elif rows:
         say(table(["", "CONTEXT", "SERVER", "NAMESPACE", "TOKEN"], rows))
     else:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from jobgate.cli.arguments import FieldPath
-from jobgate.cli.options import STRUCTURED, ContextName, Format, Output, Server, gateway, printed, refuse_name
+from jobgate.cli.options import STRUCTURED, ContextName, Format, Output, Server, format_result, gateway, refuse_name
 from jobgate.cli.printing import say
 from jobgate.cli.rendering.schemas import KindSchema, explanation
 from jobgate.cli.rendering.tables import table
@@ -25,7 +25,7 @@ def kinds(output: Format = Output.TEXT, server: Server = None, context: ContextN
         if output is Output.NAME:
             say("\n".join(kind.kind for kind in found))
         else:
-            say(printed({"items": found}, output) if output in STRUCTURED else table(header, rows))
+            say(format_result({"items": found}, output) if output in STRUCTURED else table(header, rows))
 
 
 def explain(
@@ -47,7 +47,7 @@ def explain(
         schema = KindSchema(_kind(client.kinds(), name))
         found = schema.find(path)
         if output in STRUCTURED:
-            say(printed(found.schema, output))
+            say(format_result(found.schema, output))
         else:
             say(explanation(schema, found, is_recursive=recursive))
 

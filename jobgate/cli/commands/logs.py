@@ -18,7 +18,7 @@ import typer
 from jobgate.cli.arguments import LogName
 from jobgate.cli.durations import moment, seconds
 from jobgate.cli.exits import Exit
-from jobgate.cli.logs.lines import Source, colour, parsed, prefix
+from jobgate.cli.logs.lines import Source, colour, parse, prefix
 from jobgate.cli.logs.places import LogPlace, places
 from jobgate.cli.logs.streams import LogFollower, Wanted
 from jobgate.cli.options import (
@@ -316,7 +316,7 @@ class _Reading:
             count, place = 0, ""
             for line in log.lines:
                 # The times of standard output and standard error differ a little from the order of the lines.
-                place = max(place, parsed(line).time) if options["timestamps"] else place
+                place = max(place, parse(line).time) if options["timestamps"] else place
                 yield _Placed(place, shown, line)
                 count += 1
             if log.missing:
@@ -390,5 +390,5 @@ class _Printer:
         place: dict[str, Any] = {"task": source.task, "rank": source.rank, "attempt": source.attempt}
         if not self._has_times:
             return place | {"line": readable(line)}
-        timed = parsed(readable(line))
+        timed = parse(readable(line))
         return place | {"time": timed.time or None, "line": timed.text}

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from jobgate.cli.following import now
-from jobgate.cli.options import STRUCTURED, ContextName, Format, Namespace, Output, Server, gateway, printed
+from jobgate.cli.options import STRUCTURED, ContextName, Format, Namespace, Output, Server, format_result, gateway
 from jobgate.cli.printing import report, say, terminal_width
 from jobgate.cli.rendering.queues import queue_text, queues_text
 from jobgate.client.types import Kueue, KueueState
@@ -31,13 +31,15 @@ def queues(
             if output is Output.NAME:
                 say(queue.name)
             else:
-                say(printed(queue, output) if output in STRUCTURED else queue_text(queue, now(), terminal_width()))
+                say(
+                    format_result(queue, output) if output in STRUCTURED else queue_text(queue, now(), terminal_width())
+                )
             return
         found = list(client.queues.list(namespace="*" if all_namespaces else namespace))
         if problem := _problem(client.queues.kueue(), has_queues=bool(found)):
             report(problem)
         if output in STRUCTURED:
-            say(printed({"items": found}, output))
+            say(format_result({"items": found}, output))
         elif found and output is Output.NAME:
             say("\n".join(queue.name for queue in found))
         elif found:

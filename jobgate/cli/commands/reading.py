@@ -21,9 +21,9 @@ from jobgate.cli.options import (
     Namespace,
     Output,
     Server,
+    format_result,
     gateway,
     one_of_many,
-    printed,
     refuse_name,
     resource_of,
     together,
@@ -135,7 +135,7 @@ def _print_list(items: Sequence[Any], resource: str, output: Output, shown: tabl
 
 def _render_list(items: Sequence[Any], resource: str, output: Output, shown: tables.Columns = _PLAIN) -> str:
     if output in STRUCTURED:
-        return printed({"items": items}, output)
+        return format_result({"items": items}, output)
     if output is Output.NAME:
         return "\n".join(shown_name(resource, item.name) for item in items)
     return tables.list_text(items, now(), shown)
@@ -160,7 +160,7 @@ def top(
         jobs = list(client.jobs.summaries(namespace=where, phase=LIVE, label_selector=selector, page_size=_PAGE))
         jobs += client.jobs.summaries(namespace=where, still_running=True, label_selector=selector, page_size=_PAGE)
         if output in STRUCTURED:
-            say(printed(overview(jobs), output))
+            say(format_result(overview(jobs), output))
         elif output is Output.NAME:
             _print_list(jobs, JOBS, output)
         else:
@@ -195,7 +195,7 @@ def get(
         if manifest and found:
             _print_manifests([item for _, item in found], output)
         elif found and output in STRUCTURED:
-            say(printed(together([item for _, item in found]), output))
+            say(format_result(together([item for _, item in found]), output))
         else:
             # Objects of one resource share a table.
             for resource in dict.fromkeys(resource for resource, _ in found):
@@ -221,9 +221,9 @@ def _print_manifests(manifests: Sequence[Any], output: Output) -> None:
     """Print manifests in a form that `submit -f` reads."""
     if output is Output.JSON:
         items = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
-        say(printed(manifests[0] if len(manifests) == 1 else items, output))
+        say(format_result(manifests[0] if len(manifests) == 1 else items, output))
     else:
-        say("\n---\n".join(printed(manifest, Output.YAML) for manifest in manifests))
+        say("\n---\n".join(format_result(manifest, Output.YAML) for manifest in manifests))
 
 
 def _find(
@@ -254,7 +254,7 @@ def status(
         resource, name = target_named(target)
         state = resource_of(client, resource).status(name)
         if output in STRUCTURED:
-            say(printed(state, output))
+            say(format_result(state, output))
         elif output is Output.NAME:
             say(shown_name(resource, state.name))
         else:
@@ -286,7 +286,7 @@ def describe(
         dependents = objects.dependents(item) if resource == SAMPLE_SETS else None
         if output in STRUCTURED:
             parts = {"object": item, "replicas": replicas, "events": events, "history": history}
-            say(printed(parts | ({"dependents": dependents} if dependents else {}), output))
+            say(format_result(parts | ({"dependents": dependents} if dependents else {}), output))
         else:
             shown = tables.sort_events(events)[-_LAST:], history[-_LAST:]
             say(describe_text(item, replicas, *shown, now(), dependents=dependents, around=_surroundings(client, item)))
@@ -325,7 +325,7 @@ def events(
         if not rows and output not in STRUCTURED:
             report("there are none" + (": those of a pod are stored when its attempt ends" if resource == JOBS else ""))
             return
-        say(printed({"items": rows}, output) if output in STRUCTURED else tables.events_text(rows))
+        say(format_result({"items": rows}, output) if output in STRUCTURED else tables.events_text(rows))
 
 
 def history(
@@ -343,7 +343,7 @@ def history(
     with gateway(server, namespace, context) as client:
         resource, name = target_named(target)
         rows = resource_of(client, resource).history(name)
-        say(printed({"items": rows}, output) if output in STRUCTURED else tables.history_text(rows))
+        say(format_result({"items": rows}, output) if output in STRUCTURED else tables.history_text(rows))
 
 
 def version(output: Format = Output.TEXT, server: Server = None, context: ContextName = None) -> None:
@@ -360,7 +360,7 @@ def version(output: Format = Output.TEXT, server: Server = None, context: Contex
         if output not in STRUCTURED:
             say(f"gateway  {other or 'does not answer'}  ({client.url})")
         else:
-            say(printed({"client": own, "gateway": other}, output))
+            say(format_result({"client": own, "gateway": other}, output))
         raise typer.Exit(Exit.SUCCEEDED if other else Exit.USAGE)
 
 

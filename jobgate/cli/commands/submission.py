@@ -11,7 +11,7 @@ import typer
 from jobgate.cli.commands.logs import follow_log
 from jobgate.cli.exits import Exit
 from jobgate.cli.faults import fault_text
-from jobgate.cli.following import Followed, follow, shown
+from jobgate.cli.following import Followed, display_of, follow
 from jobgate.cli.manifests.documents import Document
 from jobgate.cli.manifests.files import own_documents, read
 from jobgate.cli.options import (
@@ -23,8 +23,8 @@ from jobgate.cli.options import (
     Server,
     SkipForeign,
     Timeout,
+    format_result,
     gateway,
-    printed,
     resource_of,
     run_async,
     together,
@@ -79,7 +79,7 @@ def submit(  # noqa: PLR0913, PLR0917 - one argument for each option
             raise typer.Exit(_follow_all(client, sent, given, timeout, output, by_log=log))
         if output in STRUCTURED or (dry_run and output is not Output.NAME):
             say(
-                printed(
+                format_result(
                     together([submitted.result for submitted in sent]), output if output in STRUCTURED else Output.YAML
                 )
             )
@@ -162,9 +162,9 @@ def _follow_all(
             back=arguments_of(shown_name(submitted.resource, stored.name), connection.namespace),
             is_own=submitted.resource == JOBS,
         )
-        last, status = follow(followed, shown(objects, output, each=False), until=Goal.DONE, timeout=left)
+        last, status = follow(followed, display_of(objects, output, each=False), until=Goal.DONE, timeout=left)
         ends.append(last)
         worst = max(worst, status)
     if output in STRUCTURED:
-        say(printed(together(ends), output))
+        say(format_result(together(ends), output))
     return worst

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from jobgate.cli.options import ContextName, Namespace, Output, Server, gateway, printed
+from jobgate.cli.options import ContextName, Namespace, Output, Server, format_result, gateway
 from jobgate.cli.printing import say
 from jobgate.cli.rendering.usage import job_usage_text, usage_text
 from jobgate.client.calls import UsageFilter
@@ -57,7 +57,7 @@ def usage(  # noqa: PLR0913, PLR0917  each argument is an option
             if output is UsageOutput.CSV:
                 raise typer.BadParameter("CSV has the sums of jobs: omit the name of the job", param_hint="-o")
             job = client.usage.of_job(name, namespace=namespace)
-            say(job_usage_text(job) if output is UsageOutput.TEXT else printed(job, Output(output)))
+            say(job_usage_text(job) if output is UsageOutput.TEXT else format_result(job, Output(output)))
             return
         dimensions = [each.strip() for each in by.split(",") if each.strip()]
         where = UsageFilter(
@@ -74,7 +74,7 @@ def usage(  # noqa: PLR0913, PLR0917  each argument is an option
                 say(line)
             return
         page = client.usage.groups(dimensions, where)
-        say(usage_text(page) if output is UsageOutput.TEXT else printed(page, Output(output)))
+        say(usage_text(page) if output is UsageOutput.TEXT else format_result(page, Output(output)))
 
 
 def _given(values: Sequence[str] | None) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import typer
 
 from jobgate.cli.arguments import Target, Targets
 from jobgate.cli.exits import Exit
-from jobgate.cli.following import Followed, follow, shown
+from jobgate.cli.following import Followed, display_of, follow
 from jobgate.cli.options import (
     STRUCTURED,
     ContextName,
@@ -16,8 +16,8 @@ from jobgate.cli.options import (
     Output,
     Server,
     Timeout,
+    format_result,
     gateway,
-    printed,
     refuse_name,
     resource_of,
     together,
@@ -49,7 +49,7 @@ def watch(
     refuse_name(output)
     with gateway(server, namespace, context) as client:
         followed = _find_followed(client, target, namespace)
-        _, status = follow(followed, shown(followed.objects, output, each=True), until=Goal.DONE, timeout=timeout)
+        _, status = follow(followed, display_of(followed.objects, output, each=True), until=Goal.DONE, timeout=timeout)
         raise typer.Exit(status)
 
 
@@ -80,7 +80,7 @@ def wait(  # noqa: PLR0913, PLR0917 - one argument for each option
         for name in names:
             followed = _find_followed(client, name, namespace)
             left = None if timeout is None else round(max(0.0, timeout - (time.monotonic() - begun)), 1)
-            last, status = follow(followed, shown(followed.objects, output, each=False), until=goal, timeout=left)
+            last, status = follow(followed, display_of(followed.objects, output, each=False), until=goal, timeout=left)
             worst = max(worst, status)
             ends.append(last)
             if output is Output.NAME and last is not None:
@@ -88,7 +88,7 @@ def wait(  # noqa: PLR0913, PLR0917 - one argument for each option
             if status is Exit.INTERRUPTED:
                 break
         if output in STRUCTURED and ends:
-            say(printed(together(ends), output))
+            say(format_result(together(ends), output))
         raise typer.Exit(worst)
 
 

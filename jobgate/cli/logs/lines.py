@@ -47,7 +47,7 @@ class Line:
     text: str
 
 
-def parsed(line: str) -> Line:
+def parse(line: str) -> Line:
     """Return a line without its time. Times of different precision are made comparable."""
     if (match := _TIME.match(line)) is None:
         return Line("", line)

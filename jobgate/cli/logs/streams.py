@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from jobgate.cli.logs.lines import LogPosition, Source, is_cut_off, parsed
+from jobgate.cli.logs.lines import LogPosition, Source, is_cut_off, parse
 from jobgate.cli.rendering.tables import status_line
 from jobgate.client import (
     JobgateError,
@@ -193,7 +193,7 @@ class _Stream:
             return
         self._position.opened()
         async for line in log.lines:
-            one = parsed(line)
+            one = parse(line)
             if is_cut_off(one):
                 continue
             if not self._position.passes(one):

@@ -145,7 +145,7 @@ def own(found: Sequence[Document], kinds: Collection[str], *, skips: bool) -> tu
     )
 
 
-def changed(document: Document, name: str | None, settings: Sequence[str]) -> Document:
+def with_changes(document: Document, name: str | None, settings: Sequence[str]) -> Document:
     """Return the document with another name and with the values of `--set`. All other scalars stay as written."""
     if name is None and not settings:
         return document

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Final
 
-from jobgate.cli.manifests.documents import SUFFIXES, Document, ManifestError, changed, documents, own
+from jobgate.cli.manifests.documents import SUFFIXES, Document, ManifestError, documents, own, with_changes
 from jobgate.cli.printing import report
 from jobgate.cli.targets import KNOWN_KINDS
 
@@ -38,7 +38,7 @@ def read(
     found = select(found)
     if name is not None and len(found) > 1:
         raise ManifestError(f"--name {name}: there are {len(found)} manifests; accepted: one")
-    return [changed(document, name, settings) for document in found]
+    return [with_changes(document, name, settings) for document in found]
 
 
 def own_documents(kinds: Callable[[], Collection[str]], *, skips: bool) -> Callable[[list[Document]], list[Document]]:

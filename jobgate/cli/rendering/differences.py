@@ -42,7 +42,7 @@ def _lines(manifest: Mapping[str, Any]) -> list[str]:
     return msgspec.yaml.encode(manifest, order="sorted").decode().splitlines()
 
 
-def refused(old: Mapping[str, Any], new: Mapping[str, Any], editable: Sequence[str]) -> list[str]:
+def refused_changes(old: Mapping[str, Any], new: Mapping[str, Any], editable: Sequence[str]) -> list[str]:
     """Return pointers to the changes that PUT refuses, because their fields cannot change."""
     patterns = [pattern.split("/")[1:] for pattern in editable]
     return [

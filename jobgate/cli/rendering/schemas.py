@@ -44,17 +44,17 @@ class KindSchema:
     def root(self) -> Explained:
         return Explained(path=(), schema=self.kind.json_schema)
 
-    def resolved(self, schema: Schema) -> Schema:
+    def resolve(self, schema: Schema) -> Schema:
         """Return a schema without reference and without null. What stands beside the reference takes precedence."""
         for union in ("anyOf", "oneOf"):
             if union in schema:
                 parts = [part for part in schema[union] if part.get("type") != "null"]
                 rest = {key: value for key, value in schema.items() if key != union}
-                return {**self.resolved(parts[0]), **rest} if len(parts) == 1 else schema
+                return {**self.resolve(parts[0]), **rest} if len(parts) == 1 else schema
         if "$ref" in schema:
             target = self._definitions[schema["$ref"].rpartition("/")[2]]
             rest = {key: value for key, value in schema.items() if key != "$ref"}
-            return {**self.resolved(target), **rest}
+            return {**self.resolve(target), **rest}
         if isinstance(schema.get("type"), list):
             plain = [name for name in schema["type"] if name != "null"]
             return {**schema, "type": plain[0]} if len(plain) == 1 else schema
@@ -65,7 +65,7 @@ class KindSchema:
         inner = self._inner(parent.schema)
         required = set(inner.get("required", ()))
         found = [
-            Explained(path=(*parent.path, name), schema=self.resolved(schema), is_required=name in required)
+            Explained(path=(*parent.path, name), schema=self.resolve(schema), is_required=name in required)
             for name, schema in inner.get("properties", {}).items()
         ]
         return sorted(found, key=lambda field: not field.is_required)
@@ -90,7 +90,7 @@ class KindSchema:
 
     def _inner(self, schema: Schema) -> Schema:
         """Return the schema of the items of nested lists and maps."""
-        schema = self.resolved(schema)
+        schema = self.resolve(schema)
         if schema.get("type") == "array" and "items" in schema:
             return self._inner(schema["items"])
         if isinstance(schema.get("additionalProperties"), Mapping) and "properties" not in schema:
@@ -99,7 +99,7 @@ class KindSchema:
 
     def type_of(self, schema: Schema) -> str:
         """Return the type as kubectl explain writes it, such as `[]string` or `map[string]integer`."""
-        schema = self.resolved(schema)
+        schema = self.resolve(schema)
         for union in ("anyOf", "oneOf"):
             if union in schema:
                 return " or ".join(dict.fromkeys(self.type_of(part) for part in schema[union]))

@@ -7,7 +7,7 @@ import yaml
 
 from app.domain.decoding import decode_yaml
 from app.domain.errors import MalformedDocument
-from jobgate.cli.manifests.documents import Document, ManifestError, changed, documents
+from jobgate.cli.manifests.documents import Document, ManifestError, documents, with_changes
 
 TEXT = """\
 # a comment
@@ -72,12 +72,12 @@ def test_a_pointer_to_a_part_of_the_request_has_no_line(pointer: str) -> None:
 @pytest.mark.parametrize("metadata", ["", "metadata:\n", "metadata: {generateName: tour-}\n"])
 def test_a_name_replaces_what_the_metadata_has(metadata: str) -> None:
     (document,) = documents("f", f"kind: GenericJob\n{metadata}")
-    assert yaml.safe_load(changed(document, "other", ()).text)["metadata"] == {"name": "other"}
+    assert yaml.safe_load(with_changes(document, "other", ()).text)["metadata"] == {"name": "other"}
 
 
 def test_a_changed_document_has_no_lines() -> None:
     (document,) = documents("f", TEXT)
-    assert changed(document, "other", ()).line_of("/metadata/name") is None
+    assert with_changes(document, "other", ()).line_of("/metadata/name") is None
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_changed_document_has_no_lines() -> None:
 )
 def test_values_are_set(name: str | None, settings: list[str], path: list[str | int], value: object) -> None:
     (document,) = documents("f", TEXT)
-    content = yaml.safe_load(changed(document, name, settings).text)
+    content = yaml.safe_load(with_changes(document, name, settings).text)
     for part in path:
         content = content[part]
     assert content == value
@@ -151,7 +151,7 @@ def test_values_are_set(name: str | None, settings: list[str], path: list[str | 
 def test_a_change_keeps_all_other_values(value: str) -> None:
     text = f"kind: GenericJob\nmetadata: {{labels: &labels {{a: '1'}}}}\nspec:\n  y: 1\n  args:\n    - {value}\n"
     (document,) = documents("f", text)
-    assert decoded(changed(document, "08", ()).text) == {
+    assert decoded(with_changes(document, "08", ()).text) == {
         **decoded(text),
         "metadata": {"labels": {"a": "1"}, "name": "08"},
     }
@@ -161,7 +161,7 @@ def test_a_change_keeps_all_other_values(value: str) -> None:
 def test_a_change_keeps_what_the_gateway_refuses(value: str) -> None:
     (document,) = documents("f", f"kind: GenericJob\nspec: {value}\n")
     with pytest.raises(MalformedDocument):
-        decoded(changed(document, "other", ()).text)
+        decoded(with_changes(document, "other", ()).text)
 
 
 @pytest.mark.parametrize(
@@ -177,12 +177,12 @@ def test_a_change_keeps_what_the_gateway_refuses(value: str) -> None:
 def test_fields_of_a_merged_mapping_are_set_in_one_place(setting: str, value: dict[str, Any]) -> None:
     (document,) = documents("f", "a: &a {x: 1, z: {z: 1}}\nb:\n  <<: *a\n  x: 2\n  c:\n")
     old = decoded(document.text)
-    assert decoded(changed(document, None, [setting]).text) == {"a": old["a"], "b": {"c": None} | value}
+    assert decoded(with_changes(document, None, [setting]).text) == {"a": old["a"], "b": {"c": None} | value}
 
 
 def test_a_merged_mapping_does_not_replace_a_value_that_is_set() -> None:
     (document,) = documents("f", "a: &a {x: 1}\nb: {x: 2, <<: *a}\n")
-    assert decoded(changed(document, None, ["b.x=3"]).text)["b"] == {"x": 3}
+    assert decoded(with_changes(document, None, ["b.x=3"]).text)["b"] == {"x": 3}
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_a_merged_mapping_does_not_replace_a_value_that_is_set() -> None:
 def test_a_value_that_cannot_be_set_is_explained(setting: str, words: str) -> None:
     (document,) = documents("f", TEXT)
     with pytest.raises(ManifestError, match=words):
-        changed(document, None, [setting])
+        with_changes(document, None, [setting])
 
 
 def test_text_that_is_not_yaml_is_refused_with_its_line() -> None:

@@ -87,7 +87,7 @@ async def test_an_expired_token_is_renewed_once_for_commands_at_the_same_time(
     before = site.issuer.requests["/token"]
     warnings: list[str] = []
     found = await asyncio.gather(
-        *(asyncio.to_thread(renewal.renewed, due, file, "default", warnings.append) for _ in range(3))
+        *(asyncio.to_thread(renewal.renew, due, file, "default", warnings.append) for _ in range(3))
     )
     assert warnings == []
     assert len({each.token for each in found} - {"expired"}) == 1

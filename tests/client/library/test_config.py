@@ -14,7 +14,7 @@ from jobgate.client.config import (
     Contexts,
     contexts_file,
     load,
-    resolved,
+    resolve,
     save,
 )
 
@@ -36,16 +36,16 @@ SAVED = Contexts(current="lab", contexts={"lab": LAB, "other": Context(server="h
 def test_options_come_before_the_environment_and_the_context(
     given: dict[str, str], environment: dict[str, str], expected: Context
 ) -> None:
-    assert resolved(SAVED, environment, **given) == expected
+    assert resolve(SAVED, environment, **given) == expected
 
 
 def test_without_contexts_the_gateway_is_the_local_one() -> None:
-    assert resolved(Contexts(), {}) == Context(server=DEFAULT_SERVER)
+    assert resolve(Contexts(), {}) == Context(server=DEFAULT_SERVER)
 
 
 def test_an_unknown_context_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ContextError, match="no context x; accepted: lab, other"):
-        resolved(SAVED, {}, context="x")
+        resolve(SAVED, {}, context="x")
 
 
 def test_contexts_are_saved_for_their_user_alone(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_file_of_contexts_that_cannot_be_read_or_written_is_explained(tmp_path
 @pytest.mark.parametrize("token", ["jg_ä", "jg_1\n", "jg 1", "jg_\x1b"])
 def test_a_token_that_no_header_can_have_is_refused_without_showing_it(token: str) -> None:
     with pytest.raises(ContextError, match="printable ASCII") as refused:
-        resolved(Contexts(), {"JOBGATE_TOKEN": token})
+        resolve(Contexts(), {"JOBGATE_TOKEN": token})
     assert token not in str(refused.value)
 
 
@@ -94,15 +94,15 @@ def test_no_variable_of_the_client_is_a_setting_of_the_gateway() -> None:
 )
 def test_a_server_is_an_address(server: str) -> None:
     with pytest.raises(ContextError, match="accepted: http://HOST:PORT"):
-        resolved(Contexts(), {}, server=server)
+        resolve(Contexts(), {}, server=server)
 
 
 @pytest.mark.parametrize("server", ["http://a", "https://a/prefix/", "http://[::1]:8080"])
 def test_the_slash_at_the_end_of_an_address_does_not_count(server: str) -> None:
-    assert resolved(Contexts(), {}, server=server).server == server.rstrip("/")
+    assert resolve(Contexts(), {}, server=server).server == server.rstrip("/")
 
 
 def test_a_slash_in_the_file_does_not_separate_a_server_from_its_token() -> None:
     lab = Context(server="https://lab/", token="jg_lab")
-    found = resolved(Contexts(current="lab", contexts={"lab": lab}), {}, server="https://lab")
+    found = resolve(Contexts(current="lab", contexts={"lab": lab}), {}, server="https://lab")
     assert (found.server, found.token) == ("https://lab", "jg_lab")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobgate.cli.logs.lines import Line, LogPosition, Source, colour, is_cut_off, parsed, prefix
+from jobgate.cli.logs.lines import Line, LogPosition, Source, colour, is_cut_off, parse, prefix
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from jobgate.cli.logs.lines import Line, LogPosition, Source, colour, is_cut_off
     ],
 )
 def test_the_time_of_a_line_is_split_off(line: str, expected: Line) -> None:
-    assert parsed(line) == expected
+    assert parse(line) == expected
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_times_of_different_precision_are_in_order() -> None:
         "2026-01-31T12:00:00.1Z c",
         "2026-01-31T12:00:01Z d",
     ]
-    times = [parsed(line).time for line in lines]
+    times = [parse(line).time for line in lines]
     assert times == sorted(times)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from jobgate.cli.rendering.differences import difference, manifest_of, refused
+from jobgate.cli.rendering.differences import difference, manifest_of, refused_changes
 from jobgate.client.types import Job
 from tests.client.scripted import job
 
@@ -32,7 +32,7 @@ def changed(**given: Any) -> dict[str, Any]:
 )
 def test_what_put_ignores_is_no_difference(new: dict[str, Any]) -> None:
     assert difference(STORED, new, "job.yaml") == ""
-    assert refused(STORED, new, []) == []
+    assert refused_changes(STORED, new, []) == []
 
 
 def test_a_changed_field_is_shown_with_its_place() -> None:
@@ -68,7 +68,7 @@ def test_a_changed_field_is_shown_with_its_place() -> None:
     ],
 )
 def test_changes_that_put_refuses(new: dict[str, Any], editable: list[str], expected: list[str]) -> None:
-    assert refused(STORED, new, editable) == expected
+    assert refused_changes(STORED, new, editable) == expected
 
 
 def test_the_manifest_of_a_stored_object_is_comparable() -> None:
