@@ -120,7 +120,7 @@ class CacheInfo(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
 NO_FLAGS: Final = frozenset({"source", "destination", "allowed-hosts", "allowed-directories"})
 
 
-def decoded(kind: JobType, body: bytes) -> Options:
+def decode(kind: JobType, body: bytes) -> Options:
     """Decode posted options.
 
     Raises:

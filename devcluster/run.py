@@ -111,14 +111,14 @@ async def _serve(
         server = f"https://{_url_host(settings.host)}:{runner.addresses[0][1]}"
         return _write_kubeconfig(path, server, cluster.token, certificates.authority_pem())
 
-    def renewed() -> None:
+    def publish_renewed() -> None:
         certificates.load_into(tls)
         publish()
 
     async with asyncio.TaskGroup() as group:
         loops = [
             *_controllers(settings, cluster.registry, cluster.kueue_runs),
-            _CertificateRenewal(certificates, renewed),
+            _CertificateRenewal(certificates, publish_renewed),
         ]
         tasks = [group.create_task(_keep_running(loop)) for loop in loops]
         await site.start()

@@ -84,7 +84,7 @@ class Connection:
         return body
 
 
-def compared(against: Path | None) -> list[Side]:
+def sides_of(against: Path | None) -> list[Side]:
     """Return the side of this checkout, preceded by that of the other one, if any."""
     sides = [Side(name="after", checkout=HERE)]
     if against is not None:
@@ -93,7 +93,7 @@ def compared(against: Path | None) -> list[Side]:
 
 
 @asynccontextmanager
-async def prepared(side: Side, place: Path, postgres: EmbeddedPostgres, *, jobs: int) -> AsyncIterator[None]:
+async def run_gateway(side: Side, place: Path, postgres: EmbeddedPostgres, *, jobs: int) -> AsyncIterator[None]:
     """Run a gateway of the checkout on a new database, which has one submitted job and `jobs` copies of its row."""
     name = f"bench_{side.name}"
     connection: Any = await asyncpg.connect(postgres.url, timeout=30)

@@ -28,7 +28,7 @@ from typing_extensions import override
 from app.db.feed import entries
 from app.db.postgres.engine import Database
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench.changes.checkouts import HERE, NAMESPACE, Connection, Side, compared, prepared
+from bench.changes.checkouts import HERE, NAMESPACE, Connection, Side, run_gateway, sides_of
 from bench.measuring.client import MeasurementFailed, Target
 from bench.measuring.processes import cpu_seconds
 from bench.memory import peak_mib
@@ -273,7 +273,7 @@ async def measure(side: Side, kind: str, count: int, seconds: float, interval: f
 
 
 async def run(arguments: argparse.Namespace) -> None:
-    sides = compared(arguments.against)
+    sides = sides_of(arguments.against)
     counts = {kind: getattr(arguments, kind) for kind in ("streams", "polls", "lists", "objects")}
     states = [("streams", 0), *((kind, count) for kind, count in counts.items() if count)]
     with tempfile.TemporaryDirectory(prefix="jobgate-bench-", ignore_cleanup_errors=True) as directory:
@@ -281,7 +281,7 @@ async def run(arguments: argparse.Namespace) -> None:
         async with AsyncExitStack() as stack:
             postgres = await stack.enter_async_context(EmbeddedPostgres(place / "postgres"))
             for side in sides:
-                await stack.enter_async_context(prepared(side, place, postgres, jobs=arguments.jobs))
+                await stack.enter_async_context(run_gateway(side, place, postgres, jobs=arguments.jobs))
             print(
                 "| followers | side | p50 ms | p99 ms | longest ms | CPU of the gateway | told | CPU us of each "
                 "| failed | all told ms, median | longest | changes told to all | MiB |\n" + "|---" * 13 + "|"

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench.changes.checkouts import Side, compared, prepared
+from bench.changes.checkouts import Side, run_gateway, sides_of
 from bench.comparison import throughput
 from bench.comparison.throughput import in_turn
 from bench.measuring.client import LoadClient, Measured
@@ -38,7 +38,7 @@ def row(clients: int, answer: int, side: Side, runs: Sequence[Measured]) -> tupl
 
 
 async def run(arguments: argparse.Namespace) -> None:
-    sides = compared(arguments.against)
+    sides = sides_of(arguments.against)
     rows = []
     with tempfile.TemporaryDirectory(prefix="jobgate-bench-", ignore_cleanup_errors=True) as directory:
         place = Path(directory)
@@ -47,7 +47,7 @@ async def run(arguments: argparse.Namespace) -> None:
             postgres = await stack.enter_async_context(EmbeddedPostgres(place / "postgres"))
             requests = []
             for side in sides:
-                await stack.enter_async_context(prepared(side, place, postgres, jobs=arguments.jobs))
+                await stack.enter_async_context(run_gateway(side, place, postgres, jobs=arguments.jobs))
                 await throughput.prepare_poll(side.target, None)
                 requests.append(await throughput.poll_requests(side.target))
             measure = partial(client.run, seconds=arguments.seconds)

@@ -19,7 +19,7 @@ from typing import Any, Final
 import asyncpg
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench.changes.checkouts import HERE, Connection, Side, prepared
+from bench.changes.checkouts import HERE, Connection, Side, run_gateway
 from bench.comparison import throughput
 from bench.comparison.throughput import in_turn
 from bench.measuring.client import LoadClient, Measured, MeasurementFailed
@@ -162,7 +162,7 @@ async def run(arguments: argparse.Namespace) -> None:
             postgres = await stack.enter_async_context(EmbeddedPostgres(place / "postgres"))
             for side, jobs in zip(sides, (arguments.few, arguments.jobs), strict=True):
                 began = time.monotonic()
-                await stack.enter_async_context(prepared(side, place, postgres, jobs=jobs))
+                await stack.enter_async_context(run_gateway(side, place, postgres, jobs=jobs))
                 print(f"{side.name}: {jobs} jobs, stored in {time.monotonic() - began:.0f} s", flush=True)
             print("\n".join(["", *await operations(sides, client, arguments.rounds, arguments.seconds)]), flush=True)
             print("\n".join(["", *await lists(sides, arguments.requests)]), flush=True)

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from app.embedded_postgres.server import EmbeddedPostgres
-from bench.changes.checkouts import Side, compared, prepared
+from bench.changes.checkouts import Side, run_gateway, sides_of
 from bench.comparison.throughput import in_turn, submissions
 from bench.measuring.client import LoadClient, Measured
 
@@ -22,14 +22,14 @@ _MICROSECONDS = 1e6
 
 
 async def run(arguments: argparse.Namespace) -> None:
-    sides = compared(arguments.against)
+    sides = sides_of(arguments.against)
     with tempfile.TemporaryDirectory(prefix="jobgate-bench-", ignore_cleanup_errors=True) as directory:
         place = Path(directory)
         client = LoadClient.compile(place)
         async with AsyncExitStack() as stack:
             postgres = await stack.enter_async_context(EmbeddedPostgres(place / "postgres"))
             for side in sides:
-                await stack.enter_async_context(prepared(side, place, postgres, jobs=0))
+                await stack.enter_async_context(run_gateway(side, place, postgres, jobs=0))
             print("| clients | side | rate | p50 ms | gateway us | PostgreSQL us | all us |\n" + "|---" * 7 + "|")
             for clients in arguments.clients:
                 runs = [partial(_measured, client, side, clients, arguments.seconds) for side in sides]

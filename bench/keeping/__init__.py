@@ -63,7 +63,7 @@ class Installation:
     def sweeper(self) -> Sweeper:
         return Sweeper(self.db, self.clock, KEEPING)
 
-    async def left(self, *, days_ago: float) -> int:
+    async def count_left(self, *, days_ago: float) -> int:
         """Count the jobs that ended longer ago."""
         found: int = await self.connection.fetchval(
             "SELECT count(*) FROM jobs WHERE finished_at < now() - $1::float * interval '1 day'", days_ago, timeout=600
@@ -106,10 +106,10 @@ async def days(here: Installation, number: int, of_day: int) -> list[str]:
     for day in range(1, number + 1):
         here.clock.shift(DAY_SECONDS)
         await here.rows.add(of_day, days_ago=-day)
-        stored, began = await here.left(days_ago=-day - 1), time.monotonic()
+        stored, began = await here.count_left(days_ago=-day - 1), time.monotonic()
         await here.sweeper().sweep()
-        seconds, deleted = time.monotonic() - began, stored - await here.left(days_ago=-day - 1)
-        left = await here.left(days_ago=DAYS - day + 0.05)  # others have expired since
+        seconds, deleted = time.monotonic() - began, stored - await here.count_left(days_ago=-day - 1)
+        left = await here.count_left(days_ago=DAYS - day + 0.05)  # others have expired since
         if left:
             raise MeasurementFailed(f"{left} expired jobs are left after day {day}")
         sizes.append(await here.sizes())

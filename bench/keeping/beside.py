@@ -84,7 +84,7 @@ class Backlog:
         self._clock = InstallationClock()
         self._everything = InstallationClock()
 
-    async def left(self) -> int:
+    async def count_left(self) -> int:
         found: int = await self._connection.fetchval(
             "SELECT count(*) FROM jobs WHERE finished_at < now() - $1::float * interval '1 day'",
             BACKLOG_DAYS - 1.5,
@@ -95,20 +95,20 @@ class Backlog:
     async def suffices(self) -> bool:
         """Return whether a round cannot delete all that is left: its sweeper would have nothing to do."""
         if self._left is None:
-            self._left = await self.left()
+            self._left = await self.count_left()
         return self._left > 2 * self._most
 
     @asynccontextmanager
     async def run(self, mode: str) -> AsyncIterator[None]:
         """Run the sweeper beside the block, and count what it deletes."""
-        before, began = await self.left(), time.monotonic()
+        before, began = await self.count_left(), time.monotonic()
         async with asyncio.TaskGroup() as group:
             sweep = self._slowly() if mode == _MODES[0] else Sweeper(self._db, self._everything, KEEPING).sweep()
             task = group.create_task(sweep)
             yield
             task.cancel()
         self._seconds[mode] += time.monotonic() - began
-        self._left = await self.left()
+        self._left = await self.count_left()
         self._deleted[mode] += before - self._left
         self._most = max(self._most, before - self._left)
         if not self._left:

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.domain.cache.vocabulary import JobType
-from cacheserver.options import decoded
+from cacheserver.options import decode
 from cacheserver.server.job_queue import JobQueue
 from cacheserver.server.store import NAME, FileStore, JobKey, SaveResult, options_folder, result_folder
 
@@ -111,7 +111,7 @@ def _upload(kind: JobType, store: FileStore, queue: JobQueue) -> Handler:
         if body is None:
             return _text(400, f"the body cannot be read, or has more than {_BODY_LIMIT} bytes")
         try:
-            decoded(kind, body)
+            decode(kind, body)
         except msgspec.DecodeError as error:
             return _text(400, f"the body is not what {options_folder(kind)} takes: {error}")
         return _accept(JobKey(kind, name), body, store, queue)

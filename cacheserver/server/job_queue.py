@@ -9,7 +9,7 @@ from typing import Final
 
 from cacheserver.engine.cache_engine import CacheEngine, perform
 from cacheserver.errors import JobFailed
-from cacheserver.options import JobResult, Progress, ResultStatus, decoded
+from cacheserver.options import JobResult, Progress, ResultStatus, decode
 from cacheserver.server.store import FileStore, JobKey
 
 DIED: Final = "the runtime server ended while this job was running; it may be half done: post it again"
@@ -53,7 +53,7 @@ class JobQueue:
 
         The progress of the running job is unknown, and it may not be safe to repeat it.
         """
-        for key in self._store.unfinished():
+        for key in self._store.unfinished_jobs():
             if self._store.result(key) is None:
                 self.add(key)
             else:
@@ -134,7 +134,7 @@ class JobQueue:
     async def _result(self, key: JobKey, progress: Progress) -> JobResult:
         try:
             self._store.save_result(key, JobResult(ResultStatus.RUNNING))
-            options = decoded(key.kind, self._store.options(key))
+            options = decode(key.kind, self._store.options(key))
             return JobResult(ResultStatus.SUCCESS, await perform(self._engine, options, key.name, progress))
         except JobFailed as error:
             return JobResult(ResultStatus.FAIL, str(error))

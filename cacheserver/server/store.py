@@ -102,7 +102,7 @@ class FileStore:
     def save_status(self, status: CacheInfo) -> None:
         _write(self._root / STATUS, msgspec.json.encode(status))
 
-    def unfinished(self) -> list[JobKey]:
+    def unfinished_jobs(self) -> list[JobKey]:
         """Return the jobs without a result or with the result `running`, in the order of their arrival."""
         found: list[tuple[int, JobKey]] = []
         # Temporary files of a write that the death of the server interrupted.

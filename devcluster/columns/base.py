@@ -66,12 +66,12 @@ def duration(span: timedelta) -> str:
     return f"{seconds // large}{large_unit}{f'{rest}{small_unit}' if rest else ''}"
 
 
-def joined(parts: Iterable[str], missing: str = NONE) -> str:
+def join(parts: Iterable[str], missing: str = NONE) -> str:
     return ",".join(parts) or missing
 
 
 def selector_text(labels: Mapping[str, str]) -> str:
-    return joined(f"{key}={labels[key]}" for key in sorted(labels))
+    return join(f"{key}={labels[key]}" for key in sorted(labels))
 
 
 NAME = Column("Name", text(lambda obj: str(meta(obj)["name"])), format="name")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from devcluster.columns.base import AGE, NAME, NONE, UNKNOWN, Column, age, joined, selector_text, text
+from devcluster.columns.base import AGE, NAME, NONE, UNKNOWN, Column, age, join, selector_text, text
 from devcluster.formats.objects import Object, condition, is_terminating, labels, meta, phase, spec, status
 
 # kubectl shows the modes in this order.
@@ -21,7 +21,7 @@ def _node_status(node: Object) -> str:
 
 def _node_roles(node: Object) -> str:
     roles = {key.removeprefix(_ROLE) for key in labels(node) if key.startswith(_ROLE)}
-    return joined(sorted(roles | {labels(node).get("kubernetes.io/role", "")} - {""}))
+    return join(sorted(roles | {labels(node).get("kubernetes.io/role", "")} - {""}))
 
 
 def _node_address(kind: str) -> Callable[[Object], str]:
@@ -43,7 +43,7 @@ def _cluster_ip(service: Object) -> str:
 def _external_ip(service: Object) -> str:
     if spec(service).get("type") == "ExternalName":
         return str(spec(service).get("externalName") or NONE)
-    return joined(spec(service).get("externalIPs") or [], "<pending>" if _awaits_address(service) else NONE)
+    return join(spec(service).get("externalIPs") or [], "<pending>" if _awaits_address(service) else NONE)
 
 
 def _awaits_address(service: Object) -> bool:
@@ -51,7 +51,7 @@ def _awaits_address(service: Object) -> bool:
 
 
 def _ports(service: Object) -> str:
-    return joined(
+    return join(
         f"{port['port']}{':' + str(port['nodePort']) if port.get('nodePort') else ''}/{port.get('protocol', 'TCP')}"
         for port in spec(service).get("ports") or []
     )

@@ -64,7 +64,7 @@ class NodeLifecycle:
             await asyncio.sleep(self._timings.node_monitor_period)
 
     def check(self, now: float) -> None:
-        nodes = self._store.listed(NODES)
+        nodes = self._store.list_records(NODES)
         # Built again each time, so that deleted nodes are forgotten.
         self._signs = {node.name: self._sign(node, now) for node in nodes}
         for node in nodes:
@@ -72,7 +72,7 @@ class NodeLifecycle:
                 if now - self._signs[node.name].at > self._timings.node_monitor_grace:
                     self._mark_unknown(node)
         # The nodes are read again, because this iteration may have changed their conditions.
-        evicting = not _most_are_silent(self._store.listed(NODES))
+        evicting = not _most_are_silent(self._store.list_records(NODES))
         for node in nodes:
             with suppress(StatusError):
                 self._reconcile(node.name, now, evicting=evicting)

@@ -32,7 +32,7 @@ class QuotaController:
         return {change.record.namespace} if change.record.resource in (PODS, QUOTAS) else set()
 
     def _recount(self, namespace: str) -> None:
-        quotas = self._store.listed(QUOTAS, namespace)
+        quotas = self._store.list_records(QUOTAS, namespace)
         if not quotas:
             return
         used = quota.usage(self._store, namespace)

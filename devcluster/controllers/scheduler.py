@@ -108,7 +108,7 @@ class Scheduler:
         return True
 
     def schedule(self) -> None:
-        nodes = self._store.listed(NODES)
+        nodes = self._store.list_records(NODES)
         for record in sorted(self._waiting.values(), key=_order):
             current = self._store.get(PODS, record.namespace, record.name)
             # The pod is gone, and another one may have its name.

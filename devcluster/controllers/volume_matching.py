@@ -13,7 +13,7 @@ def capacity(volume: Object) -> Decimal:
     return quantity.parse(spec(volume)["capacity"]["storage"])
 
 
-def requested(claim: Object) -> Decimal:
+def requested_size(claim: Object) -> Decimal:
     return quantity.parse(spec(claim)["resources"]["requests"]["storage"])
 
 
@@ -45,7 +45,7 @@ def _suits(volume: Object, claim: Object) -> bool:
 
 def why_unfit(volume: Object, claim: Object) -> str:
     """Return why a volume does not meet the request of a claim, or an empty string if it does."""
-    if capacity(volume) < requested(claim):
+    if capacity(volume) < requested_size(claim):
         return "requested PV is too small"
     if storage_class(volume) != storage_class(claim):
         return "storageClassName does not match"

@@ -48,10 +48,10 @@ class VolumeController:
 
     def _reconcile_all(self) -> None:
         """Reconcile all volumes and claims. There are few, and a change of one may settle another."""
-        for record in self._store.listed(PERSISTENT_VOLUMES):
+        for record in self._store.list_records(PERSISTENT_VOLUMES):
             with suppress(StatusError):
                 self._reconcile_volume(record)
-        for record in self._store.listed(PERSISTENT_VOLUME_CLAIMS):
+        for record in self._store.list_records(PERSISTENT_VOLUME_CLAIMS):
             with suppress(StatusError):
                 self._reconcile_claim(record)
 
@@ -135,7 +135,7 @@ class VolumeController:
         self._bind(claim, volume)
 
     def _bind_best(self, claim: Record) -> None:
-        volume = best_volume(claim.object, self._store.listed(PERSISTENT_VOLUMES))
+        volume = best_volume(claim.object, self._store.list_records(PERSISTENT_VOLUMES))
         if volume is not None:
             self._bind(claim, volume)
         elif wanted := storage_class(claim.object):

@@ -147,7 +147,7 @@ class Registry:
     def delete_collection(self, address: ObjectAddress, selector: Selector, options: DeleteOptions) -> list[Record]:
         found = [
             record
-            for record in self.store.listed(address.resource, address.namespace)
+            for record in self.store.list_records(address.resource, address.namespace)
             if selector.matches(record.object)
         ]
         for record in found:

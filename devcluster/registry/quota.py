@@ -34,7 +34,7 @@ def usage(store: ObjectStore, namespace: str) -> Amounts:
 def check(store: ObjectStore, namespace: str, pod: Object) -> None:
     """Raise Forbidden if the pod would exceed a quota of its namespace."""
     # As in a real API server, a quota applies once its controller has copied the limits into the status.
-    quotas = [record for record in store.listed(QUOTAS, namespace) if status(record.object).get("hard")]
+    quotas = [record for record in store.list_records(QUOTAS, namespace) if status(record.object).get("hard")]
     if not quotas:
         return
     used, asked = usage(store, namespace), charge(pod)

@@ -176,7 +176,7 @@ class ObjectStore:
         for names in spaces.values():
             yield from names.values()
 
-    def listed(self, resource: ApiResource, namespace: str = "") -> list[Record]:
+    def list_records(self, resource: ApiResource, namespace: str = "") -> list[Record]:
         return sorted(self.iterate(resource, namespace), key=lambda record: (record.namespace, record.name))
 
     def put(self, resource: ApiResource, namespace: str, name: str, obj: Object) -> Record:

@@ -244,9 +244,9 @@ class ApiServer:
             media_type = "application/json" if info.verb == "patch" else _content_type(request)
             given = bodies.decode(await request.read(), media_type, "Scale")
             if info.verb == "patch":
-                given = patches.apply(request.content_type, scale.rendered(record), given, "Scale")
+                given = patches.apply(request.content_type, scale.render(record), given, "Scale")
             record = scale.write(self._registry, info.address, given, dry_run=dry_run)
-        return _json(scale.rendered(record))
+        return _json(scale.render(record))
 
     async def _watch(self, request: web.Request, info: RequestInfo, interceptor: Interceptor) -> web.StreamResponse:
         wanted = watches.parse(info.address, request.query, tables=_wants_table(request))

@@ -56,7 +56,11 @@ class Lister:
         if token:
             version, start, records = self._resume(address, token)
         else:
-            version, start, records = self._store.version, 0, self._store.listed(address.resource, address.namespace)
+            version, start, records = (
+                self._store.version,
+                0,
+                self._store.list_records(address.resource, address.namespace),
+            )
             if asked is not None and asked > version:
                 raise queries.too_large(asked, version)
             # A real API server answers resourceVersion=0 from its cache, without pages.

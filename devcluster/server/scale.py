@@ -8,7 +8,7 @@ from devcluster.registry.store import Record
 _KEPT = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
-def rendered(record: Record) -> Object:
+def render(record: Record) -> Object:
     metadata = meta(record.object)
     size = spec(record.object).get("replicas", 1)
     return {

@@ -100,7 +100,7 @@ class WatchStream:
         address = self._request.address
         lines = [
             self._event(ChangeType.ADDED, record)
-            for record in self._store.listed(address.resource, address.namespace)
+            for record in self._store.list_records(address.resource, address.namespace)
             if self._request.selector.matches(record.object)
         ]
         if self._request.initial_events and self._request.bookmarks:

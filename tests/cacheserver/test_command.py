@@ -11,7 +11,7 @@ import typer
 
 from app.domain.cache.vocabulary import JobType
 from cacheserver.cli import runtime
-from cacheserver.options import SyncRequest, WarmupRequest, decoded
+from cacheserver.options import SyncRequest, WarmupRequest, decode
 from cacheserver.programs.secrets import ENVIRONMENT
 from tests.support.cache.cache_server import ROOT
 from tests.support.cache.juicefs import needs_juicefs
@@ -84,9 +84,9 @@ def test_failures_have_a_message_and_an_exit_status(
 
 
 def test_options_of_the_controller_are_understood() -> None:
-    sync = decoded(JobType.SYNC, b'{"source": "s3://b/", "destination": "file:///mnt/S/", "force-update": true}')
+    sync = decode(JobType.SYNC, b'{"source": "s3://b/", "destination": "file:///mnt/S/", "force-update": true}')
     assert sync == SyncRequest(source="s3://b/", destination="file:///mnt/S/", force_update=True)
-    warmup = decoded(JobType.WARMUP, b'{"paths": ["/mnt/S"], "partitions": 2, "strategyName": "random", "threads": 5}')
+    warmup = decode(JobType.WARMUP, b'{"paths": ["/mnt/S"], "partitions": 2, "strategyName": "random", "threads": 5}')
     assert warmup == WarmupRequest(paths=("/mnt/S",), partitions=2, strategyName="random", threads=5)
 
 

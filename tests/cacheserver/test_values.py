@@ -11,7 +11,7 @@ from cacheserver.engine import juicefs
 from cacheserver.engine.cache_status import disk_figures, parse_info, pauses, tree_size
 from cacheserver.errors import JobFailed
 from cacheserver.files.threads import Stop
-from cacheserver.options import JobResult, Progress, ResultStatus, SyncRequest, WarmupRequest, decoded, flags
+from cacheserver.options import JobResult, Progress, ResultStatus, SyncRequest, WarmupRequest, decode, flags
 from cacheserver.programs.commands import Output
 from tests.support.machine.disks import small_disk
 
@@ -34,13 +34,13 @@ FLAGS = {
 
 @pytest.mark.parametrize(("body", "wanted"), FLAGS.values(), ids=FLAGS)
 def test_flags_of_a_sync(body: str, wanted: list[str]) -> None:
-    options = decoded(JobType.SYNC, body.encode())
+    options = decode(JobType.SYNC, body.encode())
     assert isinstance(options, SyncRequest)
     assert flags(options) == wanted
 
 
 def test_the_default_strategy_of_a_posted_warm_up_is_sequence() -> None:
-    assert decoded(JobType.WARMUP, b"{}") == WarmupRequest(paths=(), partitions=1, strategyName="sequence")
+    assert decode(JobType.WARMUP, b"{}") == WarmupRequest(paths=(), partitions=1, strategyName="sequence")
 
 
 INFO = {

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from devcluster.node.processes.leftovers import marked
+from devcluster.node.processes.leftovers import find_marked
 from devcluster.node.storage.fuse import mounts_below, why_no_fuse
 from tests.conformance.node_support import Node, Pods, events, shell, state
 from tests.conformance.volumes import VOLUMES, claim, in_phase, remove, volume
@@ -185,7 +185,7 @@ async def test_a_killed_agent_leaves_no_mount_that_its_next_start_does_not_take_
         await disk.run("always", counting, restartPolicy="Always")
         await disk.pods.logged("always", "start 1")
         # Both at once, as when the machine has no memory left: alone, juicefs would unmount.
-        for pid in marked(f"{csi.resolve()}/"):
+        for pid in find_marked(f"{csi.resolve()}/"):
             os.kill(pid, signal.SIGKILL)
         own.stop(kill=True)
         assert mounts_below(csi)

@@ -85,7 +85,7 @@ class KueueController:
         flavors = {record.name: spec(record.object) for record in self._store.iterate(RESOURCE_FLAVORS)}
         reserving: dict[str, list[Object]] = {}
         waiting: dict[str, list[Record]] = {}
-        for listed in self._store.listed(WORKLOADS):
+        for listed in self._store.list_records(WORKLOADS):
             record = self._settle(listed)
             if is_reserving(record.object):
                 reserving.setdefault(cluster_queue_of(record.object), []).append(record.object)
@@ -228,7 +228,7 @@ class KueueController:
             for counts in (local_counts.get((record.namespace, name)), cluster_counts.get(target)):
                 if counts is not None:
                     counts.add(record.object, stopped=stopped)
-        for queue in self._store.listed(LOCAL_QUEUES):
+        for queue in self._store.list_records(LOCAL_QUEUES):
             cluster = self._store.get(CLUSTER_QUEUES, "", spec(queue.object)["clusterQueue"])
             status = partial(
                 queues.local_queue_status,
@@ -237,7 +237,7 @@ class KueueController:
                 is_usable=cluster is not None and not queues.problem_of(cluster.object, flavors)[0],
             )
             self._write(queue, status)
-        for queue in self._store.listed(CLUSTER_QUEUES):
+        for queue in self._store.list_records(CLUSTER_QUEUES):
             problem = queues.problem_of(queue.object, flavors)
             self._write(queue, partial(queues.cluster_queue_status, counts=cluster_counts[queue.name], problem=problem))
 

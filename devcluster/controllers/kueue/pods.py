@@ -20,7 +20,7 @@ class GatedPodController:
         self._feed = registry.store.feed()
 
     async def run(self) -> None:
-        for record in self._store.listed(PODS):
+        for record in self._store.list_records(PODS):
             self._release(record)
         while True:
             change = await self._feed.get()

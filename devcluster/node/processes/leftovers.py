@@ -63,7 +63,7 @@ def pids() -> Iterator[int]:
         yield from (int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208
 
 
-def marked(identity: str) -> list[int]:
+def find_marked(identity: str) -> list[int]:
     """Return the processes whose environment has an identity with this prefix."""
     prefix = identity.encode()
     return [pid for pid in pids() if pid != os.getpid() and any(mark.startswith(prefix) for mark in marks_of(pid))]
@@ -87,7 +87,7 @@ def kill_leftovers(data_dir: Path) -> list[int]:
                 os.killpg(int(number), signal.SIGKILL)
                 killed.append(int(number))
             file.unlink()
-    for pid in marked(f"{data_dir.resolve()}/"):
+    for pid in find_marked(f"{data_dir.resolve()}/"):
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)
             killed.append(pid)

@@ -19,7 +19,7 @@ from app.domain.cache.values import StorageKeys
 from app.domain.cache.vocabulary import JobType
 from app.domain.kinds.samples.specs.sources import with_keys
 from cacheserver.cli import runtime
-from cacheserver.options import OPTIONS, CacheInfo, decoded
+from cacheserver.options import OPTIONS, CacheInfo, decode
 from cacheserver.programs.secrets import sync_ends
 from tests.domain.cache.made import IDENTITY, SITE, a_runtime, a_secret, job_spec, set_spec
 from tests.support.json_values import UNHURRIED
@@ -65,7 +65,7 @@ def all_options() -> list[JobOptions]:
 @pytest.mark.parametrize("options", all_options(), ids=lambda options: options.type)
 def test_servers_understand_every_option(options: JobOptions) -> None:
     kind = options.type
-    read = msgspec.to_builtins(decoded(kind, msgspec.json.encode(options.option_file())))
+    read = msgspec.to_builtins(decode(kind, msgspec.json.encode(options.option_file())))
     assert read == {name: tuple(v) if isinstance(v, list) else v for name, v in options.option_file().items()}
 
 
