@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,9 +60,28 @@ class Player:
         self._over: set[str] = set()
         self._news = asyncio.Condition()
 
+    async def end_former(self, stories: Iterable[Story]) -> None:
+        """Cancel the live jobs of these stories that an interrupted demo has left, and wait until they have ended."""
+        async with asyncio.TaskGroup() as group:
+            for story in stories:
+                group.create_task(self._end_former(yaml.safe_load(_manifest_of(story))["metadata"]))
+
+    async def _end_former(self, metadata: dict[str, Any]) -> None:
+        name = metadata["name"]
+        answer = await self._client.get(f"{self._jobs}/{name}")
+        former: dict[str, Any] = answer.json() if answer.is_success else {}
+        # A job that only has the name of an example is one of the user.
+        if former.get("labels") != metadata["labels"] or former["status"]["phase"] in TERMINAL:
+            return
+        self._say(name, "is live from an interrupted demo: cancelling it first")
+        with suppress(DemoError):  # its story then reports that the name is in use
+            await self._call("POST", f"/{name}/cancel", json={"reason": "a new demo begins"})
+            async for _ in self._changes(name, former["uid"]):
+                pass
+
     async def play(self, story: Story) -> StoryResult:
         """Submit the job at its moment, carry out the acts of the story, and follow the job to its end."""
-        manifest = bundled_directory("examples").joinpath(story.file).read_bytes()
+        manifest = _manifest_of(story)
         try:
             if story.after is not None:
                 await self._wait_for(story.after)
@@ -85,7 +105,7 @@ class Player:
             raise DemoError(await self._explain(error, yaml.safe_load(manifest)["metadata"]["name"])) from error
         name, uid = job["name"], job["uid"]
         self._say(name, f"submitted: {story.shows}")
-        job = await self._follow(name, uid, list(story.acts), started + self._longest)
+        job = await self._follow(name, uid, list(story.acts))
         replicas = await self._call("GET", f"/{name}/replicas")
         for task, rank, attempt in story.logs:
             await self._show_log(name, task, rank, attempt)
@@ -111,9 +131,9 @@ class Player:
             "while the gateway runs, or wait until it has ended; then run the demo again"
         )
 
-    async def _follow(self, name: str, uid: str, acts: list[Act], deadline: float) -> dict[str, Any]:
-        """Long-poll the job until it has ended, and print every change."""
-        etag, printed = "", ""
+    async def _changes(self, name: str, uid: str) -> AsyncIterator[dict[str, Any]]:
+        """Yield the job at each change, by long polls. The last one has ended."""
+        etag, line, deadline = "", "", time.monotonic() + self._longest
         while time.monotonic() < deadline:
             answer = await self._client.get(
                 f"{self._jobs}/{name}", headers={"If-None-Match": etag, "Prefer": f"wait={POLL}"}
@@ -124,18 +144,26 @@ class Player:
             etag = answer.headers["ETag"]
             if job["uid"] != uid:
                 raise DemoError(f"{name} is another job now")
+            yield job
+            line = _line(job["status"])
+            if job["status"]["phase"] in TERMINAL:
+                return
+        raise DemoError(f"{name} has not ended within {self._longest:g} s; it is {line}")
+
+    async def _follow(self, name: str, uid: str, acts: list[Act]) -> dict[str, Any]:
+        """Follow the job to its end, and print every change."""
+        printed, job = "", dict[str, Any]()
+        async for job in self._changes(name, uid):
             line = _line(job["status"])
             if line != printed:
                 self._say(name, line)
                 printed = line
             await self._note(name, job["status"])
-            if job["status"]["phase"] in TERMINAL:
-                return job
             if acts and job["status"]["phase"] == acts[0].phase:
                 act = acts.pop(0)
                 self._say(name, " ".join(["request:", act.action, *(f"{k}={v}" for k, v in act.body.items())]))
                 await self._call("POST", f"/{name}/{act.action}", json=act.body)
-        raise DemoError(f"{name} has not ended within {self._longest:g} s; it is {printed}")
+        return job
 
     async def _note(self, name: str, status: dict[str, Any]) -> None:
         """Let the stories begin that wait for this moment."""
@@ -166,6 +194,10 @@ class Player:
 
     async def _call(self, method: str, path: str, **given: Any) -> dict[str, Any]:
         return check_answer(await self._client.request(method, self._jobs + path, **given))
+
+
+def _manifest_of(story: Story) -> bytes:
+    return bundled_directory("examples").joinpath(story.file).read_bytes()
 
 
 def check_answer(answer: httpx2.Response) -> dict[str, Any]:

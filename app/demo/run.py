@@ -82,7 +82,7 @@ async def _play_all(url: str, kubeconfig: str, settings: Settings, data_dir: Pat
     no_queue = await _make_queue(kubeconfig, settings)
     stories = STORIES if no_queue else (*STORIES, *QUEUED)
     async with httpx2.AsyncClient(base_url=url, timeout=CLIENT_TIMEOUT) as client:
-        code = await _play_stories(client, stories, cache_dir=None if no_cache else data_dir)
+        code = await _play_stories(client, stories, cache_dir=None if no_cache else data_dir, ends_former=True)
     for file, why in ((CACHE.file, no_cache), (QUEUE, no_queue)):
         if why:
             print(f"-- {file} was skipped: {why}", flush=True)  # noqa: T201
@@ -106,8 +106,13 @@ async def _play_stories(
     *,
     cache_dir: Path | None = None,
     longest: float | None = None,
+    ends_former: bool = False,
 ) -> int:
-    """Play stories at once, that of the cache only with a directory for it, and print a table of the results."""
+    """Play stories at once, that of the cache only with a directory for it, and print a table of the results.
+
+    With `ends_former`, live jobs of an interrupted demo are cancelled first. On a gateway that others use, they may be
+    those of another user.
+    """
     printer = _Printer(time.monotonic())
     results: list[StoryResult] = []
     failures: list[str] = []
@@ -119,6 +124,8 @@ async def _play_stories(
         except (DemoError, NotStarted, KubeError, httpx2.HTTPError) as error:
             failures.append(f"{story.file}: {str(error) or type(error).__name__}")
 
+    if ends_former:
+        await player.end_former(stories)
     async with asyncio.TaskGroup() as group:
         for story in stories:
             group.create_task(play(story, player.play(story)))

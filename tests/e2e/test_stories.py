@@ -4,8 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
+import yaml
 from typing_extensions import override
 
+from app.bundled import bundled_directory
 from app.demo.player import Player
 from app.demo.queue import make_queue
 from app.demo.stories import QUEUED, STORIES, Story
@@ -106,7 +108,21 @@ def phases_of(history: list[dict[str, Any]]) -> list[str]:
 
 
 async def test_debug(user: User, api: KubeClient) -> None:
-    await play(user, named("debug"))
+    """A demo cancels a live job of an interrupted one, and no other job of its name."""
+    story, lines = named("debug"), list[str]()
+    player = Player(user.http, user.namespace, lambda _, line: lines.append(line))
+    document = yaml.safe_load(bundled_directory("examples").joinpath(story.file).read_bytes())
+    await user.submit({**document, "metadata": {"name": "debug"}})
+    await player.end_former([story])
+    assert not lines
+    await user.call("POST", "/debug/cancel", status=202)
+    await user.ended("debug")
+    former = await user.submit(document)
+    await player.end_former([story])
+    assert lines == ["is live from an interrupted demo: cancelling it first"]
+    ended = await user.read("/debug/status")
+    assert (ended["uid"], ended["status"]["phase"]) == (former["uid"], "Cancelled")
+    await play(user, story)
     assert (await user.read("/debug/status"))["status"]["aggregate"]["failed"] == 0
     await api.eventually(
         f"/api/v1/namespaces/{user.namespace}/pods",
